@@ -30,7 +30,7 @@ public enum Event: Sendable {
     /// The answer to `readHeld` for the subscription of this key.
     case held(key: [UInt8], [Frame.Candidate], isLast: Bool)
     /// The answer to `readOwnOperations`; empty when there is no further one.
-    case ownOperations(actor: ActorID, [(sequence: UInt64, bytes: [UInt8])])
+    case ownOperations(actor: ActorID, [(sequence: SequenceNumber, bytes: [UInt8])])
     /// The store has a new own operation of this actor.
     case ownOperationAdded(ActorID)
     /// The answer to `store`, `stage`, `unstage`, `startOver` and `hide`: everything is durable.
@@ -79,12 +79,12 @@ public enum Event: Sendable {
     case lagging(LogPosition)
     /// The answer to `append`; the operations stand in the log, none of them behind `offset` (0 when that is
     /// not known: some were there already).
-    case appended([Frame.Acknowledgement], offset: UInt64 = 0)
+    case appended([Frame.Acknowledgement], offset: Offset = 0)
     /// The answer to `append`: what was admitted, and per actor the first operation that was not; behind it
     /// those that would not be either, as far as that is known.
-    case refused([Frame.Acknowledgement], [Frame.Refusal], offset: UInt64 = 0)
+    case refused([Frame.Acknowledgement], [Frame.Refusal], offset: Offset = 0)
     /// The answer to `readStates`; `gone` says what of the documents named as held is gone.
-    case states([(key: DocumentKey, state: [UInt8]?)], at: LogPosition?, gone: [Frame.Candidate] = [])
+    case states([(key: DocumentKey, state: EncodedState?)], at: LogPosition?, gone: [Frame.Candidate] = [])
 
     /// An action failed in a way that is not the other side's fault; the session ends as `unavailable`.
     case failed(String)
@@ -108,7 +108,7 @@ public enum Action: Sendable {
     /// not know), and with what it says of operations before -> `historyCompared`.
     case compareHistory([Frame.ActorHead], hashes: [OperationHashes])
     /// Read own operations after a sequence, about `maxBytes` -> `ownOperations`.
-    case readOwnOperations(actor: ActorID, after: UInt64, maxBytes: Int)
+    case readOwnOperations(actor: ActorID, after: SequenceNumber, maxBytes: Int)
     /// Store documents and cursors in one durable transaction -> `stored`, `returning` or `wanting`.
     case store(Batch)
     /// Keep a page aside, durable but invisible -> `stored`.
@@ -120,17 +120,17 @@ public enum Action: Sendable {
     case startOver(subscription: [UInt8])
     /// Show no document of a collection any more: they may not be read here. What was written here is still
     /// uploaded. The subscription's cursor is forgotten -> `stored`.
-    case hide(collection: String, subscription: [UInt8])
+    case hide(collection: CollectionName, subscription: [UInt8])
     /// Which of these does the store hold in an older state, or has staged in one for the subscription ->
     /// `outdated`.
     case findOutdated([Frame.Candidate], subscription: [UInt8])
     /// The server holds the actor's operations durably up to here. Where its documents belong to no
     /// subscription, the server's answer to them (rule 16) is still to come while the stream has not passed
     /// `offset`; never when that is nil -> `wanted` for documents to ask for, or no answer.
-    case acknowledge(ActorID, through: UInt64, offset: UInt64?)
+    case acknowledge(ActorID, through: SequenceNumber, offset: Offset?)
     /// The server's answers to own writes up to an offset will not come in the stream -> `wanted`, or no
     /// answer.
-    case askForAnswers(through: UInt64)
+    case askForAnswers(through: Offset)
     /// Read a page of the documents that the store shows as matching a subscription, or all that it shows of
     /// the collection, behind an id and in the order of ids, at most `Limits.heldDocuments` -> `held`.
     case readHeld(SubscriptionRequest, after: DocumentID?, isWhole: Bool)
@@ -139,7 +139,7 @@ public enum Action: Sendable {
     case repair(Repair)
     /// Keep the server's states of documents aside for the repair, nil for one that it does not have ->
     /// `repairStaged`.
-    case stageRepair([(key: DocumentKey, state: [UInt8]?)])
+    case stageRepair([(key: DocumentKey, state: EncodedState?)])
     /// Read a page of what the store holds behind a document, tombstones included, at most
     /// `Limits.heldDocuments` -> `holdings`.
     case readHoldings(after: DocumentKey?)
@@ -162,7 +162,7 @@ public enum Action: Sendable {
     /// Which of these does the log's fold hold less of -> `lacking`.
     case compareHoldings([Frame.Candidate])
     /// Append full states to the log, as far as the grant lets their sender write -> `statesAdmitted`.
-    case admitStates([(key: DocumentKey, state: [UInt8])])
+    case admitStates([(key: DocumentKey, state: EncodedState)])
     /// Read a page of a subscription's documents behind a position, about `maxBytes` of them at most ->
     /// `page` or `unknownPlace`.
     case readPage(
@@ -170,7 +170,7 @@ public enum Action: Sendable {
     /// Compare a page of what a subscriber holds with the log's fold, in one snapshot of it -> `compared`.
     case compareHeld(subscription: UInt64, query: SubscriptionQuery, access: ReadAccess, HeldPage)
     /// Wait for operations after an offset -> `operations` or `lagging`.
-    case awaitOperations(after: UInt64)
+    case awaitOperations(after: Offset)
     /// Admit operations to the log, durably, in order -> `appended` or `refused`. `isMore`: others have come
     /// that follow at once.
     case append([[UInt8]], isMore: Bool)
@@ -233,9 +233,9 @@ public struct OwnAcknowledgement: Sendable, Equatable {
     /// Whose operations.
     public let actor: ActorID
     /// The sequence of the last of them.
-    public let through: UInt64
+    public let through: SequenceNumber
     /// Once the stream has passed this, the server's answers to them are here.
-    public let offset: UInt64
+    public let offset: Offset
 }
 
 /// What one durable transaction of the receiver holds.
@@ -258,7 +258,7 @@ public struct Batch: Sendable {
     public var seen: LogPosition?
     /// The offset that the server's stream has passed with this: its answers to own writes up to there are
     /// here.
-    public var streamed: UInt64?
+    public var streamed: Offset?
     /// Documents to show no more: they may not be read here any more.
     public var hides: [DocumentKey] = []
     /// What to keep with the published subscription's cursor.
@@ -272,10 +272,10 @@ public enum PageStart: Sendable, Equatable {
     /// At a subscriber's cursor; to be checked against the log and its reap floor.
     case cursor(LogPosition)
     /// At the place up to which a subscriber has staged pages; to be checked like a cursor.
-    case resumed(LogPosition, namesAfter: UInt64)
+    case resumed(LogPosition, namesAfter: Offset)
     /// Behind an offset of this log. Documents that do not match are named to the subscriber when their
     /// last change lies behind `namesAfter`: it may hold an earlier state that did match.
-    case offset(UInt64, namesAfter: UInt64)
+    case offset(Offset, namesAfter: Offset)
 }
 
 /// What a store knows of its own writes and of the server's log.
@@ -317,14 +317,14 @@ public struct HistoryStanding: Sendable, Equatable {
     /// The actor.
     public let actor: ActorID
     /// The greatest sequence up to which the server has, or once had, this store's operations.
-    public let admitted: UInt64
+    public let admitted: SequenceNumber
     /// How it stands.
     public let state: State
     /// Whether the server certainly has no later operation of this store's.
     public let isExact: Bool
 
     /// A standing of this actor.
-    public init(actor: ActorID, admitted: UInt64, state: State, isExact: Bool) {
+    public init(actor: ActorID, admitted: SequenceNumber, state: State, isExact: Bool) {
         self.actor = actor
         self.admitted = admitted
         self.state = state
@@ -335,7 +335,7 @@ public struct HistoryStanding: Sendable, Equatable {
 /// What a store needs to know to get back in line with the server (rules 9, 20 and 21).
 public struct Repair: Sendable {
     /// Per own actor the greatest sequence that the server has.
-    public var admitted: [ActorID: UInt64]
+    public var admitted: [ActorID: SequenceNumber]
     /// Actors of which the server takes nothing more: what is written beyond is moved.
     public var closed: Set<ActorID>
     /// Those of them that another history goes on with, exactly beyond what is admitted.
@@ -393,7 +393,7 @@ public struct CatchUpPage: Sendable {
     /// Changed documents that do not match.
     public var candidates: [Frame.Candidate]
     /// Everything that last changed up to this offset has been visited.
-    public var offset: UInt64
+    public var offset: Offset
     /// The log's position at that offset, where it is known: there a later session may go on.
     public var reached: LogPosition?
     /// The materialization's head in the page's snapshot when the page reached it, else nil.
@@ -405,7 +405,7 @@ public struct CatchUpPage: Sendable {
 
     /// A page of these parts.
     public init(
-        documents: [DocumentUpdate], candidates: [Frame.Candidate], offset: UInt64, head: LogPosition?,
+        documents: [DocumentUpdate], candidates: [Frame.Candidate], offset: Offset, head: LogPosition?,
         reached: LogPosition? = nil, asOf: LogPosition? = nil
     ) {
         self.asOf = asOf
@@ -460,11 +460,11 @@ public struct LiveOperation: Sendable {
         /// The document.
         public let key: DocumentKey
         /// The encoded delta; nil when a full state was merged.
-        public let delta: [UInt8]?
+        public let delta: EncodedDelta?
         /// The encoded state before; nil before the first.
-        public let before: [UInt8]?
+        public let before: EncodedState?
         /// The encoded state after; empty for a tombstone that was reaped.
-        public let after: [UInt8]
+        public let after: EncodedState
         /// The encoded vector that a tombstone was reaped at; nil for any other change.
         public let gone: [UInt8]?
         /// The followed queries that it matters to; nil where each session evaluates its own.
@@ -472,7 +472,7 @@ public struct LiveOperation: Sendable {
 
         /// A change of this document.
         public init(
-            key: DocumentKey, delta: [UInt8]?, before: [UInt8]?, after: [UInt8], gone: [UInt8]? = nil,
+            key: DocumentKey, delta: EncodedDelta?, before: EncodedState?, after: EncodedState, gone: [UInt8]? = nil,
             matches: QueryMatches? = nil
         ) {
             self.key = key

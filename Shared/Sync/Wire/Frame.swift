@@ -25,7 +25,7 @@ public enum Frame: Sendable, Equatable {
     case upload([[UInt8]])
     /// Own operations that are durable in the log, not behind an offset of it: per actor the greatest
     /// sequence.
-    case acknowledged([Acknowledgement], offset: UInt64 = 0)
+    case acknowledged([Acknowledgement], offset: Offset = 0)
     /// Asks for the full states of documents. A peer names those of them that it holds, with their vectors:
     /// what of these is gone a state alone does not say.
     case want([DocumentKey], held: [Candidate] = [])
@@ -33,7 +33,7 @@ public enum Frame: Sendable, Equatable {
     /// A server says as of which position of its log, and whether it is a part of what was asked for only:
     /// for the rest the receiver asks again. What the vectors in `gone` cover goes before the states.
     case states(
-        [(key: DocumentKey, state: [UInt8]?)], at: LogPosition? = nil, isPart: Bool = false,
+        [(key: DocumentKey, state: EncodedState?)], at: LogPosition? = nil, isPart: Bool = false,
         gone: [Candidate] = [])
     /// Lets the other side send this many more bytes of data frames.
     case credit(UInt64)
@@ -65,7 +65,7 @@ public enum Frame: Sendable, Equatable {
         /// The protocol version.
         public var version: UInt64
         /// The database's id.
-        public var databaseID: String
+        public var databaseID: DatabaseID
         /// The speaker's public key text, empty when it has none.
         public var peerKey: String
         /// The speaker's wall clock, Unix milliseconds.
@@ -106,12 +106,12 @@ public enum Frame: Sendable, Equatable {
         /// The actor.
         public var actor: ActorID
         /// The greatest sequence; 0 for none.
-        public var sequence: UInt64
+        public var sequence: SequenceNumber
         /// `hash64` of that operation's bytes.
         public var hash: UInt64
 
         /// A head of this actor.
-        public init(actor: ActorID, sequence: UInt64, hash: UInt64) {
+        public init(actor: ActorID, sequence: SequenceNumber, hash: UInt64) {
             self.actor = actor
             self.sequence = sequence
             self.hash = hash
@@ -208,10 +208,10 @@ public enum Frame: Sendable, Equatable {
         /// The actor.
         public var actor: ActorID
         /// The greatest durable sequence.
-        public var sequence: UInt64
+        public var sequence: SequenceNumber
 
         /// An acknowledgement through `sequence`.
-        public init(actor: ActorID, sequence: UInt64) {
+        public init(actor: ActorID, sequence: SequenceNumber) {
             self.actor = actor
             self.sequence = sequence
         }
@@ -222,14 +222,14 @@ public enum Frame: Sendable, Equatable {
         /// The actor.
         public var actor: ActorID
         /// The refused operation.
-        public var sequence: UInt64
+        public var sequence: SequenceNumber
         /// Why.
         public var error: SyncError
         /// The documents it would have changed, as far as it could be read.
         public var documents: [DocumentKey]
 
         /// A refusal of this operation.
-        public init(actor: ActorID, sequence: UInt64, error: SyncError, documents: [DocumentKey] = []) {
+        public init(actor: ActorID, sequence: SequenceNumber, error: SyncError, documents: [DocumentKey] = []) {
             self.actor = actor
             self.sequence = sequence
             self.error = error
