@@ -8,9 +8,22 @@ public struct EncodedState: Hashable, Sendable {
 
     /// The number of bytes.
     public var count: Int { bytes.count }
+
+    /// Hands out the bytes in place, valid during the call. Inlined, since readers ask for it per document.
+    @inlinable
+    public func withUnsafeBytes<Result>(
+        _ body: (UnsafeRawBufferPointer) throws -> Result
+    ) rethrows -> Result {
+        try bytes.withUnsafeBytes(body)
+    }
 }
 
 extension EncodedState {
     /// Hashes the bytes in one go; the synthesized version would feed them one by one.
     public func hash(into hasher: inout Hasher) { bytes.withUnsafeBytes { hasher.combine(bytes: $0) } }
+}
+
+extension EncodedState: ExpressibleByArrayLiteral {
+    /// A state of the bytes in the literal.
+    public init(arrayLiteral bytes: UInt8...) { self.bytes = bytes }
 }

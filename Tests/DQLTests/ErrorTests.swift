@@ -154,9 +154,9 @@ extension Value {
 
 /// A store whose one document has lost its bytes.
 private struct DamagedStore: DocumentSource {
-    func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+    func scan(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
         throw CRDTError(.malformed, "no document")
     }
 
-    func lookup(_ collection: String, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void) throws {}
+    func lookup(_ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void) throws {}
 }

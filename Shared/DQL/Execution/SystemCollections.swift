@@ -73,7 +73,7 @@ struct SystemRows {
             for field in row.entries where !utf8Equal(field.key, documentIDField) {
                 try editor.set([field.key], field.value)
             }
-            let goesOn = try editor.document.encoded().bytes.withUnsafeBytes { bytes in
+            let goesOn = try editor.document.encoded().withUnsafeBytes { bytes in
                 try visit(DocumentRecord(id: id, document: try DocumentReader(bytes)))
             }
             if !goesOn { return }

@@ -43,7 +43,7 @@ public struct IDCondition: Sendable {
     /// - Throws: `tooManySteps` for one that goes through too much.
     public func holds(for id: DocumentID) throws -> Bool {
         if isAlwaysTrue { return true }
-        return try Self.emptyDocument.bytes.withUnsafeBytes { bytes in
+        return try Self.emptyDocument.withUnsafeBytes { bytes in
             try query.matches(DocumentRecord(id: id, document: DocumentReader(bytes)))
         }
     }

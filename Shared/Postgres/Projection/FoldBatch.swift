@@ -239,7 +239,7 @@ struct DocumentRows {
         let value = id.value
         let body: (text: [UInt8], flags: Int64)
         do {
-            body = try state.bytes.withUnsafeBytes { raw in
+            body = try state.withUnsafeBytes { raw in
                 let document = try DocumentReader(raw)
                 guard document.isLive else { return ([], 0) }
                 let body = try ReadableBody(document, id: value)

@@ -126,7 +126,7 @@ public final class ProjectionDraft: DocumentWriter {
     private func show<Result>(
         _ own: Edited, _ key: DocumentKey, _ visit: (DocumentRecord) throws -> Result
     ) throws -> Result {
-        try own.state.bytes.withUnsafeBytes { raw in
+        try own.state.withUnsafeBytes { raw in
             try visit(DocumentRecord(id: key.id, document: try DocumentReader(raw)))
         }
     }

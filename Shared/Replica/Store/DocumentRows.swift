@@ -40,7 +40,7 @@ enum DocumentRows {
         let number = statement.insertedNumber
         let indexes = try table.indexes(database)
         guard !indexes.isEmpty else { return number }
-        try state.bytes.withUnsafeBytes { bytes in
+        try state.withUnsafeBytes { bytes in
             let document = try DocumentReader(bytes)
             for (place, index) in indexes.enumerated() {
                 guard let entry = try index.entry(of: document) else { continue }
@@ -64,7 +64,7 @@ enum DocumentRows {
         try statement.run(1, id.bytes, 4, state.bytes)
         guard !indexes.isEmpty else { return }
         let number = before?.number ?? database.lastInsertedRowID
-        try state.bytes.withUnsafeBytes { bytes in
+        try state.withUnsafeBytes { bytes in
             let document = live ? try DocumentReader(bytes) : nil
             for (place, index) in indexes.enumerated() {
                 let old = before?.entries[place]

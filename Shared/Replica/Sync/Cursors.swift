@@ -183,7 +183,7 @@ extension Replica {
             let staged = try transaction.withDatabase { try StagedPages.Lookup(subscription, $0) }
             return try candidates.filter { candidate in
                 if let bytes = try transaction.state(of: candidate.key) {
-                    let held = try bytes.bytes.withUnsafeBytes { try DocumentReader($0).vector() }
+                    let held = try bytes.withUnsafeBytes { try DocumentReader($0).vector() }
                     guard held.covers(candidate.vector) else { return true }
                     return try candidate.vector.holdsSeed && !Document(decoding: bytes).hasLostSeeds
                 }

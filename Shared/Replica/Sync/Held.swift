@@ -91,7 +91,7 @@ extension ReadTransaction {
         return try held.compactMap { item in
             let gone: VersionVector?
             if let state = try state(of: item.key) {
-                gone = try state.bytes.withUnsafeBytes {
+                gone = try state.withUnsafeBytes {
                     try removals.gone(of: item.key, item.vector, here: try DocumentReader($0))
                 }
             } else {
@@ -257,7 +257,7 @@ extension Replica {
             try keys.compactMap { key in
                 guard let state = try transaction.state(of: key) else { return nil }
                 let own = try transaction.withDatabase { try Withheld.actors(of: key.collection, $0) }
-                let (vector, isRest) = try state.bytes.withUnsafeBytes { bytes in
+                let (vector, isRest) = try state.withUnsafeBytes { bytes in
                     let document = try DocumentReader(bytes)
                     return (try document.vector().without(own), try document.isRestOfSeeds())
                 }

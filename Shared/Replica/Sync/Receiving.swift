@@ -197,7 +197,7 @@ struct Merger {
                 return try merge(update, isAnswer: true)
             }
             if let latest = try Document(decoding: bytes).vector.greatestTime { try state.observe(latest) }
-            try bytes.bytes.withUnsafeBytes {
+            try bytes.withUnsafeBytes {
                 let entry = StagedPages.Entry(key: update.key, content: $0, isGone: false)
                 try replace(entry, under: gone)
             }
@@ -228,7 +228,7 @@ struct Merger {
         guard let table = try collections.number(of: entry.key.collection, database),
             let stored = try DocumentRows.state(table, entry.key.id, database)
         else { return try mergeStaged(entry) }
-        let held = try stored.bytes.withUnsafeBytes { try DocumentReader($0).vector() }
+        let held = try stored.withUnsafeBytes { try DocumentReader($0).vector() }
         let known = try DocumentReader(entry.content).vector()
         let isHere = held.entries.contains { item in
             item.time > known[item.actor] ?? 0 && item.time <= told[item.actor] ?? 0
@@ -314,7 +314,7 @@ struct Merger {
     private mutating func askIfEvicted(_ key: DocumentKey, _ state: EncodedState) throws {
         if hasEvictions == nil { hasEvictions = try Evicted.holdsAny(database) }
         guard hasEvictions == true else { return }
-        let vector = try state.bytes.withUnsafeBytes { try DocumentReader($0).vector() }
+        let vector = try state.withUnsafeBytes { try DocumentReader($0).vector() }
         if try Evicted.isMissing(from: vector, of: key, database) { try askAnew(key) }
     }
 
@@ -332,7 +332,7 @@ struct Merger {
         guard document.isLive || incoming.isLive, !lacking.isEmpty else { return }
         let withheld = try Withheld.actors(of: key.collection, database)
         if lacking.allSatisfy({ withheld.contains($0.actor) }) { return }
-        let isFollowed = try stored.bytes.withUnsafeBytes { try liveQueries.match(key, try DocumentReader($0)) }
+        let isFollowed = try stored.withUnsafeBytes { try liveQueries.match(key, try DocumentReader($0)) }
         guard !document.isLive || !isFollowed else { return }
         if lacking.allSatisfy({ $0.actor == state.actor }), try pendingKeys().contains(key) { return }
         try Wanted.note(key, database)
@@ -361,7 +361,7 @@ struct Merger {
             guard let table = try collections.number(of: key.collection, database),
                 let bytes = try DocumentRows.state(table, key.id, database)
             else { continue }
-            try drop(key, table, try bytes.bytes.withUnsafeBytes { try DocumentReader($0).vector() })
+            try drop(key, table, try bytes.withUnsafeBytes { try DocumentReader($0).vector() })
         }
     }
 
@@ -403,7 +403,7 @@ struct Merger {
         if isListed, !isCovered { return try askAnew(key) }
         // A list tells of what was held when it was asked for. What has come since, and another subscription
         // has been told of, may go with it: that one says nothing more of it.
-        if document.isLive, try stored.bytes.withUnsafeBytes({ try isOfAnother(key, try DocumentReader($0)) }) {
+        if document.isLive, try stored.withUnsafeBytes({ try isOfAnother(key, try DocumentReader($0)) }) {
             try askAnew(key)
         }
         guard let rest else { return try drop(key, table, document.vector) }

@@ -353,7 +353,7 @@ struct Repairer {
         let all = absent.sorted { ($0.key.collection, $0.key.id) < ($1.key.collection, $1.key.id) }
         for (key, document) in all where document.isLive {
             let state = document.encoded()
-            let matches = try state.bytes.withUnsafeBytes { try liveQueries.match(key, try DocumentReader($0)) }
+            let matches = try state.withUnsafeBytes { try liveQueries.match(key, try DocumentReader($0)) }
             guard matches else { continue }
             try Wanted.note(key, database)
             wanted.append(key)

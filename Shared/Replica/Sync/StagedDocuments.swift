@@ -85,7 +85,7 @@ struct StagedDocuments {
     ) throws {
         var isLive = true
         if !isPlain {
-            let isEmpty = try state.bytes.withUnsafeBytes { bytes in
+            let isEmpty = try state.withUnsafeBytes { bytes in
                 let reader = try DocumentReader(bytes)
                 isLive = reader.isLive
                 return try !isLive && reader.vector().isEmpty

@@ -155,7 +155,7 @@ extension Replica {
             try keys.map { key in
                 guard let state = try transaction.state(of: key) else { return (key, nil) }
                 let own = try transaction.withDatabase { try Withheld.actors(of: key.collection, $0) }
-                let vector = try state.bytes.withUnsafeBytes { try DocumentReader($0).vector() }
+                let vector = try state.withUnsafeBytes { try DocumentReader($0).vector() }
                 return (key, vector.without(own) == vector ? state : nil)
             }
         }
@@ -193,7 +193,7 @@ extension Replica {
         for change in operation.changes where isSubscribed(change.collection) {
             let table = try collections.number(of: change.collection, database)
             let state = try table.flatMap { try DocumentRows.state($0, change.id, database) }
-            let vector = try state?.bytes.withUnsafeBytes { try DocumentReader($0).vector() }
+            let vector = try state?.withUnsafeBytes { try DocumentReader($0).vector() }
             // (What only seeds leaves no stamp, and is asked for once too often.)
             if vector.map({ $0.covers(operation.stamp) }) ?? false { continue }
             try Wanted.note(DocumentKey(collection: change.collection, id: change.id), database)

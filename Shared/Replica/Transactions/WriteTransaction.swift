@@ -139,7 +139,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     /// they live at the server: vectors are equal. So it is asked when it has this.
     private func askIfOnRest(_ key: DocumentKey, _ before: EncodedState) throws {
         guard !withheld.contains(key.collection),
-            try before.bytes.withUnsafeBytes({ try DocumentReader($0).isRestOfSeeds() })
+            try before.withUnsafeBytes({ try DocumentReader($0).isRestOfSeeds() })
         else { return }
         try Wanted.note(key, database)
         wanted.append(key)
@@ -216,7 +216,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         for id in ids {
             guard let bytes = try DocumentRows.state(table, id, database) else { continue }
             let key = DocumentKey(collection: collection, id: id)
-            try bytes.bytes.withUnsafeBytes { try noteEviction(of: key, DocumentReader($0), own) }
+            try bytes.withUnsafeBytes { try noteEviction(of: key, DocumentReader($0), own) }
             if pending[key] != nil {
                 withdrawn[key] = bytes
                 pending.leaveRow(of: key)

@@ -391,9 +391,9 @@ extension Session {
         guard change.before != nil else { return nil }
         do {
             let delta = try DeltaReach(decoding: bytes, stamp: operation.stamp)
-            let vector = try change.after.bytes.withUnsafeBytes { try DocumentReader($0).vector() }
+            let vector = try change.after.withUnsafeBytes { try DocumentReader($0).vector() }
             // Of seeds that were reaped here the writer may hold the living ones, under the same vector.
-            let isOnRest = try change.before?.bytes.withUnsafeBytes { try DocumentReader($0).isRestOfSeeds() }
+            let isOnRest = try change.before?.withUnsafeBytes { try DocumentReader($0).isRestOfSeeds() }
             guard vector != delta.resultingVector || isOnRest ?? false else { return nil }
             return DocumentUpdate(key: change.key, content: .state(change.after))
         } catch {
@@ -433,7 +433,7 @@ extension Publisher.Subscription {
     func matches(_ key: DocumentKey, _ state: EncodedState?) throws(SyncError) -> Bool {
         guard let state else { return false }
         do {
-            return try state.bytes.withUnsafeBytes { bytes in
+            return try state.withUnsafeBytes { bytes in
                 let document = try DocumentReader(bytes)
                 return try document.isLive && query.matches(DocumentRecord(id: key.id, document: document))
             }

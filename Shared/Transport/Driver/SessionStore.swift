@@ -1,3 +1,4 @@
+import CRDT
 import Sync
 
 /// Performs a session's actions on one side's store. Each call may run beside others: the session asks for
@@ -10,7 +11,7 @@ public protocol SessionStore: Sendable {
     /// Performs `awaitOperations` without a task that waits: `deliver` is called once, at once or later,
     /// from anywhere but under a lock, unless the session ends before. False where the store cannot: then
     /// it is performed as any other.
-    func follow(after offset: UInt64, deliver: @escaping @Sendable (Event) -> Void) -> Bool
+    func follow(after offset: Offset, deliver: @escaping @Sendable (Event) -> Void) -> Bool
 
     /// The event that answers an action, where it is at hand; nil for what is to be performed. Asked on the
     /// session's way: it must be quick.
@@ -22,7 +23,7 @@ public protocol SessionStore: Sendable {
 
 extension SessionStore {
     /// Waits in a task.
-    public func follow(after offset: UInt64, deliver: @escaping @Sendable (Event) -> Void) -> Bool { false }
+    public func follow(after offset: Offset, deliver: @escaping @Sendable (Event) -> Void) -> Bool { false }
 
     /// Nothing is at hand.
     public func ready(_ action: Action) -> Event? { nil }

@@ -23,7 +23,7 @@ open class PassingOnLog: OperationLog, @unchecked Sendable {
     public var log: any OperationLog { place.withLock(\.log) }
 
     /// Passed on.
-    open func createDatabase(_ database: String) async throws -> Bool {
+    open func createDatabase(_ database: DatabaseID) async throws -> Bool {
         try await log.createDatabase(database)
     }
 
@@ -31,12 +31,12 @@ open class PassingOnLog: OperationLog, @unchecked Sendable {
     open func databases() async throws -> [String] { try await log.databases() }
 
     /// Passed on.
-    open func databaseExists(_ database: String) async throws -> Bool {
+    open func databaseExists(_ database: DatabaseID) async throws -> Bool {
         try await log.databaseExists(database)
     }
 
     /// Passed on, as far as it is of this term.
-    open func append(_ requests: [AppendRequest], to database: String) async throws -> [AppendOutcome] {
+    open func append(_ requests: [AppendRequest], to database: DatabaseID) async throws -> [AppendOutcome] {
         let (log, term) = place.withLock(\.self)
         guard requests.allSatisfy({ $0.term == nil || $0.term == term }) else {
             return requests.map { _ in .conflict(.termOver) }
@@ -45,25 +45,25 @@ open class PassingOnLog: OperationLog, @unchecked Sendable {
     }
 
     /// Passed on.
-    open func frontier(of actors: [ActorID], in database: String) async throws -> [ActorID: FrontierEntry] {
+    open func frontier(of actors: [ActorID], in database: DatabaseID) async throws -> [ActorID: FrontierEntry] {
         try await log.frontier(of: actors, in: database)
     }
 
     /// Passed on.
-    open func head(of database: String) async throws -> LogPosition { try await log.head(of: database) }
+    open func head(of database: DatabaseID) async throws -> LogPosition { try await log.head(of: database) }
 
     /// Passed on.
-    open func position(at offset: UInt64, in database: String) async throws -> LogPosition? {
+    open func position(at offset: Offset, in database: DatabaseID) async throws -> LogPosition? {
         try await log.position(at: offset, in: database)
     }
 
     /// Passed on.
-    open func read(_ database: String, after offset: UInt64, limit: ReadLimit) async throws -> [LogEntry] {
+    open func read(_ database: DatabaseID, after offset: Offset, limit: ReadLimit) async throws -> [LogEntry] {
         try await log.read(database, after: offset, limit: limit)
     }
 
     /// The wake-ups are passed on, not what they bring along: what is read is for `read` to say.
-    open func changes(in database: String) -> AsyncStream<LogChange> {
+    open func changes(in database: DatabaseID) -> AsyncStream<LogChange> {
         let changes = log.changes(in: database)
         return AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
             let passing = Task {
@@ -81,60 +81,60 @@ open class PassingOnLog: OperationLog, @unchecked Sendable {
     open func close() async { await log.close() }
 
     /// Passed on.
-    open func truncation(of database: String) async throws -> LogPosition {
+    open func truncation(of database: DatabaseID) async throws -> LogPosition {
         try await log.truncation(of: database)
     }
 
     /// Passed on.
-    open func truncate(_ database: String, through offset: UInt64, keepingHashesAfter floor: UInt64)
+    open func truncate(_ database: DatabaseID, through offset: Offset, keepingHashesAfter floor: UInt64)
         async throws
     {
         try await log.truncate(database, through: offset, keepingHashesAfter: floor)
     }
 
     /// Passed on.
-    open func snapshot(of database: String) async throws -> LogSnapshot? {
+    open func snapshot(of database: DatabaseID) async throws -> LogSnapshot? {
         try await log.snapshot(of: database)
     }
 
     /// Passed on.
-    open func beginSnapshot(of database: String, at position: LogPosition) async throws -> SnapshotDraft {
+    open func beginSnapshot(of database: DatabaseID, at position: LogPosition) async throws -> SnapshotDraft {
         try await log.beginSnapshot(of: database, at: position)
     }
 
     /// Passed on.
-    open func add(_ chunk: [UInt8], to draft: SnapshotDraft, in database: String) async throws {
+    open func add(_ chunk: [UInt8], to draft: SnapshotDraft, in database: DatabaseID) async throws {
         try await log.add(chunk, to: draft, in: database)
     }
 
     /// Passed on.
-    open func finish(_ draft: SnapshotDraft, in database: String) async throws -> LogSnapshot {
+    open func finish(_ draft: SnapshotDraft, in database: DatabaseID) async throws -> LogSnapshot {
         try await log.finish(draft, in: database)
     }
 
     /// Passed on.
-    open func chunk(_ index: Int, of snapshot: LogSnapshot, in database: String) async throws -> [UInt8] {
+    open func chunk(_ index: Int, of snapshot: LogSnapshot, in database: DatabaseID) async throws -> [UInt8] {
         try await log.chunk(index, of: snapshot, in: database)
     }
 
     /// Passed on.
-    open func lease(_ purpose: String, of slots: Int, for duration: Duration, in database: String)
+    open func lease(_ purpose: String, of slots: Int, for duration: Duration, in database: DatabaseID)
         async throws
         -> ActorLease?
     { try await log.lease(purpose, of: slots, for: duration, in: database) }
 
     /// Passed on.
-    open func renew(_ lease: ActorLease, for duration: Duration, in database: String) async throws -> Bool {
+    open func renew(_ lease: ActorLease, for duration: Duration, in database: DatabaseID) async throws -> Bool {
         try await log.renew(lease, for: duration, in: database)
     }
 
     /// Passed on.
-    open func retire(_ actors: [ActorID], in database: String) async throws {
+    open func retire(_ actors: [ActorID], in database: DatabaseID) async throws {
         try await log.retire(actors, in: database)
     }
 
     /// Passed on.
-    open func release(_ lease: ActorLease, retiring: Bool, in database: String) async throws {
+    open func release(_ lease: ActorLease, retiring: Bool, in database: DatabaseID) async throws {
         try await log.release(lease, retiring: retiring, in: database)
     }
 }

@@ -84,7 +84,7 @@ extension PeerReplica {
     func held(_ request: SubscriptionRequest, _ last: DocumentID?, _ isWhole: Bool) throws -> Event {
         let query = try SubscriptionQuery(statement: request.statement)
         let all = try documents.filter { key, document in
-            if isWhole, document.isLive { return utf8Equal(key.collection, query.collection) }
+            if isWhole, document.isLive { return key.collection == query.collection }
             return try query.covers(key, document)
         }
         .filter { item in last.map { $0 < item.key.id } ?? true }.sorted { $0.key.id < $1.key.id }
@@ -92,10 +92,10 @@ extension PeerReplica {
         return .held(key: request.key, Array(page), isLast: all.count <= 2)
     }
 
-    mutating func acknowledged(_ actor: ActorID, _ sequence: UInt64, _ offset: UInt64?) throws -> Event? {
+    mutating func acknowledged(_ actor: ActorID, _ sequence: SequenceNumber, _ offset: Offset?) throws -> Event? {
         let keys = try (own[actor] ?? []).filter { $0.sequence <= sequence }
             .flatMap { try Operation(decoding: $0.bytes).keys }
-            .filter { key in !subscriptions.contains { utf8Equal($0.collection, key.collection) } }
+            .filter { key in !subscriptions.contains { $0.collection == key.collection } }
         acknowledge(actor, through: sequence)
         if let offset {
             if offset > 0 { for key in keys { expectAnswer(key, offset) } }

@@ -8,7 +8,7 @@ extension PeerReplica {
     /// The commits that the server has not acknowledged, in order.
     var pending: [OwnOperation] { own.values.flatMap(\.self).sorted { $0.write < $1.write } }
 
-    mutating func acknowledge(_ actor: ActorID, through sequence: UInt64) {
+    mutating func acknowledge(_ actor: ActorID, through sequence: SequenceNumber) {
         for operation in own[actor] ?? [] where operation.sequence <= sequence {
             guard let header = try? OperationHeader.peek(operation.bytes) else { continue }
             acknowledged[actor] = Acknowledged(

@@ -10,13 +10,13 @@ struct PeerReplica {
     struct OwnOperation {
         /// The number of the write in the world; stays when the operation is moved.
         let write: Int
-        let sequence: UInt64
+        let sequence: SequenceNumber
         let bytes: [UInt8]
     }
 
     /// The last operation of an actor that the server has acknowledged.
     struct Acknowledged {
-        var sequence: UInt64 = 0
+        var sequence: SequenceNumber = 0
         var timestamp: Timestamp = 0
         var hash: UInt64 = 0
     }
@@ -36,7 +36,7 @@ struct PeerReplica {
     private(set) var resumptions: [[UInt8]: [UInt8]] = [:]
     private(set) var rights: [[UInt8]: [UInt8]] = [:]
     /// Own writes that the server has, and whose answer has not come, with the offset at which it will have.
-    private var unanswered: [DocumentKey: UInt64] = [:]
+    private var unanswered: [DocumentKey: Offset] = [:]
     var repairStates: [DocumentKey: Document] = [:]
     var evictedActors: [DocumentKey: Set<ActorID>] = [:]
     var clock = HybridClock()
@@ -75,7 +75,7 @@ struct PeerReplica {
             changes.append(Operation.Change(collection: key.collection, id: key.id, delta: delta.encoded()))
         }
         guard !changes.isEmpty else { return nil }
-        let sequence = (own[actor]?.last?.sequence ?? acknowledged[actor]?.sequence ?? 0) + 1
+        let sequence = (own[actor]?.last?.sequence ?? acknowledged[actor]?.sequence ?? 0).next
         let operation = Operation(
             actor: actor, sequence: sequence, timestamp: stamp.time, changes: changes)
         if sequence == 1 { actors.append(actor) }
@@ -149,10 +149,10 @@ struct PeerReplica {
         case .hide(let collection, let key):
             cursors[key] = nil
             discardStaged(key)
-            for query in subscriptions where utf8Equal(query.collection, collection) {
+            for query in subscriptions where query.collection == collection {
                 rights[query.canonicalKey] = nil
             }
-            hide(documents.keys.filter { utf8Equal($0.collection, collection) })
+            hide(documents.keys.filter { $0.collection == collection })
             return .stored
         case .findOutdated(let candidates, let key):
             return .outdated(try candidates.filter { try isOutdated($0, key) }.map(\.key))
@@ -215,7 +215,7 @@ struct PeerReplica {
         return try !Document(decoding: bytes).vector.covers(vector)
     }
 
-    mutating func expectAnswer(_ key: DocumentKey, _ offset: UInt64) {
+    mutating func expectAnswer(_ key: DocumentKey, _ offset: Offset) {
         unanswered[key] = max(unanswered[key] ?? 0, offset)
     }
 
@@ -230,7 +230,7 @@ struct PeerReplica {
         return keys.isEmpty ? nil : .wanted(keys)
     }
 
-    mutating func wantUnanswered(through offset: UInt64) -> Event? {
+    mutating func wantUnanswered(through offset: Offset) -> Event? {
         let keys = unanswered.filter { $0.value <= offset }.keys.sorted {
             ($0.collection, $0.id) < ($1.collection, $1.id)
         }
@@ -252,9 +252,9 @@ struct PeerReplica {
     }
 
     private func operations(
-        of actor: ActorID, after: UInt64, maxBytes: Int
-    ) -> [(sequence: UInt64, bytes: [UInt8])] {
-        var found: [(sequence: UInt64, bytes: [UInt8])] = []
+        of actor: ActorID, after: SequenceNumber, maxBytes: Int
+    ) -> [(sequence: SequenceNumber, bytes: [UInt8])] {
+        var found: [(sequence: SequenceNumber, bytes: [UInt8])] = []
         var size = 0
         for operation in own[actor] ?? [] where operation.sequence > after && size < maxBytes {
             size += operation.bytes.count

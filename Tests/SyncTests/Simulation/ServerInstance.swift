@@ -8,15 +8,15 @@ import Sync
 struct ServerInstance {
     struct Origin: Hashable {
         let actor: ActorID
-        let sequence: UInt64
+        let sequence: SequenceNumber
     }
 
     private(set) var documents: [DocumentKey: Document] = [:]
     private(set) var position: LogPosition
-    private var lastChange: [DocumentKey: UInt64] = [:]
+    private var lastChange: [DocumentKey: Offset] = [:]
     private(set) var frontier: [ActorID: Timestamp] = [:]
     /// The offset of the last entry that reaped a tombstone.
-    private(set) var reapFloor: UInt64 = 0
+    private(set) var reapFloor: Offset = 0
     private var live: [LiveOperation] = []
     private let liveLimit: Int
 
@@ -31,7 +31,7 @@ struct ServerInstance {
         _ log: ServerLog, count: Int, origins: [Origin: UInt64]
     ) throws -> [LiveOperation] {
         var folded: [LiveOperation] = []
-        for entry in log.entries.dropFirst(Int(position.offset)).prefix(count) {
+        for entry in log.entries.dropFirst(Int(position.offset.rawValue)).prefix(count) {
             let operation = entry.operation
             var changes: [LiveOperation.Change] = []
             for change in operation.changes {
@@ -72,7 +72,7 @@ struct ServerInstance {
     }
 
     private mutating func reap(
-        _ key: DocumentKey, _ vector: VersionVector, _ offset: UInt64
+        _ key: DocumentKey, _ vector: VersionVector, _ offset: Offset
     ) -> LiveOperation.Change? {
         guard let document = documents[key], document.isReapable, document.vector == vector else {
             return nil
@@ -84,19 +84,19 @@ struct ServerInstance {
     }
 
     /// The live stream's answer to a session at an offset; nil when nothing has come after it.
-    func operations(after offset: UInt64, atMost count: Int) -> Event? {
+    func operations(after offset: Offset, atMost count: Int) -> Event? {
         guard offset < position.offset else { return nil }
-        guard let first = live.first?.position.offset, first <= offset + 1 else { return .lagging(position) }
-        let batch = Array(live[Int(offset + 1 - first)...].prefix(count))
+        guard let first = live.first?.position.offset, first <= offset.next else { return .lagging(position) }
+        let batch = Array(live[first.distance(to: offset.next)...].prefix(count))
         return batch.last.map { .operations(batch, through: $0.position) }
     }
 
     /// A page of a catch-up with about `count` documents; ends between offsets.
     func page(
-        of query: SubscriptionQuery, after offset: UInt64, namesAfter: UInt64, count: Int, _ log: ServerLog
+        of query: SubscriptionQuery, after offset: Offset, namesAfter: Offset, count: Int, _ log: ServerLog
     ) throws -> CatchUpPage {
         let changed = lastChange.filter {
-            $0.value > offset && utf8Equal($0.key.collection, query.collection)
+            $0.value > offset && $0.key.collection == query.collection
         }
         .sorted { ($0.value, $0.key.id) < ($1.value, $1.key.id) }
         var documents: [DocumentUpdate] = []
@@ -130,7 +130,7 @@ struct ServerInstance {
         let held = Dictionary(page.candidates.map { ($0.key.id, $0.vector) }) { first, _ in first }
         let end = page.isLast ? nil : page.candidates.last?.key.id
         let ids = Set(held.keys).union(
-            documents.keys.filter { utf8Equal($0.collection, query.collection) }.map(\.id)
+            documents.keys.filter { $0.collection == query.collection }.map(\.id)
         ).filter { id in (page.after.map { $0 < id } ?? true) && (end.map { id <= $0 } ?? true) }
         for (number, id) in ids.sorted().enumerated() {
             if number == count {
@@ -175,7 +175,7 @@ struct ServerInstance {
     }
 
     /// A document as a peer holds it, without what was reaped here meanwhile.
-    func withoutReaped(_ state: [UInt8], _ key: DocumentKey) throws -> [UInt8] {
+    func withoutReaped(_ state: EncodedState, _ key: DocumentKey) throws -> EncodedState {
         let held = try Document(decoding: state)
         let seen = seen(held.vector, of: key)
         let lacks = held.vector.entries.map { Stamp(time: $0.time, actor: $0.actor) }
@@ -195,7 +195,7 @@ struct Violation: Error, CustomStringConvertible {
 extension SubscriptionQuery {
     /// Whether a document lives in the collection and matches.
     func covers(_ key: DocumentKey, _ document: Document) throws -> Bool {
-        guard utf8Equal(collection, key.collection) else { return false }
+        guard collection == key.collection else { return false }
         return try document.encoded().withUnsafeBytes { bytes in
             let reader = try DocumentReader(bytes)
             return try reader.isLive && matches(DocumentRecord(id: key.id, document: reader))

@@ -11,14 +11,14 @@ struct ServerLog {
 
     enum Outcome: Equatable {
         case appended
-        case duplicate(through: UInt64)
+        case duplicate(through: SequenceNumber)
         case gap
         case conflict
     }
 
     let id: LogID
     private(set) var entries: [Entry] = []
-    private(set) var frontier: [ActorID: (sequence: UInt64, timestamp: Timestamp, hash: UInt64)] = [:]
+    private(set) var frontier: [ActorID: (sequence: SequenceNumber, timestamp: Timestamp, hash: UInt64)] = [:]
 
     /// The greatest timestamp that was appended.
     private(set) var latest: Timestamp = 0
@@ -30,12 +30,12 @@ struct ServerLog {
     /// Whether it has an operation of this one's origin.
     func hasMoved(_ operation: CRDT.Operation) -> Bool { origins.contains(operation.identity) }
 
-    var head: LogPosition { position(at: UInt64(entries.count)) ?? start }
+    var head: LogPosition { position(at: Offset(UInt64(entries.count))) ?? start }
     private var start: LogPosition { LogPosition(logID: id, offset: 0, hash: 0) }
 
-    func position(at offset: UInt64) -> LogPosition? {
+    func position(at offset: Offset) -> LogPosition? {
         if offset == 0 { return start }
-        return offset <= UInt64(entries.count) ? entries[Int(offset) - 1].position : nil
+        return offset.rawValue <= UInt64(entries.count) ? entries[Int(offset.rawValue) - 1].position : nil
     }
 
     mutating func append(_ operation: Operation, _ bytes: [UInt8]) -> Outcome {
@@ -43,9 +43,9 @@ struct ServerLog {
         let content = bytes.withUnsafeBytes { hash64($0, seed: 0) }
         if operation.sequence == last, frontier[operation.actor]?.hash != content { return .conflict }
         if operation.sequence <= last { return .duplicate(through: last) }
-        if operation.sequence > last + 1 { return .gap }
+        if operation.sequence > last.next { return .gap }
         let hash = bytes.withUnsafeBytes { hash64($0, seed: head.hash) }
-        let position = LogPosition(logID: id, offset: head.offset + 1, hash: hash)
+        let position = LogPosition(logID: id, offset: head.offset.next, hash: hash)
         entries.append(Entry(operation: operation, bytes: bytes, position: position))
         latest = max(latest, operation.timestamp)
         if let origin = operation.origin { origins.insert(origin) }
@@ -61,9 +61,9 @@ struct ServerLog {
     }
 
     /// All documents after the operations up to an offset.
-    func fold(through offset: UInt64) throws -> [DocumentKey: Document] {
+    func fold(through offset: Offset) throws -> [DocumentKey: Document] {
         var instance = ServerInstance(log: self, liveOperations: 0)
-        try instance.fold(self, count: Int(offset), origins: [:])
+        try instance.fold(self, count: Int(offset.rawValue), origins: [:])
         return instance.documents
     }
 }

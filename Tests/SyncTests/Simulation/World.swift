@@ -7,13 +7,13 @@ import TestSupport
 /// One server log behind two instances, and peers that edit, subscribe, lose their connections and come
 /// back: chaos from a seed, then healing, then everything must agree.
 struct World {
-    static let hidden = "secrets"
+    static let hidden: CollectionName = "secrets"
     /// Here the right to read comes and goes.
-    static let guarded = "boats"
+    static let guarded: CollectionName = "boats"
     /// Nobody may write here.
-    static let locked = "locked"
+    static let locked: CollectionName = "locked"
     /// Here every write adds a field of its own, which nothing removes: what is lost shows.
-    static let notes = "notes"
+    static let notes: CollectionName = "notes"
     static let dayMilliseconds: Int64 = 86_400_000
     static let creditBytes = 600
     static let batchBytes = 200
@@ -139,7 +139,7 @@ struct World {
     func access(of peer: Int) -> ReadAccess {
         let isBarred = barred.contains(peer)
         return ReadAccess(collection: {
-            !utf8Equal($0, Self.hidden) && !(isBarred && utf8Equal($0, Self.guarded))
+            $0 != Self.hidden && !(isBarred && $0 == Self.guarded)
         })
     }
 
@@ -166,7 +166,7 @@ struct World {
         guard !doomed.isEmpty else { return }
         let actor = ActorID(99)
         let operation = Operation(
-            actor: actor, sequence: (log.frontier[actor]?.sequence ?? 0) + 1,
+            actor: actor, sequence: (log.frontier[actor]?.sequence ?? 0).next,
             timestamp: max(wall << 16, (log.frontier[actor]?.timestamp ?? 0) + 1),
             changes: doomed.map {
                 Operation.Change(
@@ -193,7 +193,7 @@ struct World {
         var keys: [DocumentKey] = []
         for _ in 0...generator.pick([0, 0, 0, 1, 2]) {
             let key = DocumentKey(
-                collection: generator.pick(collections),
+                collection: CollectionName(generator.pick(collections).text),
                 id: try DocumentID(.int(Int64(generator.below(6)))))
             if !keys.contains(key) { keys.append(key) }
         }
@@ -203,7 +203,7 @@ struct World {
         let number = book.begin(peer)
         let corrected = UInt64(Int64(wall(of: peer)) + peers[peer].correction)
         let actor = try peers[peer].write(number, keys, wallMilliseconds: corrected) { key, editor in
-            if utf8Equal(key.collection, Self.notes) {
+            if key.collection == Self.notes {
                 editor.create()
                 try editor.set(["w\(number)"], .bool(true))
                 return try editor.increment(["count"], by: .int(1))
@@ -228,7 +228,7 @@ struct World {
     }
 
     private mutating func evict(_ peer: Int) throws {
-        let keys = peers[peer].documents.keys.filter { !utf8Equal($0.collection, Self.notes) }
+        let keys = peers[peer].documents.keys.filter { $0.collection != Self.notes }
             .sorted { ($0.collection, $0.id) < ($1.collection, $1.id) }
         guard !keys.isEmpty else { return }
         let key = generator.pick(keys)
@@ -261,7 +261,7 @@ struct World {
             key: query.canonicalKey, statement: Self.statements[index], arguments: .object(ObjectValue()),
             cursor: peers[peer].cursors[query.canonicalKey], rights: peers[peer].rights[query.canonicalKey],
             resume: peers[peer].resumptions[query.canonicalKey],
-            holds: peers[peer].documents.keys.contains { utf8Equal($0.collection, query.collection) })
+            holds: peers[peer].documents.keys.contains { $0.collection == query.collection })
     }
 
     // MARK: What the network and the servers do

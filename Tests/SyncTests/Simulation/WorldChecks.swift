@@ -48,7 +48,7 @@ extension World {
         try checkGrant(update.key, link)
         switch update.content {
         case .gone:
-            guard link.asked.contains(where: { utf8Equal($0.collection, update.key.collection) }) else {
+            guard link.asked.contains(where: { $0.collection == update.key.collection }) else {
                 throw Violation("\(update.key) is gone for somebody who never asked for it")
             }
         case .state:
@@ -136,8 +136,8 @@ extension World {
 
     /// What may not be read any more is not shown, but for what was written here.
     private func checkHidden(_ number: Int, _ query: SubscriptionQuery) throws {
-        guard !forgetful.contains(number), !utf8Equal(query.collection, Self.hidden) else { return }
-        for key in peers[number].documents.keys where utf8Equal(key.collection, query.collection) {
+        guard !forgetful.contains(number), query.collection != Self.hidden else { return }
+        for key in peers[number].documents.keys where key.collection == query.collection {
             guard written[number]?.contains(key) == true else {
                 throw Violation("peer \(number) shows \(key), which it may not read any more")
             }
@@ -149,7 +149,7 @@ extension World {
         let peer = peers[number]
         guard peer.pending.isEmpty else { throw Violation("peer \(number) still has \(peer.pending.count)") }
         for (key, document) in peer.documents {
-            guard !utf8Equal(key.collection, Self.locked) else {
+            guard key.collection != Self.locked else {
                 throw Violation("peer \(number) still shows \(key), which was refused")
             }
             let seen =
@@ -164,7 +164,7 @@ extension World {
     /// Every write that was not refused left its mark, and none that was refused did.
     func checkWrites() throws {
         for (number, write) in book.writes {
-            for key in write.keys where utf8Equal(key.collection, Self.notes) {
+            for key in write.keys where key.collection == Self.notes {
                 let isThere = instances[0].documents[key]?.value["w\(number)"] != nil
                 if isThere == (write.code == nil) || write.isForgiven { continue }
                 // A server that was restored may have got a state with what it refused later.
@@ -180,7 +180,7 @@ extension World {
 
     /// Every write counted once, however often it was moved, by whatever copy of its store.
     func checkCounts() throws {
-        for (key, document) in instances[0].documents where utf8Equal(key.collection, Self.notes) {
+        for (key, document) in instances[0].documents where key.collection == Self.notes {
             let marks = document.value.entries.count { $0.key.utf8.first == UInt8(ascii: "w") }
             if hasForgottenMoves, case .int(let count)? = document.value["count"], count > marks { continue }
             guard document.value["count"] == .int(Int64(marks)) else {
@@ -190,7 +190,7 @@ extension World {
     }
 
     private func checkCode(_ number: Int, _ write: WriteBook.Write) throws {
-        let isLocked = write.keys.contains { utf8Equal($0.collection, Self.locked) }
+        let isLocked = write.keys.contains { $0.collection == Self.locked }
         switch write.code {
         case nil:
             guard !isLocked || write.isForgiven else { throw Violation("write \(number) was not refused") }

@@ -64,8 +64,8 @@ extension World {
         _ query: SubscriptionQuery, _ access: ReadAccess, _ start: PageStart, _ index: Int
     ) throws -> CatchUpPage? {
         let count = 1 + generator.below(4)
-        var offset: UInt64 = 0
-        var names: UInt64 = 0
+        var offset: Offset = 0
+        var names: Offset = 0
         switch start {
         case .cursor(let place), .resumed(let place, _):
             if instances[index].position.offset < place.offset { try fold(index, count: .max) }
@@ -87,8 +87,8 @@ extension World {
     }
 
     mutating func admit(_ uploads: [[UInt8]], _ link: Link) throws -> Event {
-        var reached: [ActorID: UInt64] = [:]
-        var unverified: [ActorID: UInt64] = [:]
+        var reached: [ActorID: SequenceNumber] = [:]
+        var unverified: [ActorID: SequenceNumber] = [:]
         var refusals: [Frame.Refusal] = []
         var isAnyOld = false
         for bytes in uploads {
@@ -152,11 +152,11 @@ extension World {
             }
             guard !known.isEmpty else { return nil }
             return OperationHashes(
-                actor: head.actor, first: after + 1, hashes: known.map { hash64($0.bytes) })
+                actor: head.actor, first: after.next, hashes: known.map { hash64($0.bytes) })
         }
     }
 
-    func mayWrite(_ key: DocumentKey) -> Bool { !utf8Equal(key.collection, Self.locked) }
+    func mayWrite(_ key: DocumentKey) -> Bool { key.collection != Self.locked }
 
     /// Why an operation may not enter the log; nil when it may, or has.
     private func verdict(_ operation: Operation, _ index: Int) throws -> SyncErrorCode? {
@@ -181,27 +181,27 @@ extension World {
     }
 
     /// Takes states that a peer holds to the log.
-    private mutating func admit(_ states: [(key: DocumentKey, state: [UInt8])], _ index: Int) throws -> Event
+    private mutating func admit(_ states: [(key: DocumentKey, state: EncodedState)], _ index: Int) throws -> Event
     {
         try fold(index, count: .max)
         let changes = try states.map { item in
             (key: item.key, state: try instances[index].withoutReaped(item.state, item.key))
         }.filter { item in
-            let vector = try Document(decoding: item.state).vector
+            let vector = try Document(decoding: EncodedState(item.state.bytes)).vector
             let time = vector.greatestTime ?? 0
             return mayWrite(item.key)
                 && !HybridClock.isTooFarAhead(time, wallMilliseconds: serverWall, admitted: log.latest)
                 && !instances[index].vector(of: item.key).covers(vector)
         }.map {
             Operation.Change(
-                collection: $0.key.collection, id: $0.key.id, delta: StateChange.encode($0.state))
+                collection: $0.key.collection, id: $0.key.id, delta: StateChange.encode(EncodedState($0.state.bytes)))
         }
         // As the wire's runs want it: one collection's changes side by side.
         let sorted = changes.sorted { $0.collection < $1.collection }
         guard !sorted.isEmpty else { return .statesAdmitted(log.head) }
         let actor = ActorID(UInt64(index) + 1)
         let operation = Operation(
-            actor: actor, sequence: (log.frontier[actor]?.sequence ?? 0) + 1, timestamp: serverWall << 16,
+            actor: actor, sequence: (log.frontier[actor]?.sequence ?? 0).next, timestamp: serverWall << 16,
             changes: sorted)
         guard log.append(operation, operation.encoded()) == .appended else {
             throw Violation("a server cannot append its own operation")
