@@ -1,3 +1,4 @@
+import CRDT
 import Foundation
 import Identity
 import Logging
@@ -286,7 +287,7 @@ extension DittoAuthenticator {
     /// Proves to a server that this store holds the key that its token names; nil for what is no challenge.
     func proof(of challenge: String, _ token: String) -> [UInt8]? {
         guard let challenge = PeerChallenge(challenge), let key = try? files.peerKey() else { return nil }
-        return challenge.answer(with: key, databaseID: databaseID, token: token)
+        return challenge.answer(with: key, databaseID: DatabaseID(databaseID), token: token)
     }
 
     /// Calls `body` with each login from now on: a connection goes on under its token.

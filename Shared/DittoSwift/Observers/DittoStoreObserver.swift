@@ -21,7 +21,7 @@ public final class DittoStoreObserver: Hashable, Sendable {
     public var queryArguments: [String: Any?]? { given.value }
 
     /// The collections whose changes matter.
-    let collections: [String]
+    let collections: [CollectionName]
     /// The same for observers of the same query with the same arguments.
     let likeness: UInt64
 
@@ -69,7 +69,7 @@ public final class DittoStoreObserver: Hashable, Sendable {
         let gate = engine.observedQuery(statement, arguments).map(ObserverGate.init)
         state = Mutex(State(gate: gate))
         let interval = engine.settings.parameters.systemRefreshInterval
-        let isOfSystem = collections.contains { $0.hasPrefix("system:") }
+        let isOfSystem = collections.contains { $0.text.hasPrefix("system:") }
         timer = isOfSystem ? Timer(interval, on: EvaluationPool.clock) : nil
         timer?.start { [weak self] in self?.changed() }
     }

@@ -33,7 +33,7 @@ struct StatementRequest: Sendable {
 
     /// Runs a SELECT.
     func read(
-        from source: some DocumentSource, _ collectionNames: () throws -> [String]
+        from source: some DocumentSource, _ collectionNames: () throws -> [CollectionName]
     ) throws -> StatementOutcome {
         var rows: [KeptRow] = []
         let warnings = try statement.forEachResult(
@@ -47,7 +47,7 @@ struct StatementRequest: Sendable {
             warnings: warnings.map(StatementWarning.init), commit: 0)
     }
 
-    private func options(_ collectionNames: () throws -> [String]) rethrows -> ExecutionOptions {
+    private func options(_ collectionNames: () throws -> [CollectionName]) rethrows -> ExecutionOptions {
         var options = options
         options.system = EngineSystemCollections(
             engine: engine, names: statement.reads(.collections) ? try collectionNames() : [], peers: peers,
@@ -59,7 +59,7 @@ struct StatementRequest: Sendable {
 extension PreparedStatement {
     /// Whether it reads a system collection.
     func reads(_ collection: SystemCollection) -> Bool {
-        collectionsRead.contains { utf8Equal($0, "system:\(collection.rawValue)") }
+        collectionsRead.contains(CollectionName("system:\(collection.rawValue)"))
     }
 }
 

@@ -53,7 +53,7 @@ public final class DittoSync: Sendable {
         let changes = ChangeSignal()
         self.changes = changes
         var configuration = PeerSync.Configuration(
-            address: try WebSocketAddress(server.sync), databaseID: databaseID,
+            address: try WebSocketAddress(server.sync), databaseID: DatabaseID(databaseID),
             peerKey: authenticator.peerKey,
             token: { try await authenticator.token() })
         configuration.proof = { challenge, token in authenticator.proof(of: challenge, token) }

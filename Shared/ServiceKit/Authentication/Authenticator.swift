@@ -1,9 +1,11 @@
+import CRDT
 import Hummingbird
 import Identity
 import Logging
 import Machine
 import NIOHTTP1
 import Synchronization
+import WebSocket
 
 /// Turns the bearer text of a request into an identity: an access token or an API key. Shared by all requests
 /// of a process; the lock guards the verifier with its memory of accepted tokens and is never held across a
@@ -47,7 +49,7 @@ public final class Authenticator: Sendable {
 
     /// The identity behind an HTTP request.
     /// - Throws: `AUTH-0109` without a token, `AUTH-0101` to `AUTH-0112`, `AUTH-0201`; `SRV-0601`.
-    public func identity(for request: Request, databaseID: String? = nil) async throws -> Identity {
+    public func identity(for request: Request, databaseID: DatabaseID? = nil) async throws -> Identity {
         let identity = try await identity(
             authorization: request.headers[.authorization], databaseID: databaseID)
         try checkHost(request.head.authority, of: identity)
@@ -59,9 +61,11 @@ public final class Authenticator: Sendable {
     private func checkHost(_ host: String?, of identity: Identity) throws(IdentityError) {
         guard let host, let system, let end = host.firstIndex(of: ".") else { return }
         let label = String(host[..<end])
-        guard label.lowercased() != identity.databaseID.lowercased() else { return }
+        guard label.lowercased() != identity.databaseID.text.lowercased() else { return }
         let directory = system.directory
-        guard directory.database(label) == nil, directory.database(label.lowercased()) == nil else {
+        guard directory.database(DatabaseID(label)) == nil,
+            directory.database(DatabaseID(label.lowercased())) == nil
+        else {
             throw .databaseGone
         }
     }
@@ -69,7 +73,7 @@ public final class Authenticator: Sendable {
     /// The identity behind a WebSocket upgrade, and the token or API key that says so.
     /// - Throws: as above.
     public func identity(
-        for request: WebSocketRequest, databaseID: String? = nil
+        for request: WebSocketRequest, databaseID: DatabaseID? = nil
     ) async throws -> (identity: Identity, token: String) {
         let fields = request.headers["authorization"]
         guard fields.count == 1, let token = Self.bearer(fields[0]) else { throw IdentityError.missingToken }
@@ -80,7 +84,7 @@ public final class Authenticator: Sendable {
 
     /// The identity a token or an API key stands for.
     /// - Throws: as above.
-    public func identity(token: String, databaseID: String? = nil) async throws -> Identity {
+    public func identity(token: String, databaseID: DatabaseID? = nil) async throws -> Identity {
         if APIKey.isOne(token) { return try await identity(apiKey: token, databaseID: databaseID) }
         if verifier.withLock({ $0.knowsKey(of: token) }) == false {
             let keys = try await source.refreshedKeys()
@@ -116,7 +120,7 @@ public final class Authenticator: Sendable {
     /// Wakes when `refusal` may say something else; nil without a system database.
     public var changes: AsyncStream<Void>? { system?.changes }
 
-    private func identity(apiKey text: String, databaseID: String?) async throws -> Identity {
+    private func identity(apiKey text: String, databaseID: DatabaseID?) async throws -> Identity {
         guard let key = APIKey(text), let system else { throw IdentityError.apiKeyRefused }
         var found = try system.directory.identity(of: key, nowSeconds: nowSeconds())
         if found == nil {
@@ -130,7 +134,7 @@ public final class Authenticator: Sendable {
         return found
     }
 
-    private func identity(authorization: String?, databaseID: String?) async throws -> Identity {
+    private func identity(authorization: String?, databaseID: DatabaseID?) async throws -> Identity {
         guard let token = Self.bearer(authorization) else { throw IdentityError.missingToken }
         return try await identity(token: token, databaseID: databaseID)
     }

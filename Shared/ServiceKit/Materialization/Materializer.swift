@@ -16,7 +16,7 @@ import Synchronization
 /// and one more is queued, however many callers wait for it.
 public actor Materializer {
     /// The database.
-    public nonisolated let database: String
+    public nonisolated let database: DatabaseID
     /// The documents, as of the position in the same snapshot.
     public nonisolated let replica: Replica
     /// Runs what blocks for the disk; concurrent, since readers do not wait for writers.
@@ -35,7 +35,7 @@ public actor Materializer {
     private var folding: Task<Void, any Error>?
     /// The fold that has not begun yet.
     private var queued: Queued?
-    private var waiters: [(id: UInt64, offset: UInt64, continuation: CheckedContinuation<Bool, Never>)] = []
+    private var waiters: [(id: UInt64, offset: Offset, continuation: CheckedContinuation<Bool, Never>)] = []
     private var nextWaiter: UInt64 = 0
     private nonisolated let turns = FoldTurns()
     private var isClosed = false
@@ -51,7 +51,7 @@ public actor Materializer {
     /// Opens or rebuilds the replica in `folder`. `onFold` hears of every operation once per process, in
     /// log order. `environment` and `executor` are a simulation's to choose.
     public static func open(
-        _ database: String, log: any OperationLog, folder: String, logger: Logger,
+        _ database: DatabaseID, log: any OperationLog, folder: String, logger: Logger,
         environment: Environment = .system,
         executor: BlockingExecutor = BlockingExecutor(label: "mimeo.materializer", isSerial: false),
         onFold: @escaping @Sendable ([FoldedOperation]) async -> Void = { _ in }
@@ -85,7 +85,7 @@ public actor Materializer {
 
     /// Whether the log has this history, and everything after it.
     private static func isUsable(
-        _ checkpoint: LogPosition, _ log: any OperationLog, _ database: String
+        _ checkpoint: LogPosition, _ log: any OperationLog, _ database: DatabaseID
     ) async throws -> Bool {
         guard try await log.position(at: checkpoint.offset, in: database) == checkpoint else { return false }
         return try await log.truncation(of: database).offset <= checkpoint.offset
@@ -130,7 +130,7 @@ public actor Materializer {
     }
 
     private init(
-        _ database: String, _ log: any OperationLog, _ replica: Replica, _ position: LogPosition,
+        _ database: DatabaseID, _ log: any OperationLog, _ replica: Replica, _ position: LogPosition,
         _ executor: BlockingExecutor, _ logger: Logger,
         _ onFold: @escaping @Sendable ([FoldedOperation]) async -> Void
     ) {
@@ -175,7 +175,7 @@ public actor Materializer {
 
     /// Folds what is needed for the position to reach an offset that the log has, and is not kept from it by
     /// what comes behind. Throws as `advance`.
-    public func advance(through offset: UInt64) async throws {
+    public func advance(through offset: Offset) async throws {
         guard position.offset < offset else { return }
         turns.ask()
         defer { turns.endAsking() }
@@ -230,7 +230,7 @@ public actor Materializer {
 
     /// Waits until the position has reached `offset`; false when that takes longer than `timeout`, or the
     /// materializer is closed.
-    public func wait(for offset: UInt64, timeout: Duration) async -> Bool {
+    public func wait(for offset: Offset, timeout: Duration) async -> Bool {
         if position.offset >= offset { return true }
         guard !isClosed else { return false }
         turns.ask()
@@ -339,7 +339,7 @@ public actor Materializer {
         let digest = ChainHash.digest(
             actor: entry.actor, sequence: entry.sequence, timestamp: entry.timestamp,
             contentHash: ChainHash.content(entry.bytes))
-        return entry.offset == position.offset + 1
+        return entry.offset == position.offset.next
             && entry.hash == ChainHash.next(after: position.hash, digest: digest)
     }
 

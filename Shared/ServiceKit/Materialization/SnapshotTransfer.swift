@@ -11,7 +11,7 @@ extension Materializer {
     /// newer snapshot came meanwhile.
     /// - Returns: the replica that is in place now, and where it stands; nil when there is nothing to load.
     static func loadSnapshot(
-        into replica: Replica, _ log: any OperationLog, _ database: String, _ executor: BlockingExecutor,
+        into replica: Replica, _ log: any OperationLog, _ database: DatabaseID, _ executor: BlockingExecutor,
         _ logger: Logger, renew: @escaping @Sendable (Replica) throws -> Replica
     ) async throws -> (Replica, LogPosition?) {
         var replica = replica
