@@ -1,4 +1,5 @@
 import Attachments
+import CRDT
 import Foundation
 import Hummingbird
 import Identity
@@ -23,7 +24,7 @@ public final class AttachmentStore: ServicePart {
     private let folder: String
     private let maximumBytes: Int64
     private let authenticator: Authenticator
-    private let stores = Mutex<[String: BlobStore]>([:])
+    private let stores = Mutex<[DatabaseID: BlobStore]>([:])
     private let references: OpenDatabases<BlobReferences>
 
     /// - Parameters:

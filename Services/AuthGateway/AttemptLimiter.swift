@@ -1,3 +1,4 @@
+import CRDT
 import Foundation
 import Synchronization
 
@@ -17,7 +18,7 @@ final class AttemptLimiter: Sendable {
     enum Source: Hashable, Sendable {
         /// Where a login comes from, see `network`.
         case address(String)
-        case provider(database: String, name: String)
+        case provider(database: DatabaseID, name: String)
         /// Where an admin request comes from.
         case admin(String)
 

@@ -31,11 +31,11 @@ struct ExecuteRequest: Sendable {
     }
 
     /// The offset of `X-DITTO-TXN-ID`: no answer from an older state.
-    static func transactionID(_ headers: HTTPFields) throws -> UInt64? {
+    static func transactionID(_ headers: HTTPFields) throws -> Offset? {
         guard let name = HTTPField.Name("X-DITTO-TXN-ID"), let text = headers[name] else { return nil }
         guard let offset = UInt64(text) else {
             throw QueryError(.malformedRequest, "X-DITTO-TXN-ID is no offset")
         }
-        return offset
+        return Offset(offset)
     }
 }

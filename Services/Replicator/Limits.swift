@@ -13,7 +13,7 @@ public enum Limits {
     public static let liveBatchOperations = 512
     /// After so many operations that were nothing for it, a session that follows the live stream is told how
     /// far the log has got; half of what the stream keeps, so that none falls out of it by waiting.
-    public static let progressOperations: UInt64 = 4_096
+    public static let progressOperations: Int = 4_096
     /// How long it is not told at most: what it has to read again when its connection breaks stays short.
     public static let progressInterval = Duration.seconds(5)
     /// Databases that are open without a session: opened at the start because they were folded here before,

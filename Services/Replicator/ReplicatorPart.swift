@@ -7,6 +7,7 @@ import ServiceKit
 import Sync
 import Synchronization
 import Transport
+import WebSocket
 
 /// The replicator: accepts peers' sync sessions and binds them to the log.
 ///
@@ -89,7 +90,7 @@ public final class ReplicatorPart: ServicePart {
             }
         }
         mount.background("progress") { [self] in
-            var (before, trimmed) = ([UInt64](), [UInt64]())
+            var (before, trimmed) = ([Offset](), [Offset]())
             while true {
                 try await Task.sleep(for: Limits.progressInterval)
                 let heads = hubs.all.map { $0.tellProgress() }.sorted()
@@ -187,8 +188,8 @@ public final class ReplicatorPart: ServicePart {
     }
 
     /// A database that is open here; nil for one that is not.
-    func openHub(of database: String) -> DatabaseHub? {
-        hubs.all.first { utf8Equal($0.database, database) }
+    func openHub(of database: DatabaseID) -> DatabaseHub? {
+        hubs.all.first { $0.database == database }
     }
 
     /// Who has connected, and what it has to prove.
@@ -221,9 +222,9 @@ public final class ReplicatorPart: ServicePart {
     /// Something that the rights of sessions rest on has changed, a key revoked or a grant: `judge` is asked
     /// about the identity of every session of a database that runs here, and what it says holds at once.
     public func changeRights(
-        in database: String, _ judge: @escaping @Sendable (Identity) -> RightsChange
+        in database: DatabaseID, _ judge: @escaping @Sendable (Identity) -> RightsChange
     ) async {
-        for hub in hubs.all where utf8Equal(hub.database, database) { await hub.changeRights(judge) }
+        for hub in hubs.all where hub.database == database { await hub.changeRights(judge) }
     }
 
     /// Ends the sessions of whoever does not count any more, as soon as the system database says so.
@@ -280,7 +281,7 @@ public final class ReplicatorPart: ServicePart {
     /// The database, for one who waits no longer than he should: while it goes on being opened, another
     /// instance may have it open.
     private func hub(
-        of database: String, for connection: WebSocketConnection
+        of database: DatabaseID, for connection: WebSocketConnection
     ) async throws -> DatabaseHub? {
         let deadline = deadlines.note(SystemClock.seconds() + sessions.openingSeconds) {
             connection.finish(WebSocketClose(code: 1013, reason: SyncErrorCode.unavailable.rawValue))
@@ -301,7 +302,7 @@ public final class ReplicatorPart: ServicePart {
     }
 
     /// The database, built anew if its log lost what is folded, or was truncated ahead of it.
-    func hub(of database: String) async throws -> DatabaseHub {
+    func hub(of database: DatabaseID) async throws -> DatabaseHub {
         let hub = try await hubs(database)
         guard await hub.materializer.hasLostHistory else { return hub }
         await retire(hub, of: database)
@@ -309,7 +310,7 @@ public final class ReplicatorPart: ServicePart {
     }
 
     /// Closes a hub whose log does not have its history any more. Its peers come back by themselves.
-    private func retire(_ hub: DatabaseHub, of database: String) async {
+    private func retire(_ hub: DatabaseHub, of database: DatabaseID) async {
         await hubs.close(database, if: { $0 === hub }) { [logger] hub in
             logger.warning(
                 "the log does not have what is folded, or what comes next: the documents are built anew",
@@ -374,7 +375,7 @@ public final class ReplicatorPart: ServicePart {
     }
 
     /// The identity of a newer token; nil while the keys cannot be had.
-    private func verified(_ token: String, _ database: String) async throws -> Identity? {
+    private func verified(_ token: String, _ database: DatabaseID) async throws -> Identity? {
         do {
             return try await authenticator.identity(token: token, databaseID: database)
         } catch let error as ServiceError where error.code == .issuerUnreachable {

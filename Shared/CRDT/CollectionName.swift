@@ -35,3 +35,8 @@ extension CollectionName: CustomStringConvertible {
     /// The name as it was given.
     public var description: String { text }
 }
+
+extension CollectionName: CustomDebugStringConvertible {
+    /// The name in quotes, as a `String` has it.
+    public var debugDescription: String { text.debugDescription }
+}

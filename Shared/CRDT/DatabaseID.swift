@@ -31,3 +31,8 @@ extension DatabaseID: CustomStringConvertible {
     /// The id as it was given.
     public var description: String { text }
 }
+
+extension DatabaseID: CustomDebugStringConvertible {
+    /// The id in quotes, as a `String` has it.
+    public var debugDescription: String { text.debugDescription }
+}

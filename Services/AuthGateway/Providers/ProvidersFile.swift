@@ -27,7 +27,7 @@ struct ProvidersFile: Sendable {
     }
 
     /// By the database's id. Ids are ASCII, so equal texts have equal bytes.
-    var databases: [String: Database] = [:]
+    var databases: [DatabaseID: Database] = [:]
 
     /// Nothing is configured.
     static let empty = ProvidersFile()
@@ -60,8 +60,9 @@ struct ProvidersFile: Sendable {
         }
         let top = try Members(value, "the file", ["databases"])
         guard let databases = top.values["databases"]?.objectValue else { throw top.wrong("databases") }
-        for (id, value) in databases.entries {
-            guard DatabaseID.isValid(id) else {
+        for (text, value) in databases.entries {
+            let id = DatabaseID(text)
+            guard id.isValid else {
                 throw AuthGatewayError(.providersUnreadable, "'\(id)' is no id of a database")
             }
             self.databases[id] = try Self.database(value, "databases.\(id)", logger)

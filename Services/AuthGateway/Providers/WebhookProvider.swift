@@ -122,9 +122,9 @@ final class WebhookProvider: Sendable {
     /// What is sent, as JSON.
     func body(of login: LoginRequest) -> [UInt8] {
         var members: [(key: String, value: Value)] = []
-        if payload != .current { members.append(("appID", .string(login.databaseID))) }
+        if payload != .current { members.append(("appID", .string(login.databaseID.text))) }
         if payload != .legacy {
-            members.append(("databaseID", .string(login.databaseID)))
+            members.append(("databaseID", .string(login.databaseID.text)))
             members.append(("version", "1"))
         }
         members.append(("provider", .string(login.provider)))

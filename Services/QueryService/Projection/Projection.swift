@@ -17,7 +17,7 @@ import ServiceKit
 actor Projection {
     nonisolated let store: any ProjectionStore
     private let log: any OperationLog
-    nonisolated let database: String
+    nonisolated let database: DatabaseID
     private let bounds: QueryServicePart.Bounds
     private let statements: PreparedStatements
     private let writer: LeasedActor
@@ -26,13 +26,13 @@ actor Projection {
     private var waitingWrites = 0
     /// The offset of the last write of this process. No draft begins before it is folded: a stamp exceeds
     /// every earlier one of its actor.
-    private var written: UInt64 = 0
+    private var written: Offset = 0
     /// Whether a write may have been stored of which nothing was heard: until it is settled whether it is
     /// there, a stamp could be drawn twice.
     private var isUnsure = false
 
     static func open(
-        _ database: String, log: any OperationLog, in stores: ProjectionStores,
+        _ database: DatabaseID, log: any OperationLog, in stores: ProjectionStores,
         bounds: QueryServicePart.Bounds, statements: PreparedStatements,
         whenLost: @escaping @Sendable (Projection) -> Void
     ) async throws -> Projection {
@@ -43,7 +43,7 @@ actor Projection {
     }
 
     private init(
-        _ database: String, _ log: any OperationLog, _ store: any ProjectionStore,
+        _ database: DatabaseID, _ log: any OperationLog, _ store: any ProjectionStore,
         _ bounds: QueryServicePart.Bounds, _ statements: PreparedStatements
     ) {
         self.database = database
@@ -71,18 +71,20 @@ actor Projection {
 
     /// Executes a statement for an identity on a state no older than offset `minimum`.
     nonisolated func execute(
-        _ request: ExecuteRequest, isStrict: Bool, _ identity: Identity, after minimum: UInt64?
+        _ request: ExecuteRequest, isStrict: Bool, _ identity: Identity, after minimum: Offset?
     ) async throws -> ExecuteAnswer {
         let statement = try statements.prepare(request.statement)
         guard !statement.evicts else { throw QueryError(.evictIsLocal) }
         guard statement.kind != .alterSystem else { throw QueryError(.parametersAreLocal) }
         for collection in statement.collectionsRead
         where !identity.rights.read.allowsAny(of: collection) {
-            guard collection.hasPrefix("system:") else { throw QueryError(.readNotGranted, collection) }
+            guard collection.text.hasPrefix("system:") else {
+                throw QueryError(.readNotGranted, collection.text)
+            }
         }
         for collection in statement.collectionsWritten
         where !identity.rights.write.allowsAny(of: collection) {
-            throw QueryError(.writeNotGranted, collection)
+            throw QueryError(.writeNotGranted, collection.text)
         }
         let head = try await log.head(of: database)
         // Also when it is ahead: the fold finds out whether the log went back.
@@ -110,7 +112,7 @@ actor Projection {
 
     private nonisolated func read(
         _ statement: PreparedStatement, _ arguments: ObjectValue, _ options: ExecutionOptions,
-        _ rights: CompiledGrant, from offset: UInt64
+        _ rights: CompiledGrant, from offset: Offset
     ) async throws -> ExecuteAnswer {
         let isWhole = rights.coversWhole(statement)
         return try await store.read(from: offset) { documents in
@@ -167,7 +169,7 @@ actor Projection {
             // What the log says, so a projection that was deleted or restored never repeats one. And before
             // the fold below: a write that arrives between them has taken this one.
             let frontier = try await log.frontier(of: [lease.actor], in: database)
-            let sequence = (frontier[lease.actor]?.sequence ?? 0) + 1
+            let sequence = (frontier[lease.actor]?.sequence ?? 0).next
             if isUnsure {
                 written = max(written, try await log.head(of: database).offset)
                 try await catchUp(to: written)
@@ -198,7 +200,7 @@ actor Projection {
     }
 
     /// Waits until a draft sees what stands at an offset of the log.
-    private func catchUp(to offset: UInt64) async throws {
+    private func catchUp(to offset: Offset) async throws {
         try await store.advance()
         guard await store.wait(for: offset, timeout: bounds.transactionWait) else {
             throw QueryError(.unavailable, "the projection does not follow its log")
@@ -207,7 +209,7 @@ actor Projection {
 
     private func draft(
         _ statement: PreparedStatement, _ arguments: ObjectValue, _ options: ExecutionOptions,
-        _ rights: CompiledGrant, as actor: ActorID, sequence: UInt64
+        _ rights: CompiledGrant, as actor: ActorID, sequence: SequenceNumber
     ) async throws -> StatementDraft {
         let isWhole = rights.coversWhole(statement)
         return try await store.draft(from: written, as: actor, sequence: sequence) { writer in
@@ -248,8 +250,7 @@ extension Touch {
         let documents = operation.changes.map { Touch.document($0.collection, $0.id) }
         // An INSERT copies what it reads; a subquery reads what the statement does not write.
         let copied = statement.collectionsRead.filter { collection in
-            statement.kind == .insert
-                || !statement.collectionsWritten.contains { utf8Equal($0, collection) }
+            statement.kind == .insert || !statement.collectionsWritten.contains(collection)
         }
         return documents + copied.map { Touch.collection($0) }
     }

@@ -5,7 +5,7 @@ import GRDB
 /// What a subscriber has to be told of a range of ids of a collection (rules 13, 14 and 18).
 public struct HeldComparison: Sendable {
     /// Full states of documents that match and are not held, or are held in a state that lacks something.
-    public var documents: [(id: DocumentID, state: [UInt8])] = []
+    public var documents: [(id: DocumentID, state: EncodedState)] = []
     /// Held documents of which something is gone, with a vector that covers it.
     public var gone: [(id: DocumentID, vector: VersionVector)] = []
     /// Held documents that the subscriber may not read.
@@ -237,7 +237,7 @@ private struct HeldComparer {
     }
 
     private mutating func add(_ id: DocumentID, _ state: UnsafeRawBufferPointer) {
-        result.documents.append((id, [UInt8](state)))
+        result.documents.append((id, EncodedState([UInt8](state))))
         bytes += state.count
     }
 }
