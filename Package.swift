@@ -51,28 +51,26 @@ let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
 let shared: [Target] = [
     module("CRDT", [], exclude: ["Encoding.md"]),
     module("DQL", ["CRDT"], exclude: ["Functions.md", "Parameters.md"]),
+    module("Machine", []),
     module("WriteAhead", [grdb, sqlite]),
-    module("Replica", ["CRDT", "DQL", "WriteAhead", grdb, sqlite, logging]),
-    module("OperationLog", ["CRDT", "WriteAhead", grdb, sqlite, logging]),
+    module("Replica", ["CRDT", "DQL", "Machine", "WriteAhead", grdb, sqlite, logging]),
+    module("OperationLog", ["CRDT", "Machine", "WriteAhead", grdb, sqlite, logging]),
     module("Identity", ["CRDT", "DQL", jwt, crypto, certificates, asn1]),
     module("Attachments", [crypto, logging]),
-    module("Sync", ["CRDT", "DQL", "Identity"], exclude: ["Wire/wire.cddl"]),
-    module(
-        "Transport",
-        [
-            "CRDT", "DQL", "Sync", "Replica",
-            nioCore, nioPosix, nioHTTP, nioWebSocket, nioSSL, logging,
-        ]),
+    module("Sync", ["CRDT", "DQL", "Identity"], exclude: ["Gaps.md", "Wire/wire.cddl"]),
+    module("WebSocket", [nioCore, nioPosix, nioHTTP, nioWebSocket, nioSSL, logging]),
+    module("Transport", ["CRDT", "DQL", "Machine", "Sync", "Replica", "WebSocket", nioSSL, logging]),
     module(
         "DittoSwift",
         [
-            "CRDT", "DQL", "Replica", "Sync", "Transport", "Identity", "Attachments", httpClient, logging,
+            "CRDT", "DQL", "Machine", "Replica", "Sync", "Transport", "WebSocket", "Identity", "Attachments",
+            httpClient, logging,
         ]),
     module(
         "ServiceKit",
         [
-            "CRDT", "DQL", "Identity", "OperationLog", "Postgres", "Replica", crypto, hummingbird, httpClient,
-            nioCore, nioPosix, nioHTTP, nioSSL, nioWebSocket,
+            "CRDT", "DQL", "Identity", "Machine", "OperationLog", "Postgres", "Replica", "WebSocket",
+            crypto, hummingbird, httpClient, httpTypes, nioCore, nioPosix, nioHTTP, nioSSL,
             logging, arguments,
             .product(name: "HummingbirdCore", package: "hummingbird"),
             .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
@@ -90,29 +88,26 @@ let services: [Target] =
     service(
         "AuthGateway",
         [
-            "ServiceKit", "CRDT", "OperationLog", "Identity", hummingbird, httpClient, crypto, nioCore,
-            logging,
-            arguments,
+            "ServiceKit", "CRDT", "OperationLog", "Identity", "Machine", hummingbird, httpClient, crypto,
+            nioCore, logging, arguments,
         ])
     + service(
         "Replicator",
         [
-            "ServiceKit", "CRDT", "DQL", "Replica", "OperationLog", "Sync", "Transport", "Identity",
-            hummingbird, nioCore, arguments,
+            "ServiceKit", "CRDT", "DQL", "Machine", "Replica", "OperationLog", "Sync", "Transport",
+            "Identity", "WebSocket", hummingbird, nioCore, arguments,
         ])
     + service(
         "QueryService",
         [
-            "ServiceKit", "CRDT", "DQL", "Replica", "OperationLog", "Postgres", "Identity", hummingbird,
-            httpTypes,
-            nioCore,
-            arguments,
+            "ServiceKit", "CRDT", "DQL", "Machine", "Replica", "OperationLog", "Postgres", "Identity",
+            hummingbird, httpTypes, nioCore, arguments,
         ])
     + service(
         "AttachmentStore",
         [
-            "ServiceKit", "Attachments", "CRDT", "OperationLog", "Identity", "Replica", hummingbird, nioCore,
-            logging, arguments,
+            "ServiceKit", "Attachments", "CRDT", "Machine", "OperationLog", "Identity", "Replica",
+            hummingbird, nioCore, logging, arguments,
         ])
     + service(
         "Mimeo",
@@ -125,7 +120,7 @@ let services: [Target] =
 let checks: [Target] = [
     .target(name: "TestSupport", path: "Tests/Support/TestSupport", swiftSettings: strict),
     .target(
-        name: "LogDoubles", dependencies: ["OperationLog", "CRDT"], path: "Tests/Support/LogDoubles",
+        name: "LogFakes", dependencies: ["OperationLog", "CRDT"], path: "Tests/Support/LogFakes",
         swiftSettings: strict),
     .target(
         name: "CFaultVFS", path: "Tests/Support/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
@@ -145,17 +140,20 @@ let checks: [Target] = [
     tests(
         "PostgresTests",
         [
-            "CLibPQ", "Postgres", "OperationLog", "CRDT", "DQL", "DQLCorpus", "LogDoubles", "TestSupport",
+            "CLibPQ", "Postgres", "OperationLog", "CRDT", "DQL", "DQLCorpus", "LogFakes", "TestSupport",
             logging,
         ]),
     tests("CRDTTests", ["CRDT", "TestSupport"], exclude: ["Fixtures"]),
     tests("DQLTests", ["DQL", "CRDT", "DQLCorpus", "TestSupport"], exclude: ["Corpus", "Samples"]),
     tests(
-        "ReplicaTests", ["Replica", "DQL", "CRDT", "DQLCorpus", "FaultDisk", "TestSupport", grdb, logging],
+        "ReplicaTests",
+        [
+            "Replica", "DQL", "CRDT", "Machine", "DQLCorpus", "FaultDisk", "TestSupport", grdb, logging,
+        ],
         exclude: ["Fixtures"]),
     tests(
         "OperationLogTests",
-        ["OperationLog", "Postgres", "CRDT", "FaultDisk", "LogDoubles", "TestSupport", grdb, logging]),
+        ["OperationLog", "Postgres", "CRDT", "FaultDisk", "LogFakes", "TestSupport", grdb, logging]),
     tests("WriteAheadTests", ["WriteAhead", "FaultDisk", "TestSupport", grdb]),
     tests("SyncTests", ["Sync", "Replica", "DQL", "CRDT", "TestSupport"], exclude: ["Fixtures"]),
     tests("IdentityTests", ["Identity", "CRDT", crypto, certificates, asn1, nioCore, nioEmbedded, nioSSL]),
@@ -163,14 +161,14 @@ let checks: [Target] = [
     tests(
         "ServiceKitTests",
         [
-            "ServiceKit", "Transport", "Identity", "OperationLog", "CRDT", "LogDoubles", "TestSupport",
+            "ServiceKit", "WebSocket", "Identity", "OperationLog", "CRDT", "LogFakes", "TestSupport",
             hummingbird, httpClient, nioCore, nioPosix, nioHTTP, nioWebSocket, logging, arguments,
             .product(name: "CoreMetrics", package: "swift-metrics"),
         ]),
     tests(
         "AuthGatewayTests",
         [
-            "AuthGateway", "ServiceKit", "OperationLog", "CRDT", "Identity", "LogDoubles", hummingbird,
+            "AuthGateway", "ServiceKit", "OperationLog", "CRDT", "Identity", "LogFakes", hummingbird,
             httpClient, crypto, nioCore, logging,
         ]),
     tests(
@@ -179,23 +177,20 @@ let checks: [Target] = [
             "AttachmentStore", "Attachments", "ServiceKit", "Identity", "OperationLog", "CRDT", httpClient,
             nioCore, nioPosix, logging, crypto,
         ]),
+    tests("WebSocketTests", ["WebSocket", nioCore, nioEmbedded, nioWebSocket]),
     tests(
-        "TransportTests",
-        [
-            "Transport", "Sync", "Replica", "DQL", "CRDT", "TestSupport", logging, nioCore, nioEmbedded,
-            nioWebSocket,
-        ]),
+        "TransportTests", ["Transport", "Sync", "Replica", "DQL", "CRDT", "Machine", "TestSupport", logging]),
     tests(
         "ReplicatorTests",
         [
-            "Replicator", "Transport", "ServiceKit", "OperationLog", "Postgres", "CLibPQ", "Identity",
-            "Replica", "Sync", "DQL", "CRDT", "LogDoubles", "TestSupport", logging, grdb,
+            "Replicator", "Transport", "WebSocket", "ServiceKit", "OperationLog", "Postgres", "CLibPQ",
+            "Identity", "Replica", "Sync", "DQL", "CRDT", "Machine", "LogFakes", "TestSupport", logging, grdb,
         ]),
     tests(
         "QueryServiceTests",
         [
             "QueryService", "ServiceKit", "OperationLog", "Postgres", "Identity", "Replica", "DQL", "CRDT",
-            "LogDoubles", httpClient, logging,
+            "LogFakes", httpClient, logging,
         ]),
     tests(
         "DittoSwiftTests",
@@ -214,9 +209,8 @@ let checks: [Target] = [
     .executableTarget(
         name: "Simulation",
         dependencies: [
-            "CRDT", "DQL", "FaultDisk", "Identity", "OperationLog", "Replica", "Replicator",
-            "Sync",
-            "TestSupport", "Transport", logging,
+            "CRDT", "DQL", "FaultDisk", "Identity", "Machine", "OperationLog", "Replica", "Replicator",
+            "Sync", "TestSupport", "Transport", logging,
         ],
         path: "Tests/Simulation", exclude: ["Package.swift", "README.md", "seeds.txt", "mutations"],
         swiftSettings: strict),

@@ -1,4 +1,5 @@
 import Attachments
+import CRDT
 import Foundation
 import Hummingbird
 import Identity
@@ -23,7 +24,7 @@ public final class AttachmentStore: ServicePart {
     private let folder: String
     private let maximumBytes: Int64
     private let authenticator: Authenticator
-    private let stores = Mutex<[String: BlobStore]>([:])
+    private let stores = Mutex<[DatabaseID: BlobStore]>([:])
     private let references: OpenDatabases<BlobReferences>
 
     /// - Parameters:
@@ -84,7 +85,7 @@ public final class AttachmentStore: ServicePart {
     public func health() async -> HealthCheck {
         let folder = folder
         do {
-            return try await DiskThread.run {
+            return try await BlobStore.onDisk {
                 try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
                 let isWritable = FileManager.default.isWritableFile(atPath: folder)
                 return isWritable ? .ok : .failing("the attachments folder in the data folder is read-only")

@@ -86,7 +86,7 @@ final class BlobReferences: Sendable {
 
     /// Opens the materialization, or creates it.
     static func open(
-        _ database: String, log: any OperationLog, folder: String, logger: Logger
+        _ database: DatabaseID, log: any OperationLog, folder: String, logger: Logger
     ) async throws -> BlobReferences {
         let changes = Changes()
         let materializer = try await Materializer.open(

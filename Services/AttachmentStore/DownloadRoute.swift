@@ -10,7 +10,7 @@ struct DownloadRoute {
 
     func respond(to request: Request, id: BlobID) async throws -> Response {
         let store = store
-        let reader = try await DiskThread.run { try store.reader(id) }
+        let reader = try await BlobStore.onDisk { try store.reader(id) }
         let tag = "\"\(reader.id)\""
         var headers: HTTPFields = [
             .eTag: tag, .acceptRanges: "bytes", .cacheControl: "private, max-age=31536000, immutable",
@@ -41,7 +41,7 @@ struct DownloadRoute {
             while offset < bytes.upperBound {
                 let place = offset
                 let count = Int(min(Int64(Attachments.Limits.readChunkBytes), bytes.upperBound - offset))
-                let chunk = try await DiskThread.run { try reader.read(at: place, count: count) }
+                let chunk = try await BlobStore.onDisk { try reader.read(at: place, count: count) }
                 guard !chunk.isEmpty else {
                     throw BlobFailure(
                         error: AttachmentError(.corrupt, "the file of \(reader.id) has become shorter"))

@@ -1,3 +1,4 @@
+import CRDT
 import Foundation
 import Synchronization
 
@@ -16,7 +17,7 @@ final class AttemptLimiter: Sendable {
     enum Source: Hashable, Sendable {
         /// The network a login comes from, see `network`.
         case address(String)
-        case provider(database: String, name: String)
+        case provider(database: DatabaseID, name: String)
         /// The network an admin request comes from.
         case admin(String)
 

@@ -2,6 +2,7 @@ import CRDT
 import Hummingbird
 import Identity
 import Logging
+import Machine
 import ServiceKit
 
 /// Turns logins into access tokens, publishes the keys that verify them, and keeps the list of databases.
@@ -35,7 +36,7 @@ public struct AuthGateway: ServicePart {
     private let state: GatewayState
     private let legacy: LegacyStateFile
     private let providers: ProvidersFile
-    private let registerDatabase: @Sendable (String) async throws -> Void
+    private let registerDatabase: @Sendable (DatabaseID) async throws -> Void
     private let session: Duration
     private let nowSeconds: @Sendable () -> Int64
     private let logger: Logger
@@ -54,10 +55,10 @@ public struct AuthGateway: ServicePart {
     /// - Throws: `AUTH-0501` to `AUTH-0504`.
     public init(
         folder: String, system: SystemDatabase, options: Options = Options(),
-        nowSeconds: @escaping @Sendable () -> Int64 = Authenticator.systemSeconds,
+        nowSeconds: @escaping @Sendable () -> Int64 = SystemClock.seconds,
         attemptClock: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
         logger: Logger = Logger(label: "auth-gateway"),
-        registerDatabase: @escaping @Sendable (String) async throws -> Void
+        registerDatabase: @escaping @Sendable (DatabaseID) async throws -> Void
     ) throws {
         providers = try options.providers.map { try ProvidersFile(path: $0, logger: logger) } ?? .empty
         try SecretFile.makeFolder(folder)
@@ -86,7 +87,7 @@ public struct AuthGateway: ServicePart {
 
     /// The database of the first start; the same after every restart. Only valid after the start.
     public var development: DevelopmentDatabase {
-        guard let first = state.first, let token = try? state.developmentToken(of: first.id) else {
+        guard let first = state.first, let token = try? state.developmentToken(of: first.databaseID) else {
             preconditionFailure("a gateway that has started has its first database")
         }
         return DevelopmentDatabase(id: first.id, token: token)

@@ -6,7 +6,7 @@ import ServiceKit
 
 /// The body of `POST /_ditto/auth/login`.
 struct LoginRequest: Sendable {
-    var databaseID: String
+    var databaseID: DatabaseID
     var provider: String
     var token: String
     var peerKey: String?
@@ -35,7 +35,7 @@ struct LoginRequest: Sendable {
                 throw Self.malformed(error.message)
             }
         }
-        self.databaseID = databaseID
+        self.databaseID = DatabaseID(databaseID)
         provider = body.provider
         token = body.token
         peerKey = body.peerKey

@@ -10,7 +10,7 @@ import ServiceKit
 /// "totalWarningsCount"}`.
 struct ExecuteAnswer: Sendable {
     /// The log's offset after the statement.
-    var transactionID: UInt64
+    var transactionID: Offset
     let queryType: StatementKind
     var items: [Value] = []
     var mutatedDocumentIDs: [Value] = []
@@ -51,12 +51,12 @@ struct ExecuteAnswer: Sendable {
     }
 
     private static func envelope(
-        status: HTTPResponse.Status, headers: HTTPFields = [:], transactionID: UInt64, queryType: String,
+        status: HTTPResponse.Status, headers: HTTPFields = [:], transactionID: Offset, queryType: String,
         items: [Value],
         mutatedDocumentIDs: [Value], error: ObjectValue, warnings: [String]
     ) -> Response {
         let body: Value = [
-            "transactionId": .int(Int64(clamping: transactionID)), "queryType": .string(queryType),
+            "transactionId": .int(Int64(clamping: transactionID.rawValue)), "queryType": .string(queryType),
             "items": .array(items), "mutatedDocumentIds": .array(mutatedDocumentIDs), "error": .object(error),
             "warnings": .array(warnings.map { ["description": .string($0)] }),
             "totalWarningsCount": .int(Int64(warnings.count)),

@@ -31,11 +31,11 @@ struct ExecuteRequest: Sendable {
     }
 
     /// The offset in `X-DITTO-TXN-ID`, the oldest state that may answer; nil without the header.
-    static func transactionID(_ headers: HTTPFields) throws -> UInt64? {
+    static func transactionID(_ headers: HTTPFields) throws -> Offset? {
         guard let name = HTTPField.Name("X-DITTO-TXN-ID"), let text = headers[name] else { return nil }
         guard let offset = UInt64(text) else {
             throw QueryError(.malformedRequest, "X-DITTO-TXN-ID must be an offset, a number from 0")
         }
-        return offset
+        return Offset(offset)
     }
 }

@@ -11,7 +11,7 @@ struct GrantedDocuments: DocumentSource {
     let base: any DocumentSource
     let rules: CompiledRules
 
-    func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+    func scan(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
         guard !rules.allowsAll(of: collection) else { return try base.scan(collection, visit) }
         guard rules.allowsAny(of: collection) else { return }
         try base.scan(collection) { record in
@@ -21,7 +21,7 @@ struct GrantedDocuments: DocumentSource {
     }
 
     func lookup(
-        _ collection: String, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void
+        _ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void
     ) throws {
         guard rules.allows(collection, id) else { return }
         try base.lookup(collection, id, visit)
@@ -39,19 +39,19 @@ struct GrantedIndexes: IndexedSource {
 
     private var rules: CompiledRules { documents.rules }
 
-    func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+    func scan(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
         try documents.scan(collection, visit)
     }
 
     func lookup(
-        _ collection: String, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void
+        _ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void
     ) throws {
         try documents.lookup(collection, id, visit)
     }
 
-    func catalog(of collection: String) throws -> IndexCatalog { try base.catalog(of: collection) }
+    func catalog(of collection: CollectionName) throws -> IndexCatalog { try base.catalog(of: collection) }
 
-    func catalogVersion(of collection: String) throws -> UInt64 {
+    func catalogVersion(of collection: CollectionName) throws -> UInt64 {
         try base.catalogVersion(of: collection)
     }
 
@@ -76,7 +76,7 @@ struct GrantedIndexes: IndexedSource {
     }
 
     func documents(
-        _ collection: String, numbered numbers: [Int64], _ visit: (DocumentRecord) throws -> Bool
+        _ collection: CollectionName, numbered numbers: [Int64], _ visit: (DocumentRecord) throws -> Bool
     ) throws {
         try base.documents(collection, numbered: numbers) { record in
             guard rules.allows(collection, record.id) else { return true }
@@ -84,11 +84,11 @@ struct GrantedIndexes: IndexedSource {
         }
     }
 
-    func number(of id: DocumentID, in collection: String) throws -> Int64? {
+    func number(of id: DocumentID, in collection: CollectionName) throws -> Int64? {
         rules.allows(collection, id) ? try base.number(of: id, in: collection) : nil
     }
 
-    func count(of collection: String) throws -> Int {
+    func count(of collection: CollectionName) throws -> Int {
         guard !rules.allowsAll(of: collection) else { return try base.count(of: collection) }
         var count = 0
         try scan(collection) { _ in
@@ -106,18 +106,18 @@ struct GrantedWriter: DocumentWriter {
 
     private var readable: GrantedDocuments { GrantedDocuments(base: base, rules: rights.read) }
 
-    private func check(_ collection: String, _ id: DocumentID) throws(QueryError) {
+    private func check(_ collection: CollectionName, _ id: DocumentID) throws(QueryError) {
         guard rights.write.allows(collection, id) else {
             throw QueryError(.writeNotGranted, "a document of \(collection)")
         }
     }
 
-    func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+    func scan(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
         try readable.scan(collection, visit)
     }
 
     func lookup(
-        _ collection: String, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void
+        _ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void
     ) throws {
         try readable.lookup(collection, id, visit)
     }
@@ -125,20 +125,20 @@ struct GrantedWriter: DocumentWriter {
     var indexed: (any IndexedSource)? { readable.indexed }
 
     /// Returns whether the document exists, but only if the writer may write it.
-    func exists(_ collection: String, _ id: DocumentID) throws -> Bool {
+    func exists(_ collection: CollectionName, _ id: DocumentID) throws -> Bool {
         try check(collection, id)
         return try base.exists(collection, id)
     }
 
     func edit(
-        _ collection: String, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void
+        _ collection: CollectionName, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void
     ) throws {
         try check(collection, id)
         try base.edit(collection, id, body)
     }
 
     func insert(
-        _ collection: String, _ id: DocumentID, _ fields: ObjectValue, declared: TypeDeclaration,
+        _ collection: CollectionName, _ id: DocumentID, _ fields: ObjectValue, declared: TypeDeclaration,
         objectsAreRegisters: Bool
     ) throws -> Bool {
         try check(collection, id)
@@ -146,7 +146,7 @@ struct GrantedWriter: DocumentWriter {
             collection, id, fields, declared: declared, objectsAreRegisters: objectsAreRegisters)
     }
 
-    func evict(_ collection: String, _ ids: [DocumentID]) throws {
+    func evict(_ collection: CollectionName, _ ids: [DocumentID]) throws {
         for id in ids { try check(collection, id) }
         try base.evict(collection, ids)
     }
@@ -155,7 +155,7 @@ struct GrantedWriter: DocumentWriter {
 extension CompiledGrant {
     /// Returns whether the grant covers all documents of a statement, so that they need no check one by one.
     func coversWhole(_ statement: PreparedStatement) -> Bool {
-        statement.collectionsRead.allSatisfy { read.allowsAll(of: $0) || $0.hasPrefix("system:") }
+        statement.collectionsRead.allSatisfy { read.allowsAll(of: $0) || $0.text.hasPrefix("system:") }
             && statement.collectionsWritten.allSatisfy { write.allowsAll(of: $0) }
     }
 }

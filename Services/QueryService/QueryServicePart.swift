@@ -143,7 +143,7 @@ public final class QueryServicePart: ServicePart {
         }
     }
 
-    private func projection(of database: String) async throws -> Projection {
+    private func projection(of database: DatabaseID) async throws -> Projection {
         do {
             let projection = try await projections(database)
             openingFailure.withLock { $0 = nil }

@@ -5,7 +5,7 @@ import Identity
 /// The `system:` collections of a database over HTTP. Collections without any document that the rules allow
 /// do not appear.
 struct QuerySystemCollections: SystemCollections {
-    let names: [String]
+    let names: [CollectionName]
     let rules: CompiledRules
 
     func rows(of collection: SystemCollection) -> [ObjectValue]? {
@@ -13,7 +13,9 @@ struct QuerySystemCollections: SystemCollections {
         case .dual: [ObjectValue()]
         case .collections:
             names.filter { rules.allowsAny(of: $0) }.map { name in
-                ObjectValue([(key: "_id", value: .string(name)), (key: "name", value: .string(name))])
+                ObjectValue([
+                    (key: "_id", value: .string(name.text)), (key: "name", value: .string(name.text)),
+                ])
             }
         default: nil
         }

@@ -43,7 +43,7 @@ struct AdmissionCheck {
         /// Whether any operation was ever moved.
         let hasMoved: Bool
         /// The offset that the snapshot shows.
-        let head: UInt64
+        let head: Offset
         /// Documents that operations judged before, and not noted yet, leave.
         let before: [UnfoldedKey: UnfoldedDocument]
     }
@@ -82,7 +82,7 @@ struct AdmissionCheck {
         try replica.read { transaction in
             let facts = Facts(
                 latest: try transaction.latestTimestamp(), hasMoved: try transaction.hasMovedAny(),
-                head: try transaction.head(), before: before)
+                head: Offset(try transaction.head()), before: before)
             var judgement = Judgement(in: term)
             judgement.requests.reserveCapacity(uploads.count)
             judgement.written.reserveCapacity(uploads.count)
@@ -164,7 +164,7 @@ struct AdmissionCheck {
             documents: operation.changes.map { DocumentKey(collection: $0.collection, id: $0.id) })
     }
 
-    private func malformed(_ actor: ActorID, _ sequence: UInt64, _ error: any Error) -> Frame.Refusal {
+    private func malformed(_ actor: ActorID, _ sequence: SequenceNumber, _ error: any Error) -> Frame.Refusal {
         Frame.Refusal(actor: actor, sequence: sequence, error: SyncError(.malformedOperation, "\(error)"))
     }
 
@@ -267,7 +267,7 @@ struct AdmissionCheck {
     private func refusalOfWhole(
         _ operation: Operation, _ bytes: [UInt8], _ facts: Facts, _ transaction: ReadTransaction
     ) throws -> Frame.Refusal? {
-        guard operation.sequence <= UInt64(Int64.max) else {
+        guard operation.sequence.rawValue <= UInt64(Int64.max) else {
             return refusal(of: operation, .malformedOperation, "a sequence exceeds 63 bits")
         }
         if let refusal = try alreadyThere(operation, bytes, facts, transaction) { return refusal }
@@ -280,7 +280,7 @@ struct AdmissionCheck {
         }
         // There are no more collections than changes.
         guard operation.changes.count > Limits.collectionsPerOperation else { return nil }
-        let collections = Set(operation.changes.map { Array($0.collection.utf8) }).count
+        let collections = Set(operation.changes.map(\.collection)).count
         guard collections > Limits.collectionsPerOperation else { return nil }
         return refusal(of: operation, .malformedOperation, "an operation changes \(collections) collections")
     }
@@ -299,13 +299,13 @@ struct AdmissionCheck {
 
 /// The checksums of collections as operations name them: once in a row each, and mostly the same one.
 private struct CollectionTouches {
-    private var last: (name: String, touch: Touch)?
+    private var last: (name: CollectionName, touch: Touch)?
     /// Whether the operation at hand has named the last one.
     private var isNamed = false
 
     /// What stands for a change's collection; nil where the operation has named it just before.
-    mutating func next(_ name: String) -> Touch? {
-        if let last, utf8Equal(last.name, name) {
+    mutating func next(_ name: CollectionName) -> Touch? {
+        if let last, last.name == name {
             defer { isNamed = true }
             return isNamed ? nil : last.touch
         }

@@ -12,7 +12,7 @@ struct CatchUpReader {
     let query: SubscriptionQuery
     let access: ReadAccess
     /// Documents that do not match are named as candidates when they changed behind this offset.
-    let namesAfter: UInt64
+    let namesAfter: Offset
     private var documents: [DocumentUpdate] = []
     private var candidates: [Frame.Candidate] = []
     private var gone: [Frame.Candidate] = []
@@ -20,19 +20,19 @@ struct CatchUpReader {
     private var visited = 0
     /// About how many bytes of documents the page holds.
     private let bytes: Int
-    private var last: UInt64
+    private var last: Offset
 
     static func page(
-        of replica: Replica, query: SubscriptionQuery, access: ReadAccess, after offset: UInt64,
-        namesAfter: UInt64, start: LogPosition, maxBytes: Int
+        of replica: Replica, query: SubscriptionQuery, access: ReadAccess, after offset: Offset,
+        namesAfter: Offset, start: LogPosition, maxBytes: Int
     ) throws -> CatchUpPage {
         try replica.read { transaction in
             var reader = CatchUpReader(
                 query: query, access: access, namesAfter: namesAfter, after: offset,
                 bytes: min(Limits.pageBytes, maxBytes))
             var isComplete = true
-            try transaction.changes(in: query.collection, after: offset) { document in
-                guard !reader.isFull || document.position == reader.last else {
+            try transaction.changes(in: query.collection, after: offset.rawValue) { document in
+                guard !reader.isFull || document.position == reader.last.rawValue else {
                     isComplete = false
                     return false
                 }
@@ -49,7 +49,7 @@ struct CatchUpReader {
     }
 
     private init(
-        query: SubscriptionQuery, access: ReadAccess, namesAfter: UInt64, after offset: UInt64, bytes: Int
+        query: SubscriptionQuery, access: ReadAccess, namesAfter: Offset, after offset: Offset, bytes: Int
     ) {
         self.bytes = bytes
         self.query = query
@@ -67,12 +67,12 @@ struct CatchUpReader {
         let document = try DocumentReader(changed.state)
         let key = DocumentKey(collection: query.collection, id: changed.id)
         visited += 1
-        last = changed.position
+        last = Offset(changed.position)
         guard access.allows(key) else { return }
         if try document.isLive && query.matches(DocumentRecord(id: changed.id, document: document)) {
-            documents.append(DocumentUpdate(key: key, content: .state([UInt8](changed.state))))
+            documents.append(DocumentUpdate(key: key, content: .state(EncodedState([UInt8](changed.state)))))
             size += changed.state.count
-        } else if changed.position > namesAfter {
+        } else if changed.position > namesAfter.rawValue {
             let item = Frame.Candidate(key: key, vector: try document.vector().encoded())
             // Who holds the seeds alive holds them under this very vector.
             if try document.isRestOfSeeds() { gone.append(item) } else { candidates.append(item) }

@@ -2,6 +2,7 @@ import CRDT
 import DQL
 import Identity
 import Logging
+import Machine
 import OperationLog
 import Replica
 import ServiceKit
@@ -22,7 +23,7 @@ package actor DatabaseHub {
     /// Clock and randomness.
     nonisolated let environment: Environment
     let log: any OperationLog
-    let database: String
+    let database: DatabaseID
     /// What the replicator itself writes with, see `StateAdmission`.
     let writer: LeasedActor
     /// What sessions follow; a change is evaluated once for each distinct query.
@@ -32,7 +33,7 @@ package actor DatabaseHub {
     private nonisolated let folds: FoldQueue<[FoldedOperation]>
     var origins = Origins()
     /// The greatest offset that this hub has appended; nothing is refused before that is folded.
-    var appendedThrough: UInt64 = 0
+    var appendedThrough: Offset = 0
     /// The log's term in which it was found to have what is folded here: within a term it keeps that, and
     /// what is folded from then on was read in it, or in one that an append will not be of.
     var verifiedTerm: UInt64
@@ -66,7 +67,7 @@ package actor DatabaseHub {
     /// Opens the database's materialization and follows its log. `whenLost` is called when the log is found
     /// to lack the folded history or the next entries: this hub is unusable then.
     package static func open(
-        _ database: String, log: any OperationLog, folder: String, logger: Logger,
+        _ database: DatabaseID, log: any OperationLog, folder: String, logger: Logger,
         environment: Environment = .system,
         executor: BlockingExecutor = BlockingExecutor(label: "mimeo.materializer", isSerial: false),
         bounds: AdmissionBounds = AdmissionBounds(),
@@ -102,7 +103,7 @@ package actor DatabaseHub {
     }
 
     private init(
-        _ database: String, _ log: any OperationLog, _ materializer: Materializer,
+        _ database: DatabaseID, _ log: any OperationLog, _ materializer: Materializer,
         _ environment: Environment, _ stream: LiveStream,
         _ folds: FoldQueue<[FoldedOperation]>, _ bounds: AdmissionBounds, _ term: UInt64,
         _ whenLost: @escaping @Sendable (DatabaseHub) -> Void
@@ -121,7 +122,7 @@ package actor DatabaseHub {
         writer = LeasedActor(log: log, database: database, purpose: "replicator")
     }
 
-    private func follow(from offset: UInt64) {
+    private func follow(from offset: Offset) {
         follower = Task {
             await withDiscardingTaskGroup { group in
                 group.addTask {
@@ -173,7 +174,7 @@ package actor DatabaseHub {
 
     /// Tells waiting sessions the log's progress, as far as no event has told them. Returns the offset.
     @discardableResult
-    package nonisolated func tellProgress() -> UInt64 { feed.tellProgress() }
+    package nonisolated func tellProgress() -> Offset { feed.tellProgress() }
 
     /// Says whose a session is that has entered, and how it is ended from here.
     func register(
@@ -282,7 +283,7 @@ package actor DatabaseHub {
     }
 
     /// Operations after an offset, as soon as there are any; nil when the session is to end.
-    nonisolated func operations(after offset: UInt64, for session: UInt64) async -> LiveStream.Answer? {
+    nonisolated func operations(after offset: Offset, for session: UInt64) async -> LiveStream.Answer? {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 feed.follow(after: offset, for: session) { continuation.resume(returning: $0) }
@@ -294,7 +295,7 @@ package actor DatabaseHub {
     }
 
     /// The same for one who waits without a task: `tell` is called once, here or from anywhere.
-    nonisolated func follow(after offset: UInt64, for session: UInt64, tell: @escaping LiveStream.Tell) {
+    nonisolated func follow(after offset: Offset, for session: UInt64, tell: @escaping LiveStream.Tell) {
         feed.follow(after: offset, for: session, tell: tell)
     }
 

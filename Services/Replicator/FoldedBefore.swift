@@ -1,10 +1,11 @@
+import CRDT
 import Foundation
 
 /// Which databases were folded in a folder before, by an earlier run of the process.
 enum FoldedBefore {
     /// Those of the log that have a folder there, the one that was written to last first.
-    static func databases(in folder: String, of all: [String]) -> [String] {
-        let folded = all.compactMap { database -> (database: String, written: Date)? in
+    static func databases(in folder: String, of all: [DatabaseID]) -> [DatabaseID] {
+        let folded = all.compactMap { database -> (database: DatabaseID, written: Date)? in
             let files = (try? FileManager.default.contentsOfDirectory(atPath: "\(folder)/\(database)")) ?? []
             let dates = files.compactMap { file in
                 let attributes = try? FileManager.default.attributesOfItem(

@@ -13,7 +13,7 @@ extension DatabaseHub {
     ) async throws -> [OperationHashes] {
         let acknowledged = Dictionary(
             hello.acknowledged.map { ($0.actor, $0.sequence) }, uniquingKeysWith: max)
-        var asked: [(actor: ActorID, after: UInt64, through: UInt64)] = []
+        var asked: [(actor: ActorID, after: SequenceNumber, through: SequenceNumber)] = []
         for head in hello.actors {
             guard let entry = known[head.actor] else { continue }
             let after = acknowledged[head.actor] ?? 0
@@ -26,12 +26,13 @@ extension DatabaseHub {
         let replica = materializer.replica
         return try await materializer.executor.run { [asked] in
             try replica.read { transaction in
-                var left = UInt64(Sync.Limits.greetingHashes)
+                var left = Sync.Limits.greetingHashes
                 var found: [OperationHashes] = []
                 for item in asked where left > 0 {
-                    let first = item.through - min(item.through - item.after, left)
+                    let count = min(item.after.distance(to: item.through), left)
+                    let first = item.through.advanced(by: -count)
                     let part = try transaction.hashes(of: item.actor, after: first, through: item.through)
-                    left -= UInt64(part.hashes.count)
+                    left -= part.hashes.count
                     if !part.hashes.isEmpty { found.append(part) }
                 }
                 return found

@@ -13,7 +13,7 @@ public enum Limits {
     public static let liveBatchOperations = 512
     /// Irrelevant operations after which a session on the live stream is told the log's progress: half of
     /// the stream's buffer, so that no waiting session falls out of it.
-    public static let progressOperations: UInt64 = 4_096
+    public static let progressOperations: Int = 4_096
     /// The longest time without such a message: it bounds the operations to read again after a lost
     /// connection.
     public static let progressInterval = Duration.seconds(5)

@@ -47,7 +47,7 @@ struct LiveStream {
     }
 
     private struct Waiter {
-        let after: UInt64
+        let after: Offset
         let tell: Tell
         /// What it follows is known to the index: it is woken for that only.
         let shares: Bool
@@ -62,26 +62,26 @@ struct LiveStream {
     /// Those of them that are woken by everything.
     private var general: Set<UInt64> = []
     /// The head at which those that were passed over are told next.
-    private var progressDue: UInt64 = 0
+    private var progressDue: Offset = 0
 
     init(head: LogPosition) {
         self.head = head
-        progressDue = head.offset + Limits.progressOperations
+        progressDue = head.offset.advanced(by: Limits.progressOperations)
     }
 
     /// The answer for a session at `offset`; nil when there is nothing for it yet. One that shares its
     /// queries is given what they are: then only what concerns it is in the answer.
-    func answer(after offset: UInt64, for session: UInt64 = 0, following followed: Set<UInt64>? = nil)
+    func answer(after offset: Offset, for session: UInt64 = 0, following followed: Set<UInt64>? = nil)
         -> Answer?
     {
         guard offset < head.offset else { return nil }
         guard first < entries.count, let begin = entries[first]?.operation.position.offset,
-            begin <= offset + 1
+            begin <= offset.next
         else { return .lagging(head) }
         var batch: [LiveOperation] = []
         var bytes = 0
         var through: LogPosition?
-        for case let entry? in entries[(first + Int(offset + 1 - begin))...] {
+        for case let entry? in entries[(first + begin.distance(to: offset.next))...] {
             if followed.map({ entry.concerns(session, $0) }) ?? true {
                 guard
                     batch.isEmpty
@@ -95,12 +95,12 @@ struct LiveStream {
         }
         guard let through else { return nil }
         // Nothing to say but how far the log has got: not for each operation.
-        if batch.isEmpty, through.offset - offset < Limits.progressOperations { return nil }
+        if batch.isEmpty, offset.distance(to: through.offset) < Limits.progressOperations { return nil }
         return .operations(batch, through: through)
     }
 
     /// Parks a session that `answer` has nothing for.
-    mutating func park(_ id: UInt64, after offset: UInt64, shares: Bool = false, _ tell: @escaping Tell) {
+    mutating func park(_ id: UInt64, after offset: Offset, shares: Bool = false, _ tell: @escaping Tell) {
         waiters[id] = Waiter(after: offset, tell: tell, shares: shares)
         if !shares { general.insert(id) }
     }
@@ -169,8 +169,9 @@ struct LiveStream {
             if let wake = wake(id, answer) { wakes.append(wake) }
         }
         if head.offset >= progressDue {
-            progressDue = head.offset + Limits.progressOperations / 2
-            let late = waiters.filter { head.offset > $0.value.after + Limits.progressOperations / 2 }.keys
+            let some = Limits.progressOperations / 2
+            progressDue = head.offset.advanced(by: some)
+            let late = waiters.filter { $0.value.after.distance(to: head.offset) > some }.keys
             wakes += late.compactMap { wake($0, .operations([], through: head)) }
         }
         return wakes

@@ -4,19 +4,19 @@ import CRDT
 /// there. Uploads are runs of one actor's sequences, so a run is noted, not each operation.
 struct Origins {
     private struct Run {
-        var sequences: ClosedRange<UInt64>
+        var sequences: ClosedRange<SequenceNumber>
         let session: UInt64
     }
 
     private var runs: [ActorID: [Run]] = [:]
 
     /// A session brings an actor's operations of these sequences.
-    mutating func note(_ actor: ActorID, _ sequences: ClosedRange<UInt64>, from session: UInt64) {
+    mutating func note(_ actor: ActorID, _ sequences: ClosedRange<SequenceNumber>, from session: UInt64) {
         // What comes again comes from whoever brings it now.
         withdraw(actor, sequences)
         var known = runs[actor] ?? []
         if let last = known.last, last.session == session,
-            last.sequences.upperBound &+ 1 == sequences.lowerBound
+            last.sequences.upperBound.next == sequences.lowerBound
         {
             known.removeLast()
             known.append(Run(sequences: last.sequences.lowerBound...sequences.upperBound, session: session))
@@ -27,7 +27,7 @@ struct Origins {
     }
 
     /// These were not appended after all.
-    mutating func withdraw(_ actor: ActorID, _ sequences: ClosedRange<UInt64>) {
+    mutating func withdraw(_ actor: ActorID, _ sequences: ClosedRange<SequenceNumber>) {
         guard let known = runs[actor], known.contains(where: { $0.sequences.overlaps(sequences) }) else {
             return
         }
@@ -38,11 +38,11 @@ struct Origins {
                 continue
             }
             if run.sequences.lowerBound < sequences.lowerBound {
-                let before = run.sequences.lowerBound...sequences.lowerBound - 1
+                let before = run.sequences.lowerBound...sequences.lowerBound.previous
                 left.append(Run(sequences: before, session: run.session))
             }
             if run.sequences.upperBound > sequences.upperBound {
-                let behind = sequences.upperBound + 1...run.sequences.upperBound
+                let behind = sequences.upperBound.next...run.sequences.upperBound
                 left.append(Run(sequences: behind, session: run.session))
             }
         }
@@ -51,13 +51,13 @@ struct Origins {
 
     /// Who has brought an operation; it is folded now, and those of its actor before it are not asked for
     /// any more.
-    mutating func take(_ actor: ActorID, _ sequence: UInt64) -> UInt64? {
+    mutating func take(_ actor: ActorID, _ sequence: SequenceNumber) -> UInt64? {
         guard let known = runs[actor],
             let place = known.firstIndex(where: { $0.sequences.contains(sequence) })
         else { return nil }
         let run = known[place]
         if run.sequences.upperBound > sequence {
-            runs[actor]?[place].sequences = sequence + 1...run.sequences.upperBound
+            runs[actor]?[place].sequences = sequence.next...run.sequences.upperBound
         } else if known.count > 1 {
             runs[actor]?.remove(at: place)
         } else {

@@ -1,11 +1,13 @@
 import CRDT
 import Identity
 import Logging
+import Machine
 import OperationLog
 import ServiceKit
 import Sync
 import Synchronization
 import Transport
+import WebSocket
 
 /// The replicator: accepts peers' sync sessions and binds them to the log.
 ///
@@ -88,7 +90,7 @@ public final class ReplicatorPart: ServicePart {
             }
         }
         mount.background("progress") { [self] in
-            var (before, trimmed) = ([UInt64](), [UInt64]())
+            var (before, trimmed) = ([Offset](), [Offset]())
             while true {
                 try await Task.sleep(for: Limits.progressInterval)
                 let heads = hubs.all.map { $0.tellProgress() }.sorted()
@@ -186,8 +188,8 @@ public final class ReplicatorPart: ServicePart {
     }
 
     /// A database that is open here; nil for one that is not.
-    func openHub(of database: String) -> DatabaseHub? {
-        hubs.all.first { utf8Equal($0.database, database) }
+    func openHub(of database: DatabaseID) -> DatabaseHub? {
+        hubs.all.first { $0.database == database }
     }
 
     /// Who has connected, and what it has to prove.
@@ -221,9 +223,9 @@ public final class ReplicatorPart: ServicePart {
     /// called with the identity of every session of a database that runs here, and its result applies at
     /// once.
     public func changeRights(
-        in database: String, _ judge: @escaping @Sendable (Identity) -> RightsChange
+        in database: DatabaseID, _ judge: @escaping @Sendable (Identity) -> RightsChange
     ) async {
-        for hub in hubs.all where utf8Equal(hub.database, database) { await hub.changeRights(judge) }
+        for hub in hubs.all where hub.database == database { await hub.changeRights(judge) }
     }
 
     /// Ends the sessions of whoever does not count any more, as soon as the system database says so.
@@ -280,9 +282,9 @@ public final class ReplicatorPart: ServicePart {
     /// The database, for one who waits no longer than he should: while it goes on being opened, another
     /// instance may have it open.
     private func hub(
-        of database: String, for connection: WebSocketConnection
+        of database: DatabaseID, for connection: WebSocketConnection
     ) async throws -> DatabaseHub? {
-        let deadline = deadlines.note(Authenticator.systemSeconds() + sessions.openingSeconds) {
+        let deadline = deadlines.note(SystemClock.seconds() + sessions.openingSeconds) {
             connection.finish(WebSocketClose(code: 1013, reason: SyncErrorCode.unavailable.rawValue))
         }
         do {
@@ -301,7 +303,7 @@ public final class ReplicatorPart: ServicePart {
     }
 
     /// The database, built anew if its log lost what is folded, or was truncated ahead of it.
-    func hub(of database: String) async throws -> DatabaseHub {
+    func hub(of database: DatabaseID) async throws -> DatabaseHub {
         let hub = try await hubs(database)
         guard await hub.materializer.hasLostHistory else { return hub }
         await retire(hub, of: database)
@@ -309,7 +311,7 @@ public final class ReplicatorPart: ServicePart {
     }
 
     /// Closes a hub whose log does not have its history any more. Its peers come back by themselves.
-    private func retire(_ hub: DatabaseHub, of database: String) async {
+    private func retire(_ hub: DatabaseHub, of database: DatabaseID) async {
         await hubs.close(database, if: { $0 === hub }) { [logger] hub in
             logger.warning(
                 "the log does not have what is folded, or what comes next: the documents are built anew",
@@ -331,7 +333,7 @@ public final class ReplicatorPart: ServicePart {
             verify: { [self] token in try await verified(token, identity.databaseID) },
             greeted: { greeting.cancel() })
         let pump = SessionPump(store: store, logger: logger)
-        greeting.begin(Authenticator.systemSeconds() + sessions.greetingSeconds) {
+        greeting.begin(SystemClock.seconds() + sessions.greetingSeconds) {
             pump.deliver(.finish(SyncError(.unexpectedMessage, "no greeting came in time")))
         }
         expiry.begin(identity.expiresAtSeconds) {
@@ -367,14 +369,14 @@ public final class ReplicatorPart: ServicePart {
         let identity = guest.identity
         var configuration = Session.Configuration(
             role: .server(origin: number), databaseID: identity.databaseID, peerKey: "",
-            wallMilliseconds: UInt64(max(0, Authenticator.systemSeconds())) * 1_000,
+            wallMilliseconds: UInt64(max(0, SystemClock.seconds())) * 1_000,
             access: ReadAccess(identity.rights), kept: kept, isProven: guest.isProven)
         configuration.sharing = hub.sharing(for: number)
         return LiveSession(Session(configuration))
     }
 
     /// The identity of a newer token; nil while the keys cannot be had.
-    private func verified(_ token: String, _ database: String) async throws -> Identity? {
+    private func verified(_ token: String, _ database: DatabaseID) async throws -> Identity? {
         do {
             return try await authenticator.identity(token: token, databaseID: database)
         } catch let error as ServiceError where error.code == .issuerUnreachable {

@@ -10,7 +10,7 @@ import Transport
 package struct ServerStore: SessionStore {
     let hub: DatabaseHub
     let log: any OperationLog
-    let database: String
+    let database: DatabaseID
     /// Its number at the hub.
     package let session: UInt64
     let rights: SessionRights
@@ -29,7 +29,7 @@ package struct ServerStore: SessionStore {
 
     /// The store of one session with a number from `DatabaseHub.enter`.
     package init(
-        hub: DatabaseHub, log: any OperationLog, database: String, session: UInt64, rights: SessionRights,
+        hub: DatabaseHub, log: any OperationLog, database: DatabaseID, session: UInt64, rights: SessionRights,
         verify: @escaping @Sendable (String) async throws -> Identity?,
         greeted: @escaping @Sendable () -> Void = {}
     ) {
@@ -44,7 +44,7 @@ package struct ServerStore: SessionStore {
 
     /// The store of a session with constant rights.
     package init(
-        hub: DatabaseHub, log: any OperationLog, database: String, session: UInt64, identity: Identity
+        hub: DatabaseHub, log: any OperationLog, database: DatabaseID, session: UInt64, identity: Identity
     ) {
         self.init(
             hub: hub, log: log, database: database, session: session, rights: SessionRights(identity),
@@ -101,7 +101,7 @@ package struct ServerStore: SessionStore {
     }
 
     /// See `SessionStore`: an idle session waits here for hours without a task.
-    package func follow(after offset: UInt64, deliver: @escaping @Sendable (Event) -> Void) -> Bool {
+    package func follow(after offset: Offset, deliver: @escaping @Sendable (Event) -> Void) -> Bool {
         hub.follow(after: offset, for: session) { if let event = Self.event($0) { deliver(event) } }
         return true
     }
@@ -158,8 +158,8 @@ package struct ServerStore: SessionStore {
         guard let beginning = try await log.position(at: 0, in: database) else {
             throw OperationLogError(.corrupt, "a log has no beginning")
         }
-        let offset: UInt64
-        let namesFrom: UInt64
+        let offset: Offset
+        let namesFrom: Offset
         switch start {
         case .cursor(let place), .resumed(let place, _):
             guard try await isKnown(place) else { return nil }

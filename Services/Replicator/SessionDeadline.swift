@@ -1,3 +1,4 @@
+import Machine
 import ServiceKit
 import Synchronization
 
@@ -107,5 +108,5 @@ final class DeadlineWatch: Sendable {
 extension DeadlineWatch.Clock {
     /// The system's.
     static let system = Self(
-        nowSeconds: Authenticator.systemSeconds, pause: { try? await Task.sleep(for: .seconds(1)) })
+        nowSeconds: SystemClock.seconds, pause: { try? await Task.sleep(for: .seconds(1)) })
 }

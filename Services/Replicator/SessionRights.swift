@@ -40,7 +40,7 @@ package final class SessionRights: Sendable {
     /// service's decision, is refused, because it would undo that.
     package func replace(with newer: Identity) throws(SyncError) {
         let refusal = state.withLock { state -> String? in
-            guard utf8Equal(newer.databaseID, state.identity.databaseID),
+            guard newer.databaseID == state.identity.databaseID,
                 utf8Equal(newer.author, state.identity.author)
             else { return "the token is another peer's" }
             guard newer.issuedAtSeconds >= state.notBeforeSeconds else {

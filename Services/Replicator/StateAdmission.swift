@@ -69,7 +69,7 @@ extension DatabaseHub {
 
     /// Appends states as far as they may be; returns a position that has them.
     func admit(
-        _ states: [(key: DocumentKey, state: [UInt8])], _ identity: Identity
+        _ states: [(key: DocumentKey, state: EncodedState)], _ identity: Identity
     ) async throws -> LogPosition {
         var failures = 0
         while failures < Limits.appendAttempts {
@@ -81,7 +81,7 @@ extension DatabaseHub {
             let known = try await log.frontier(of: [actor], in: database)[actor]
             let now = environment.wallMilliseconds() << 16
             let operation = Operation(
-                actor: actor, sequence: (known?.sequence ?? 0) + 1,
+                actor: actor, sequence: (known?.sequence ?? 0).next,
                 timestamp: max(now, (known?.timestamp ?? 0) + 1), changes: changes)
             let request = AppendRequest(operation, under: lease, condition: condition)
             switch try await log.append([request], to: database).first {
@@ -102,7 +102,7 @@ extension DatabaseHub {
     /// What the fold lacks, and the condition that no tombstone which that was judged by was reaped since:
     /// without it the deletion that it tells of would be undone.
     private func changes(
-        of states: [(key: DocumentKey, state: [UInt8])], _ identity: Identity
+        of states: [(key: DocumentKey, state: EncodedState)], _ identity: Identity
     ) async throws -> ([Operation.Change], AppendCondition?) {
         let replica = materializer.replica
         let now = environment.wallMilliseconds()
@@ -136,9 +136,9 @@ extension DatabaseHub {
                 }
                 let condition =
                     tombstones.isEmpty
-                    ? nil : AppendCondition(readAt: try transaction.head(), reads: tombstones)
+                    ? nil : AppendCondition(readAt: Offset(try transaction.head()), reads: tombstones)
                 // An operation names each collection once in a row.
-                return (changes.sorted { utf8Precedes($0.collection, $1.collection) }, condition)
+                return (changes.sorted { $0.collection < $1.collection }, condition)
             }
         }
     }

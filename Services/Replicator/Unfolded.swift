@@ -47,7 +47,7 @@ struct UnfoldedDocument {
 /// `state` guards everything: operations are judged on threads of their own while others are appended.
 final class UnfoldedDocuments: Sendable {
     private struct Part {
-        var through: UInt64 = 0
+        var through: Offset = 0
         var bytes = 0
         var documents: [UnfoldedKey: UnfoldedDocument] = [:]
     }
@@ -55,9 +55,9 @@ final class UnfoldedDocuments: Sendable {
     private struct State {
         var parts: [Part] = []
         /// Everything up to here is folded.
-        var folded: UInt64 = 0
+        var folded: Offset = 0
         /// What was folded when each judgement began that is under way.
-        var judging: [UInt64] = []
+        var judging: [Offset] = []
         /// The log's term that the parts were appended in.
         var term: UInt64 = 0
 
@@ -90,7 +90,7 @@ final class UnfoldedDocuments: Sendable {
     var bytes: Int { state.withLock { $0.parts.reduce(0) { $0 + $1.bytes } } }
 
     /// Up to which offset has to be folded for so many bytes at most to be left; nil where that is so.
-    func excess(over limit: Int) -> UInt64? {
+    func excess(over limit: Int) -> Offset? {
         state.withLock { state in
             var left = state.parts.reduce(0) { $0 + $1.bytes }
             for part in state.parts {
@@ -117,7 +117,7 @@ final class UnfoldedDocuments: Sendable {
     /// Takes note of an append that ends at an offset, and of the documents behind it: their vectors, and the
     /// bytes that it has added to them. Where its term is over they are left to the fold.
     func note(
-        _ documents: [UnfoldedKey: UnfoldedDocument], bytes: Int, through offset: UInt64,
+        _ documents: [UnfoldedKey: UnfoldedDocument], bytes: Int, through offset: Offset,
         in term: UInt64 = 0
     ) {
         state.withLock { state in
@@ -134,7 +134,7 @@ final class UnfoldedDocuments: Sendable {
     }
 
     /// Lets go of what is folded, and nobody judges by.
-    func forget(through offset: UInt64) {
+    func forget(through offset: Offset) {
         let gone = state.withLock { state in
             state.folded = max(state.folded, offset)
             return state.takeFolded()

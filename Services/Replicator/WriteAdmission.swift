@@ -218,10 +218,10 @@ extension DatabaseHub {
 
     /// What became of operations that were appended.
     private struct Appended: Sendable {
-        var reached: [ActorID: UInt64] = [:]
+        var reached: [ActorID: SequenceNumber] = [:]
         var rejected: [Frame.Refusal] = []
         /// The last offset; 0 where some were in the log before.
-        var offset: UInt64 = 0
+        var offset: Offset = 0
         private var isAnyOld = false
 
         var acknowledgements: [Frame.Acknowledgement] {
@@ -230,7 +230,7 @@ extension DatabaseHub {
 
         init() {}
 
-        init(_ reached: [ActorID: UInt64], _ rejected: [Frame.Refusal], last: UInt64, isAnyOld: Bool) {
+        init(_ reached: [ActorID: SequenceNumber], _ rejected: [Frame.Refusal], last: Offset, isAnyOld: Bool) {
             self.reached = reached
             self.rejected = rejected
             self.isAnyOld = isAnyOld
@@ -257,11 +257,11 @@ extension DatabaseHub {
     private func settle(_ judgement: AdmissionCheck.Judgement, _ outcomes: [AppendOutcome]) -> Appended? {
         let requests = judgement.requests
         guard !requests.isEmpty else { return Appended() }
-        var last: UInt64 = 0
+        var last: Offset = 0
         var isAnyOld = false
         var isOutdated = false
         var reached = Reached()
-        var unverified: [ActorID: (record: OperationRecord, through: UInt64)] = [:]
+        var unverified: [ActorID: (record: OperationRecord, through: SequenceNumber)] = [:]
         var refusals: [Frame.Refusal] = []
         for (request, outcome) in zip(requests, outcomes) {
             let record = request.record
@@ -318,10 +318,10 @@ extension DatabaseHub {
 
     /// Uploads are runs of one actor's sequences.
     private func noteOrigins(of requests: [AppendRequest], _ session: UInt64) {
-        var run: (actor: ActorID, sequences: ClosedRange<UInt64>)?
+        var run: (actor: ActorID, sequences: ClosedRange<SequenceNumber>)?
         for request in requests {
             let (actor, sequence) = (request.record.actor, request.record.sequence)
-            if let known = run, known.actor == actor, known.sequences.upperBound &+ 1 == sequence {
+            if let known = run, known.actor == actor, known.sequences.upperBound.next == sequence {
                 run = (actor, known.sequences.lowerBound...sequence)
             } else {
                 if let run { origins.note(run.actor, run.sequences, from: session) }
@@ -366,16 +366,16 @@ extension DatabaseHub {
 
 /// Per actor how far its operations are in the log; mostly it is one actor.
 private struct Reached {
-    private var others: [ActorID: UInt64] = [:]
-    private var last: (actor: ActorID, sequence: UInt64)?
+    private var others: [ActorID: SequenceNumber] = [:]
+    private var last: (actor: ActorID, sequence: SequenceNumber)?
 
-    var all: [ActorID: UInt64] {
+    var all: [ActorID: SequenceNumber] {
         var all = others
         if let last { all[last.actor] = last.sequence }
         return all
     }
 
-    mutating func note(_ actor: ActorID, _ sequence: UInt64) {
+    mutating func note(_ actor: ActorID, _ sequence: SequenceNumber) {
         if let last, last.actor != actor { others[last.actor] = last.sequence }
         last = (actor, sequence)
     }

@@ -24,6 +24,17 @@ private func isSameRepresentation(_ left: String, _ right: String) -> Bool {
     return unsafeBitCast(left, to: Bits.self) == unsafeBitCast(right, to: Bits.self)
 }
 
+/// Hashes a string's bytes, as `utf8Equal` compares them.
+@inline(__always)
+func hashUTF8(_ text: String, into hasher: inout Hasher) {
+    let inPlace: Void? = text.utf8.withContiguousStorageIfAvailable {
+        hasher.combine(bytes: UnsafeRawBufferPointer($0))
+    }
+    guard inPlace == nil else { return }
+    var copy = text
+    copy.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+}
+
 /// Negative, zero or positive as the left string's bytes sort before, equal or after the right's; a prefix
 /// sorts first.
 public func compareUTF8(_ left: String, _ right: String) -> Int {

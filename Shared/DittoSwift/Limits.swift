@@ -53,4 +53,11 @@ enum Limits {
     /// The log lines that wait to be written to a file; more are dropped and counted. A disk that hangs must
     /// not consume the application's memory.
     static let waitingLogLines = 10_000
+    /// Requests that `system:request_history` remembers unless `dql_request_history_size` says otherwise.
+    static let rememberedRequests = 4_096
+    /// How many more it may hold before it drops those beyond: dropping one at a time would move all the
+    /// others.
+    static let requestSlack = 256
+    /// How much of a statement's text it remembers, in UTF-8 bytes.
+    static let rememberedStatementBytes = 1_024
 }

@@ -29,7 +29,7 @@ public enum AccessToken {
         precondition(
             identity.databaseID == key.keyID.databaseID, "a database's key signs only its own tokens")
         let claims = Claims(
-            iss: issuer, sub: identity.userID, db: identity.databaseID, pk: identity.peerKey,
+            iss: issuer, sub: identity.userID, db: identity.databaseID.text, pk: identity.peerKey,
             grant: identity.grant, jti: identity.tokenID, meta: identity.metadata, iat: nowSeconds, nbf: nil,
             exp: identity.expiresAtSeconds)
         return sign(claims, keyID: key.keyID.description, algorithm: "ES256", with: key)
@@ -43,7 +43,7 @@ public enum AccessToken {
     ///   - nowSeconds: seconds since 1970.
     /// - Throws: `AUTH-0101` to `AUTH-0108`, `AUTH-0110`, `AUTH-0201`, `AUTH-0202`.
     public static func verify(
-        _ token: String, keys: KeySet, databaseID: String? = nil, nowSeconds: Int64
+        _ token: String, keys: KeySet, databaseID: DatabaseID? = nil, nowSeconds: Int64
     ) throws(IdentityError) -> Identity {
         let compile = { (grant) throws(IdentityError) in try CompiledGrant(grant) }
         return try verify(
@@ -52,7 +52,7 @@ public enum AccessToken {
 
     /// As above; `compile` may return a grant that was compiled before.
     static func verify(
-        _ token: String, keys: KeySet, databaseID: String?, nowSeconds: Int64,
+        _ token: String, keys: KeySet, databaseID: DatabaseID?, nowSeconds: Int64,
         compiling compile: (Grant) throws(IdentityError) -> CompiledGrant
     ) throws(IdentityError) -> Identity {
         let parts = try Parts(token)
@@ -67,8 +67,8 @@ public enum AccessToken {
         }
         try check(claims, keyID: parts.keyID, databaseID: databaseID, nowSeconds: nowSeconds)
         return Identity(
-            userID: claims.sub, databaseID: claims.db, peerKey: claims.pk, rights: try compile(claims.grant),
-            expiresAtSeconds: claims.exp, issuedAtSeconds: claims.iat, tokenID: claims.jti,
+            userID: claims.sub, databaseID: DatabaseID(claims.db), peerKey: claims.pk,
+            rights: try compile(claims.grant), expiresAtSeconds: claims.exp, issuedAtSeconds: claims.iat, tokenID: claims.jti,
             signedBy: parts.keyID, metadata: claims.meta)
     }
 
@@ -113,13 +113,11 @@ public enum AccessToken {
     }
 
     private static func check(
-        _ claims: Claims, keyID: KeyID, databaseID: String?, nowSeconds: Int64
+        _ claims: Claims, keyID: KeyID, databaseID: DatabaseID?, nowSeconds: Int64
     ) throws(IdentityError) {
         guard claims.iss == issuer else { throw .refused(.tokenIssuer) }
-        guard utf8Equal(claims.db, keyID.databaseID), databaseID.map({ utf8Equal($0, claims.db) }) ?? true
-        else {
-            throw .refused(.tokenDatabase)
-        }
+        guard keyID.databaseID == DatabaseID(claims.db), databaseID ?? keyID.databaseID == keyID.databaseID
+        else { throw .refused(.tokenDatabase) }
         let skew = Limits.clockSkew.components.seconds
         // No skew for the end: the holder renews long before, and revocation relies on the end.
         guard nowSeconds < claims.exp else { throw .refused(.tokenExpired) }

@@ -63,8 +63,7 @@ public struct CompiledRules: Sendable {
     }
 
     private let everything: Bool
-    /// Keyed by the bytes of the collection's name: canonically equal names are different collections.
-    private let byCollection: [[UInt8]: Rule]
+    private let byCollection: [CollectionName: Rule]
 
     init(everything: Bool) {
         self.everything = everything
@@ -74,7 +73,7 @@ public struct CompiledRules: Sendable {
     init(_ rules: AccessRules, side: String, isLegacy: Bool) throws(IdentityError) {
         everything = rules.everything
         var count = 0
-        var byCollection: [[UInt8]: Rule] = [:]
+        var byCollection: [CollectionName: Rule] = [:]
         for (collection, queries) in rules.queriesByCollection {
             count += queries.count
             guard count <= Limits.queriesPerGrant else {
@@ -92,29 +91,29 @@ public struct CompiledRules: Sendable {
                 }
             }
             guard !conditions.isEmpty else { continue }
-            byCollection[Array(collection.utf8)] =
+            byCollection[collection] =
                 conditions.contains(where: \.isAlwaysTrue) ? .whole : .conditions(conditions)
         }
         self.byCollection = byCollection
     }
 
-    private func rule(for collection: String) -> Rule? {
-        everything ? .whole : byCollection[Array(collection.utf8)]
+    private func rule(for collection: CollectionName) -> Rule? {
+        everything ? .whole : byCollection[collection]
     }
 
     /// True if any document is allowed.
     public var allowsAnything: Bool { everything || !byCollection.isEmpty }
 
     /// Returns whether any document of a collection may be allowed.
-    public func allowsAny(of collection: String) -> Bool { rule(for: collection) != nil }
+    public func allowsAny(of collection: CollectionName) -> Bool { rule(for: collection) != nil }
 
     /// Returns whether every document of a collection is allowed.
-    public func allowsAll(of collection: String) -> Bool {
+    public func allowsAll(of collection: CollectionName) -> Bool {
         if case .whole? = rule(for: collection) { true } else { false }
     }
 
     /// Returns whether a document is allowed.
-    public func allows(_ collection: String, _ id: DocumentID) -> Bool {
+    public func allows(_ collection: CollectionName, _ id: DocumentID) -> Bool {
         switch rule(for: collection) {
         case nil: false
         case .whole?: true
@@ -130,12 +129,11 @@ public struct CompiledRules: Sendable {
     public var mark: UInt64 {
         if everything { return 1 }
         var bytes: [UInt8] = []
-        for name in byCollection.keys.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
-            let mark = mark(of: String(decoding: name, as: UTF8.self))
-            for number in [UInt64(name.count), mark] {
+        for name in byCollection.keys.sorted() {
+            for number in [UInt64(name.text.utf8.count), mark(of: name)] {
                 withUnsafeBytes(of: number.bigEndian) { bytes += $0 }
             }
-            bytes += name
+            bytes += name.text.utf8
         }
         return hash64(bytes)
     }
@@ -143,7 +141,7 @@ public struct CompiledRules: Sendable {
     /// A fingerprint of the rules for one collection: different conditions have different fingerprints. 0
     /// means nothing, 1 everything. The same in every process and version that parses the language in the
     /// same way.
-    public func mark(of collection: String) -> UInt64 {
+    public func mark(of collection: CollectionName) -> UInt64 {
         switch rule(for: collection) {
         case nil: return 0
         case .whole?: return 1

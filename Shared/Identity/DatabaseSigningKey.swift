@@ -1,3 +1,4 @@
+import CRDT
 import Crypto
 import Foundation
 
@@ -11,7 +12,7 @@ public struct DatabaseSigningKey: Sendable {
 
     /// A new random key.
     /// - Throws: `AUTH-0304` for an invalid database id.
-    public init(databaseID: String, number: Int) throws(IdentityError) {
+    public init(databaseID: DatabaseID, number: Int) throws(IdentityError) {
         keyID = try KeyID(databaseID: databaseID, number: number)
         privateKey = P256.Signing.PrivateKey()
     }

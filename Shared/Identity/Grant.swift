@@ -37,10 +37,10 @@ public struct Grant: Sendable, Hashable {
     public static let nothing = Grant()
 
     /// Returns whether every document of a collection may be read.
-    public func allowsReading(collection: String) -> Bool { read.allows(collection: collection) }
+    public func allowsReading(collection: CollectionName) -> Bool { read.allows(collection: collection) }
 
     /// Returns whether every document of a collection may be written.
-    public func allowsWriting(collection: String) -> Bool { write.allows(collection: collection) }
+    public func allowsWriting(collection: CollectionName) -> Bool { write.allows(collection: collection) }
 
     /// True if any document may be read. Sessions and attachments check this before they check documents.
     public var allowsReadingAnything: Bool { read.allowsAnything }
@@ -57,10 +57,10 @@ public struct AccessRules: Sendable, Hashable {
     /// All documents of all collections.
     public var everything: Bool
     /// For each collection, queries over `_id` that are ORed together; `true` is the whole collection.
-    public var queriesByCollection: [String: [String]]
+    public var queriesByCollection: [CollectionName: [String]]
 
     /// Rules of the given parts.
-    public init(everything: Bool = false, queriesByCollection: [String: [String]] = [:]) {
+    public init(everything: Bool = false, queriesByCollection: [CollectionName: [String]] = [:]) {
         self.everything = everything
         self.queriesByCollection = queriesByCollection
     }
@@ -77,19 +77,12 @@ public struct AccessRules: Sendable, Hashable {
         left.everything == right.everything
             && left.queriesByCollection.count == right.queriesByCollection.count
             && left.queriesByCollection.allSatisfy { name, queries in
-                guard let place = right.queriesByCollection.index(forKey: name) else { return false }
-                let (otherName, others) = right.queriesByCollection[place]
-                return utf8Equal(name, otherName) && queries.elementsEqual(others, by: utf8Equal)
+                right.queriesByCollection[name]?.elementsEqual(queries, by: utf8Equal) ?? false
             }
     }
 
-    func allows(collection: String) -> Bool {
-        // Names are compared by their bytes: a dictionary lookup would treat canonically equal ones as the
-        // same.
-        everything
-            || queriesByCollection.contains { name, queries in
-                utf8Equal(name, collection) && queries.contains(Self.wholeCollection)
-            }
+    func allows(collection: CollectionName) -> Bool {
+        everything || queriesByCollection[collection]?.contains(Self.wholeCollection) ?? false
     }
 
     var allowsAnything: Bool { everything || queriesByCollection.contains { !$0.value.isEmpty } }
@@ -120,7 +113,26 @@ extension AccessRules: Codable {
     public init(from decoder: any Decoder) throws {
         let members = try decoder.container(keyedBy: CodingKeys.self)
         everything = try members.decodeIfPresent(Bool.self, forKey: .everything) ?? false
-        queriesByCollection =
-            try members.decodeIfPresent([String: [String]].self, forKey: .queriesByCollection) ?? [:]
+        let queries = try members.decodeIfPresent([String: [String]].self, forKey: .queriesByCollection)
+        queriesByCollection = Dictionary(
+            uniqueKeysWithValues: (queries ?? [:]).map { (CollectionName($0.key), $0.value) })
+    }
+
+    /// Writes one side of the permissions object.
+    public func encode(to encoder: any Encoder) throws {
+        var members = encoder.container(keyedBy: CodingKeys.self)
+        try members.encode(everything, forKey: .everything)
+        var names = members.nestedContainer(keyedBy: NameKey.self, forKey: .queriesByCollection)
+        for (name, queries) in queriesByCollection {
+            try names.encode(queries, forKey: NameKey(stringValue: name.text))
+        }
+    }
+
+    /// A collection's name as the name of a member.
+    private struct NameKey: CodingKey {
+        let stringValue: String
+        var intValue: Int? { nil }
+        init(stringValue: String) { self.stringValue = stringValue }
+        init?(intValue: Int) { nil }
     }
 }

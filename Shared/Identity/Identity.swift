@@ -1,10 +1,12 @@
+import CRDT
+
 /// The identity of a remote party, for one database, until a given time: the content of a verified access
 /// token or of an API key's record.
 public struct Identity: Sendable, Hashable {
     /// The provider's name for the user; for an API key, the key's name.
     public let userID: String
     /// The one database this identity is for.
-    public let databaseID: String
+    public let databaseID: DatabaseID
     /// The public key of the peer that logged in (`pk…`), when it sent one.
     public let peerKey: String?
     /// The readable and writable documents, prepared for checking.
@@ -33,7 +35,7 @@ public struct Identity: Sendable, Hashable {
 
     /// An identity of the given parts. A grant that cannot be enforced grants nothing.
     public init(
-        userID: String, databaseID: String, peerKey: String?, grant: Grant, expiresAtSeconds: Int64,
+        userID: String, databaseID: DatabaseID, peerKey: String?, grant: Grant, expiresAtSeconds: Int64,
         issuedAtSeconds: Int64 = 0, tokenID: String? = nil, signedBy: KeyID? = nil, metadata: String? = nil
     ) {
         self.init(
@@ -46,7 +48,7 @@ public struct Identity: Sendable, Hashable {
 
     /// An identity whose grant is already compiled.
     public init(
-        userID: String, databaseID: String, peerKey: String?, rights: CompiledGrant, expiresAtSeconds: Int64,
+        userID: String, databaseID: DatabaseID, peerKey: String?, rights: CompiledGrant, expiresAtSeconds: Int64,
         issuedAtSeconds: Int64 = 0, tokenID: String? = nil, signedBy: KeyID? = nil, metadata: String? = nil
     ) {
         self.signedBy = signedBy
@@ -70,10 +72,10 @@ public struct Identity: Sendable, Hashable {
 }
 
 /// The rule for database ids, which are also folder names and parts of key ids.
-public enum DatabaseID {
+extension DatabaseID {
     /// - Throws: `AUTH-0304` unless the text is 1 to 128 characters of `[A-Za-z0-9_-]`.
-    public static func validate(_ text: String) throws(IdentityError) {
-        guard isValid(text) else {
+    public func validate() throws(IdentityError) {
+        guard isValid else {
             throw IdentityError(
                 .databaseIDInvalid,
                 "a database id is 1 to \(Limits.databaseIDBytes) letters, digits, '-' or '_'")
@@ -81,7 +83,7 @@ public enum DatabaseID {
     }
 
     /// Returns whether the text is 1 to 128 characters of `[A-Za-z0-9_-]`.
-    public static func isValid(_ text: some StringProtocol) -> Bool {
+    public var isValid: Bool {
         !text.isEmpty && text.utf8.count <= Limits.databaseIDBytes
             && text.utf8.allSatisfy { byte in
                 switch byte {

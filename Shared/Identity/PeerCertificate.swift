@@ -1,3 +1,4 @@
+import CRDT
 import Crypto
 import Foundation
 import SwiftASN1
@@ -45,7 +46,7 @@ public struct PeerCertificate: Sendable {
             peerKey == PeerKey.prefix + Base64URL.encode(key.compressedRepresentation)
         else { throw .requestRefused }
         let content = Content(
-            sub: identity.userID, db: identity.databaseID, grant: identity.grant, jti: identity.tokenID,
+            sub: identity.userID, db: identity.databaseID.text, grant: identity.grant, jti: identity.tokenID,
             meta: identity.metadata)
         let life = Limits.certificateLife.components.seconds
         let end = min(identity.expiresAtSeconds, nowSeconds + life)
@@ -81,7 +82,7 @@ public struct PeerCertificate: Sendable {
     ///   - authorities: the trusted keys of one database.
     /// - Throws: `AUTH-0306`, `AUTH-0105`, `AUTH-0106`, `AUTH-0201`, `AUTH-0202`.
     public static func verify(
-        _ der: [UInt8], authorities: KeySet, databaseID: String, nowSeconds: Int64
+        _ der: [UInt8], authorities: KeySet, databaseID: DatabaseID, nowSeconds: Int64
     ) throws(IdentityError) -> Identity {
         guard der.count <= Limits.certificateBytes,
             let certificate = try? Certificate(derEncoded: der),
@@ -98,10 +99,10 @@ public struct PeerCertificate: Sendable {
             let found = certificate.extensions[oid: identityOID],
             (try? certificate.extensions.basicConstraints) == .notCertificateAuthority,
             let content = try? JSONDecoder().decode(Content.self, from: Data(found.value)),
-            content.db == databaseID, !content.sub.isEmpty
+            DatabaseID(content.db) == databaseID, !content.sub.isEmpty
         else { throw .certificateRefused }
         return Identity(
-            userID: content.sub, databaseID: content.db,
+            userID: content.sub, databaseID: databaseID,
             peerKey: PeerKey.prefix + Base64URL.encode(key.compressedRepresentation),
             rights: try CompiledGrant(content.grant),
             expiresAtSeconds: Int64(certificate.notValidAfter.timeIntervalSince1970),

@@ -1,3 +1,4 @@
+import CRDT
 import Crypto
 import Foundation
 
@@ -31,7 +32,7 @@ public struct PeerChallenge: Sendable, Equatable {
 
     /// The answer of the key's holder: 64 bytes, the two numbers of an ECDSA signature (P-256, SHA-256).
     /// - Parameter token: the access token of the session. The answer proves nothing for another token.
-    public func answer(with key: PeerKey, databaseID: String, token: String) -> [UInt8] {
+    public func answer(with key: PeerKey, databaseID: DatabaseID, token: String) -> [UInt8] {
         let signed = signedBytes(databaseID: databaseID, token: token)
         guard let signature = try? key.privateKey.signature(for: signed) else {
             preconditionFailure("a P-256 key always signs")
@@ -43,8 +44,9 @@ public struct PeerChallenge: Sendable, Equatable {
     /// - Parameters:
     ///   - answer: untrusted.
     ///   - peerKey: `pk…`, as the token names it.
-    public func isAnswered(by answer: [UInt8], of peerKey: String, databaseID: String, token: String) -> Bool
-    {
+    public func isAnswered(
+        by answer: [UInt8], of peerKey: String, databaseID: DatabaseID, token: String
+    ) -> Bool {
         guard answer.count == Limits.challengeAnswerBytes,
             let key = try? PeerKey.publicKey(peerKey),
             let signature = try? P256.Signing.ECDSASignature(rawRepresentation: answer)
@@ -53,8 +55,8 @@ public struct PeerChallenge: Sendable, Equatable {
     }
 
     /// Purpose, nonce, SHA-256 of the token, database: all but the last of fixed length.
-    private func signedBytes(databaseID: String, token: String) -> Data {
+    private func signedBytes(databaseID: DatabaseID, token: String) -> Data {
         Data(Self.purpose.utf8) + Data(nonce) + Data(SHA256.hash(data: Data(token.utf8)))
-            + Data(databaseID.utf8)
+            + Data(databaseID.text.utf8)
     }
 }

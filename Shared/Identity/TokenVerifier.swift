@@ -1,3 +1,5 @@
+import CRDT
+
 /// Verifies access tokens against a replaceable key set, and remembers the accepted ones.
 ///
 /// Invariants: every remembered token was accepted under a key that is still in the key set; the memory
@@ -39,7 +41,7 @@ public struct TokenVerifier: Sendable {
     ///   - nowSeconds: seconds since 1970.
     /// - Throws: as `AccessToken.verify`.
     public mutating func verify(
-        _ token: String, databaseID: String? = nil, nowSeconds: Int64
+        _ token: String, databaseID: DatabaseID? = nil, nowSeconds: Int64
     ) throws(IdentityError) -> Identity {
         if let identity = try remembered(token, databaseID: databaseID, nowSeconds: nowSeconds) {
             return identity
@@ -69,7 +71,7 @@ public struct TokenVerifier: Sendable {
     public var rememberedCount: Int { accepted.count }
 
     private mutating func remembered(
-        _ token: String, databaseID: String?, nowSeconds: Int64
+        _ token: String, databaseID: DatabaseID?, nowSeconds: Int64
     ) throws(IdentityError) -> Identity? {
         guard let found = accepted[token] else { return nil }
         guard nowSeconds < found.identity.expiresAtSeconds else {

@@ -5,14 +5,14 @@ public struct OperationRecord: Hashable, Sendable {
     /// The actor that wrote it.
     public let actor: ActorID
     /// Its place among the actor's operations, from 1, without gaps.
-    public let sequence: UInt64
+    public let sequence: SequenceNumber
     /// The time by the author's hybrid clock. The caller checks the bound on the future (rule 21).
     public let timestamp: Timestamp
     /// The encoded operation; its header has the same actor, sequence and timestamp.
     public let bytes: [UInt8]
 
     /// A record of an encoded operation.
-    public init(actor: ActorID, sequence: UInt64, timestamp: Timestamp, bytes: [UInt8]) {
+    public init(actor: ActorID, sequence: SequenceNumber, timestamp: Timestamp, bytes: [UInt8]) {
         self.actor = actor
         self.sequence = sequence
         self.timestamp = timestamp
@@ -30,12 +30,12 @@ public struct Touch: Hashable, Sendable {
     public init(rawValue: UInt64) { self.rawValue = rawValue }
 
     /// A document.
-    public static func document(_ collection: String, _ id: DocumentID) -> Touch {
+    public static func document(_ collection: CollectionName, _ id: DocumentID) -> Touch {
         Touch(rawValue: hash64(id.bytes, seed: hash(of: collection, seed: 1)))
     }
 
     /// Everything in a collection.
-    public static func collection(_ name: String) -> Touch {
+    public static func collection(_ name: CollectionName) -> Touch {
         Touch(rawValue: hash(of: name, seed: 2))
     }
 
@@ -46,8 +46,8 @@ public struct Touch: Hashable, Sendable {
         return Int(truncatingIfNeeded: mixed ^ (mixed >> 32))
     }
 
-    private static func hash(of name: String, seed: UInt64) -> UInt64 {
-        var name = name
+    private static func hash(of collection: CollectionName, seed: UInt64) -> UInt64 {
+        var name = collection.text
         return name.withUTF8 { hash64(UnsafeRawBufferPointer($0), seed: seed) }
     }
 
@@ -58,12 +58,12 @@ public struct Touch: Hashable, Sendable {
 
     /// All touches of an operation: its documents and their collections.
     public static func all(of operation: Operation) -> [Touch] {
-        var last: String?
+        var last: CollectionName?
         var touches: [Touch] = []
         touches.reserveCapacity(operation.changes.count + 1)
         // An operation names each collection once in a row.
         for change in operation.changes {
-            if last.map({ !utf8Equal($0, change.collection) }) ?? true {
+            if last != change.collection {
                 last = change.collection
                 touches.append(.collection(change.collection))
             }
@@ -77,12 +77,12 @@ public struct Touch: Hashable, Sendable {
 /// A condition for an append: things that must not have changed since they were read (rule 22).
 public struct AppendCondition: Hashable, Sendable {
     /// The offset up to which the author had read.
-    public let readAt: UInt64
+    public let readAt: Offset
     /// The documents and collections that the author read there.
     public let reads: [Touch]
 
     /// A condition: nothing in `reads` was touched after `readAt`.
-    public init(readAt: UInt64, reads: [Touch]) {
+    public init(readAt: Offset, reads: [Touch]) {
         self.readAt = readAt
         self.reads = reads
     }
@@ -144,12 +144,12 @@ public struct AppendRequest: Hashable, Sendable {
 /// The outcome for one operation of an append.
 public enum AppendOutcome: Hashable, Sendable {
     /// Durable at this offset.
-    case appended(offset: UInt64)
+    case appended(offset: Offset)
     /// Durable since earlier: the log has this actor's operations through that sequence.
-    case duplicate(through: UInt64)
+    case duplicate(through: SequenceNumber)
     /// Not stored, because earlier operations are missing; `expected` is the next sequence that the log
     /// takes.
-    case gap(expected: UInt64)
+    case gap(expected: SequenceNumber)
     /// Not stored, and never will be as it is.
     case conflict(AppendConflict)
 }
@@ -160,10 +160,10 @@ public enum AppendConflict: Hashable, Sendable {
     case foreignActor
     /// The actor's last operation in the log has this sequence but other content: two stores write as one
     /// actor (rule 9), and the later one must take a new actor.
-    case differentContent(sequence: UInt64)
+    case differentContent(sequence: SequenceNumber)
     /// Something in the operation's condition was touched at this offset, after it was read: the statement
     /// that made the operation has to run again.
-    case condition(offset: UInt64)
+    case condition(offset: Offset)
     /// The holder has lost the operation's lease.
     case leaseLost
     /// The term in which the operation was checked is over: check it again.
@@ -173,7 +173,7 @@ public enum AppendConflict: Hashable, Sendable {
 /// The end of one actor's operations in the log.
 public struct FrontierEntry: Hashable, Sendable {
     /// The last sequence; everything up to it was appended.
-    public let sequence: UInt64
+    public let sequence: SequenceNumber
     /// The timestamp of that operation.
     public let timestamp: Timestamp
     /// `ChainHash.content` of that operation's bytes.
@@ -182,7 +182,7 @@ public struct FrontierEntry: Hashable, Sendable {
     public let authorKey: String
 
     /// A frontier at this operation.
-    public init(sequence: UInt64, timestamp: Timestamp, hash: UInt64, authorKey: String) {
+    public init(sequence: SequenceNumber, timestamp: Timestamp, hash: UInt64, authorKey: String) {
         self.authorKey = authorKey
         self.sequence = sequence
         self.timestamp = timestamp

@@ -20,10 +20,10 @@ public enum ChainHash {
 
     /// The contribution of an operation to the chain.
     public static func digest(
-        actor: ActorID, sequence: UInt64, timestamp: Timestamp, contentHash: UInt64
+        actor: ActorID, sequence: SequenceNumber, timestamp: Timestamp, contentHash: UInt64
     ) -> UInt64 {
         let words = (
-            actor.rawValue.bigEndian, sequence.bigEndian, timestamp.bigEndian, contentHash.bigEndian
+            actor.rawValue.bigEndian, sequence.rawValue.bigEndian, timestamp.bigEndian, contentHash.bigEndian
         )
         return withUnsafeBytes(of: words) { hash64($0, seed: 0) }
     }

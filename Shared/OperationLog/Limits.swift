@@ -26,7 +26,7 @@ public enum LogLimits {
     /// Touches in one of the two parts of a database's index: some megabytes.
     static let indexedTouches = 65_536
     /// Operations read to check a condition beyond the index: some milliseconds under the write lock.
-    static let readForConditions: UInt64 = 8_192
+    static let readForConditions: Int = 8_192
     /// Their bytes, at most.
     static let readForConditionsBytes = 4 << 20
     /// Touches in the indexes of all databases: some tens of megabytes.
@@ -34,9 +34,9 @@ public enum LogLimits {
 
     /// Operations of a database after which the actors' rows in the SQLite log are written: a process that
     /// has not appended them reads them to know an actor's frontier, in a millisecond or two.
-    static let unsettledOperations: UInt64 = 1_024
+    static let unflushedOperations: Int = 1_024
     /// Their bytes.
-    static let unsettledBytes = 1 << 20
+    static let unflushedBytes = 1 << 20
     /// Actors of one database whose frontier a process keeps in memory: some megabytes.
     static let knownActors = 16_384
     /// Actors of all databases together: some tens of megabytes.
@@ -89,9 +89,9 @@ public enum LogLimits {
     /// writes admitted at the same moment may enlarge it together.
     public static let chunkBytes = 4 * operationBytes + 65_536
     /// Entries that one step of a truncation removes: some milliseconds under the write lock.
-    static let truncationStep: UInt64 = 4_096
+    static let truncationStep: Int = 4_096
     /// The same for a networked server.
-    package static let remoteTruncationStep: UInt64 = 16_384
+    package static let remoteTruncationStep: Int = 16_384
     /// Index entries of last offsets that one transaction of a truncation examines.
     package static let forgottenTouches = 8_192
     /// Chain hashes of removed entries kept for cursors, eight bytes each: 32 MB.

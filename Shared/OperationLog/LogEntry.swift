@@ -3,7 +3,7 @@ import CRDT
 /// An operation in the log.
 public struct LogEntry: Hashable, Sendable {
     /// Its offset, from 1.
-    public let offset: UInt64
+    public let offset: Offset
     /// The chain hash up to and including it.
     public let hash: UInt64
     /// The operation as it was appended.
@@ -12,14 +12,14 @@ public struct LogEntry: Hashable, Sendable {
     /// The actor that wrote it.
     public var actor: ActorID { record.actor }
     /// Its number among the actor's operations.
-    public var sequence: UInt64 { record.sequence }
+    public var sequence: SequenceNumber { record.sequence }
     /// The time by the author's hybrid clock.
     public var timestamp: Timestamp { record.timestamp }
     /// The encoded operation.
     public var bytes: [UInt8] { record.bytes }
 
     /// An entry that a driver has read and verified.
-    public init(offset: UInt64, hash: UInt64, record: OperationRecord) {
+    public init(offset: Offset, hash: UInt64, record: OperationRecord) {
         self.offset = offset
         self.hash = hash
         self.record = record

@@ -45,7 +45,7 @@ public struct SnapshotDraft: Hashable, Sendable {
 package enum SnapshotSum {
     /// The sum before the first chunk.
     package static func start(_ position: LogPosition) -> UInt64 {
-        ChainHash.next(after: position.hash, digest: position.offset)
+        ChainHash.next(after: position.hash, digest: position.offset.rawValue)
     }
 
     /// The sum after another chunk, whose hash is `chunk(_:)` of its bytes.
@@ -63,7 +63,7 @@ extension OperationLog {
     /// - Throws: `LOG-0106` when a newer snapshot has replaced it meanwhile, `LOG-0402` when it is damaged,
     ///   and the closure's errors.
     public func readSnapshot(
-        _ snapshot: LogSnapshot, of database: String, _ body: (_ chunk: [UInt8]) async throws -> Void
+        _ snapshot: LogSnapshot, of database: DatabaseID, _ body: (_ chunk: [UInt8]) async throws -> Void
     ) async throws {
         var sum = SnapshotSum.start(snapshot.position)
         for index in 0..<snapshot.chunks {
@@ -90,7 +90,7 @@ extension OperationLog {
     /// - Throws: `LOG-0402` for a damaged snapshot whose entries were removed, `LOG-0106` when newer ones
     ///   came at every attempt, and the closures' errors.
     public func beginWithSnapshot<Place>(
-        of database: String, logger: Logger, begin: (_ isAgain: Bool) async throws -> Place,
+        of database: DatabaseID, logger: Logger, begin: (_ isAgain: Bool) async throws -> Place,
         verifying: () async throws -> Void = {},
         load: (_ place: inout Place, _ chunk: [UInt8]) async throws -> Void,
         position: (Place) -> LogPosition?
@@ -123,7 +123,7 @@ extension OperationLog {
 
     /// The snapshot, read to its end and verified once.
     private func verifiedSnapshot(
-        of database: String, _ logger: Logger, _ pulse: () async throws -> Void
+        of database: DatabaseID, _ logger: Logger, _ pulse: () async throws -> Void
     ) async throws -> LogSnapshot? {
         guard let snapshot = try await snapshot(of: database) else { return nil }
         do {
@@ -140,17 +140,17 @@ extension OperationLog {
 }
 
 extension OperationLogError {
-    package static func damagedSnapshot(_ database: String, _ offset: UInt64) -> OperationLogError {
+    package static func damagedSnapshot(_ database: DatabaseID, _ offset: Offset) -> OperationLogError {
         OperationLogError(
             .corruptSnapshot, "the snapshot at this offset is damaged", database: database, offset: offset)
     }
 
-    package static func noSnapshot(_ database: String, _ number: UInt64) -> OperationLogError {
+    package static func noSnapshot(_ database: DatabaseID, _ number: UInt64) -> OperationLogError {
         OperationLogError(
             .noSnapshot, "there is no snapshot \(number), or it was replaced", database: database)
     }
 
-    package static func truncated(_ database: String, _ through: UInt64, snapshot: UInt64?)
+    package static func truncated(_ database: DatabaseID, _ through: Offset, snapshot: Offset?)
         -> OperationLogError
     {
         OperationLogError(

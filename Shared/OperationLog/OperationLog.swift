@@ -62,89 +62,89 @@ public protocol OperationLog: Sendable {
     /// Creates a database with an empty log and a fresh log id.
     /// - Returns: true if it was created, false if it existed.
     @discardableResult
-    func createDatabase(_ database: String) async throws -> Bool
+    func createDatabase(_ database: DatabaseID) async throws -> Bool
 
     /// The ids of all databases, oldest first.
-    func databases() async throws -> [String]
+    func databases() async throws -> [DatabaseID]
 
     /// Returns whether the database exists; false also for an invalid id.
-    func databaseExists(_ database: String) async throws -> Bool
+    func databaseExists(_ database: DatabaseID) async throws -> Bool
 
     /// Appends operations, and returns once they are durable.
     /// - Returns: one outcome per request, in order. A refused operation makes the same actor's later ones in
     ///   the call gaps, whatever their numbers: they may rest on it. It does not hold back other actors'.
     /// - Throws: `OperationLogError`, or `CancellationError` if the task was cancelled before its
     ///   operations were admitted to the queue (nothing is stored then).
-    func append(_ requests: [AppendRequest], to database: String) async throws -> [AppendOutcome]
+    func append(_ requests: [AppendRequest], to database: DatabaseID) async throws -> [AppendOutcome]
 
     /// The frontiers of the given actors, without those that are not registered: an absent actor stands at
     /// sequence 0.
-    func frontier(of actors: [ActorID], in database: String) async throws -> [ActorID: FrontierEntry]
+    func frontier(of actors: [ActorID], in database: DatabaseID) async throws -> [ActorID: FrontierEntry]
 
     /// The last position; offset 0 for an empty log.
-    func head(of database: String) async throws -> LogPosition
+    func head(of database: DatabaseID) async throws -> LogPosition
 
     /// The position at an offset, to check a cursor against the log: a valid cursor equals it.
     /// - Returns: nil if the log does not reach that far (it was restored) or no longer keeps the hash
     ///   there.
-    func position(at offset: UInt64, in database: String) async throws -> LogPosition?
+    func position(at offset: Offset, in database: DatabaseID) async throws -> LogPosition?
 
     /// Entries after an offset in order, verified against the chain.
     /// - Returns: at least one entry if there is one, however large; empty at the head.
     /// - Throws: `LOG-0104` for an offset beyond the head, `LOG-0401` at the first entry that does not
     ///   verify (entries before it can still be read with a smaller limit), `LOG-0105` for an offset before
     ///   the truncation.
-    func read(_ database: String, after offset: UInt64, limit: ReadLimit) async throws -> [LogEntry]
+    func read(_ database: DatabaseID, after offset: Offset, limit: ReadLimit) async throws -> [LogEntry]
 
     /// Wake-ups for appends to a database by any process, coalesced: one may stand for many, and one may
     /// find nothing new. The first comes at once, so `for await _ in changes { read until empty }` misses
     /// nothing. Some carry the appended entries, which then need no read (`LogChange`). The stream ends
     /// when the log is closed; an unknown database never wakes a second time.
-    func changes(in database: String) -> AsyncStream<LogChange>
+    func changes(in database: DatabaseID) -> AsyncStream<LogChange>
 
     /// The place through which entries were removed; offset 0 while none were.
-    func truncation(of database: String) async throws -> LogPosition
+    func truncation(of database: DatabaseID) async throws -> LogPosition
 
     /// Removes the entries up to an offset. Hashes stay for cursors at offsets after `floor`.
     /// - Throws: `LOG-0106` unless a finished snapshot stands at or after that offset.
-    func truncate(_ database: String, through offset: UInt64, keepingHashesAfter floor: UInt64) async throws
+    func truncate(_ database: DatabaseID, through offset: Offset, keepingHashesAfter floor: Offset) async throws
 
     /// The finished snapshot; nil while there is none.
-    func snapshot(of database: String) async throws -> LogSnapshot?
+    func snapshot(of database: DatabaseID) async throws -> LogSnapshot?
 
     /// Begins a snapshot at a position of this log, and drops older drafts.
     /// - Throws: `LOG-0104` for a position that the log does not have.
-    func beginSnapshot(of database: String, at position: LogPosition) async throws -> SnapshotDraft
+    func beginSnapshot(of database: DatabaseID, at position: LogPosition) async throws -> SnapshotDraft
 
     /// Adds the next chunk, at most `LogLimits.chunkBytes`. Only one task may write a draft.
     /// - Throws: `LOG-0106` when the draft was dropped meanwhile.
-    func add(_ chunk: [UInt8], to draft: SnapshotDraft, in database: String) async throws
+    func add(_ chunk: [UInt8], to draft: SnapshotDraft, in database: DatabaseID) async throws
 
     /// Makes the draft the database's snapshot, durably, and drops the previous one.
     /// - Throws: `LOG-0106` when the draft was dropped meanwhile, or the present snapshot has a greater
     ///   offset.
-    func finish(_ draft: SnapshotDraft, in database: String) async throws -> LogSnapshot
+    func finish(_ draft: SnapshotDraft, in database: DatabaseID) async throws -> LogSnapshot
 
     /// One verified chunk of a finished snapshot, or of one that its writer reads back. (See
     /// `readSnapshot`.)
     /// - Throws: `LOG-0106` when a newer snapshot has replaced it, `LOG-0402` when it is damaged.
-    func chunk(_ index: Int, of snapshot: LogSnapshot, in database: String) async throws -> [UInt8]
+    func chunk(_ index: Int, of snapshot: LogSnapshot, in database: DatabaseID) async throws -> [UInt8]
 
     /// Leases a free slot out of the purpose's `slots`.
     /// - Returns: nil while all of them are leased.
-    func lease(_ purpose: String, of slots: Int, for duration: Duration, in database: String) async throws
+    func lease(_ purpose: String, of slots: Int, for duration: Duration, in database: DatabaseID) async throws
         -> ActorLease?
 
     /// Extends a lease; false when it was lost.
-    func renew(_ lease: ActorLease, for duration: Duration, in database: String) async throws -> Bool
+    func renew(_ lease: ActorLease, for duration: Duration, in database: DatabaseID) async throws -> Bool
 
     /// Gives a lease back; a retired actor is not leased out again. A no-op for a lost lease.
-    func release(_ lease: ActorLease, retiring: Bool, in database: String) async throws
+    func release(_ lease: ActorLease, retiring: Bool, in database: DatabaseID) async throws
 
     /// Removes actors from every lease: a present holder loses its lease, and none of the actors is leased
     /// out again. (A store must not rewrite a reaped document with an actor that the document's vector
     /// held.)
-    func retire(_ actors: [ActorID], in database: String) async throws
+    func retire(_ actors: [ActorID], in database: DatabaseID) async throws
 
     /// Counts how often the storage may have been restored under an open log: a server that was restored,
     /// or whose standby took over, has ended all connections. Findings and appends of an earlier term may
@@ -165,7 +165,7 @@ extension OperationLog {
     public var term: UInt64 { 0 }
 
     /// Entries after an offset, within `ReadLimit.standard`.
-    public func read(_ database: String, after offset: UInt64) async throws -> [LogEntry] {
+    public func read(_ database: DatabaseID, after offset: Offset) async throws -> [LogEntry] {
         try await read(database, after: offset, limit: .standard)
     }
 }

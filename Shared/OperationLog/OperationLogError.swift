@@ -1,3 +1,5 @@
+import CRDT
+
 /// Every code this module raises; the raw value is stable and published.
 public enum OperationLogErrorCode: String, Sendable, CaseIterable {
     /// The log has no such database.
@@ -56,13 +58,13 @@ public struct OperationLogError: Error, Hashable, Sendable, CustomStringConverti
     /// A text for a person, without any operation's content.
     public let message: String
     /// The database concerned, where there is one.
-    public let database: String?
+    public let database: DatabaseID?
     /// The offset concerned, where there is one.
-    public let offset: UInt64?
+    public let offset: Offset?
 
     /// An error of this code.
     public init(
-        _ code: OperationLogErrorCode, _ message: String, database: String? = nil, offset: UInt64? = nil
+        _ code: OperationLogErrorCode, _ message: String, database: DatabaseID? = nil, offset: Offset? = nil
     ) {
         self.code = code
         self.message = message

@@ -46,9 +46,9 @@ public enum PostgresLimits {
     /// threads and two of the server's processes.
     static let noticeSpacing = Duration.milliseconds(5)
     /// Plain appends whose index entries may be outstanding, counted in operations and touches together:
-    /// settling them takes some twenty milliseconds under the lock, and a query for a frontier reads their
+    /// flushing them takes some twenty milliseconds under the lock, and a query for a frontier reads their
     /// rows.
-    static let unsettledEntries = 32_768
+    static let unflushedEntries = 32_768
     /// Actors of one database that a writer remembers, some 200 bytes each.
     static let knownActors = 65_536
 

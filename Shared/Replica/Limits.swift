@@ -66,13 +66,6 @@ public enum ReplicaLimits {
     /// The latest time of a stamp from elsewhere, in Unix milliseconds: half of the range of 48 bits (the
     /// year 6429). A clock that followed a stamp at the end of the range could never draw another.
     public static let stampMilliseconds: UInt64 = 1 << 47
-    /// Requests that `system:request_history` remembers unless `dql_request_history_size` says otherwise.
-    public static let rememberedRequests = 4_096
-    /// Requests kept above that number before the excess is dropped: dropping one at a time would move all
-    /// the others.
-    static let requestSlack = 256
-    /// UTF-8 bytes kept of a statement's text.
-    static let rememberedStatementBytes = 1_024
     /// Approximate bytes of a snapshot's chunk: some milliseconds of writing. A single document may have
     /// more.
     public static let snapshotChunkBytes = 262_144

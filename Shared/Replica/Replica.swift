@@ -2,6 +2,7 @@ import CRDT
 import DQL
 import GRDB
 import Logging
+import Machine
 import Synchronization
 import WriteAhead
 
@@ -111,7 +112,7 @@ public final class Replica: Sendable {
             let (state, kept, writeAhead) = try pool.writeWithoutTransaction { database in
                 // GRDB has just set NORMAL for its WAL; a store that acknowledges writes needs FULL.
                 try database.execute(sql: "PRAGMA synchronous = \(role == .peer ? "FULL" : "NORMAL")")
-                if role == .peer { try WriteAheadLog.settle(database, isShared: false) }
+                if role == .peer { try WriteAheadLog.checkpoint(database, isShared: false) }
                 var opened: StoreState?
                 try database.inTransaction(.immediate) {
                     try Schema.migrate(database)
@@ -236,20 +237,19 @@ public final class Replica: Sendable {
     }
 
     /// The names of the collections in live subscriptions.
-    var subscribedCollections: [[UInt8]] {
+    var subscribedCollections: [CollectionName] {
         shared.withLock { shared in
-            var names: [[UInt8]] = []
+            var names: [CollectionName] = []
             for query in shared.liveQueries ?? [] {
-                let name = Array(query.collection.utf8)
-                if !names.contains(name) { names.append(name) }
+                if !names.contains(query.collection) { names.append(query.collection) }
             }
             return names
         }
     }
 
     /// Returns whether a live subscription includes a collection.
-    func isSubscribed(_ collection: String) -> Bool {
-        shared.withLock { $0.liveQueries?.contains { utf8Equal($0.collection, collection) } ?? false }
+    func isSubscribed(_ collection: CollectionName) -> Bool {
+        shared.withLock { $0.liveQueries?.contains { $0.collection == collection } ?? false }
     }
 
     func checkOpen() throws(ReplicaError) {
@@ -345,7 +345,7 @@ public final class Replica: Sendable {
         }
         for (collection, operation) in made.withheld {
             try Withheld.insert(operation, collection, position: state.head, database)
-            updateWithheld { $0.kept.insert(Array(collection.utf8)) }
+            updateWithheld { $0.kept.insert(collection) }
         }
         let commit = Commit(
             number: state.head, documents: made.documents + transaction.evicted,

@@ -8,10 +8,6 @@ public enum Limits {
     static let certificateLook: Duration = .seconds(1)
     /// Shortest admin credential: 32 bytes as base64url have 43 characters.
     static let adminCredentialCharacters = 32
-    /// Time that a WebSocket peer has to answer "going away".
-    public static let webSocketGoodbye: Duration = .seconds(2)
-    /// Largest frame of a WebSocket: a sync frame of 1 MiB and some bytes around it.
-    public static let webSocketFrameBytes = 1024 * 1024 + 4096
     /// Largest body that is read whole, unless its route says otherwise: a large statement with arguments.
     public static let requestBodyBytes = 2 * 1024 * 1024
     /// Shortest time between two fetches of the issuer's keys: forged key ids must not cause load there.

@@ -12,18 +12,10 @@ public enum Limits {
     public static let unsentBytes = 128 * 1_048_576
     /// Documents' changes of the live stream that a session handles on its event loop, which others share.
     static let shortChanges = 16
-    /// Bytes of their states: what is encoded in some tens of microseconds. Also of a frame that an event
-    /// loop keeps for the next receiver.
+    /// Bytes of their states: what is encoded in some tens of microseconds.
     static let shortBytes = 65_536
     /// Bytes of a frame that a session handles on its event loop, which others share: some documents.
     static let promptBytes = 4_096
-    /// Bytes of messages that `send` hands to the event loop before it waits for one to leave.
-    static let unwrittenBytes = 524_288
-    /// Messages that wait to be taken before the socket is read no further: enough that the next is there
-    /// when the one before is handled.
-    static let unreadMessages = 8
-    /// Their bytes.
-    static let unreadBytes = 524_288
     /// Waiting bytes above which nothing large is read from the store for this side.
     public static let unsentPauseBytes = 8 * 1_048_576
     /// The pause before checking again whether the waiting bytes were sent.

@@ -76,7 +76,7 @@ package final class WriteAheadLog: @unchecked Sendable {
     /// have them; a later sync does not repair that. So the content counts only after it was written again.
     /// When the disk is full, reading must still work. When another process has the file open, as `isShared`
     /// allows, that process has not taken a failed commit for a successful one.
-    package static func settle(_ database: Database, isShared: Bool) throws {
+    package static func checkpoint(_ database: Database, isShared: Bool) throws {
         do {
             _ = try database.checkpoint(.truncate)
         } catch let error as DatabaseError where error.resultCode == .SQLITE_FULL {

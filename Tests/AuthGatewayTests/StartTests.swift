@@ -1,6 +1,6 @@
 import AuthGateway
 import CRDT
-import LogDoubles
+import LogFakes
 import OperationLog
 import Synchronization
 import Testing

@@ -24,6 +24,8 @@ let package = Package(
             name: "documents", dependencies: ["CRDT", "DQL", "CAllocations", "CSQLite"],
             path: "Tests/Benchmarks/Documents", swiftSettings: strict),
         .target(
+            name: "Machine", path: "Shared/Machine", exclude: ["README.md"], swiftSettings: strict),
+        .target(
             name: "WriteAhead",
             dependencies: [
                 .product(name: "GRDB", package: "GRDB.swift"),
@@ -32,15 +34,16 @@ let package = Package(
         .target(
             name: "Replica",
             dependencies: [
-                "WriteAhead",
-                "CRDT", "DQL", .product(name: "GRDB", package: "GRDB.swift"),
+                "CRDT", "DQL", "Machine", "WriteAhead",
+                .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
             ], path: "Shared/Replica", exclude: ["README.md"], swiftSettings: strict),
         .executableTarget(
             name: "queries",
             dependencies: [
-                "CRDT", "DQL", "Replica", "CSQLite", .product(name: "Logging", package: "swift-log"),
+                "CRDT", "DQL", "Machine", "Replica", "CSQLite",
+                .product(name: "Logging", package: "swift-log"),
             ],
             path: "Tests/Benchmarks/Queries", swiftSettings: strict),
     ],

@@ -37,7 +37,7 @@ struct CanonicalKindsTests {
             Self.document(3, [8, 0] + Self.token),
             Self.document(3, [0x48, 2, 0] + Self.token + [1] + Self.token),
         ]
-        for bytes in plain { #expect(try Document(decoding: bytes).encoded() == bytes) }
+        for bytes in plain { #expect(try Document(decoding: EncodedState(bytes)).encoded().bytes == bytes) }
     }
 
     @Test(
@@ -69,7 +69,7 @@ struct CanonicalKindsTests {
             ("bytes behind its end", [3, 0, 1, 8, 0x85, 0]),
         ] as [(String, [UInt8])])
     func counters(_ what: String, _ bytes: [UInt8]) {
-        #expect(errorCode { try Document(decoding: Self.counter(bytes)) } == .malformed, "\(what)")
+        #expect(errorCode { try Document(decoding: EncodedState(Self.counter(bytes))) } == .malformed, "\(what)")
     }
 
     @Test(
@@ -85,7 +85,7 @@ struct CanonicalKindsTests {
             ("a token that is none", [0x88, 0x85]), ("an empty object", [0x88, 8, 1, 0]),
         ] as [(String, [UInt8])])
     func attachments(_ what: String, _ slot: [UInt8]) {
-        #expect(errorCode { try Document(decoding: Self.document(3, slot)) } == .malformed, "\(what)")
+        #expect(errorCode { try Document(decoding: EncodedState(Self.document(3, slot))) } == .malformed, "\(what)")
     }
 
     /// A delta on the base {1: 8} that edits the field "a".
@@ -97,7 +97,7 @@ struct CanonicalKindsTests {
     func plainDeltas() throws {
         for slot in [[8, 8, 0x85], [8, 4, 0x85], [8, 3, 1, 0, 0, 0x85], [0x10], [0x20] + Self.token] {
             let bytes = Self.delta(slot)
-            #expect(try Delta(decoding: bytes, stamp: Self.stamp).encoded() == bytes)
+            #expect(try Delta(decoding: EncodedDelta(bytes), stamp: Self.stamp).encoded().bytes == bytes)
         }
     }
 
@@ -114,7 +114,7 @@ struct CanonicalKindsTests {
             ("unknown bits", [0x80]),
         ] as [(String, [UInt8])])
     func deltas(_ what: String, _ slot: [UInt8]) {
-        let code = errorCode { try Delta(decoding: Self.delta(slot), stamp: Self.stamp) }
+        let code = errorCode { try Delta(decoding: EncodedDelta(Self.delta(slot)), stamp: Self.stamp) }
         #expect(code == .malformed, "\(what)")
     }
 
@@ -132,6 +132,6 @@ struct CanonicalKindsTests {
             ("a seed that its edit's base lacks", [1, 2, 0, 2, 2]),
         ] as [(String, [UInt8])])
     func seeds(_ what: String, _ bytes: [UInt8]) {
-        #expect(errorCode { try Delta(decoding: bytes, stamp: Self.stamp) } == .malformed, "\(what)")
+        #expect(errorCode { try Delta(decoding: EncodedDelta(bytes), stamp: Self.stamp) } == .malformed, "\(what)")
     }
 }

@@ -59,7 +59,7 @@ struct ConformanceTests {
                 }
                 let document = Document(
                     vector: VersionVector([.init(actor: stamp.actor, time: 1)]), root: root)
-                return random.line("document", document.encoded(), stamp)
+                return random.line("document", document.encoded().bytes, stamp)
             }
         }
         let edits: [[UInt8]] = [[2, 0x81], [8, 8, 0x81], [4, 2], [32, 8, 0x0B, 3, 2, 0x69, 0x64]]
@@ -93,7 +93,7 @@ extension SplitMix64 {
         let delta = delta(on: document)
         let operation = operation()
         let valid: [(kind: String, bytes: [UInt8], stamp: Stamp)] = [
-            ("document", document.encoded(), delta.stamp), ("delta", delta.encoded(), delta.stamp),
+            ("document", document.encoded().bytes, delta.stamp), ("delta", delta.encoded().bytes, delta.stamp),
             ("operation", operation.encoded(), delta.stamp),
             ("vector", document.vector.encoded(), delta.stamp),
             ("id", DocumentID.numbered(below(100)).bytes, delta.stamp),

@@ -14,7 +14,7 @@ struct DocumentReaderTests {
             let document = random.document()
             let bytes = document.encoded()
             let paths = (0..<30).map { _ in random.path() }
-            #expect(throws: Never.self, "seed \(seed)") { try ReaderCheck.check(bytes, document) }
+            #expect(throws: Never.self, "seed \(seed)") { try ReaderCheck.check(bytes.bytes, document) }
             try bytes.withUnsafeBytes { raw in
                 let reader = try DocumentReader(raw)
                 #expect(try reader.root.value() == document.value, "seed \(seed)")
@@ -88,7 +88,7 @@ struct DocumentReaderTests {
         #expect(try Document(decoding: bytes) == editor.document)
         // version, flags, vector of one, stamp table of one, no presence, greatest stamp, two fields: width.
         let header = 2 + 1 + 16 + 4 + 1 + 1 + 1
-        #expect(bytes[header] == (excess > 0 ? 4 : 2))
+        #expect(bytes.bytes[header] == (excess > 0 ? 4 : 2))
         try bytes.withUnsafeBytes { raw in
             let root = try DocumentReader(raw).root
             #expect(try root.field("a")?.value() == .binary(run))

@@ -45,16 +45,16 @@ struct ErrorCodeTests {
     func versions() {
         for version: UInt8 in [0, 2, 0xFF] {
             let bytes = [version] + [UInt8](repeating: 0, count: 30)
-            #expect(errorCode { try Document(decoding: bytes) } == .unsupportedVersion)
-            #expect(errorCode { try Delta(decoding: bytes, stamp: Self.stamp) } == .unsupportedVersion)
+            #expect(errorCode { try Document(decoding: EncodedState(bytes)) } == .unsupportedVersion)
+            #expect(errorCode { try Delta(decoding: EncodedDelta(bytes), stamp: Self.stamp) } == .unsupportedVersion)
             #expect(errorCode { try Operation(decoding: bytes) } == .unsupportedVersion)
             #expect(errorCode { try OperationHeader.peek(bytes) } == .unsupportedVersion)
             #expect(
                 bytes.withUnsafeBytes { raw in errorCode { try DocumentReader(raw) } } == .unsupportedVersion)
         }
         let flagged = [1, 0x80] + [UInt8](repeating: 0, count: 30)
-        #expect(errorCode { try Document(decoding: flagged) } == .malformed)
-        #expect(errorCode { try Delta(decoding: flagged, stamp: Self.stamp) } == .malformed)
+        #expect(errorCode { try Document(decoding: EncodedState(flagged)) } == .malformed)
+        #expect(errorCode { try Delta(decoding: EncodedDelta(flagged), stamp: Self.stamp) } == .malformed)
         #expect(errorCode { try Operation(decoding: flagged) } == .malformed)
     }
 

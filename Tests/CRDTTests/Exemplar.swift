@@ -5,8 +5,8 @@
 enum Exemplar {
     static func describe(_ kind: String, _ bytes: [UInt8], _ stamp: Stamp) throws -> Value {
         switch kind {
-        case "document": describe(try Document(decoding: bytes))
-        case "delta": describe(try Delta(decoding: bytes, stamp: stamp))
+        case "document": describe(try Document(decoding: EncodedState(bytes)))
+        case "delta": describe(try Delta(decoding: EncodedDelta(bytes), stamp: stamp))
         case "operation": try describe(try Operation(decoding: bytes))
         case "vector": describe(try VersionVector(decoding: bytes))
         case "id": plain(try DocumentID(canonical: bytes).value)
@@ -16,8 +16,8 @@ enum Exemplar {
 
     static func again(_ kind: String, _ bytes: [UInt8], _ stamp: Stamp) throws -> [UInt8] {
         switch kind {
-        case "document": try Document(decoding: bytes).encoded()
-        case "delta": try Delta(decoding: bytes, stamp: stamp).encoded()
+        case "document": try Document(decoding: EncodedState(bytes)).encoded().bytes
+        case "delta": try Delta(decoding: EncodedDelta(bytes), stamp: stamp).encoded().bytes
         case "operation": try Operation(decoding: bytes).encoded()
         case "vector": try VersionVector(decoding: bytes).encoded()
         case "id": try DocumentID(try DocumentID(canonical: bytes).value).bytes
@@ -114,7 +114,7 @@ enum Exemplar {
     private static func describe(_ operation: Operation) throws -> Value {
         let changes = try operation.changes.map { change -> Value in
             var result = ObjectValue()
-            result["collection"] = .string(change.collection)
+            result["collection"] = .string(change.collection.text)
             result["id"] = plain(change.id.value)
             switch try LoggedChange(decoding: change.delta, stamp: operation.stamp) {
             case .delta(let delta): result["delta"] = describe(delta)

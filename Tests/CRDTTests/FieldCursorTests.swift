@@ -32,7 +32,7 @@ struct FieldCursorTests {
                     }
                 try editor.set([key], value)
             }
-        }.encoded()
+        }.encoded().bytes
     }
 
     @Test(

@@ -75,12 +75,12 @@ struct FoldStepTests {
         let delta = try delta(on: try live(), at: 20, by: 2) { $0.delete() }
         let state = try live()
         func decoded(_ bytes: [UInt8]) throws -> LoggedChange {
-            try LoggedChange(decoding: bytes, stamp: stamp)
+            try LoggedChange(decoding: EncodedDelta(bytes), stamp: stamp)
         }
-        #expect(try decoded(delta.encoded()) == .delta(delta))
-        #expect(try decoded(StateChange.encode(state.encoded())) == .state(state))
-        #expect(try decoded(ReapingChange.encode(at: state.vector)) == .reaping(at: state.vector))
-        #expect(errorCode { _ = try decoded(ReapingChange.encode(at: VersionVector())) } == .malformed)
+        #expect(try decoded(delta.encoded().bytes) == .delta(delta))
+        #expect(try decoded(StateChange.encode(state.encoded()).bytes) == .state(state))
+        #expect(try decoded(ReapingChange.encode(at: state.vector).bytes) == .reaping(at: state.vector))
+        #expect(errorCode { _ = try decoded(ReapingChange.encode(at: VersionVector()).bytes) } == .malformed)
         #expect(errorCode { _ = try decoded([]) } == .truncated)
         #expect(errorCode { _ = try decoded([0x54]) } == .unsupportedVersion)
         let operation = Operation(

@@ -14,9 +14,9 @@ struct HostileBytesTests {
         arguments: seeds)
     func documents(_ seed: Int) throws {
         var random = SplitMix64(seed: UInt64(seed))
-        let valid = (0..<4).map { _ in random.document(rounds: 5).encoded() }
+        let valid = (0..<4).map { _ in random.document(rounds: 5).encoded().bytes }
         for _ in 0..<300 {
-            let bytes = random.damaged(valid)
+            let bytes = EncodedState(random.damaged(valid))
             let decoded = try? Document(decoding: bytes)
             #expect(decoded.map { $0.encoded() == bytes } ?? true, "seed \(seed): \(bytes)")
             bytes.withUnsafeBytes { raw in
@@ -30,10 +30,10 @@ struct HostileBytesTests {
     @Test("damaged documents that still decode merge without a trap", arguments: seeds)
     func mergingDamaged(_ seed: Int) throws {
         var random = SplitMix64(seed: UInt64(seed) + 1_000)
-        let valid = (0..<2).map { _ in random.document(rounds: 5).encoded() }
-        let original = try Document(decoding: valid[0])
+        let valid = (0..<2).map { _ in random.document(rounds: 5).encoded().bytes }
+        let original = try Document(decoding: EncodedState(valid[0]))
         for _ in 0..<300 {
-            guard let foreign = try? Document(decoding: random.damaged(valid)) else { continue }
+            guard let foreign = try? Document(decoding: EncodedState(random.damaged(valid))) else { continue }
             var left = original
             left.merge(foreign)
             var right = foreign
@@ -52,7 +52,7 @@ struct HostileBytesTests {
         let document = random.document()
         let deltas = (0..<4).map { _ in random.delta(on: document) }
         for _ in 0..<300 {
-            let bytes = random.damaged(deltas.map { $0.encoded() })
+            let bytes = EncodedDelta(random.damaged(deltas.map { $0.encoded().bytes }))
             let stamp = random.pick(deltas).stamp
             guard let delta = try? Delta(decoding: bytes, stamp: stamp) else { continue }
             #expect(delta.encoded() == bytes, "seed \(seed): \(bytes)")
@@ -103,10 +103,10 @@ struct HostileBytesTests {
             var bytes = random.bytes(count: random.below(64))
             if random.chance(80), bytes.count > 1 { bytes.replaceSubrange(0..<2, with: [1, 0]) }
             let stamp = Stamp(time: random.next(), actor: ActorID(random.next()))
-            let document = try? Document(decoding: bytes)
-            #expect(document.map { $0.encoded() == bytes } ?? true)
-            let delta = try? Delta(decoding: bytes, stamp: stamp)
-            #expect(delta.map { $0.encoded() == bytes } ?? true)
+            let document = try? Document(decoding: EncodedState(bytes))
+            #expect(document.map { $0.encoded().bytes == bytes } ?? true)
+            let delta = try? Delta(decoding: EncodedDelta(bytes), stamp: stamp)
+            #expect(delta.map { $0.encoded().bytes == bytes } ?? true)
             let operation = try? Operation(decoding: bytes)
             #expect(operation.map { $0.encoded() == bytes } ?? true)
             _ = try? CBOR.decode(bytes)
@@ -124,15 +124,15 @@ struct HostileBytesTests {
             return nil
         }
         let stamp = Stamp(time: 9, actor: ActorID(9))
-        #expect(code { _ = try Document(decoding: [1, 0] + huge) } == .truncated)
-        #expect(code { _ = try Document(decoding: [1, 0, 0] + huge) } == .truncated)
-        #expect(code { _ = try Document(decoding: [1, 0, 0, 1, 0] + huge) } == .truncated)
-        #expect(code { _ = try Document(decoding: [1, 0, 0, 1, 0, 0, 0] + huge) } == .truncated)
-        #expect(code { _ = try Delta(decoding: [1, 0] + huge, stamp: stamp) } == .truncated)
-        #expect(code { _ = try Delta(decoding: [1, 0, 0, 4] + huge, stamp: stamp) } == .truncated)
+        #expect(code { _ = try Document(decoding: EncodedState([1, 0] + huge)) } == .truncated)
+        #expect(code { _ = try Document(decoding: EncodedState([1, 0, 0] + huge)) } == .truncated)
+        #expect(code { _ = try Document(decoding: EncodedState([1, 0, 0, 1, 0] + huge)) } == .truncated)
+        #expect(code { _ = try Document(decoding: EncodedState([1, 0, 0, 1, 0, 0, 0] + huge)) } == .truncated)
+        #expect(code { _ = try Delta(decoding: EncodedDelta([1, 0] + huge), stamp: stamp) } == .truncated)
+        #expect(code { _ = try Delta(decoding: EncodedDelta([1, 0, 0, 4] + huge), stamp: stamp) } == .truncated)
         for tag: UInt8 in [5, 6, 7, 8] {
             #expect(
-                code { _ = try Delta(decoding: [1, 0, 0, 4, 1, 0, 2, tag] + huge, stamp: stamp) }
+                code { _ = try Delta(decoding: EncodedDelta([1, 0, 0, 4, 1, 0, 2, tag] + huge), stamp: stamp) }
                     == .truncated)
         }
         let header = [UInt8](repeating: 1, count: 1) + [0] + [UInt8](repeating: 7, count: 8) + [1]
@@ -158,7 +158,7 @@ struct HostileBytesTests {
             [
                 errorCode { try CBOR.decode(deepCBOR) }, errorCode { try CBOR.decode(taggedCBOR) },
                 errorCode { try JSONText.parse(deepJSON) }, errorCode { try JSONText.parse(deepObjects) },
-                errorCode { try Delta(decoding: deepDelta, stamp: stamp) },
+                errorCode { try Delta(decoding: EncodedDelta(deepDelta), stamp: stamp) },
             ]
         }
         #expect(codes == Array(repeating: .tooDeep, count: codes.count))

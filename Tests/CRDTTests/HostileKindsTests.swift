@@ -12,9 +12,9 @@ struct HostileKindsTests {
     )
     func documents(_ seed: Int) throws {
         var random = SplitMix64(seed: UInt64(seed))
-        let valid = (0..<6).map { _ in random.kindDocument().document.encoded() }
+        let valid = (0..<6).map { _ in random.kindDocument().document.encoded().bytes }
         for _ in 0..<300 {
-            let bytes = random.damaged(valid)
+            let bytes = EncodedState(random.damaged(valid))
             let decoded = try? Document(decoding: bytes)
             #expect(decoded.map { $0.encoded() == bytes } ?? true, "seed \(seed): \(bytes)")
             bytes.withUnsafeBytes { raw in
@@ -36,7 +36,7 @@ struct HostileKindsTests {
         var random = SplitMix64(seed: UInt64(seed))
         let made = (0..<6).map { _ in random.kindDocument() }
         for _ in 0..<300 {
-            let bytes = random.damaged(made.map(\.delta))
+            let bytes = EncodedDelta(random.damaged(made.map(\.delta.bytes)))
             let (document, stamp, _) = random.pick(made)
             guard let delta = try? Delta(decoding: bytes, stamp: stamp) else { continue }
             #expect(delta.encoded() == bytes, "seed \(seed): \(bytes)")
@@ -57,7 +57,7 @@ struct HostileKindsTests {
         var random = SplitMix64(seed: UInt64(seed))
         let valid = (0..<4).map { _ in random.kindDocument().document }
         for _ in 0..<300 {
-            let bytes = random.damaged(valid.map { $0.encoded() })
+            let bytes = EncodedState(random.damaged(valid.map { $0.encoded().bytes }))
             guard let decoded = try? Document(decoding: bytes) else { continue }
             let merged = random.pick(valid).merged(decoded)
             #expect(try Document(decoding: merged.encoded()) == merged, "seed \(seed): \(bytes)")

@@ -16,7 +16,7 @@ struct HostileTreesTests {
             let document = random.hostileDocument()
             let bytes = document.encoded()
             #expect(try Document(decoding: bytes) == document, "seed \(seed)")
-            try ReaderCheck.check(bytes, document)
+            try ReaderCheck.check(bytes.bytes, document)
             let inPlace = try bytes.withUnsafeBytes { try DocumentReader($0).root.value() }
             #expect(Value.object(inPlace) == .object(document.value), "seed \(seed)")
         }
@@ -56,7 +56,7 @@ struct HostileTreesTests {
             #expect(try Delta(decoding: delta.encoded(), stamp: stamp) == delta, "seed \(seed)")
             let after = document.applied(delta)
             #expect(try Document(decoding: after.encoded()) == after, "seed \(seed)")
-            try ReaderCheck.check(after.encoded(), after)
+            try ReaderCheck.check(after.encoded().bytes, after)
             let lost = document.facts.subtracting(after.facts)
             #expect(lost.allSatisfy { base.covers($0.stamp) }, "seed \(seed): \(delta)")
             #expect(after.facts.subtracting(document.facts).allSatisfy { $0.stamp == stamp })

@@ -11,7 +11,7 @@ struct InsertionTests {
 
     private func applied(_ bytes: [UInt8]) throws -> Document {
         var document = Document()
-        #expect(document.apply(try Delta(decoding: bytes, stamp: stamp)) == .applied)
+        #expect(document.apply(try Delta(decoding: EncodedDelta(bytes), stamp: stamp)) == .applied)
         return document
     }
 
@@ -20,7 +20,7 @@ struct InsertionTests {
             try FreshDocument(fields, objectsAreRegisters: objectsAreRegisters, stamp: stamp))
         let insertion = try #require(Insertion(delta: fresh.delta, stamp: stamp))
         #expect(insertion.state == fresh.state, "\(fields)")
-        #expect(try insertion.state == applied(fresh.delta).encoded(), "\(fields)")
+        #expect(try insertion.state == applied(fresh.delta.bytes).encoded(), "\(fields)")
         #expect(Insertion.isOne(fresh.delta))
         #expect(Insertion.stamp(ofState: fresh.state) == stamp)
         #expect(
@@ -56,17 +56,19 @@ struct InsertionTests {
         let fresh = try #require(try FreshDocument(fields, stamp: stamp))
         var taken = (deltas: 0, states: 0)
         for _ in 0..<60 {
-            var delta = fresh.delta
-            var state = fresh.state
+            var deltaBytes = fresh.delta.bytes
+            var stateBytes = fresh.state.bytes
             for _ in 0...random.below(2) {
-                delta[random.below(delta.count)] = UInt8(truncatingIfNeeded: random.next())
-                state[random.below(state.count)] = UInt8(truncatingIfNeeded: random.next())
+                deltaBytes[random.below(deltaBytes.count)] = UInt8(truncatingIfNeeded: random.next())
+                stateBytes[random.below(stateBytes.count)] = UInt8(truncatingIfNeeded: random.next())
             }
-            if random.chance(20) { delta.removeLast(1 + random.below(delta.count - 1)) }
-            if random.chance(20) { state.append(0) }
+            if random.chance(20) { deltaBytes.removeLast(1 + random.below(deltaBytes.count - 1)) }
+            if random.chance(20) { stateBytes.append(0) }
+            let delta = EncodedDelta(deltaBytes)
+            let state = EncodedState(stateBytes)
             #expect(Insertion.isOne(delta) == (Insertion(delta: delta, stamp: stamp) != nil))
             if let insertion = Insertion(delta: delta, stamp: stamp) {
-                #expect(try insertion.state == applied(delta).encoded())
+                #expect(try insertion.state == applied(delta.bytes).encoded())
                 taken.deltas += 1
             }
             if let found = Insertion.stamp(ofState: state) {
@@ -124,14 +126,14 @@ struct InsertionTests {
 
     @Test("the bytes of a state and of its delta are these, in stores that are there already")
     func exemplar() throws {
-        let state: [UInt8] = [
+        let state: EncodedState = [
             1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 77, 3, 1, 0, 0, 1, 0, 1, 2, 2, 0, 0, 0, 4,
             1, 0x61, 0x21, 0x81, 1, 0x6D, 2, 12, 1, 0, 1, 1, 2, 0, 0, 1, 0x78, 0x21, 0x41, 0x79,
         ]
         let stamp = Stamp(time: 77, actor: ActorID(5))
         let fields = object(["a": 1, "m": ["x": "y"]])
         #expect(try FreshDocument(fields, stamp: stamp)?.state == state)
-        let delta: [UInt8] = [1, 0, 0, 6, 2, 1, 0x61, 2, 0x81, 1, 0x6D, 4, 6, 1, 1, 0x78, 2, 0x41, 0x79]
+        let delta: EncodedDelta = [1, 0, 0, 6, 2, 1, 0x61, 2, 0x81, 1, 0x6D, 4, 6, 1, 1, 0x78, 2, 0x41, 0x79]
         #expect(state.withUnsafeBytes { Insertion.delta(ofState: $0)?.delta } == delta)
     }
 
@@ -145,9 +147,9 @@ struct InsertionTests {
         #expect(made.stamp == stamp)
         #expect(made.delta == editor.pending.delta(stamp: stamp)?.encoded())
         for count in 0..<state.count {
-            #expect(Array(state.prefix(count)).withUnsafeBytes { Insertion.delta(ofState: $0) == nil })
+            #expect(Array(state.bytes.prefix(count)).withUnsafeBytes { Insertion.delta(ofState: $0) == nil })
         }
-        #expect((state + [0]).withUnsafeBytes { Insertion.delta(ofState: $0) == nil })
+        #expect((state.bytes + [0]).withUnsafeBytes { Insertion.delta(ofState: $0) == nil })
         // Written twice, deleted, of other kinds: not plain.
         let later = Stamp(time: 78, actor: ActorID(5))
         var again = DocumentEditor(document: editor.document, stamp: later)

@@ -33,7 +33,7 @@ struct KindHistoryTests {
             } else {
                 replicas[index].merge(replicas[random.below(3)])
             }
-            let bytes = replicas[index].encoded()
+            let bytes = replicas[index].encoded().bytes
             let known = seen.updateValue(bytes, forKey: replicas[index].vector)
             #expect(known == nil || known == bytes, "equal vectors, seed \(seed), round \(round)")
             try checkRoundTrip(replicas[index], bytes, seed)
@@ -87,7 +87,7 @@ struct KindHistoryTests {
     }
 
     private func checkRoundTrip(_ document: Document, _ bytes: [UInt8], _ seed: Int) throws {
-        #expect(try Document(decoding: bytes) == document, "seed \(seed)")
+        #expect(try Document(decoding: EncodedState(bytes)) == document, "seed \(seed)")
         try bytes.withUnsafeBytes { raw in
             let reader = try DocumentReader(raw)
             #expect(try reader.root.value() == document.value, "seed \(seed)")

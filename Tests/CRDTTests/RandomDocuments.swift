@@ -165,7 +165,8 @@ extension SplitMix64 {
                 collection: pick(["cars", "people"]), id: DocumentID.numbered(number), delta: delta)
         }
         return Operation(
-            actor: stamp.actor, sequence: 1 + next() >> UInt64(1 + below(60)), timestamp: stamp.time,
+            actor: stamp.actor, sequence: SequenceNumber(1 + next() >> UInt64(1 + below(60))),
+            timestamp: stamp.time,
             changes: changes)
     }
 }

@@ -80,7 +80,7 @@ extension SplitMix64 {
 extension SplitMix64 {
     /// A document with fields of every kind that a few actors wrote, partly concurrently, and the delta of
     /// one more transaction with its stamp.
-    mutating func kindDocument() -> (document: Document, stamp: Stamp, delta: [UInt8]) {
+    mutating func kindDocument() -> (document: Document, stamp: Stamp, delta: EncodedDelta) {
         var replicas = Array(repeating: Document(), count: 3)
         for round in 1...8 {
             let index = below(3)

@@ -24,13 +24,13 @@ struct ConflictTests {
             self.document = document
         }
 
-        func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+        func scan(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
             try document.encoded().withUnsafeBytes { bytes in
                 _ = try visit(DocumentRecord(id: try DocumentID(1), document: try DocumentReader(bytes)))
             }
         }
 
-        func lookup(_ collection: String, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void) throws {
+        func lookup(_ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void) throws {
             try scan(collection) { record in
                 try visit(record)
                 return false

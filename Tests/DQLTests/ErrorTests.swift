@@ -108,7 +108,7 @@ struct ErrorTests {
             // In ExecutionLimitTests and the corpus.
             .indexExists, .unknownIndex, .indexStatement, .tooManyIndexes, .severalRows,
             .tooManyRows, .tooManySteps, .cancelled, .timeout, .invalidAmount,
-            // In RequestTurnsTests of the module Replica.
+            // In RequestTurnsTests of DittoSwift.
             .tooManyRequests,
         ]
         #expect(Set(Self.statements.map(\.0)).union(elsewhere) == Set(DQLErrorCode.allCases))
@@ -154,9 +154,9 @@ extension Value {
 
 /// A store with one document that has lost its bytes.
 private struct DamagedStore: DocumentSource {
-    func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+    func scan(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
         throw CRDTError(.malformed, "no document")
     }
 
-    func lookup(_ collection: String, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void) throws {}
+    func lookup(_ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void) throws {}
 }

@@ -78,9 +78,9 @@ private final class CountingStore: DocumentSource {
     private(set) var scans = 0
     private(set) var lookups = 0
 
-    func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws { scans += 1 }
+    func scan(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws { scans += 1 }
 
-    func lookup(_ collection: String, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void) throws {
+    func lookup(_ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void) throws {
         lookups += 1
     }
 }

@@ -202,9 +202,9 @@ struct LoggerTests {
             }
             for number in 0..<5 {
                 files.add(.info, "\(number)", [:])
-                _ = files.settled()
+                _ = files.flushed()
             }
-            #expect(files.settled().count == 3)
+            #expect(files.flushed().count == 3)
             files.close()
         }
     }

@@ -15,7 +15,7 @@ struct ObservedChangesTests {
 
     /// Writes a document that an observer without a condition sees, and waits for that: by then everything
     /// before it has been told. Done twice, because the one waits for the other's commit.
-    private func settle(_ ditto: Ditto, _ observers: [DittoStoreObserver]) async throws {
+    private func awaitQuiet(_ ditto: Ditto, _ observers: [DittoStoreObserver]) async throws {
         let seen = Collected<Int>()
         let last = try ditto.store.registerObserver(query: "SELECT * FROM c WHERE team = 'last'") {
             seen.add($0.items.count)
@@ -48,20 +48,20 @@ struct ObservedChangesTests {
                 calls.add($0.items.map { $0.jsonString() }.joined())
             }
             _ = await calls.wait { $0.count == 1 }
-            try await settle(ditto, [observer])
+            try await awaitQuiet(ditto, [observer])
             let before = observer.runs
             for round in 0..<20 { try await put(ditto, 2 + round, "theirs") }
             try await ditto.store.execute(query: "DELETE FROM c WHERE _id = 2")
-            try await settle(ditto, [observer])
+            try await awaitQuiet(ditto, [observer])
             #expect(observer.runs == before)
             #expect(calls.all.count == 1)
             // One that enters is seen, and that it has left again.
             try await put(ditto, 3, "mine")
-            try await settle(ditto, [observer])
+            try await awaitQuiet(ditto, [observer])
             #expect(observer.runs > before)
             let entered = observer.runs
             try await put(ditto, 3, "theirs")
-            try await settle(ditto, [observer])
+            try await awaitQuiet(ditto, [observer])
             #expect(observer.runs > entered)
             #expect(calls.all.last == calls.all.first)
         }

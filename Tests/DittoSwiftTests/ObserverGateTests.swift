@@ -17,7 +17,7 @@ struct ObserverGateTests {
         var gate = try gate()
         let before = gate.matters(1, matches: true)
         #expect(before)
-        let missed = gate.settle([])
+        let missed = gate.queryEnded(with: [])
         #expect(!missed)
         let after = gate.matters(1, matches: true)
         #expect(after)
@@ -26,7 +26,7 @@ struct ObserverGateTests {
     @Test("one that does not matters only if it was among the query's documents")
     func known() throws {
         var gate = try gate()
-        _ = gate.settle([2, 4, 6, 8])
+        _ = gate.queryEnded(with: [2, 4, 6, 8])
         for document in 0...9 as ClosedRange<UInt64> {
             let matters = gate.matters(document, matches: false)
             #expect(matters == [2, 4, 6, 8].contains(document), "\(document)")
@@ -38,11 +38,11 @@ struct ObserverGateTests {
         var gate = try gate()
         let unknown = gate.matters(4, matches: false)
         #expect(!unknown)
-        let wasThere = gate.settle([2, 4])
+        let wasThere = gate.queryEnded(with: [2, 4])
         #expect(wasThere)
         var other = try self.gate()
         _ = other.matters(5, matches: false)
-        let wasElsewhere = other.settle([2, 4])
+        let wasElsewhere = other.queryEnded(with: [2, 4])
         #expect(!wasElsewhere)
     }
 
@@ -50,8 +50,8 @@ struct ObserverGateTests {
     func forgotten() throws {
         var gate = try gate()
         _ = gate.matters(4, matches: false)
-        _ = gate.settle([2])
-        let again = gate.settle([4])
+        _ = gate.queryEnded(with: [2])
+        let again = gate.queryEnded(with: [4])
         #expect(!again)
     }
 
@@ -66,7 +66,7 @@ struct ObserverGateTests {
         let second = gate.matters(1_000_001, matches: false)
         #expect(first && second)
         // They have been told, so that nothing is left to be told now.
-        let missed = gate.settle([])
+        let missed = gate.queryEnded(with: [])
         #expect(!missed)
     }
 
@@ -74,7 +74,7 @@ struct ObserverGateTests {
     func tooManyDocuments() throws {
         var gate = try gate()
         _ = gate.matters(1, matches: false)
-        let missed = gate.settle(nil)
+        let missed = gate.queryEnded(with: nil)
         #expect(missed)
         let matters = gate.matters(2, matches: false)
         #expect(matters)

@@ -1,3 +1,4 @@
+import CRDT
 import Identity
 import Testing
 
@@ -9,7 +10,7 @@ struct Fixture {
     let key: DatabaseSigningKey
     let keys: KeySet
 
-    init(databaseID: String = "cars") throws {
+    init(databaseID: DatabaseID = "cars") throws {
         key = try DatabaseSigningKey(databaseID: databaseID, number: 1)
         keys = KeySet([key.publicKey])
     }
@@ -22,11 +23,11 @@ struct Fixture {
 
     func claims() -> Claims {
         Claims(
-            iss: AccessToken.issuer, sub: "ada", db: key.keyID.databaseID, pk: nil, grant: .everything,
+            iss: AccessToken.issuer, sub: "ada", db: key.keyID.databaseID.text, pk: nil, grant: .everything,
             jti: nil, meta: nil, iat: Self.now, nbf: nil, exp: Self.now + 3600)
     }
 
-    func verify(_ token: String, databaseID: String? = nil, at time: Int64 = now) throws -> Identity {
+    func verify(_ token: String, databaseID: DatabaseID? = nil, at time: Int64 = now) throws -> Identity {
         try AccessToken.verify(token, keys: keys, databaseID: databaseID, nowSeconds: time)
     }
 }

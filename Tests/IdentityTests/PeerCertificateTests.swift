@@ -1,3 +1,4 @@
+import CRDT
 import Crypto
 import Foundation
 import NIOCore
@@ -31,7 +32,7 @@ struct PeerCertificateTests {
     }
 
     private func verify(
-        _ der: [UInt8], keys: KeySet? = nil, databaseID: String = "cars", at time: Int64? = nil
+        _ der: [UInt8], keys: KeySet? = nil, databaseID: DatabaseID = "cars", at time: Int64? = nil
     ) throws -> Identity {
         try PeerCertificate.verify(
             der, authorities: keys ?? KeySet([authority.publicKey]), databaseID: databaseID,

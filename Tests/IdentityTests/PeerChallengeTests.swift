@@ -1,3 +1,4 @@
+import CRDT
 import Crypto
 import Foundation
 import Testing
@@ -14,7 +15,7 @@ struct PeerChallengeTests {
         let answer = challenge.answer(with: key, databaseID: "cars", token: "t")
         #expect(answer.count == 64)
         func holds(
-            _ answer: [UInt8], _ challenge: PeerChallenge, of peer: String? = nil, database: String = "cars",
+            _ answer: [UInt8], _ challenge: PeerChallenge, of peer: String? = nil, database: DatabaseID = "cars",
             token: String = "t"
         ) -> Bool {
             challenge.isAnswered(

@@ -1,4 +1,5 @@
 import Identity
+import CRDT
 import Testing
 
 @Suite("Token verifier")
@@ -34,7 +35,7 @@ struct TokenVerifierTests {
     @Test("tokens of one role share a grant, and a name spelled in other bytes is another collection")
     func sharedGrants() throws {
         var verifier = TokenVerifier(keys: fixture.keys)
-        let names = ["caf\u{E9}", "cafe\u{301}"]
+        let names: [CollectionName] = ["caf\u{E9}", "cafe\u{301}"]
         for (number, name) in (names + names).enumerated() {
             let rules = AccessRules(queriesByCollection: [name: ["true"]])
             let identity = fixture.identity(
@@ -42,18 +43,19 @@ struct TokenVerifierTests {
             let token = AccessToken.issue(identity, with: fixture.key, nowSeconds: Fixture.now)
             let found = try verifier.verify(token, nowSeconds: Fixture.now).rights
             for other in names {
-                #expect(found.read.allowsAny(of: other) == other.utf8.elementsEqual(name.utf8))
+                #expect(found.read.allowsAny(of: other) == other.text.utf8.elementsEqual(name.text.utf8))
                 #expect(!found.write.allowsAny(of: other))
             }
         }
         // As many roles as there are users are not all kept, and each gets its own.
         for number in 0..<600 {
-            let rules = AccessRules(queriesByCollection: ["c\(number)": ["true"]])
+            let (name, other) = (CollectionName("c\(number)"), CollectionName("c\(number + 1)"))
+            let rules = AccessRules(queriesByCollection: [name: ["true"]])
             let identity = fixture.identity(grant: Grant(read: rules, write: rules))
             let token = AccessToken.issue(identity, with: fixture.key, nowSeconds: Fixture.now)
             let rights = try verifier.verify(token, nowSeconds: Fixture.now).rights
-            #expect(rights.read.allowsAny(of: "c\(number)") && !rights.read.allowsAny(of: "c\(number + 1)"))
-            #expect(rights.write.allowsAny(of: "c\(number)"))
+            #expect(rights.read.allowsAny(of: name) && !rights.read.allowsAny(of: other))
+            #expect(rights.write.allowsAny(of: name))
         }
     }
 

@@ -131,12 +131,12 @@ struct FrontierIndexTests {
         try await withTemporaryPath { path in
             let log = try SQLiteOperationLog(path: path)
             try await log.createDatabase("db")
-            var settled: Set<UInt64> = []
-            for round in 0..<LogLimits.unsettledOperations * 3 / each + 1 {
+            var flushed: Set<UInt64> = []
+            for round in 0..<LogLimits.unflushedOperations * 3 / each + 1 {
                 let first = round / 3 * each + 1
                 _ = try await log.append(requests(round % 3 + 1, first...first + each - 1), to: "db")
                 let (place, head) = (try await Self.settled(log), try await log.head(of: "db").offset)
-                #expect(head - place < LogLimits.unsettledOperations)
+                #expect(head - place < LogLimits.unflushedOperations)
                 settled.insert(place)
                 guard place == head else { continue }
                 var lasts: [ActorID: LogEntry] = [:]
@@ -158,9 +158,9 @@ struct FrontierIndexTests {
         try await withTemporaryPath { path in
             let log = try SQLiteOperationLog(path: path)
             try await log.createDatabase("db")
-            var settled: Set<UInt64> = []
+            var flushed: Set<UInt64> = []
             for sequence in 1...20 as ClosedRange<UInt64> {
-                let size = LogLimits.unsettledBytes / 5
+                let size = LogLimits.unflushedBytes / 5
                 _ = try await log.append([request(1, sequence, size: size)], to: "db")
                 settled.insert(try await Self.settled(log))
             }
@@ -303,7 +303,7 @@ struct FrontierIndexTests {
                 let logID = LogID.random()
                 let head = LogHead(
                     number: number, logID: logID, offset: 0, hash: 0, truncated: 0, truncatedHash: 0,
-                    settled: 0, settledHash: ChainHash.start(logID))
+                    flushed: 0, flushedHash: ChainHash.start(logID))
                 var frontier = try KnownFrontier.reading(db, "db", head, since: nil)
                 for actor in 0..<UInt64(actors) {
                     let entry = FrontierEntry(sequence: 1, timestamp: 1, hash: 1, authorKey: "key")

@@ -33,9 +33,9 @@ struct GroupCommitterTests {
             decides: (@Sendable (Int) -> Bool)? = nil
         ) -> GroupCommitter {
             let gate = AdmissionGate(limit: .init(operations: 10_000, bytes: 1 << 24), waiterLimit: 10_000)
-            let isShort: GroupCommitter.IsShort = { $0.operations[0].record.bytes.count != 2 }
+            let runsInline: GroupCommitter.RunsInline = { $0.operations[0].record.bytes.count != 2 }
             let committer = GroupCommitter(
-                gate: gate, groupsUnderWay: groupsUnderWay, isShort: decides == nil ? nil : isShort
+                gate: gate, groupsUnderWay: groupsUnderWay, runsInline: decides == nil ? nil : runsInline
             ) { calls in
                 let number = self.state.withLock { state in
                     state.begun.append(calls.map { $0.operations[0].record.sequence })

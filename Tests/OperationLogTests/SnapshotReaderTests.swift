@@ -1,4 +1,4 @@
-import LogDoubles
+import LogFakes
 import Logging
 import Synchronization
 import Testing

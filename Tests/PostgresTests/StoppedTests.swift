@@ -83,12 +83,12 @@ struct StoppedTests {
     func stoppedLeader() async throws {
         try await ProjectionBench.run { bench in
             try await bench.append(ProjectionPostgresTests.insert(into: "c", 0))
-            try await bench.projecting { try await bench.settle($0) }
+            try await bench.projecting { try await bench.catchUp($0) }
             let lead =
                 "SELECT pg_advisory_lock(\(ProjectionLocks.lead), number) FROM mimeo_projection.databases"
             try await Self.besideStopped(bench.url, at: lead) {
                 try await bench.append(ProjectionPostgresTests.insert(into: "c", 1))
-                try await bench.projecting { try await bench.settle($0) }
+                try await bench.projecting { try await bench.catchUp($0) }
                 #expect(try bench.stored().count == 2)
             }
         }

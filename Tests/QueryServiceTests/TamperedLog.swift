@@ -1,5 +1,5 @@
 import CRDT
-import LogDoubles
+import LogFakes
 import OperationLog
 import Synchronization
 

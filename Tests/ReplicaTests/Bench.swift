@@ -2,6 +2,7 @@ import CRDT
 import DQL
 import Foundation
 import Logging
+import Machine
 import Synchronization
 import TestSupport
 

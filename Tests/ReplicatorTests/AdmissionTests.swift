@@ -1,7 +1,8 @@
 import CRDT
 import Foundation
 import Identity
-import LogDoubles
+import LogFakes
+import Machine
 import OperationLog
 import Replica
 import ServiceKit

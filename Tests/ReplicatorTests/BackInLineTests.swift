@@ -2,6 +2,7 @@ import CRDT
 import DQL
 import Foundation
 import Identity
+import Machine
 import Replica
 import TestSupport
 import Testing

@@ -1,7 +1,8 @@
 import CRDT
 import DQL
 import Foundation
-import LogDoubles
+import LogFakes
+import Machine
 import OperationLog
 import Replica
 import Replicator

@@ -1,6 +1,6 @@
 import CRDT
 import Foundation
-import LogDoubles
+import LogFakes
 import OperationLog
 import Replica
 import ServiceKit

@@ -1,6 +1,7 @@
 import CRDT
 import Foundation
 import Logging
+import Machine
 import Replica
 import ServiceKit
 import TestSupport

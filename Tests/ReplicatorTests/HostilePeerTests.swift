@@ -5,7 +5,7 @@ import Replicator
 import ServiceKit
 import Sync
 import Testing
-import Transport
+import WebSocket
 
 @Suite("A peer that breaks the rules", .timeLimit(.minutes(2)))
 struct HostilePeerTests {

@@ -1,8 +1,9 @@
 import CRDT
 import DQL
 import Foundation
-import LogDoubles
+import LogFakes
 import Logging
+import Machine
 import OperationLog
 import Replica
 import ServiceKit

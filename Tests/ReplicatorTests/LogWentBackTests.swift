@@ -1,7 +1,7 @@
 import CRDT
 import Foundation
 import Identity
-import LogDoubles
+import LogFakes
 import OperationLog
 import Replicator
 import ServiceKit

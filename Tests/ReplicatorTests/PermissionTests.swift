@@ -1,13 +1,14 @@
 import CRDT
 import Foundation
 import Identity
+import Machine
 import OperationLog
 import Replicator
 import ServiceKit
 import Synchronization
 import TestSupport
 import Testing
-import Transport
+import WebSocket
 
 @testable import Sync
 
@@ -129,7 +130,7 @@ struct PermissionTests {
     func identities() async throws {
         let elsewhere = try DatabaseSigningKey(databaseID: "elsewhere", number: 1)
         try await SystemBench.run(besides: elsewhere.publicKey) { bench, system in
-            let now = Authenticator.systemSeconds()
+            let now = SystemClock.seconds()
             _ = try await bench.log.createDatabase("elsewhere")
             let key = APIKey()
             try await system.write { writer in
@@ -202,7 +203,7 @@ struct PermissionTests {
                     APIKeyRecord(
                         id: key.id, database: TestBench.database, name: "k", secretHash: key.secretHash,
                         permissions: .everything, createdAtSeconds: 1,
-                        expiresAtSeconds: Authenticator.systemSeconds() + 3_600))
+                        expiresAtSeconds: SystemClock.seconds() + 3_600))
             }
             for (token, id) in [(access, "t1"), (key.text, key.id)] {
                 let (greeted, hasGreeted) = AsyncStream.makeStream(of: Void.self)
@@ -233,7 +234,7 @@ struct PermissionTests {
 extension PermissionTests {
     @Test("a session ends when the key that signed its token retires, though nothing is written then")
     func retired() async throws {
-        let retires = Authenticator.systemSeconds() + 3_600
+        let retires = SystemClock.seconds() + 3_600
         let now = Mutex(retires - 1)
         try await SystemBench.run(
             rightsLook: .milliseconds(20), nowSeconds: { now.withLock { $0 } }
@@ -250,7 +251,7 @@ extension PermissionTests {
                 Identity(
                     userID: "tester", databaseID: TestBench.database, peerKey: nil, grant: .everything,
                     expiresAtSeconds: retires + 3_600), with: bench.key,
-                nowSeconds: Authenticator.systemSeconds())
+                nowSeconds: SystemClock.seconds())
             let (greeted, hasGreeted) = AsyncStream.makeStream(of: Void.self)
             async let frames = bench.converse(
                 token: token, [],
@@ -272,7 +273,7 @@ private enum SystemBench {
 
     static func run(
         rightsLook: Duration = Replicator.Limits.rightsLook,
-        nowSeconds: @escaping @Sendable () -> Int64 = Authenticator.systemSeconds,
+        nowSeconds: @escaping @Sendable () -> Int64 = SystemClock.seconds,
         besides other: DatabasePublicKey? = nil,
         _ body: @escaping @Sendable (TestBench, SystemDatabase) async throws -> Void
     ) async throws {

@@ -1,9 +1,11 @@
 import CRDT
 import Foundation
 import Identity
+import Machine
 import ServiceKit
 import Synchronization
 import Transport
+import WebSocket
 
 @testable import Sync
 
@@ -50,7 +52,7 @@ extension TestBench {
         database: String = TestBench.database, grant: Grant, peerKey: String? = nil, tokenID: String? = nil,
         userID: String = "tester"
     ) -> String {
-        let now = Authenticator.systemSeconds()
+        let now = SystemClock.seconds()
         return AccessToken.issue(
             Identity(
                 userID: userID, databaseID: database,

@@ -3,6 +3,7 @@ import DQL
 import Foundation
 import Identity
 import Logging
+import Machine
 import OperationLog
 import Replica
 import Replicator
@@ -12,6 +13,7 @@ import Synchronization
 import TestSupport
 import Testing
 import Transport
+import WebSocket
 
 /// A replicator on a free loopback port over a log in a temporary folder, and peers that sync with it.
 struct TestBench {
@@ -64,7 +66,7 @@ struct TestBench {
 
     /// A token for the database with a grant of everything.
     func token(validForSeconds: Int64 = 3_600) -> String {
-        let now = Authenticator.systemSeconds()
+        let now = SystemClock.seconds()
         return AccessToken.issue(
             Identity(
                 userID: "tester", databaseID: Self.database, peerKey: nil, grant: .everything,

@@ -1,10 +1,11 @@
 import Foundation
-import LogDoubles
+import LogFakes
 import OperationLog
 import Synchronization
 import TestSupport
 import Testing
 import Transport
+import WebSocket
 
 @testable import Replicator
 @testable import Sync

@@ -1,7 +1,7 @@
 import CRDT
 import Foundation
 import Identity
-import LogDoubles
+import LogFakes
 import Logging
 import OperationLog
 import ServiceKit

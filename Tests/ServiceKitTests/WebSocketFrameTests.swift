@@ -5,7 +5,7 @@ import NIOPosix
 import NIOWebSocket
 import ServiceKit
 import Testing
-import Transport
+import WebSocket
 
 /// Frames that no client of ours would send, written by hand.
 @Suite("WebSocket frames")
@@ -97,7 +97,7 @@ struct WebSocketFrameTests {
 
     @Test("a peer that falls silent is pinged, and given up after the intervals it has")
     func silent() async throws {
-        let outcome = Box<Transport.WebSocketErrorCode?>(nil)
+        let outcome = Box<WebSocket.WebSocketErrorCode?>(nil)
         try await serving { mount in
             mount.webSocket("/echo", authorize: { _ in }) { channel, _, _ in
                 var configuration = WebSocketConfiguration()

@@ -7,7 +7,7 @@ import NIOWebSocket
 import ServiceKit
 import Testing
 
-@testable import Transport
+@testable import WebSocket
 
 @Suite("WebSockets, server and client", .timeLimit(.minutes(5)))
 struct WebSocketTests {

@@ -15,7 +15,7 @@ struct BoundTests {
 
     private func document(_ id: Int64, _ bytes: Int) -> DocumentUpdate {
         DocumentUpdate(
-            key: Exemplars.key(id), content: .state([UInt8](repeating: 7, count: bytes)))
+            key: Exemplars.key(id), content: .state(EncodedState([UInt8](repeating: 7, count: bytes))))
     }
 
     @Test("a peer that grants no credit costs one page and one run of the stream, and nothing more is read")
@@ -26,7 +26,7 @@ struct BoundTests {
             documents: (0..<3).map { document($0, 250_000) }, candidates: [], offset: 200, head: nil)
         _ = server.receive(.page(subscription: 1, page))
         let change = LiveOperation.Change(
-            key: Exemplars.key(1), delta: nil, before: nil, after: [UInt8](repeating: 7, count: 100))
+            key: Exemplars.key(1), delta: nil, before: nil, after: EncodedState([UInt8](repeating: 7, count: 100)))
         let operation = LiveOperation(
             position: Exemplars.position, stamp: Stamp(time: 1, actor: Exemplars.actor), origin: nil,
             changes: [change])
@@ -91,7 +91,7 @@ struct BoundTests {
         var sent = 0
         for number in 1...200 as ClosedRange<UInt64> {
             let actions = peer.receive(
-                .ownOperations(actor: Exemplars.actor, [(sequence: number, bytes: bytes)]))
+                .ownOperations(actor: Exemplars.actor, [(sequence: SequenceNumber(number), bytes: bytes)]))
             sent += SessionTests.sent(actions).count
             guard actions.contains(where: { if case .readOwnOperations = $0 { true } else { false } }) else {
                 break
@@ -126,7 +126,7 @@ struct BoundTests {
     func positions() {
         var peer = SessionTests.openPeer()
         for offset in 301...2_000 as ClosedRange<UInt64> {
-            let position = LogPosition(logID: Exemplars.logID, offset: offset, hash: 1)
+            let position = LogPosition(logID: Exemplars.logID, offset: Offset(offset), hash: 1)
             _ = peer.receive(.frame(Frame.progress(position).encoded()))
         }
         #expect(peer.subscriber.queue.count == 2)
@@ -139,13 +139,13 @@ struct BoundTests {
     @Test("a few positions that were passed over wait, and no more")
     func skippedPositions() {
         var peer = SessionTests.openPeer()
-        func position(_ offset: UInt64, skipped: Bool) -> [Action] {
+        func position(_ offset: Offset, skipped: Bool) -> [Action] {
             let position = LogPosition(logID: Exemplars.logID, offset: offset, hash: 1)
             return peer.receive(.frame(Frame.progress(position, skipped: skipped).encoded()))
         }
         var codes: [String] = []
         for offset in 301...700 as ClosedRange<UInt64> {
-            codes += position(offset, skipped: offset.isMultiple(of: 2)).compactMap {
+            codes += position(Offset(offset), skipped: offset.isMultiple(of: 2)).compactMap {
                 if case .close(let error) = $0 { error.code } else { nil }
             }
             if codes.isEmpty { #expect(peer.subscriber.queue.count <= 2 * Limits.skippedPositions + 2) }
@@ -179,7 +179,7 @@ struct BoundTests {
             stores += actions.compactMap { if case .store(let batch) = $0 { batch } else { nil } }
         }
         for number in 1...5 as ClosedRange<UInt64> {
-            let position = LogPosition(logID: Exemplars.logID, offset: 300 + number, hash: number)
+            let position = LogPosition(logID: Exemplars.logID, offset: Offset(300 + number), hash: number)
             let update = DocumentUpdate(key: Exemplars.key(Int64(number)), content: .state([1]))
             let frame = Frame.operations(Frame.Operations(position: position, updates: [update]))
             take(peer.receive(.frame(frame.encoded())))
@@ -205,7 +205,7 @@ struct BoundTests {
             for case .store(let batch) in actions { sizes.append(batch.updates.count) }
         }
         for number in 1...9 as ClosedRange<UInt64> {
-            let position = LogPosition(logID: Exemplars.logID, offset: 300 + number, hash: number)
+            let position = LogPosition(logID: Exemplars.logID, offset: Offset(300 + number), hash: number)
             let frame = Frame.operations(
                 Frame.Operations(position: position, updates: [document(Int64(number), 400_000)]))
             take(peer.receive(.frame(frame.encoded())))
@@ -281,7 +281,7 @@ struct BoundTests {
         var server = SessionTests.openServer()
         let keys = (0..<40).map { Exemplars.key($0) }
         _ = server.receive(.frame(Frame.want(keys).encoded()))
-        let state = [UInt8](repeating: 7, count: 1 << 20)
+        let state = EncodedState([UInt8](repeating: 7, count: 1 << 20))
         let first = server.receive(
             .states(keys.prefix(16).map { (key: $0, state: state) }, at: Exemplars.position))
         #expect(!first.contains { if case .readStates = $0 { true } else { false } })
@@ -388,7 +388,7 @@ struct BoundTests {
         var peer = SessionTests.openPeer()
         let keys = (0..<100).map { Exemplars.key($0) }
         _ = SessionTests.asked(&peer, .wanted(keys))
-        let state = [UInt8](repeating: 7, count: 1_000_000)
+        let state = EncodedState([UInt8](repeating: 7, count: 1_000_000))
         let codes = keys.compactMap { key in
             SessionTests.code(
                 peer.receive(.frame(Frame.states([(key: key, state: state)]).encoded())))

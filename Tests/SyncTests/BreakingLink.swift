@@ -16,7 +16,7 @@ struct BreakingLink {
     private var resume: [UInt8]?
     private var staged: Set<DocumentKey> = []
     private var isLive = false
-    private var acknowledged: UInt64 = 0
+    private var acknowledged: SequenceNumber = 0
     // And at the server.
     private var admitted = 0
     /// Bytes of chunks that arrived at a place where they had arrived before.
@@ -31,7 +31,7 @@ struct BreakingLink {
         let sizes = (0..<100).map { $0 == 40 ? 1_200_000 : 8_000 }
         documents = sizes.enumerated().map { number, size in
             DocumentUpdate(
-                key: Exemplars.key(Int64(number)), content: .state([UInt8](repeating: 7, count: size)))
+                key: Exemplars.key(Int64(number)), content: .state(EncodedState([UInt8](repeating: 7, count: size))))
         }
         operations = sizes.map { Exemplars.operation + [UInt8](repeating: 9, count: $0) }
     }
@@ -40,7 +40,7 @@ struct BreakingLink {
     var isDone: Bool { isLive && staged.count == documents.count && admitted == operations.count }
 
     private func position(_ offset: Int) -> LogPosition {
-        LogPosition(logID: Exemplars.logID, offset: UInt64(offset), hash: UInt64(offset))
+        LogPosition(logID: Exemplars.logID, offset: Offset(UInt64(offset)), hash: UInt64(offset))
     }
 
     /// One connection, until it breaks or nothing more is to be sent.
@@ -63,7 +63,7 @@ struct BreakingLink {
                 SubscriptionRequest(
                     key: [1], statement: "SELECT * FROM cars", arguments: .object(ObjectValue()), cursor: nil,
                     resume: resume)))
-        if acknowledged < operations.count { atPeer += peer.receive(.ownOperationAdded(Exemplars.actor)) }
+        if acknowledged.rawValue < operations.count { atPeer += peer.receive(.ownOperationAdded(Exemplars.actor)) }
         while true {
             if !atPeer.isEmpty {
                 let action = atPeer.removeFirst()
@@ -110,7 +110,7 @@ struct BreakingLink {
             codes.append(error.code)
             return nil
         case .readOwnActors:
-            let head = Frame.ActorHead(actor: Exemplars.actor, sequence: UInt64(operations.count), hash: 1)
+            let head = Frame.ActorHead(actor: Exemplars.actor, sequence: SequenceNumber(UInt64(operations.count)), hash: 1)
             return .ownActors(OwnHistory(heads: [head]))
         case .compareHistory(let heads, _):
             acknowledged = heads.first?.sequence ?? 0
@@ -120,10 +120,10 @@ struct BreakingLink {
             ])
         case .noteSeen: return .seenNoted
         case .readOwnOperations(let actor, let sequence, let maxBytes):
-            var found: [(sequence: UInt64, bytes: [UInt8])] = []
+            var found: [(sequence: SequenceNumber, bytes: [UInt8])] = []
             var size = 0
-            for (number, bytes) in operations.enumerated().dropFirst(Int(sequence)) where size < maxBytes {
-                found.append((UInt64(number + 1), bytes))
+            for (number, bytes) in operations.enumerated().dropFirst(Int(sequence.rawValue)) where size < maxBytes {
+                found.append((SequenceNumber(UInt64(number + 1)), bytes))
                 size += bytes.count
             }
             return .ownOperations(actor: actor, found)
@@ -150,13 +150,13 @@ struct BreakingLink {
             codes.append(error.code)
             return nil
         case .readFrontier:
-            let head = Frame.ActorHead(actor: Exemplars.actor, sequence: UInt64(admitted), hash: 1)
+            let head = Frame.ActorHead(actor: Exemplars.actor, sequence: SequenceNumber(UInt64(admitted)), hash: 1)
             return .frontier([head], head: position(documents.count), isBehind: false)
         case .readPage(let id, _, _, let start, let maxBytes):
             let after: UInt64
             switch start {
-            case .cursor(let place), .resumed(let place, _): after = place.offset
-            case .offset(let offset, _): after = offset
+            case .cursor(let place), .resumed(let place, _): after = place.offset.rawValue
+            case .offset(let offset, _): after = offset.rawValue
             }
             var page: [DocumentUpdate] = []
             var size = 0
@@ -168,14 +168,14 @@ struct BreakingLink {
             return .page(
                 subscription: id,
                 CatchUpPage(
-                    documents: page, candidates: [], offset: UInt64(end),
+                    documents: page, candidates: [], offset: Offset(UInt64(end)),
                     head: end == documents.count ? position(end) : nil, reached: position(end),
                     // Another place each time: pages are not the same twice.
                     asOf: position(documents.count + reached.count)))
         case .append(let uploads, _):
             admitted += uploads.count
             return .appended(
-                [Frame.Acknowledgement(actor: Exemplars.actor, sequence: UInt64(admitted))], offset: 1)
+                [Frame.Acknowledgement(actor: Exemplars.actor, sequence: SequenceNumber(UInt64(admitted)))], offset: 1)
         default: return nil
         }
     }

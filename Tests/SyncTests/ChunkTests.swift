@@ -116,7 +116,7 @@ struct ChunkTests {
             peer.receive(
                 .ownOperations(
                     actor: Exemplars.actor,
-                    operations.enumerated().map { (sequence: UInt64($0.offset + 1), bytes: $0.element) })))
+                    operations.enumerated().map { (sequence: SequenceNumber(UInt64($0.offset + 1)), bytes: $0.element) })))
         var kept = PartialMessage(hash: try #require(hello.kept?.hash))
         kept.append([UInt8](repeating: 0, count: 50_000))
         var server = server(kept: kept).session
@@ -128,9 +128,9 @@ struct ChunkTests {
 
     @Test("a document that was fetched by itself goes on in the next session, wherever the log is by then")
     func fetched() throws {
-        let large = [UInt8](repeating: 3, count: 300_000)
+        let large = EncodedState([UInt8](repeating: 3, count: 300_000))
         let keys = (0..<3).map { Exemplars.key(Int64($0)) }
-        func answer(_ hello: Frame.Kept?, at offset: UInt64) throws -> [Frame] {
+        func answer(_ hello: Frame.Kept?, at offset: Offset) throws -> [Frame] {
             var server = Session(
                 Session.Configuration(
                     role: .server(origin: 1), databaseID: "d", peerKey: "", wallMilliseconds: 5,
@@ -141,11 +141,11 @@ struct ChunkTests {
                 head: nil)
             greeting.kept = hello
             _ = server.receive(.frame(Frame.hello(greeting).encoded()))
-            let position = LogPosition(logID: Exemplars.logID, offset: offset, hash: offset)
+            let position = LogPosition(logID: Exemplars.logID, offset: offset, hash: offset.rawValue)
             _ = server.receive(.frontier([], head: position, isBehind: false))
             _ = server.receive(.frame(Frame.want(keys).encoded()))
             return SessionTests.sent(
-                server.receive(.states([(keys[0], [1]), (keys[1], large), (keys[2], [2])], at: position)))
+                server.receive(.states([(keys[0], EncodedState([1])), (keys[1], large), (keys[2], EncodedState([2]))], at: position)))
         }
         let first = try answer(nil, at: 9)
         guard case .states(let before, let position, _, _)? = first.first,
@@ -177,7 +177,7 @@ struct ChunkTests {
         #expect(asked(peer.receive(.ownOperationAdded(Exemplars.actor))) == Limits.firstBurstBytes)
         for _ in 0..<2 { _ = peer.receive(.frame(Frame.credit(1).encoded())) }
         let next = peer.receive(
-            .ownOperations(actor: Exemplars.actor, [(sequence: UInt64(1), bytes: Exemplars.operation)]))
+            .ownOperations(actor: Exemplars.actor, [(sequence: SequenceNumber(1), bytes: Exemplars.operation)]))
         #expect(asked(next) == 4 * Limits.firstBurstBytes)
         for _ in 0..<9 { _ = peer.receive(.frame(Frame.credit(1).encoded())) }
         #expect(peer.readBytes == Limits.batchBytes)

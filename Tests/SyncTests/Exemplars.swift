@@ -50,7 +50,7 @@ enum Exemplars {
         (
             "states-gone",
             .states(
-                [(key: key(4), state: [9])], at: position,
+                [(key: key(4), state: EncodedState([9]))], at: position,
                 gone: [Frame.Candidate(key: key(4), vector: vector)])
         ),
     ]
@@ -83,7 +83,7 @@ enum Exemplars {
             "acknowledged-offset",
             .acknowledged([Frame.Acknowledgement(actor: actor, sequence: 65_536)], offset: 300)
         ),
-        ("states-part", .states([(key: key(1), state: [9])], at: position, isPart: true)),
+        ("states-part", .states([(key: key(1), state: EncodedState([9]))], at: position, isPart: true)),
         ("list", .list(id: 5)),
         ("list-after", .list(id: 5, after: key(7).id)),
         ("held", .held(id: 5, [Frame.Candidate(key: key(3), vector: vector)], isLast: false)),
@@ -159,7 +159,7 @@ enum Exemplars {
         ("upload", .upload([[1], [], [2, 3]])),
         ("acknowledged", .acknowledged([Frame.Acknowledgement(actor: actor, sequence: 65_536)])),
         ("want", .want([key(1), key(-1)])),
-        ("states", .states([(key: key(1), state: [9, 9]), (key: key(2), state: nil)])),
+        ("states", .states([(key: key(1), state: EncodedState([9, 9])), (key: key(2), state: nil)])),
         ("credit", .credit(1_048_576)),
         ("chunk", .chunk(isLast: false, [1, 2, 3])),
         ("chunk-last", .chunk(isLast: true, [])),
@@ -183,7 +183,7 @@ enum Exemplars {
                     version: 1, databaseID: "d", peerKey: "", wallMilliseconds: 0, credit: 0, actors: [],
                     head: nil, acknowledged: [Frame.Acknowledgement(actor: actor, sequence: 5)]))
         ),
-        ("states-position", .states([(key: key(1), state: [9])], at: position)),
+        ("states-position", .states([(key: key(1), state: EncodedState([9]))], at: position)),
         ("holdings", .holdings([Frame.Candidate(key: key(3), vector: [0])], isLast: false)),
         ("holdings-last", .holdings([], isLast: true)),
         ("reconciled", .reconciled(position)),

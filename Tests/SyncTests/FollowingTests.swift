@@ -8,22 +8,23 @@ import Testing
 struct FollowingTests {
     private static let own = Frame.ActorHead(actor: ActorID(5), sequence: 9, hash: 1)
 
-    private static func position(_ offset: UInt64) -> LogPosition {
-        LogPosition(logID: Exemplars.logID, offset: offset, hash: offset)
+    private static func position(_ offset: Offset) -> LogPosition {
+        LogPosition(logID: Exemplars.logID, offset: offset, hash: offset.rawValue)
     }
 
     private static func repairs(_ actions: [Action]) -> [Repair] {
         actions.compactMap { if case .repair(let repair) = $0 { repair } else { nil } }
     }
 
-    private static func operations(_ offset: UInt64, bytes: Int = 3) -> Event {
+    private static func operations(_ offset: Offset, bytes: Int = 3) -> Event {
         let update = DocumentUpdate(
-            key: Exemplars.key(Int64(offset)), content: .state([UInt8](repeating: 1, count: bytes)))
+            key: Exemplars.key(Int64(offset.rawValue)),
+            content: .state(EncodedState([UInt8](repeating: 1, count: bytes))))
         return .frame(
             Frame.operations(Frame.Operations(position: position(offset), updates: [update])).encoded())
     }
 
-    private static func progress(_ offset: UInt64) -> Event {
+    private static func progress(_ offset: Offset) -> Event {
         .frame(Frame.progress(position(offset)).encoded())
     }
 

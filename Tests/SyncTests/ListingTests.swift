@@ -7,7 +7,7 @@ import Testing
 @Suite("Naming what is held")
 struct ListingTests {
     private static func request(
-        _ key: UInt8, of collection: String = "cars", cursor: LogPosition? = nil
+        _ key: UInt8, of collection: CollectionName = "cars", cursor: LogPosition? = nil
     ) -> SubscriptionRequest {
         SubscriptionRequest(
             key: [key], statement: "SELECT * FROM \(collection) WHERE n = \(key)",
@@ -51,7 +51,7 @@ struct ListingTests {
     private static func start(isReading: Bool) -> PageStart? {
         var server = SessionTests.openServer()
         _ = server.receive(.frame(Frame.want([Exemplars.key(1)]).encoded()))
-        let later = LogPosition(logID: Exemplars.logID, offset: Exemplars.position.offset + 1, hash: 7)
+        let later = LogPosition(logID: Exemplars.logID, offset: Exemplars.position.offset.next, hash: 7)
         if !isReading {
             _ = server.receive(.states([(key: Exemplars.key(1), state: nil)], at: later, gone: []))
         }
@@ -71,7 +71,7 @@ struct ListingTests {
     @Test("what changed since states were read that come behind a list is told behind it")
     func statesBehindList() {
         let position = Exemplars.position
-        let later = LogPosition(logID: Exemplars.logID, offset: position.offset + 1, hash: 7)
+        let later = LogPosition(logID: Exemplars.logID, offset: position.offset.next, hash: 7)
         #expect(Self.start(isReading: true) == .resumed(position, namesAfter: position.offset))
         #expect(Self.start(isReading: false) == .resumed(later, namesAfter: later.offset))
     }

@@ -8,22 +8,22 @@ import Testing
 struct OwedAcknowledgementTests {
     private static let own = Exemplars.actor
 
-    private static func position(_ offset: UInt64) -> LogPosition {
-        LogPosition(logID: Exemplars.logID, offset: offset, hash: offset)
+    private static func position(_ offset: Offset) -> LogPosition {
+        LogPosition(logID: Exemplars.logID, offset: offset, hash: offset.rawValue)
     }
 
-    private static func progress(_ offset: UInt64) -> Event {
+    private static func progress(_ offset: Offset) -> Event {
         .frame(Frame.progress(position(offset)).encoded())
     }
 
-    private static func acknowledged(_ sequence: UInt64, at offset: UInt64) -> Event {
+    private static func acknowledged(_ sequence: SequenceNumber, at offset: Offset) -> Event {
         let item = Frame.Acknowledgement(actor: own, sequence: sequence)
         return .frame(Frame.acknowledged([item], offset: offset).encoded())
     }
 
     /// What is stored at once, and what with a batch.
-    private static func stored(_ actions: [Action]) -> (alone: [UInt64], together: [OwnAcknowledgement]) {
-        var alone: [UInt64] = []
+    private static func stored(_ actions: [Action]) -> (alone: [SequenceNumber], together: [OwnAcknowledgement]) {
+        var alone: [SequenceNumber] = []
         var together: [OwnAcknowledgement] = []
         for action in actions {
             switch action {
@@ -47,7 +47,7 @@ struct OwedAcknowledgementTests {
             _ = session.receive(.stored)
         }
         _ = session.receive(.ownOperationAdded(own))
-        let operations: [(sequence: UInt64, bytes: [UInt8])] = [(1, [1]), (2, [2]), (3, [3])]
+        let operations: [(sequence: SequenceNumber, bytes: [UInt8])] = [(1, [1]), (2, [2]), (3, [3])]
         _ = session.receive(.ownOperations(actor: own, operations))
         _ = session.receive(.ownOperations(actor: own, []))
         return session
@@ -160,7 +160,7 @@ struct OwedAcknowledgementTests {
         var skipped = Self.peer()
         _ = skipped.receive(Self.acknowledged(3, at: 301))
         let passed = Frame.progress(Self.position(400), skipped: true)
-        let offsets = skipped.receive(.frame(passed.encoded())).compactMap { action -> UInt64?? in
+        let offsets = skipped.receive(.frame(passed.encoded())).compactMap { action -> Offset?? in
             if case .acknowledge(_, 3, let offset) = action { .some(offset) } else { nil }
         }
         #expect(offsets == [nil])
@@ -198,5 +198,5 @@ struct OwedAcknowledgementTests {
 
 /// Both parts compared.
 private func == (
-    first: (alone: [UInt64], together: [OwnAcknowledgement]), second: ([UInt64], [OwnAcknowledgement])
+    first: (alone: [SequenceNumber], together: [OwnAcknowledgement]), second: ([SequenceNumber], [OwnAcknowledgement])
 ) -> Bool { first.alone == second.0 && first.together == second.1 }

@@ -23,23 +23,23 @@ struct OwnGrantTests {
         return session
     }
 
-    private func operation(_ sequence: UInt64, _ collections: String...) throws
-        -> (sequence: UInt64, bytes: [UInt8])
+    private func operation(_ sequence: SequenceNumber, _ collections: String...) throws
+        -> (sequence: SequenceNumber, bytes: [UInt8])
     {
         let changes = try collections.map { collection in
-            let stamp = Stamp(time: sequence << 16, actor: Self.actor)
+            let stamp = Stamp(time: sequence.rawValue << 16, actor: Self.actor)
             var editor = DocumentEditor(document: Document(), stamp: stamp)
             editor.create()
             let delta = try #require(editor.pending.delta(stamp: stamp)).encoded()
-            return Operation.Change(collection: collection, id: try DocumentID(.string("a")), delta: delta)
+            return Operation.Change(collection: CollectionName(collection), id: try DocumentID(.string("a")), delta: delta)
         }
         let operation = Operation(
-            actor: Self.actor, sequence: sequence, timestamp: sequence << 16, changes: changes)
+            actor: Self.actor, sequence: sequence, timestamp: sequence.rawValue << 16, changes: changes)
         return (sequence, operation.encoded())
     }
 
     /// From which sequences on own operations are read.
-    private func reads(_ actions: [Action]) -> [UInt64] {
+    private func reads(_ actions: [Action]) -> [SequenceNumber] {
         actions.compactMap { if case .readOwnOperations(_, let after, _) = $0 { after } else { nil } }
     }
 

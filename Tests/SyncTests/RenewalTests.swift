@@ -16,7 +16,7 @@ struct RenewalTests {
         actions.filter { if case .append = $0 { true } else { false } }.count
     }
 
-    private func subscribed(_ server: inout Session, _ collection: String = "cars") {
+    private func subscribed(_ server: inout Session, _ collection: CollectionName = "cars") {
         let request = Frame.Subscribe(
             id: 1, statement: "SELECT * FROM \(collection)", arguments: .object(ObjectValue()))
         _ = server.receive(.frame(Frame.subscribe(request).encoded()))

@@ -8,8 +8,8 @@ import Testing
 struct SeenTests {
     private static let own = Frame.ActorHead(actor: ActorID(5), sequence: 9, hash: 1)
 
-    private static func position(_ offset: UInt64) -> LogPosition {
-        LogPosition(logID: Exemplars.logID, offset: offset, hash: offset)
+    private static func position(_ offset: Offset) -> LogPosition {
+        LogPosition(logID: Exemplars.logID, offset: offset, hash: offset.rawValue)
     }
 
     private static func batches(_ actions: [Action]) -> [Batch] {
@@ -92,7 +92,7 @@ struct SeenTests {
             id: 1, statement: "SELECT * FROM c", arguments: .object(ObjectValue()))
         _ = server.receive(.frame(Frame.subscribe(subscribe).encoded()))
         let large = DocumentUpdate(
-            key: Exemplars.key(1), content: .state([UInt8](repeating: 1, count: Limits.batchBytes)))
+            key: Exemplars.key(1), content: .state(EncodedState([UInt8](repeating: 1, count: Limits.batchBytes))))
         let read = CatchUpPage(
             documents: [large, large], candidates: [], offset: 300, head: nil, asOf: Self.position(312))
         let named = SessionTests.sent(server.receive(.page(subscription: 1, read))).compactMap { frame in
@@ -242,7 +242,7 @@ struct SeenTests {
         var server = SessionTests.openServer()
         let keys = (1...4).map { Exemplars.key($0) }
         _ = server.receive(.frame(Frame.want(keys).encoded()))
-        let large = [UInt8](repeating: 1, count: Limits.answerBytes / 2)
+        let large = EncodedState([UInt8](repeating: 1, count: Limits.answerBytes / 2))
         let actions = server.receive(.states(keys.map { ($0, large) }, at: Exemplars.position))
         #expect(server.publisher.wants.isEmpty)
         let whole = actions.reduce(0) { sum, action in
@@ -275,7 +275,7 @@ struct SeenTests {
     func rounds() {
         var (session, first) = Self.closedPeer()
         var last = Self.repairs(first)
-        func refuse(_ actor: UInt64, _ sequence: UInt64) {
+        func refuse(_ actor: UInt64, _ sequence: SequenceNumber) {
             _ = session.receive(.ownOperations(actor: ActorID(actor), [(sequence: sequence, bytes: [1])]))
             let refusal = Frame.Refusal(
                 actor: ActorID(actor), sequence: sequence, error: SyncError(.baseNotCovered, "no base"))

@@ -10,10 +10,10 @@ struct SessionTests {
         Session(
             Session.Configuration(
                 role: role, databaseID: "d", peerKey: "", wallMilliseconds: 5, creditBytes: credit,
-                access: ReadAccess(collection: { !utf8Equal($0, "hidden") })))
+                access: ReadAccess(collection: { !utf8Equal($0.text, "hidden") })))
     }
 
-    static func hello(_ database: String = "d", version: UInt64 = 2, credit: UInt64 = 1 << 20) -> Event {
+    static func hello(_ database: DatabaseID = "d", version: UInt64 = 2, credit: UInt64 = 1 << 20) -> Event {
         .frame(
             Frame.hello(
                 Frame.Hello(
@@ -149,7 +149,7 @@ struct SessionTests {
         var server = Self.openServer(theirCredit: 8 << 20)
         _ = server.receive(subscribe(1, "SELECT * FROM cars"))
         let large = DocumentUpdate(
-            key: Exemplars.key(1), content: .state([UInt8](repeating: 7, count: 3_000_000)))
+            key: Exemplars.key(1), content: .state(EncodedState([UInt8](repeating: 7, count: 3_000_000))))
         let page = CatchUpPage(documents: [large], candidates: [], offset: 300, head: Exemplars.position)
         let frames = server.receive(.page(subscription: 1, page)).compactMap { action -> [UInt8]? in
             if case .send(let bytes) = action { bytes } else { nil }
@@ -174,7 +174,7 @@ struct SessionTests {
         var server = Self.openServer(theirCredit: 1)
         _ = server.receive(subscribe(1, "SELECT * FROM cars"))
         let documents = (0..<4).map {
-            DocumentUpdate(key: Exemplars.key($0), content: .state([UInt8](repeating: 7, count: 200_000)))
+            DocumentUpdate(key: Exemplars.key($0), content: .state(EncodedState([UInt8](repeating: 7, count: 200_000))))
         }
         let page = CatchUpPage(documents: documents, candidates: [], offset: 300, head: Exemplars.position)
         #expect(Self.sent(server.receive(.page(subscription: 1, page))).count == 1)
@@ -221,8 +221,8 @@ struct SessionTests {
 
     @Test(
         "what was on its way to a document gives way to the server's later state of it, or to none",
-        arguments: [nil, [UInt8(1)]] as [[UInt8]?])
-    func wantedOfLater(state: [UInt8]?) {
+        arguments: [nil, [1]] as [EncodedState?])
+    func wantedOfLater(state: EncodedState?) {
         var peer = Self.openPeer()
         let operations = Frame.operations(
             Frame.Operations(position: Exemplars.position, updates: [Exemplars.delta]))
@@ -262,7 +262,8 @@ struct SessionTests {
                 if case .readStates(let keys, let named) = $0 { (keys, named) } else { nil }
             }
             #expect(reads.count == 1 && reads[0] == (held.map(\.key), held))
-            let states = held.map { (key: $0.key, state: Optional([UInt8](repeating: 1, count: size))) }
+            let state: EncodedState? = EncodedState([UInt8](repeating: 1, count: size))
+            let states = held.map { (key: $0.key, state: state) }
             var told: Set<DocumentKey> = []
             for frame in Self.sent(server.receive(.states(states, at: Exemplars.position, gone: held))) {
                 guard case .states(let states, _, _, let gone) = frame else { continue }
@@ -344,7 +345,7 @@ struct SessionTests {
             var peer = Self.openPeer()
             _ = peer.receive(.ownOperationAdded(Exemplars.actor))
             _ = peer.receive(.ownOperations(actor: Exemplars.actor, [(sequence: 1, bytes: [1])]))
-            let frame = Frame.acknowledged([Frame.Acknowledgement(actor: actor, sequence: sequence)])
+            let frame = Frame.acknowledged([Frame.Acknowledgement(actor: actor, sequence: SequenceNumber(sequence))])
             let actions = peer.receive(.frame(frame.encoded()))
             let isForgotten = actions.contains { if case .acknowledge = $0 { true } else { false } }
             let codes = actions.compactMap { if case .close(let error) = $0 { error.code } else { nil } }

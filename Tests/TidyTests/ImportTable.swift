@@ -1,34 +1,36 @@
-/// Who may import what: the table of the design, as data. A module that is not in it may not exist.
+/// Who may import what: the floors of the house, as data. A module that is not in it may not exist.
 ///
-/// Only direct imports count. `swift-log` stands in no row: every module may use it but those in
+/// Only direct imports count, and a row says no more than is used: each of our modules and each package in it
+/// is imported by a file of the folder. `swift-log` stands in no row: every module may use it but those in
 /// `withoutLogging`.
 struct ImportTable {
-    /// The folder of a module below the root, and what its files may import besides themselves.
-    let rows: [String: Set<String>]
+    /// What the files of one folder may import besides themselves.
+    struct Row {
+        /// Modules of ours. The folder's README names the same (`Rules.readmeImports`).
+        var ours: Set<String> = []
+        /// Modules of packages, and the system libraries that we wrap.
+        var packages: Set<String> = []
+        /// Foundation, the C library and the like: free to use where they are allowed at all.
+        var platform: Set<String> = []
+    }
+
+    /// The folder of a module below the root, and its row.
+    let rows: [String: Row]
 
     /// What `folder` may import, or nil where the table has no such row.
     func allowed(in folder: String) -> Set<String>? {
         guard let row = rows[folder] else { return nil }
-        return Self.withoutLogging.contains(folder) ? row : row.union(["Logging"])
+        let all = row.ours.union(row.packages).union(row.platform)
+        return Self.withoutLogging.contains(folder) ? all : all.union(["Logging"])
+    }
+
+    /// The names of our modules: the last parts of their folders.
+    var ours: Set<String> {
+        Set(rows.keys.compactMap { $0.split(separator: "/").last.map(String.init) })
+            .subtracting(["Executable"])
     }
 
     static let withoutLogging: Set<String> = ["Shared/CRDT", "Shared/DQL", "Shared/Sync"]
-
-    // MARK: families of one dependency
-
-    private static let collections: Set<String> = [
-        "BasicContainers", "Collections", "DequeModule", "HashTreeCollections", "HeapModule",
-        "OrderedCollections",
-    ]
-    private static let grdb: Set<String> = ["GRDB", "GRDBSQLite"]
-    private static let hummingbird: Set<String> = [
-        "Hummingbird", "HummingbirdCore", "HummingbirdRouter", "HummingbirdTLS", "HTTPTypes",
-    ]
-    private static let nio: Set<String> = [
-        "NIOConcurrencyHelpers", "NIOCore", "NIOFoundationCompat", "NIOHTTP1", "NIOHTTPTypes",
-        "NIOHTTPTypesHTTP1", "NIOPosix", "NIOSSL", "NIOTLS", "NIOWebSocket",
-    ]
-    private static let certificates: Set<String> = ["SwiftASN1", "X509"]
 
     // MARK: the platform
 
@@ -40,57 +42,84 @@ struct ImportTable {
         "Dispatch", "FoundationNetworking", "Synchronization",
     ])
 
-    private static let domain: Set<String> = [
-        "CRDT", "DQL", "Replica", "OperationLog", "Postgres", "Sync", "Presence", "Transport", "Attachments",
-        "Identity",
-    ]
-    private static let service: Set<String> = domain.union(hummingbird).union(platform).union([
-        "ServiceKit", "NIOCore", "ArgumentParser",
-    ])
-    private static let services: Set<String> = [
-        "AuthGateway", "Replicator", "QueryService", "AttachmentStore",
-    ]
+    private static let grdb: Set<String> = ["GRDB", "GRDBSQLite"]
 
     /// CRDT, DQL and Sync know no file, clock, thread or socket: they import no Foundation either. Identity
-    /// and Presence are under the same rule, but jwt-kit and the key types speak Foundation's `Data` and
-    /// `Date`.
+    /// is under the same rule, but jwt-kit and the key types speak Foundation's `Data` and `Date`.
     static let mimeo = ImportTable(
         rows: [
-            "Shared/CRDT": collections,
-            // Decision 0016: what the planner said of a prepared statement, which any thread executes.
-            "Shared/DQL": mathematics.union(["CRDT", "Synchronization"]),
+            "Shared/CRDT": Row(),
+            "Shared/Machine": Row(platform: platform),
             // Decision 0043.
-            "Shared/WriteAhead": grdb,
-            "Shared/Replica": platform.union(grdb).union(["CRDT", "DQL", "WriteAhead"]),
-            "Shared/OperationLog": platform.union(grdb).union(["CRDT", "WriteAhead"]),
-            "Shared/Postgres": platform.union(["CRDT", "DQL", "OperationLog", "CLibPQ"]),
-            "Shared/Identity": values.union(certificates).union([
-                "CRDT", "DQL", "JWTKit", "Crypto", "Synchronization",
-            ]),
-            "Shared/Attachments": platform.union(["CRDT", "Crypto"]),
-            "Shared/Presence": values.union(["CRDT", "Identity"]),
-            "Shared/Sync": ["CRDT", "DQL", "Identity"],
-            "Shared/Transport": platform.union(nio).union([
-                "CRDT", "DQL", "Sync", "Replica", "OperationLog", "Presence", "Attachments", "Identity",
-            ]),
-            "Shared/DittoSwift": domain.subtracting(["Postgres"]).union(platform).union(["AsyncHTTPClient"]),
-            "Shared/ServiceKit": platform.union(hummingbird).union(nio).union([
+            "Shared/WriteAhead": Row(packages: grdb),
+            "Shared/Attachments": Row(packages: ["Crypto"], platform: platform),
+            // Decision 0045.
+            "Shared/WebSocket": Row(
+                packages: ["NIOCore", "NIOHTTP1", "NIOPosix", "NIOSSL", "NIOWebSocket"], platform: platform),
+            // Decision 0016: what the planner said of a prepared statement, which any thread executes.
+            "Shared/DQL": Row(ours: ["CRDT"], platform: mathematics.union(["Synchronization"])),
+            "Shared/OperationLog": Row(
+                ours: ["CRDT", "Machine", "WriteAhead"], packages: grdb, platform: platform),
+            "Shared/Replica": Row(
+                ours: ["CRDT", "DQL", "Machine", "WriteAhead"], packages: grdb, platform: platform),
+            "Shared/Postgres": Row(
+                ours: ["CRDT", "DQL", "OperationLog"], packages: ["CLibPQ"], platform: platform),
+            "Shared/Identity": Row(
+                ours: ["CRDT", "DQL"], packages: ["Crypto", "JWTKit", "SwiftASN1", "X509"],
+                platform: values.union(["Synchronization"])),
+            "Shared/Sync": Row(ours: ["CRDT", "DQL", "Identity"]),
+            "Shared/Transport": Row(
+                ours: ["CRDT", "DQL", "Machine", "Replica", "Sync", "WebSocket"], packages: ["NIOSSL"],
+                platform: platform),
+            "Shared/DittoSwift": Row(
+                ours: [
+                    "Attachments", "CRDT", "DQL", "Identity", "Machine", "Replica", "Sync", "Transport",
+                    "WebSocket",
+                ],
+                packages: ["AsyncHTTPClient"], platform: platform),
+            "Shared/ServiceKit": Row(
                 // Decision 0024: every service follows the system database, whose documents are read by DQL.
-                "CRDT", "DQL", "Crypto",
-                "Identity", "OperationLog", "Postgres", "Replica", "AsyncHTTPClient", "Metrics",
-                "CoreMetrics", "Configuration", "ServiceLifecycle", "UnixSignals", "ArgumentParser",
-            ]),
+                ours: [
+                    "CRDT", "DQL", "Identity", "Machine", "OperationLog", "Postgres", "Replica", "WebSocket",
+                ],
+                packages: [
+                    "ArgumentParser", "AsyncHTTPClient", "Crypto", "HTTPTypes", "Hummingbird",
+                    "HummingbirdCore", "Metrics", "NIOCore", "NIOHTTP1", "NIOHTTPTypes", "NIOHTTPTypesHTTP1",
+                    "NIOPosix", "NIOSSL", "ServiceLifecycle", "UnixSignals",
+                ],
+                platform: platform),
             // Asks webhooks, and signs what it asks.
-            "Services/AuthGateway": service.union(["AsyncHTTPClient", "Crypto"]),
-            "Services/Replicator": service,
-            "Services/QueryService": service,
-            "Services/AttachmentStore": service,
+            "Services/AuthGateway": Row(
+                ours: ["CRDT", "Identity", "Machine", "OperationLog", "ServiceKit"],
+                packages: ["ArgumentParser", "AsyncHTTPClient", "Crypto", "Hummingbird", "NIOCore"],
+                platform: platform),
+            "Services/Replicator": Row(
+                ours: [
+                    "CRDT", "DQL", "Identity", "Machine", "OperationLog", "Replica", "ServiceKit", "Sync",
+                    "Transport", "WebSocket",
+                ],
+                packages: ["ArgumentParser", "Hummingbird"], platform: platform),
+            "Services/QueryService": Row(
+                ours: [
+                    "CRDT", "DQL", "Identity", "Machine", "OperationLog", "Postgres", "Replica", "ServiceKit",
+                ],
+                packages: ["ArgumentParser", "HTTPTypes", "Hummingbird", "NIOCore"], platform: platform),
+            "Services/AttachmentStore": Row(
+                ours: [
+                    "Attachments", "CRDT", "Identity", "Machine", "OperationLog", "Replica", "ServiceKit",
+                ],
+                packages: ["ArgumentParser", "Hummingbird", "NIOCore"], platform: platform),
             // Mimeo assembles the services and is a client of the whole system.
-            "Services/Mimeo": service.union(services).union(["DittoSwift", "AsyncHTTPClient"]),
-            "Services/AuthGateway/Executable": ["AuthGateway"],
-            "Services/Replicator/Executable": ["Replicator"],
-            "Services/QueryService/Executable": ["QueryService"],
-            "Services/AttachmentStore/Executable": ["AttachmentStore"],
-            "Services/Mimeo/Executable": ["Mimeo"],
+            "Services/Mimeo": Row(
+                ours: [
+                    "AttachmentStore", "AuthGateway", "CRDT", "DQL", "DittoSwift", "OperationLog",
+                    "QueryService", "Replicator", "ServiceKit",
+                ],
+                packages: ["ArgumentParser", "AsyncHTTPClient"], platform: platform),
+            "Services/AuthGateway/Executable": Row(ours: ["AuthGateway"]),
+            "Services/Replicator/Executable": Row(ours: ["Replicator"]),
+            "Services/QueryService/Executable": Row(ours: ["QueryService"]),
+            "Services/AttachmentStore/Executable": Row(ours: ["AttachmentStore"]),
+            "Services/Mimeo/Executable": Row(ours: ["Mimeo"]),
         ])
 }

@@ -45,6 +45,68 @@ struct ImportTests {
         #expect(Rules.imports(SourceFile(path: "Shared/Utils/A.swift", text: "")).count == 1)
     }
 
+    @Test("a row names no module and no package that its folder does not import")
+    func nothingUnused() {
+        #expect(Rules.unusedImports(SourceTree.moduleFiles).map(\.description) == [])
+    }
+
+    @Test("a module that only a row names is found, and one that only the executable imports")
+    func unusedFound() {
+        let table = ImportTable(rows: [
+            "Services/A": ImportTable.Row(ours: ["B", "C"], packages: ["D"], platform: ["Foundation"])
+        ])
+        let files = [
+            SourceFile(path: "Services/A/A.swift", text: "import B\n// import D\n"),
+            SourceFile(path: "Services/A/Executable/main.swift", text: "import C\n"),
+        ]
+        #expect(
+            Rules.unusedImports(files, table: table).map(\.message) == [
+                "no file imports C, which its row allows", "no file imports D, which its row allows",
+            ])
+    }
+
+    /// Their READMEs do not have the section in this form yet.
+    static let withoutSection: Set<String> = [
+        "Shared/Attachments", "Shared/DQL", "Shared/DittoSwift", "Shared/Identity", "Shared/OperationLog",
+        "Shared/ServiceKit", "Shared/WriteAhead",
+    ]
+
+    @Test(
+        "each module's README says which modules of ours it may know",
+        arguments: ImportTable.mimeo.rows.keys.filter {
+            $0.hasPrefix("Shared/") && !withoutSection.contains($0)
+        }
+        .sorted())
+    func readme(folder: String) throws {
+        let page = try #require(SourceTree.files.first { $0.path == "\(folder)/README.md" })
+        #expect(Rules.readmeImports(page).map(\.description) == [])
+    }
+
+    @Test(
+        "a README that names other modules than the row is found",
+        arguments: [
+            ("CRDT, DQL and `Identity`. Not Transport.", []),
+            ("CRDT,\nDQL (queries), Identity, swift-log.", []),
+            ("CRDT, DQL.\nIdentity.", ["does not name Identity"]),
+            ("CRDT, DQL, Identity, Replica.", ["names Replica, which its row does not have"]),
+        ] as [(String, [String])])
+    func readmeRule(text: String, expected: [String]) {
+        let page = SourceFile(
+            path: "Shared/Sync/README.md",
+            text: "# Sync\nTransport\n## What it may know\n\(text)\n## Tests\n")
+        #expect(Rules.readmeImports(page).map(\.message) == expected)
+    }
+
+    @Test("a README without the section is found, and one that does not say that it knows nothing")
+    func readmeSilent() {
+        let none = SourceFile(path: "Shared/Sync/README.md", text: "# Sync\nCRDT, DQL, Identity.\n")
+        #expect(Rules.readmeImports(none).count == 1)
+        let pages = ["The standard library. Nothing of ours.", "The standard library."].map {
+            SourceFile(path: "Shared/CRDT/README.md", text: "## What it may know\n\($0)\n")
+        }
+        #expect(pages.map { Rules.readmeImports($0).count } == [0, 1])
+    }
+
     @Test("the word import in a comment, a string or an expression is no import")
     func lookalikes() {
         let text = """

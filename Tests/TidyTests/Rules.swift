@@ -17,6 +17,54 @@ enum Rules {
         }
     }
 
+    /// What a row allows and no file of its folder imports: the table says no more than is true.
+    static func unusedImports(_ files: [SourceFile], table: ImportTable = .mimeo) -> [Violation] {
+        let used = Dictionary(grouping: files, by: \.module).mapValues { files in
+            Set(files.flatMap(\.swift.lines).compactMap(importedModule))
+        }
+        return table.rows.sorted { $0.key < $1.key }.flatMap { folder, row in
+            row.ours.union(row.packages).subtracting(used[folder] ?? []).sorted().map { name in
+                Violation(path: folder, line: 1, message: "no file imports \(name), which its row allows")
+            }
+        }
+    }
+
+    /// The section of a module's README that says which modules of ours it may import.
+    static let knowledgeHeading = "## What it may know"
+
+    /// The first sentence below `knowledgeHeading` names the modules of ours in the module's row and no
+    /// other; packages and explanations are free. Without any it says "Nothing of ours", anywhere in the
+    /// section.
+    static func readmeImports(_ readme: SourceFile, table: ImportTable = .mimeo) -> [Violation] {
+        guard let row = table.rows[readme.module] else { return [] }
+        let lines = readme.lines.map(\.text)
+        guard let heading = lines.firstIndex(of: knowledgeHeading) else {
+            return [
+                Violation(path: readme.path, line: 1, message: "no section \"\(knowledgeHeading)\"")
+            ]
+        }
+        let section = lines[(heading + 1)...].prefix { !$0.hasPrefix("#") }.joined(separator: " ")
+        let words = firstSentence(of: section).split { !($0.isLetter || $0.isNumber) }.map(String.init)
+        let named = table.ours.intersection(words)
+        let missing = row.ours.subtracting(named).sorted().map { "does not name \($0)" }
+        let extra = named.subtracting(row.ours).sorted().map { "names \($0), which its row does not have" }
+        let silent =
+            row.ours.isEmpty && !section.lowercased().contains("nothing of ours")
+            ? ["does not say \"Nothing of ours\""] : []
+        return (missing + extra + silent).map {
+            Violation(path: readme.path, line: heading + 1, message: $0)
+        }
+    }
+
+    /// Up to the first full stop that ends a word.
+    private static func firstSentence(of text: String) -> String {
+        let end = text.indices.first { at in
+            let next = text.index(after: at)
+            return text[at] == "." && (next == text.endIndex || text[next] == " ")
+        }
+        return String(text[..<(end ?? text.endIndex)])
+    }
+
     /// The module an import declaration names: `GRDB` for `@preconcurrency import struct GRDB.Row`.
     static func importedModule(_ line: String) -> String? {
         let words = line.split(whereSeparator: { $0 == " " || $0 == ";" })

@@ -12,7 +12,7 @@ struct AdminRoutes: Sendable {
     let limiter: AttemptLimiter
     let trustsProxy: Bool
     let nowSeconds: @Sendable () -> Int64
-    let registerDatabase: @Sendable (String) async throws -> Void
+    let registerDatabase: @Sendable (DatabaseID) async throws -> Void
 
     /// Every method and path, also for the authorization matrix in the tests.
     static let paths: [(method: HTTPRequest.Method, path: String)] = [
@@ -66,7 +66,7 @@ struct AdminRoutes: Sendable {
         _ method: HTTPRequest.Method, _ path: String, _ request: Request, _ context: ServiceContext
     ) async throws -> Response {
         let parts = path.split(separator: "/").dropFirst(2).filter { $0.first != ":" }
-        guard let database = context.parameters.get("database") else {
+guard let database = context.parameters.get("database").map({ DatabaseID($0) }) else {
             if parts.first == "sealing-key" { return try await sealingKey(method) }
             return method == .get ? listDatabases() : try await createDatabase(request)
         }
@@ -102,7 +102,7 @@ struct AdminRoutes: Sendable {
     }
 
     private func remove<Record: SystemRecord>(
-        _ id: String, _ type: Record.Type, of database: String
+        _ id: String, _ type: Record.Type, of database: DatabaseID
     ) async throws -> Response {
         try await state.system.write { writer in
             guard let record = try writer.get(id, as: type), record.isOf(database) else {
@@ -131,26 +131,26 @@ extension AdminRoutes {
     }
 
     /// Shows a database with its development token, which is shown nowhere else after its creation.
-    private func showDatabase(_ id: String) throws -> Response {
+    private func showDatabase(_ id: DatabaseID) throws -> Response {
         let token = try state.developmentToken(of: id)
-        let body: Value = ["id": .string(id), "developmentToken": token.map { .string($0) } ?? .null]
+        let body: Value = ["id": .string(id.text), "developmentToken": token.map { .string($0) } ?? .null]
         return .json(JSONText.print(body).utf8, headers: [.cacheControl: "no-store"])
     }
 
     private func createDatabase(_ request: Request) async throws -> Response {
         let body = try await AdminBody(request, known: ["id", "development"])
-        let id = try body.text("id") ?? UUID().uuidString.lowercased()
-        guard DatabaseID.isValid(id) else {
+        let id = DatabaseID(try body.text("id") ?? UUID().uuidString.lowercased())
+        guard id.isValid else {
             throw AuthGatewayError(
                 .requestMalformed, "id must be 1 to 128 letters, digits, '-' or '_'")
         }
         let token = try await state.createDatabase(
             id, allowsDevelopment: try body.flag("development") ?? true)
         try await registerDatabase(id)
-        return Self.made(["id": .string(id), "developmentToken": token.map { .string($0) } ?? .null])
+        return Self.made(["id": .string(id.text), "developmentToken": token.map { .string($0) } ?? .null])
     }
 
-    private func listProviders(_ database: String) -> Response {
+    private func listProviders(_ database: DatabaseID) -> Response {
         let providers = state.system.directory.providers.values
             .filter { $0.isOf(database) }.sorted { $0.name < $1.name }
         return Self.list(
@@ -160,7 +160,7 @@ extension AdminRoutes {
             })
     }
 
-    private func createProvider(_ request: Request, _ database: String) async throws -> Response {
+    private func createProvider(_ request: Request, _ database: DatabaseID) async throws -> Response {
         let body = try await AdminBody(
             request, known: ["name", "webhookUrl", "payload", "signingSecrets", "anonymous"])
         guard let name = try body.text("name") else { throw AdminBody.missing("name") }
@@ -172,7 +172,7 @@ extension AdminRoutes {
 // MARK: API keys, revocations, signing keys
 
 extension AdminRoutes {
-    private func listAPIKeys(_ database: String) -> Response {
+    private func listAPIKeys(_ database: DatabaseID) -> Response {
         let keys = state.system.directory.apiKeys.values
             .filter { $0.isOf(database) }.sorted { $0.createdAtSeconds < $1.createdAtSeconds }
         return Self.list(
@@ -185,7 +185,7 @@ extension AdminRoutes {
             })
     }
 
-    private func createAPIKey(_ request: Request, _ database: String) async throws -> Response {
+    private func createAPIKey(_ request: Request, _ database: DatabaseID) async throws -> Response {
         let body = try await AdminBody(request, known: ["name", "permissions", "expiresAt"])
         guard let name = try body.text("name"), !name.isEmpty, name.utf8.count <= Limits.nameBytes else {
             throw AdminBody.missing("name")
@@ -214,7 +214,7 @@ extension AdminRoutes {
         ])
     }
 
-    private func listRevocations(_ database: String) -> Response {
+    private func listRevocations(_ database: DatabaseID) -> Response {
         let revocations = state.system.directory.revocations.values
             .filter { $0.isOf(database) }.sorted { $0.id < $1.id }
         return Self.list(
@@ -227,7 +227,7 @@ extension AdminRoutes {
             })
     }
 
-    private func revoke(_ request: Request, _ database: String) async throws -> Response {
+    private func revoke(_ request: Request, _ database: DatabaseID) async throws -> Response {
         let body = try await AdminBody(request, known: ["kind", "value"])
         guard let kind = try body.text("kind"), let subject = Revocation.Subject(rawValue: kind) else {
             throw AdminBody.missing("kind")
@@ -245,7 +245,7 @@ extension AdminRoutes {
         return Self.made(["id": .string(revocation.id)])
     }
 
-    private func lift(_ id: String, _ database: String) async throws -> Response {
+    private func lift(_ id: String, _ database: DatabaseID) async throws -> Response {
         let now = nowSeconds()
         try await state.system.write { writer in
             guard var revocation = try writer.get(id, as: Revocation.self), revocation.isOf(database) else {
@@ -257,7 +257,7 @@ extension AdminRoutes {
         return Response(status: .noContent)
     }
 
-    private func listKeys(_ database: String) -> Response {
+    private func listKeys(_ database: DatabaseID) -> Response {
         Self.list(
             "keys",
             state.keys(of: database).map {
@@ -268,7 +268,7 @@ extension AdminRoutes {
             })
     }
 
-    private func rotate(_ request: Request, _ database: String) async throws -> Response {
+    private func rotate(_ request: Request, _ database: DatabaseID) async throws -> Response {
         let body = try await AdminBody(request, known: ["overlapSeconds"])
         let overlap = try body.number("overlapSeconds") ?? state.overlapSeconds(in: database)
         guard 0...Int64(UInt32.max) ~= overlap else { throw AdminBody.missing("overlapSeconds") }
@@ -338,11 +338,11 @@ struct AdminBody {
 
 extension SystemRecord {
     /// Returns whether the record belongs to a database.
-    func isOf(_ database: String) -> Bool {
+    func isOf(_ database: DatabaseID) -> Bool {
         switch self {
-        case let record as ProviderRecord: utf8Equal(record.database, database)
-        case let record as APIKeyRecord: utf8Equal(record.database, database)
-        case let record as Revocation: utf8Equal(record.database, database)
+        case let record as ProviderRecord: record.databaseID == database
+        case let record as APIKeyRecord: record.databaseID == database
+        case let record as Revocation: record.databaseID == database
         default: false
         }
     }

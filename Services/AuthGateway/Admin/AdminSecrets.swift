@@ -26,13 +26,13 @@ extension AdminRoutes {
     func provider(_ context: ServiceContext) throws -> String { try context.parameters.require("provider") }
 
     /// Lists a webhook's secrets by id and time of validity, without the secrets themselves.
-    func listSecrets(_ provider: String, _ database: String) throws -> Response {
+    func listSecrets(_ provider: String, _ database: DatabaseID) throws -> Response {
         let secrets = try configuration(provider, database).secrets
         return Self.list("secrets", secrets.map { Self.shown($0) })
     }
 
     /// Adds a secret. With `retireOthersAt` the others end at that time, which is a rotation with overlap.
-    func createSecret(_ request: Request, _ provider: String, _ database: String) async throws -> Response {
+    func createSecret(_ request: Request, _ provider: String, _ database: DatabaseID) async throws -> Response {
         let body = try await AdminBody(request, known: ["notBefore", "notAfter", "retireOthersAt"])
         let known = try configuration(provider, database)
         var secrets = known.secrets
@@ -68,7 +68,7 @@ extension AdminRoutes {
         return Self.made(Self.with(Self.shown(made), "secret", .string(text)))
     }
 
-    func removeSecret(_ id: String, _ provider: String, _ database: String) async throws -> Response {
+    func removeSecret(_ id: String, _ provider: String, _ database: DatabaseID) async throws -> Response {
         let known = try configuration(provider, database)
         let rest = known.secrets.filter { Self.id(of: $0) != id }
         guard rest.count < known.secrets.count else {
@@ -83,7 +83,7 @@ extension AdminRoutes {
     /// A webhook's configuration, and the secrets in it.
     /// - Throws: `AUTH-0411` if the admin API has not made it, `AUTH-0412` if it is not a webhook.
     private func configuration(
-        _ provider: String, _ database: String
+        _ provider: String, _ database: DatabaseID
     ) throws(AuthGatewayError) -> (value: Value, record: ProviderRecord, secrets: [Value]) {
         guard let known = try state.configuration(of: provider, in: database) else {
             throw AuthGatewayError(

@@ -26,7 +26,7 @@ struct ProvidersFile: Sendable {
     }
 
     /// By the database's id. Ids are ASCII, so equal texts have equal bytes.
-    var databases: [String: Database] = [:]
+    var databases: [DatabaseID: Database] = [:]
 
     /// A file without databases.
     static let empty = ProvidersFile()
@@ -59,8 +59,9 @@ struct ProvidersFile: Sendable {
         }
         let top = try Members(value, "the file", ["databases"])
         guard let databases = top.values["databases"]?.objectValue else { throw top.wrong("databases") }
-        for (id, value) in databases.entries {
-            guard DatabaseID.isValid(id) else {
+        for (text, value) in databases.entries {
+            let id = DatabaseID(text)
+            guard id.isValid else {
                 throw AuthGatewayError(
                     .providersUnreadable,
                     "databases: '\(id)' is not a database id: 1 to 128 letters, digits, '-' or '_'")

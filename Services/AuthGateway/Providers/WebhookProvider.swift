@@ -123,9 +123,9 @@ final class WebhookProvider: Sendable {
     /// The body of the call, as JSON.
     func body(of login: LoginRequest) -> [UInt8] {
         var members: [(key: String, value: Value)] = []
-        if payload != .current { members.append(("appID", .string(login.databaseID))) }
+        if payload != .current { members.append(("appID", .string(login.databaseID.text))) }
         if payload != .legacy {
-            members.append(("databaseID", .string(login.databaseID)))
+            members.append(("databaseID", .string(login.databaseID.text)))
             members.append(("version", "1"))
         }
         members.append(("provider", .string(login.provider)))

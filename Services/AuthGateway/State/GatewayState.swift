@@ -21,7 +21,7 @@ final class GatewayState: Sendable {
         /// By sealed text.
         var keys: [String: DatabaseSigningKey] = [:]
         /// The latest end of a session issued by this gateway, by database: seconds since 1970.
-        var latestEnd: [String: Int64] = [:]
+        var latestEnd: [DatabaseID: Int64] = [:]
         /// By sealed text.
         var tokens: [String: String] = [:]
         var providers: [String: (record: ProviderRecord, provider: Provider)] = [:]
@@ -46,9 +46,9 @@ final class GatewayState: Sendable {
     /// Returns whether the system database holds all state of an earlier version, and this gateway opens it.
     func hasTakenOver(_ legacy: LegacyStateFile.State) -> Bool {
         legacy.databases.allSatisfy { database in
-            guard let record = system.directory.databases[database.id] else { return false }
+            guard let record = system.directory.databases[DatabaseID(database.id)] else { return false }
             if record.deletedAtSeconds != nil { return true }
-            return (try? developmentToken(of: database.id)) != nil
+            return (try? developmentToken(of: DatabaseID(database.id))) != nil
                 && database.keys.allSatisfy {
                     system.directory.signingKeys["\(database.id).\($0.number)"] != nil
                 }
@@ -56,13 +56,13 @@ final class GatewayState: Sendable {
     }
 
     /// The ids of all databases that are not deleted, sorted.
-    var databaseIDs: [String] {
-        system.directory.databases.values.filter { $0.deletedAtSeconds == nil }.map(\.id).sorted()
+    var databaseIDs: [DatabaseID] {
+        system.directory.databases.values.filter { $0.deletedAtSeconds == nil }.map(\.databaseID).sorted()
     }
 
     /// Imports the state of the first version, and makes missing databases: the one of the first start, and
     /// the configured ones.
-    func prepare(_ legacy: LegacyStateFile.State?, configured: [String]) async throws {
+    func prepare(_ legacy: LegacyStateFile.State?, configured: [DatabaseID]) async throws {
         let now = nowSeconds()
         try await system.write { writer in
             let box = try self.sealer.box()
@@ -74,7 +74,7 @@ final class GatewayState: Sendable {
                 try writer.put(
                     Self.record(database.id, database.developmentToken, box, now, isFirst: isFirst))
                 for key in database.keys {
-                    let signing = try Self.signingKey(database.id, key)
+                    let signing = try Self.signingKey(DatabaseID(database.id), key)
                     try writer.put(Self.record(signing, box, now))
                 }
             }
@@ -82,8 +82,8 @@ final class GatewayState: Sendable {
                 let id = UUID().uuidString.lowercased()
                 try writer.put(Self.record(id, SecretFile.random(), box, now, isFirst: true))
             }
-            for id in configured where try writer.get(id, as: DatabaseRecord.self) == nil {
-                try writer.put(Self.record(id, SecretFile.random(), box, now))
+            for id in configured where try writer.get(id.text, as: DatabaseRecord.self) == nil {
+                try writer.put(Self.record(id.text, SecretFile.random(), box, now))
             }
         }
     }
@@ -96,24 +96,24 @@ final class GatewayState: Sendable {
     /// Makes a database.
     /// - Returns: the development provider's secret; nil without that provider.
     /// - Throws: `AUTH-0409` if a database of the id exists or existed.
-    func createDatabase(_ id: String, allowsDevelopment: Bool) async throws -> String? {
+    func createDatabase(_ id: DatabaseID, allowsDevelopment: Bool) async throws -> String? {
         let token = allowsDevelopment ? SecretFile.random() : nil
         let now = nowSeconds()
         try await system.write { writer in
-            guard try writer.get(id, as: DatabaseRecord.self) == nil else {
+            guard try writer.get(id.text, as: DatabaseRecord.self) == nil else {
                 throw AuthGatewayError(.exists, "a database of this id exists or existed; choose another id")
             }
-            try writer.put(Self.record(id, token, try self.sealer.box(), now))
+            try writer.put(Self.record(id.text, token, try self.sealer.box(), now))
         }
         return token
     }
 
     /// Deletes a database: all its tokens and logins are refused. Its operations stay in the log, and its id
     /// stays in use.
-    func deleteDatabase(_ id: String) async throws {
+    func deleteDatabase(_ id: DatabaseID) async throws {
         let now = nowSeconds()
         try await system.write { writer in
-            guard var record = try writer.get(id, as: DatabaseRecord.self), record.deletedAtSeconds == nil
+            guard var record = try writer.get(id.text, as: DatabaseRecord.self), record.deletedAtSeconds == nil
             else { throw AuthGatewayError(.databaseUnknown, "the database does not exist") }
             record.deletedAtSeconds = now
             try writer.put(record)
@@ -122,13 +122,13 @@ final class GatewayState: Sendable {
 
     /// The development provider's secret of a database; nil if it has none.
     /// - Throws: `AUTH-0402`, `AUTH-0505`.
-    func developmentToken(of databaseID: String) throws(AuthGatewayError) -> String? {
+    func developmentToken(of databaseID: DatabaseID) throws(AuthGatewayError) -> String? {
         guard let record = system.directory.database(databaseID) else {
             throw AuthGatewayError(.databaseUnknown, "the database does not exist")
         }
         guard let sealed = record.sealedDevelopmentToken else { return nil }
         if let known = opened.withLock({ $0.tokens[sealed] }) { return known }
-        let token = try sealer.open(sealed, at: Sealer.place(databaseID))
+        let token = try sealer.open(sealed, at: Sealer.place(databaseID.text))
         opened.withLock { $0.tokens[sealed] = token }
         return token
     }
@@ -137,7 +137,7 @@ final class GatewayState: Sendable {
 
     /// The key that signs a database's tokens, made on first use.
     /// - Throws: `AUTH-0402`, `AUTH-0505`, and the log's errors.
-    func signingKey(of databaseID: String) async throws -> DatabaseSigningKey {
+    func signingKey(of databaseID: DatabaseID) async throws -> DatabaseSigningKey {
         if let key = try currentKey(of: databaseID) { return key }
         _ = try await addKey(to: databaseID, after: nil)
         guard let key = try currentKey(of: databaseID) else {
@@ -148,7 +148,7 @@ final class GatewayState: Sendable {
 
     /// The certificates of a database's authorities: the key that signs now, and earlier keys that are still
     /// valid.
-    func authorities(of databaseID: String, nowSeconds: Int64) throws(AuthGatewayError) -> [String] {
+    func authorities(of databaseID: DatabaseID, nowSeconds: Int64) throws(AuthGatewayError) -> [String] {
         var certificates: [String] = []
         for record in keys(of: databaseID).reversed() where nowSeconds < record.retiresAtSeconds ?? .max {
             certificates.append(
@@ -159,7 +159,7 @@ final class GatewayState: Sendable {
     }
 
     /// The newest key in the system database, opened.
-    private func currentKey(of databaseID: String) throws(AuthGatewayError) -> DatabaseSigningKey? {
+    private func currentKey(of databaseID: DatabaseID) throws(AuthGatewayError) -> DatabaseSigningKey? {
         guard let record = keys(of: databaseID).last else { return nil }
         return try open(record)
     }
@@ -176,7 +176,7 @@ final class GatewayState: Sendable {
     }
 
     /// A database's keys, oldest first; they are numbered without gaps.
-    func keys(of databaseID: String) -> [SigningKeyRecord] {
+    func keys(of databaseID: DatabaseID) -> [SigningKeyRecord] {
         let known = system.directory.signingKeys
         var found: [SigningKeyRecord] = []
         while let record = known["\(databaseID).\(found.count + 1)"] { found.append(record) }
@@ -197,13 +197,13 @@ final class GatewayState: Sendable {
     }
 
     /// Records the end of a session that was issued.
-    func noteEnd(_ seconds: Int64, in databaseID: String) {
+    func noteEnd(_ seconds: Int64, in databaseID: DatabaseID) {
         opened.withLock { $0.latestEnd[databaseID] = max($0.latestEnd[databaseID] ?? 0, seconds) }
     }
 
     /// Default overlap of a key rotation, in seconds: the lifetime of a certificate, or the longest session
     /// that this gateway has issued if that is longer.
-    func overlapSeconds(in databaseID: String) -> Int64 {
+    func overlapSeconds(in databaseID: DatabaseID) -> Int64 {
         let latest = opened.withLock { $0.latestEnd[databaseID] } ?? 0
         return max(PeerCertificate.life.components.seconds, latest - nowSeconds())
     }
@@ -211,7 +211,7 @@ final class GatewayState: Sendable {
     /// Makes a new key that signs from now on; tokens of earlier keys stay valid for `overlap` more seconds.
     /// - Parameter overlap: nil makes a key only if there is none.
     /// - Returns: the number of the new key; 0 if none was made.
-    func addKey(to databaseID: String, after overlap: Int64?) async throws -> Int {
+    func addKey(to databaseID: DatabaseID, after overlap: Int64?) async throws -> Int {
         guard system.directory.database(databaseID) != nil else {
             throw AuthGatewayError(.databaseUnknown, "the database does not exist")
         }
@@ -239,7 +239,7 @@ final class GatewayState: Sendable {
 
     /// The provider with this name that the admin API made; nil if there is none.
     /// - Throws: `AUTH-0505`.
-    func provider(_ name: String, of databaseID: String) throws(AuthGatewayError) -> Provider? {
+    func provider(_ name: String, of databaseID: DatabaseID) throws(AuthGatewayError) -> Provider? {
         let id = "\(databaseID)/\(name)"
         guard let record = system.directory.providers[id] else { return nil }
         if let known = opened.withLock({ $0.providers[id] }), known.record == record {
@@ -258,7 +258,7 @@ final class GatewayState: Sendable {
     /// Configuration and record of a provider that the admin API made; nil if there is none.
     /// - Throws: `AUTH-0505`.
     func configuration(
-        of name: String, in databaseID: String
+        of name: String, in databaseID: DatabaseID
     ) throws(AuthGatewayError) -> (value: Value, record: ProviderRecord)? {
         let id = "\(databaseID)/\(name)"
         guard let record = system.directory.providers[id] else { return nil }
@@ -272,14 +272,14 @@ final class GatewayState: Sendable {
     /// - Throws: `AUTH-0402`, `AUTH-0401` for an invalid configuration, `AUTH-0409` if the existing record is
     ///   not `known`.
     func putProvider(
-        _ name: String, of databaseID: String, configuration: Value, inPlaceOf known: ProviderRecord? = nil
+        _ name: String, of databaseID: DatabaseID, configuration: Value, inPlaceOf known: ProviderRecord? = nil
     ) async throws {
         let text = JSONText.print(configuration)
         let provider = try ProvidersFile.provider(name: name, json: Array(text.utf8), logger: logger)
         let (kind, summary) = provider.summary
         let id = "\(databaseID)/\(name)"
         try await system.write { writer in
-            guard let database = try writer.get(databaseID, as: DatabaseRecord.self),
+            guard let database = try writer.get(databaseID.text, as: DatabaseRecord.self),
                 database.deletedAtSeconds == nil
             else { throw AuthGatewayError(.databaseUnknown, "the database does not exist") }
             if let known, try writer.get(known.id, as: ProviderRecord.self) != known {
@@ -313,7 +313,7 @@ final class GatewayState: Sendable {
     }
 
     private static func signingKey(
-        _ databaseID: String, _ key: LegacyStateFile.Key
+        _ databaseID: DatabaseID, _ key: LegacyStateFile.Key
     ) throws(AuthGatewayError) -> DatabaseSigningKey {
         do {
             return try DatabaseSigningKey(
@@ -327,7 +327,7 @@ final class GatewayState: Sendable {
     /// Checks that all keys of a state file can be read, before anything is written.
     static func validate(_ state: LegacyStateFile.State) throws(AuthGatewayError) {
         for database in state.databases {
-            for key in database.keys { _ = try signingKey(database.id, key) }
+            for key in database.keys { _ = try signingKey(DatabaseID(database.id), key) }
         }
     }
 }

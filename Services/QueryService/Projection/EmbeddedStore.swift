@@ -10,7 +10,7 @@ struct EmbeddedStore: ProjectionStore {
     private let materializer: Materializer
 
     static func open(
-        _ database: String, log: any OperationLog, folder: String, logger: Logger
+        _ database: DatabaseID, log: any OperationLog, folder: String, logger: Logger
     ) async throws -> EmbeddedStore {
         EmbeddedStore(
             materializer: try await Materializer.open(database, log: log, folder: folder, logger: logger))
@@ -22,21 +22,21 @@ struct EmbeddedStore: ProjectionStore {
 
     func run() async { await materializer.run() }
     func advance() async throws { try await materializer.advance() }
-    func wait(for offset: UInt64, timeout: Duration) async -> Bool {
+    func wait(for offset: Offset, timeout: Duration) async -> Bool {
         await materializer.wait(for: offset, timeout: timeout)
     }
 
     /// Reads without waiting for `offset`: this process folds, so after it has reached an offset no snapshot
     /// is older.
     func read<Result: Sendable>(
-        from offset: UInt64, _ body: @escaping @Sendable (any ProjectedDocuments) throws -> Result
+        from offset: Offset, _ body: @escaping @Sendable (any ProjectedDocuments) throws -> Result
     ) async throws -> Result {
         let replica = materializer.replica
         return try await materializer.executor.run { try replica.read { try body($0) } }
     }
 
     func draft(
-        from offset: UInt64, as actor: ActorID, sequence: UInt64,
+        from offset: Offset, as actor: ActorID, sequence: SequenceNumber,
         _ body: @escaping @Sendable (any DocumentWriter) throws -> StatementResult
     ) async throws -> StatementDraft {
         let replica = materializer.replica
@@ -53,5 +53,5 @@ struct EmbeddedStore: ProjectionStore {
 }
 
 extension ReadTransaction: ProjectedDocuments {
-    func offset() throws -> UInt64 { try head() }
+    func offset() throws -> Offset { Offset(try head()) }
 }

@@ -1,8 +1,8 @@
 import CRDT
 import DQL
+import Machine
 import OperationLog
 import Postgres
-import Replica
 import ServiceKit
 
 /// A projection in PostgreSQL, shared with other processes.
@@ -18,18 +18,18 @@ struct PostgresStore: ProjectionStore {
 
     func run() async { await projection.run() }
     func advance() async throws { try await projection.advance() }
-    func wait(for offset: UInt64, timeout: Duration) async -> Bool {
+    func wait(for offset: Offset, timeout: Duration) async -> Bool {
         await projection.wait(for: offset, timeout: timeout)
     }
 
     func read<Result: Sendable>(
-        from offset: UInt64, _ body: @escaping @Sendable (any ProjectedDocuments) throws -> Result
+        from offset: Offset, _ body: @escaping @Sendable (any ProjectedDocuments) throws -> Result
     ) async throws -> Result {
         try await projection.read(from: offset) { try body($0) }
     }
 
     func draft(
-        from offset: UInt64, as actor: ActorID, sequence: UInt64,
+        from offset: Offset, as actor: ActorID, sequence: SequenceNumber,
         _ body: @escaping @Sendable (any DocumentWriter) throws -> StatementResult
     ) async throws -> StatementDraft {
         let draft = try await projection.draft(
@@ -44,5 +44,5 @@ struct PostgresStore: ProjectionStore {
 }
 
 extension ProjectionSnapshot: ProjectedDocuments {
-    func offset() -> UInt64 { position.offset }
+    func offset() -> Offset { position.offset }
 }

@@ -2,6 +2,7 @@ import CRDT
 import DQL
 import Identity
 import Logging
+import Machine
 import OperationLog
 import Replica
 import ServiceKit
@@ -15,7 +16,7 @@ import ServiceKit
 actor Projection {
     nonisolated let store: any ProjectionStore
     private let log: any OperationLog
-    nonisolated let database: String
+    nonisolated let database: DatabaseID
     private let bounds: QueryServicePart.Bounds
     private let statements: PreparedStatements
     private let writer: LeasedActor
@@ -24,13 +25,13 @@ actor Projection {
     private var waitingWrites = 0
     /// The offset of this process's last write. No draft begins before it is folded, since each stamp must
     /// exceed every earlier one of its actor.
-    private var written: UInt64 = 0
+    private var written: Offset = 0
     /// True if the outcome of an append is unknown. Until the log is folded up to its head, a stamp could be
     /// used twice.
     private var isUnsure = false
 
     static func open(
-        _ database: String, log: any OperationLog, in stores: ProjectionStores,
+        _ database: DatabaseID, log: any OperationLog, in stores: ProjectionStores,
         bounds: QueryServicePart.Bounds, statements: PreparedStatements,
         whenLost: @escaping @Sendable (Projection) -> Void
     ) async throws -> Projection {
@@ -41,7 +42,7 @@ actor Projection {
     }
 
     private init(
-        _ database: String, _ log: any OperationLog, _ store: any ProjectionStore,
+        _ database: DatabaseID, _ log: any OperationLog, _ store: any ProjectionStore,
         _ bounds: QueryServicePart.Bounds, _ statements: PreparedStatements
     ) {
         self.database = database
@@ -69,18 +70,20 @@ actor Projection {
 
     /// Executes a statement for an identity on a state no older than offset `minimum`.
     nonisolated func execute(
-        _ request: ExecuteRequest, isStrict: Bool, _ identity: Identity, after minimum: UInt64?
+        _ request: ExecuteRequest, isStrict: Bool, _ identity: Identity, after minimum: Offset?
     ) async throws -> ExecuteAnswer {
         let statement = try statements.prepare(request.statement)
         guard !statement.evicts else { throw QueryError(.evictIsLocal) }
         guard statement.kind != .alterSystem else { throw QueryError(.parametersAreLocal) }
         for collection in statement.collectionsRead
         where !identity.rights.read.allowsAny(of: collection) {
-            guard collection.hasPrefix("system:") else { throw QueryError(.readNotGranted, collection) }
+            guard collection.text.hasPrefix("system:") else {
+                throw QueryError(.readNotGranted, collection.text)
+            }
         }
         for collection in statement.collectionsWritten
         where !identity.rights.write.allowsAny(of: collection) {
-            throw QueryError(.writeNotGranted, collection)
+            throw QueryError(.writeNotGranted, collection.text)
         }
         let head = try await log.head(of: database)
         // Also if the position is ahead of the head: the fold detects a log that was reset.
@@ -108,7 +111,7 @@ actor Projection {
 
     private nonisolated func read(
         _ statement: PreparedStatement, _ arguments: ObjectValue, _ options: ExecutionOptions,
-        _ rights: CompiledGrant, from offset: UInt64
+        _ rights: CompiledGrant, from offset: Offset
     ) async throws -> ExecuteAnswer {
         let isWhole = rights.coversWhole(statement)
         return try await store.read(from: offset) { documents in
@@ -165,7 +168,7 @@ actor Projection {
             // The sequence comes from the log, so a deleted or restored projection never repeats one. It is
             // read before the fold below: a write that arrives between the two takes the same sequence.
             let frontier = try await log.frontier(of: [lease.actor], in: database)
-            let sequence = (frontier[lease.actor]?.sequence ?? 0) + 1
+            let sequence = (frontier[lease.actor]?.sequence ?? 0).next
             if isUnsure {
                 written = max(written, try await log.head(of: database).offset)
                 try await catchUp(to: written)
@@ -196,7 +199,7 @@ actor Projection {
     }
 
     /// Waits until drafts see the operation at an offset of the log.
-    private func catchUp(to offset: UInt64) async throws {
+    private func catchUp(to offset: Offset) async throws {
         try await store.advance()
         guard await store.wait(for: offset, timeout: bounds.transactionWait) else {
             throw QueryError(.unavailable, "the projection lags behind the log")
@@ -205,7 +208,7 @@ actor Projection {
 
     private func draft(
         _ statement: PreparedStatement, _ arguments: ObjectValue, _ options: ExecutionOptions,
-        _ rights: CompiledGrant, as actor: ActorID, sequence: UInt64
+        _ rights: CompiledGrant, as actor: ActorID, sequence: SequenceNumber
     ) async throws -> StatementDraft {
         let isWhole = rights.coversWhole(statement)
         return try await store.draft(from: written, as: actor, sequence: sequence) { writer in
@@ -245,8 +248,7 @@ extension Touch {
         let documents = operation.changes.map { Touch.document($0.collection, $0.id) }
         // An INSERT copies from every collection it reads; other statements only from those in subqueries.
         let copied = statement.collectionsRead.filter { collection in
-            statement.kind == .insert
-                || !statement.collectionsWritten.contains { utf8Equal($0, collection) }
+            statement.kind == .insert || !statement.collectionsWritten.contains(collection)
         }
         return documents + copied.map { Touch.collection($0) }
     }

@@ -1,3 +1,4 @@
+import CRDT
 import Logging
 import OperationLog
 import Postgres
@@ -35,7 +36,7 @@ struct ProjectionStores: Sendable {
             if case .postgres(let url) = place { PostgresProjections(url: url, logger: logger) } else { nil }
     }
 
-    func open(_ database: String, log: any OperationLog) async throws -> any ProjectionStore {
+    func open(_ database: DatabaseID, log: any OperationLog) async throws -> any ProjectionStore {
         switch (place, server) {
         case (_, let server?): return PostgresStore(try await server.open(database, log: log))
         case (.folder(let folder), _):

@@ -21,17 +21,17 @@ protocol ProjectionStore: Sendable {
     func advance() async throws
 
     /// Waits until the fold has reached `offset`; returns false after `timeout`.
-    func wait(for offset: UInt64, timeout: Duration) async -> Bool
+    func wait(for offset: Offset, timeout: Duration) async -> Bool
 
     /// Runs a closure on a snapshot that is not older than `offset`, on a thread that may block. May run it
     /// twice.
     func read<Result: Sendable>(
-        from offset: UInt64, _ body: @escaping @Sendable (any ProjectedDocuments) throws -> Result
+        from offset: Offset, _ body: @escaping @Sendable (any ProjectedDocuments) throws -> Result
     ) async throws -> Result
 
     /// Runs a statement as `read` does, and drafts its write as an operation of this actor for the log.
     func draft(
-        from offset: UInt64, as actor: ActorID, sequence: UInt64,
+        from offset: Offset, as actor: ActorID, sequence: SequenceNumber,
         _ body: @escaping @Sendable (any DocumentWriter) throws -> StatementResult
     ) async throws -> StatementDraft
 
@@ -42,9 +42,9 @@ protocol ProjectionStore: Sendable {
 /// A snapshot of a store.
 protocol ProjectedDocuments: DocumentSource {
     /// The names of all collections that were ever written.
-    func collectionNames() throws -> [String]
+    func collectionNames() throws -> [CollectionName]
     /// The snapshot's offset in the log.
-    func offset() throws -> UInt64
+    func offset() throws -> Offset
 }
 
 /// The result of a statement on a snapshot, and the operation it would write.
@@ -54,5 +54,5 @@ struct StatementDraft: Sendable {
     let operation: CRDT.Operation?
     let warnings: [String]
     /// The offset of the snapshot, or an earlier one.
-    let readAt: UInt64
+    let readAt: Offset
 }

@@ -35,7 +35,7 @@ struct AdminRoutes: Sendable {
     private func answer(
         _ method: HTTPRequest.Method, _ path: String, _ request: Request, _ context: ServiceContext
     ) async throws -> Response {
-        guard let database = context.parameters.get("database") else {
+        guard let database = context.parameters.get("database").map({ DatabaseID($0) }) else {
             if path.hasSuffix("/drain") {
                 return await drain(method == .post)
             }
@@ -60,25 +60,25 @@ struct AdminRoutes: Sendable {
 
     /// `?after=ID&limit=COUNT`, in the order of the ids.
     private func listDatabases(_ request: Request) async throws -> Response {
-        let after = request.uri.queryParameters.get("after")
+let after = request.uri.queryParameters.get("after").map { DatabaseID($0) }
         let limit = try rows(request)
         var rows: [Value] = []
-        let all = try await log.databases().sorted { utf8Precedes($0, $1) }
-        for database in all.filter({ id in after.map { utf8Precedes($0, id) } ?? true }).prefix(limit) {
+        let all = try await log.databases().sorted()
+        for database in all.filter({ id in after.map { $0 < id } ?? true }).prefix(limit) {
             let head = try await log.head(of: database).offset
             let snapshot = try await log.snapshot(of: database)?.position.offset
             var row: [(key: String, value: Value)] = [
-                ("id", .string(database)), ("head", .int(Int64(clamping: head))),
-                ("truncated", .int(Int64(clamping: try await log.truncation(of: database).offset))),
-                ("snapshot", snapshot.map { .int(Int64(clamping: $0)) } ?? .null),
+                ("id", .string(database.text)), ("head", .int(Int64(clamping: head.rawValue))),
+                ("truncated", .int(Int64(clamping: try await log.truncation(of: database).offset.rawValue))),
+                ("snapshot", snapshot.map { .int(Int64(clamping: $0.rawValue)) } ?? .null),
             ]
             if let hub = part.openHub(of: database) {
                 let folded = await hub.materializer.position.offset
                 row += [
                     ("sessions", .int(Int64(await hub.sessions))),
                     ("queries", .int(Int64(hub.queries.count))),
-                    ("folded", .int(Int64(clamping: folded))),
-                    ("lag", .int(Int64(clamping: head - min(head, folded)))),
+                    ("folded", .int(Int64(clamping: folded.rawValue))),
+                    ("lag", .int(Int64(min(head, folded).distance(to: head)))),
                 ]
             }
             rows.append(.object(ObjectValue(row)))
@@ -87,7 +87,7 @@ struct AdminRoutes: Sendable {
     }
 
     /// `?after=NUMBER&limit=COUNT`, in the order of their numbers.
-    private func listSessions(_ database: String, _ request: Request) async throws -> Response {
+    private func listSessions(_ database: DatabaseID, _ request: Request) async throws -> Response {
         let after = try number("after", request) ?? 0
         let limit = try rows(request)
         guard let hub = part.openHub(of: database) else { return json(["sessions": .array([])]) }
@@ -97,7 +97,7 @@ struct AdminRoutes: Sendable {
     }
 
     /// A session's name says at which instance it runs: behind a balancer another one may be asked.
-    private func disconnect(_ database: String, _ name: String) async throws -> Response {
+    private func disconnect(_ database: DatabaseID, _ name: String) async throws -> Response {
         let parts = name.split(separator: "-")
         guard parts.count == 2, parts[0] == part.instance, let number = UInt64(parts[1]),
             let hub = part.openHub(of: database), await hub.disconnect(number)
@@ -114,9 +114,9 @@ struct AdminRoutes: Sendable {
     // MARK: The log
 
     /// `?after=OFFSET&limit=COUNT`: what operations there are, without what they say.
-    private func readLog(_ database: String, _ request: Request) async throws -> Response {
+    private func readLog(_ database: DatabaseID, _ request: Request) async throws -> Response {
         let truncated = try await log.truncation(of: database).offset
-        let after = try number("after", request) ?? truncated
+        let after = try number("after", request).map { Offset($0) } ?? truncated
         let limit = min(try number("limit", request) ?? 100, UInt64(Limits.listedOperations))
         guard limit > 0 else { throw ReplicatorError.malformedRequest }
         let entries: [LogEntry]
@@ -133,15 +133,15 @@ struct AdminRoutes: Sendable {
             let documents = (operation?.changes ?? []).prefix(Limits.listedDocuments).map { change in
                 Value.object(
                     ObjectValue([
-                        (key: "collection", value: .string(change.collection)),
+                        (key: "collection", value: .string(change.collection.text)),
                         (key: "id", value: change.id.value),
                         (key: "bytes", value: .int(Int64(change.delta.count))),
                     ]))
             }
             let row: Value = [
-                "offset": .int(Int64(clamping: entry.offset)),
+                "offset": .int(Int64(clamping: entry.offset.rawValue)),
                 "actor": .string(Self.hexadecimal(entry.record.actor.rawValue)),
-                "sequence": .int(Int64(clamping: entry.record.sequence)),
+                "sequence": .int(Int64(clamping: entry.record.sequence.rawValue)),
                 "milliseconds": .int(Int64(clamping: entry.record.timestamp >> 16)),
                 "bytes": .int(Int64(entry.record.bytes.count)),
                 "changes": .int(Int64(operation?.changes.count ?? 0)), "documents": .array(Array(documents)),
@@ -152,20 +152,20 @@ struct AdminRoutes: Sendable {
     }
 
     /// Writes a snapshot of what is folded, and removes nothing.
-    private func snapshot(_ database: String) async throws -> Response {
+    private func snapshot(_ database: DatabaseID) async throws -> Response {
         var options = HousekeepingOptions()
         (options.snapshotOperations, options.keptOperations) = (0, .max)
         _ = try await keepHouse(of: database, options)
         guard let snapshot = try await log.snapshot(of: database) else { throw ReplicatorError.noSnapshot }
         return json(
             [
-                "offset": .int(Int64(clamping: snapshot.position.offset)),
+                "offset": .int(Int64(clamping: snapshot.position.offset.rawValue)),
                 "bytes": .int(Int64(clamping: snapshot.bytes)),
             ], status: .created)
     }
 
     /// `?keep=COUNT`: removes operations that the snapshot stands for, but for so many before it.
-    private func truncate(_ database: String, _ request: Request) async throws -> Response {
+    private func truncate(_ database: DatabaseID, _ request: Request) async throws -> Response {
         var options = HousekeepingOptions()
         options.snapshotOperations = .max
         options.keptOperations = try number("keep", request) ?? Limits.keptOperations
@@ -174,12 +174,12 @@ struct AdminRoutes: Sendable {
         let offset = try await log.truncation(of: database).offset
         // Where nothing is old enough to go, nothing was made.
         return json(
-            ["truncated": .int(Int64(clamping: offset))], status: report.truncated == nil ? .ok : .created)
+            ["truncated": .int(Int64(clamping: offset.rawValue))], status: report.truncated == nil ? .ok : .created)
     }
 
     /// A turn of the housekeeping out of its turn; one process at a time does it, as ever.
     private func keepHouse(
-        of database: String, _ options: HousekeepingOptions
+        of database: DatabaseID, _ options: HousekeepingOptions
     ) async throws -> Housekeeper.Report {
         let hub = try await part.hub(of: database)
         // Counts as a session: nobody closes the database meanwhile.

@@ -16,7 +16,7 @@ package struct SessionReport: Sendable {
     package let load: Load
     /// The offset up to which the session has taken the live stream; its distance from the head is the lag.
     /// Subscriptions that are catching up (`Load.catchingUp`) may lack earlier changes.
-    package let offset: UInt64
+    package let offset: Offset
 
     /// The backlog of a session.
     package struct Load: Sendable {
@@ -32,15 +32,15 @@ package struct SessionReport: Sendable {
     }
 
     /// As JSON; `head` is the log's, `instance` where it runs.
-    func value(head: UInt64, at instance: String) -> Value {
+    func value(head: Offset, at instance: String) -> Value {
         [
             "session": .string("\(instance)-\(number)"), "number": .int(Int64(clamping: number)),
             "userID": .string(userID),
             "peerKey": peerKey.map { .string($0) } ?? .null,
             "sinceMilliseconds": .int(Int64(clamping: sinceMilliseconds)), "queries": .int(Int64(queries)),
             "unsentBytes": .int(Int64(load.unsentBytes)), "catchingUp": .int(Int64(load.catchingUp)),
-            "offset": .int(Int64(clamping: offset)),
-            "lag": .int(Int64(clamping: head - min(head, offset))),
+            "offset": .int(Int64(clamping: offset.rawValue)),
+            "lag": .int(Int64(min(head, offset).distance(to: head))),
         ]
     }
 }

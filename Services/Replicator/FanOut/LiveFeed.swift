@@ -1,3 +1,4 @@
+import CRDT
 import Sync
 import Synchronization
 
@@ -11,7 +12,7 @@ final class LiveFeed: Sendable {
     private struct State {
         var stream: LiveStream
         /// Behind which offset each session last asked.
-        var offsets: [UInt64: UInt64] = [:]
+        var offsets: [UInt64: Offset] = [:]
     }
 
     private let state: Mutex<State>
@@ -24,7 +25,7 @@ final class LiveFeed: Sendable {
 
     /// Tells a session what is behind an offset, at once or as soon as there is something; nil when it is
     /// let go before.
-    func follow(after offset: UInt64, for session: UInt64, tell: @escaping LiveStream.Tell) {
+    func follow(after offset: Offset, for session: UInt64, tell: @escaping LiveStream.Tell) {
         let answer = state.withLock { state -> LiveStream.Answer? in
             state.offsets[session] = offset
             let followed = queries.followed(by: session)
@@ -36,7 +37,7 @@ final class LiveFeed: Sendable {
     }
 
     /// Behind which offset a session last asked.
-    func offset(of session: UInt64) -> UInt64 { state.withLock { $0.offsets[session] ?? 0 } }
+    func offset(of session: UInt64) -> Offset { state.withLock { $0.offsets[session] ?? 0 } }
 
     /// Lets a parked session go.
     func release(_ session: UInt64) { state.withLock { $0.stream.release(session) }?() }
@@ -52,7 +53,7 @@ final class LiveFeed: Sendable {
 
     /// Tells sessions that wait how far the log has got which none of them was woken by. Returns how far
     /// that is.
-    func tellProgress() -> UInt64 {
+    func tellProgress() -> Offset {
         let (wakes, head) = state.withLock { ($0.stream.tellProgress(), $0.stream.head.offset) }
         Self.tell(wakes)
         return head

@@ -39,8 +39,7 @@ final class QueryIndex: Sendable {
         var lastNumber: UInt64 = 0
         var numbers: [[UInt8]: UInt64] = [:]
         var entries: [UInt64: Entry] = [:]
-        /// By the bytes of the name.
-        var collections: [[UInt8]: Collection] = [:]
+        var collections: [CollectionName: Collection] = [:]
         /// What each session follows that shares at all.
         var sessions: [UInt64: Set<UInt64>] = [:]
     }
@@ -90,7 +89,7 @@ final class QueryIndex: Sendable {
         let number = state.lastNumber
         state.numbers[query.canonicalKey] = number
         state.entries[number] = Entry(query: query, followers: [:])
-        var collection = state.collections[Array(query.collection.utf8)] ?? Collection()
+        var collection = state.collections[query.collection] ?? Collection()
         collection.count += 1
         if let (path, equality) = Self.equality(of: query) {
             collection.fields[path, default: Field(predicate: equality)]
@@ -98,7 +97,7 @@ final class QueryIndex: Sendable {
         } else {
             collection.others.insert(number)
         }
-        state.collections[Array(query.collection.utf8)] = collection
+        state.collections[query.collection] = collection
         return number
     }
 
@@ -126,7 +125,7 @@ final class QueryIndex: Sendable {
     private static func remove(_ number: UInt64, _ query: SubscriptionQuery, _ state: inout State) {
         state.entries[number] = nil
         state.numbers[query.canonicalKey] = nil
-        let name = Array(query.collection.utf8)
+        let name = query.collection
         state.collections[name]?.count -= 1
         if let (path, equality) = Self.equality(of: query) {
             let isLast = state.collections[name]?.fields[path]?.numbers[equality.key]?.count == 1
@@ -159,14 +158,14 @@ final class QueryIndex: Sendable {
     /// The queries that the changes of one operation matter to. `document` says of each its states before and
     /// after, and whether it is gone.
     func find(
-        _ changes: [(key: DocumentKey, before: [UInt8]?, after: [UInt8]?, isGone: Bool)]
+        _ changes: [(key: DocumentKey, before: EncodedState?, after: EncodedState?, isGone: Bool)]
     ) -> Found {
         state.withLock { state in
             var found = Found()
             var all: Set<UInt64> = []
             var budget = Limits.evaluationsPerOperation
             for change in changes {
-                guard let collection = state.collections[Array(change.key.collection.utf8)] else {
+                guard let collection = state.collections[change.key.collection] else {
                     found.matches.append(QueryMatches())
                     continue
                 }
@@ -203,13 +202,13 @@ final class QueryIndex: Sendable {
     /// The queries that one state matches, and those that say nothing about it. A state that cannot be read
     /// is left to every query of the collection.
     private static func matches(
-        _ key: DocumentKey, _ bytes: [UInt8]?, _ collection: Collection, _ entries: [UInt64: Entry],
+        _ key: DocumentKey, _ state: EncodedState?, _ collection: Collection, _ entries: [UInt64: Entry],
         _ budget: inout Int
     ) -> (matching: Set<UInt64>, undecided: Set<UInt64>) {
-        guard let bytes, !bytes.isEmpty else { return ([], []) }
+        guard let state, state.count > 0 else { return ([], []) }
         var matching: Set<UInt64> = []
         var undecided: Set<UInt64> = []
-        bytes.withUnsafeBytes { raw in
+        state.withUnsafeBytes { raw in
             func everything() -> Set<UInt64> {
                 collection.fields.values.reduce(collection.others) { found, field in
                     field.numbers.values.reduce(found) { $0.union($1) }

@@ -13,7 +13,7 @@ import ServiceKit
 package struct Housekeeper {
     let materializer: Materializer
     let log: any OperationLog
-    let database: String
+    let database: DatabaseID
     let options: HousekeepingOptions
     let logger: Logger
     /// Unix time: what tombstones' ages are measured by.
@@ -21,7 +21,7 @@ package struct Housekeeper {
 
     /// The housekeeping of this database.
     package init(
-        materializer: Materializer, log: any OperationLog, database: String, options: HousekeepingOptions,
+        materializer: Materializer, log: any OperationLog, database: DatabaseID, options: HousekeepingOptions,
         logger: Logger, wallMilliseconds: @escaping @Sendable () -> UInt64
     ) {
         self.materializer = materializer
@@ -35,8 +35,8 @@ package struct Housekeeper {
     /// The result of one turn.
     package struct Report: Equatable {
         package var reaped = 0
-        package var snapshot: UInt64?
-        package var truncated: UInt64?
+        package var snapshot: Offset?
+        package var truncated: Offset?
         /// True if the lease was lost before a snapshot was written: another process has its turn.
         package var isCutShort = false
     }
@@ -71,7 +71,7 @@ package struct Housekeeper {
         var place: ReadTransaction.TombstonePlace
         var tombstones: [(key: DocumentKey, vector: VersionVector)]?
         /// The offset of the state they were read from.
-        var readAt: UInt64
+        var readAt: Offset
     }
 
     private func reap(olderThan timeToLive: Duration, _ lease: ActorLease) async throws -> Int {
@@ -103,14 +103,14 @@ package struct Housekeeper {
                 let tombstones = try transaction.outlivedTombstones(
                     from: &next, timeToLive: timeToLive, wallMilliseconds: now,
                     limit: Limits.reapedDocuments)
-                return Find(place: next, tombstones: tombstones, readAt: try transaction.head())
+                return Find(place: next, tombstones: tombstones, readAt: Offset(try transaction.head()))
             }
         }
     }
 
     /// Appends one reaping; false when one of the documents was written since.
     private func append(
-        _ tombstones: [(key: DocumentKey, vector: VersionVector)], readAt: UInt64, _ lease: ActorLease
+        _ tombstones: [(key: DocumentKey, vector: VersionVector)], readAt: Offset, _ lease: ActorLease
     ) async throws -> Bool {
         let known = try await log.frontier(of: [lease.actor], in: database)[lease.actor]
         let changes = tombstones.map {
@@ -118,9 +118,9 @@ package struct Housekeeper {
                 collection: $0.key.collection, id: $0.key.id, delta: ReapingChange.encode(at: $0.vector))
         }
         let operation = Operation(
-            actor: lease.actor, sequence: (known?.sequence ?? 0) + 1,
+            actor: lease.actor, sequence: (known?.sequence ?? 0).next,
             timestamp: max(wallMilliseconds() << 16, (known?.timestamp ?? 0) + 1),
-            changes: changes.sorted { utf8Precedes($0.collection, $1.collection) })
+            changes: changes.sorted { $0.collection < $1.collection })
         let condition = AppendCondition(
             readAt: readAt, reads: tombstones.map { .document($0.key.collection, $0.key.id) })
         let request = AppendRequest(operation, under: lease, condition: condition)
@@ -176,16 +176,16 @@ package struct Housekeeper {
         var snapshot = try await log.snapshot(of: database)
         let folded = await materializer.position.offset
         let position = snapshot?.position.offset ?? 0
-        if folded >= due, folded - due >= position {
+        if folded.rawValue >= due, folded.reduced(by: due) >= position {
             guard let written = try await write(lease) else {
                 report.isCutShort = true
                 return
             }
             (snapshot, report.snapshot) = (written, written.position.offset)
         }
-        guard let known = snapshot, known.position.offset > options.keptOperations else { return }
-        guard try await log.truncation(of: database).offset < known.position.offset - options.keptOperations
-        else { return }
+        guard let known = snapshot, known.position.offset.rawValue > options.keptOperations else { return }
+        let kept = known.position.offset.reduced(by: options.keptOperations)
+        guard try await log.truncation(of: database).offset < kept else { return }
         // Before anything is removed: what stands for it can be read. What this turn wrote was read back.
         if report.snapshot == nil, try await !isReadable(known, lease) {
             guard let written = try await write(lease) else {
@@ -195,7 +195,7 @@ package struct Housekeeper {
             (snapshot, report.snapshot) = (written, written.position.offset)
         }
         guard let end = snapshot?.position.offset else { return }
-        let target = end - options.keptOperations
+        let target = end.reduced(by: options.keptOperations)
         let replica = materializer.replica
         let floor = try await materializer.executor.run { try replica.reapFloor() }
         try await log.truncate(database, through: target, keepingHashesAfter: floor)

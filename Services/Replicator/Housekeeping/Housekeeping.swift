@@ -1,6 +1,7 @@
+import CRDT
 import Logging
+import Machine
 import OperationLog
-import Replica
 import ServiceKit
 
 /// The replicator's housekeeping of all databases, for as long as it runs.
@@ -15,8 +16,8 @@ struct Housekeeping {
     let log: any OperationLog
     let options: HousekeepingOptions
     let logger: Logger
-    let isOpen: @Sendable (String) -> Bool
-    let hub: @Sendable (String) async throws -> DatabaseHub
+    let isOpen: @Sendable (DatabaseID) -> Bool
+    let hub: @Sendable (DatabaseID) async throws -> DatabaseHub
     /// Closes a hub that was opened for this, or that nobody syncs any more, unless somebody uses it by now.
     let close: @Sendable (DatabaseHub) async -> Void
     /// What is open now.
@@ -29,7 +30,7 @@ struct Housekeeping {
     func run() async throws {
         let clock = ContinuousClock()
         var idle = idle
-        var nextSearch: [String: ContinuousClock.Instant] = [:]
+        var nextSearch: [DatabaseID: ContinuousClock.Instant] = [:]
         while !Task.isCancelled {
             // Jittered, so that several replicators do not all look at the same moment.
             try? await Task.sleep(for: options.interval * Double.random(in: 0.5...1))
@@ -52,7 +53,7 @@ struct Housekeeping {
 
     /// Here, between two turns: so none is closed while the housekeeper works with it.
     private func closeIdle(_ idle: inout IdleDatabases) async {
-        var (sessions, hubs) = ([String: Int](), [String: DatabaseHub]())
+        var (sessions, hubs) = ([DatabaseID: Int](), [DatabaseID: DatabaseHub]())
         for hub in open() {
             sessions[hub.database] = await hub.sessions
             hubs[hub.database] = hub
@@ -67,7 +68,7 @@ struct Housekeeping {
     /// Does what is due.
     /// - Parameter isLate: whether tombstones are to be searched for as well.
     /// - Returns: whether this process has searched for them; nil when that has to be tried again soon.
-    private func look(at database: String, isLate: Bool) async throws -> Bool? {
+    private func look(at database: DatabaseID, isLate: Bool) async throws -> Bool? {
         let head = try await log.head(of: database).offset
         let reaps = isLate && options.tombstoneTimeToLive != nil && head > 0
         let isGrown = try await isSnapshotDue(database, head)
@@ -89,13 +90,14 @@ struct Housekeeping {
         return true
     }
 
-    private func isSnapshotDue(_ database: String, _ head: UInt64) async throws -> Bool {
+    private func isSnapshotDue(_ database: DatabaseID, _ head: Offset) async throws -> Bool {
         guard let due = options.snapshotOperations else { return false }
-        return head >= (try await log.snapshot(of: database)?.position.offset ?? 0) + due
+        let last = try await log.snapshot(of: database)?.position.offset ?? 0
+        return head.rawValue >= due && head.reduced(by: due) >= last
     }
 
     /// One database's turn; false when it failed or another process has it.
-    private func turn(_ database: String, reaps: Bool) async throws -> Bool {
+    private func turn(_ database: DatabaseID, reaps: Bool) async throws -> Bool {
         do {
             let wasOpen = isOpen(database)
             let hub = try await hub(database)

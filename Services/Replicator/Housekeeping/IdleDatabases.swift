@@ -1,3 +1,5 @@
+import CRDT
+
 /// Which of the open databases nobody syncs any more: an open one has connections to its file, and its log
 /// is asked for news.
 ///
@@ -7,7 +9,7 @@ struct IdleDatabases {
     private let kept: Int
     private let patience: Duration
     /// When each was first seen without a session, since it had one.
-    private var since: [String: ContinuousClock.Instant] = [:]
+    private var since: [DatabaseID: ContinuousClock.Instant] = [:]
 
     /// - Parameters:
     ///   - kept: how many stay open without sessions.
@@ -19,7 +21,7 @@ struct IdleDatabases {
 
     /// Those to be closed, the longest idle first.
     /// - Parameter sessions: of every open database how many sessions it has.
-    mutating func due(_ sessions: [String: Int], at now: ContinuousClock.Instant) -> [String] {
+    mutating func due(_ sessions: [DatabaseID: Int], at now: ContinuousClock.Instant) -> [DatabaseID] {
         since = sessions.filter { $0.value == 0 }.reduce(into: [:]) { $0[$1.key] = since[$1.key] ?? now }
         let idle = since.sorted { $0.value < $1.value }
         return idle.prefix(max(0, idle.count - kept)).filter { now - $0.value >= patience }.map(\.key)

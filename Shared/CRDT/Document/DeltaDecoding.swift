@@ -1,8 +1,8 @@
 extension Delta {
     /// Decodes a delta under its operation's stamp. Checks that it is canonical and that the stamp exceeds
     /// its base. Throws `truncated`, `malformed`, `unsupportedVersion`, `tooDeep`, `invalidUTF8`.
-    public init(decoding bytes: [UInt8], stamp: Stamp) throws(CRDTError) {
-        let result = bytes.withUnsafeBytes { raw -> Result<Delta, CRDTError> in
+    public init(decoding delta: EncodedDelta, stamp: Stamp) throws(CRDTError) {
+        let result = delta.bytes.withUnsafeBytes { raw -> Result<Delta, CRDTError> in
             Result { () throws(CRDTError) -> Delta in
                 var decoder = DeltaDecoder(reader: ByteReader(raw), stamp: stamp)
                 return try decoder.delta()

@@ -5,7 +5,7 @@ extension Delta {
     static let encodingVersion: UInt8 = 1
 
     /// The canonical bytes, without the stamp.
-    public func encoded() -> [UInt8] {
+    public func encoded() -> EncodedDelta {
         var writer = ByteWriter()
         writer.reserve(128 + 32 * root.fields.count)
         writer.byte(Delta.encodingVersion)
@@ -19,7 +19,7 @@ extension Delta {
         }
         if let seed { writer.edit(seed, base: VersionVector()) }
         writer.edit(root, base: base)
-        return writer.bytes
+        return EncodedDelta(writer.bytes)
     }
 }
 

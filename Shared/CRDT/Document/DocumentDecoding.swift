@@ -2,8 +2,8 @@ extension Document {
     /// Decodes a whole state and checks everything: version, order, shortest forms, that every stamp is
     /// covered and used. Bytes that decode encode to themselves. Throws `truncated`, `malformed`,
     /// `unsupportedVersion`, `tooDeep`, `invalidUTF8`.
-    public init(decoding bytes: [UInt8]) throws(CRDTError) {
-        let result = bytes.withUnsafeBytes { raw -> Result<Document, CRDTError> in
+    public init(decoding state: EncodedState) throws(CRDTError) {
+        let result = state.bytes.withUnsafeBytes { raw -> Result<Document, CRDTError> in
             Result { () throws(CRDTError) -> Document in try Document(decoding: raw) }
         }
         self = try result.get()

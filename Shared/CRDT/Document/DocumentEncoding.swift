@@ -5,7 +5,7 @@ extension Document {
     static let encodingVersion: UInt8 = 1
 
     /// The canonical bytes of this state.
-    public func encoded() -> [UInt8] {
+    public func encoded() -> EncodedState {
         var table = StampTable(of: root)
         var writer = ByteWriter()
         writer.reserve(256 + 32 * root.fields.count)
@@ -17,7 +17,7 @@ extension Document {
         for stamp in table.stamps { writer.stamp(stamp, in: vector) }
         writer.endSized(start)
         writer.map(root, greatest: root.maxStamp, &table)
-        return writer.bytes
+        return EncodedState(writer.bytes)
     }
 }
 

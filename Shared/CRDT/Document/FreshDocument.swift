@@ -13,10 +13,10 @@ public final class FreshDocument: Sendable {
     /// The transaction's stamp.
     public let stamp: Stamp
     /// The encoded state, as `Document.encoded` gives it.
-    public let state: [UInt8]
+    public let state: EncodedState
     /// The encoded delta, as `Delta.encoded` gives it. Computed from the state.
-    public var delta: [UInt8] {
-        let made = state.withUnsafeBytes { Insertion.delta(ofState: $0) }
+    public var delta: EncodedDelta {
+        let made = state.bytes.withUnsafeBytes { Insertion.delta(ofState: $0) }
         guard let made else { preconditionFailure("the state just written is not an insertion") }
         return made.delta
     }
@@ -34,7 +34,7 @@ public final class FreshDocument: Sendable {
         self.omitted = omitted
         self.objectsAreRegisters = objectsAreRegisters
         self.stamp = stamp
-        state = writer.state.copy
+        state = EncodedState(writer.state.copy)
     }
 
     /// The edits, for a further edit of the document in the same transaction.

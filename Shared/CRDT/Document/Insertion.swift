@@ -8,28 +8,28 @@ public struct Insertion: Sendable, Equatable {
     /// The operation's stamp, the only one that the document has.
     public let stamp: Stamp
     /// The encoded delta.
-    public let delta: [UInt8]
+    public let delta: EncodedDelta
     /// The encoded state of a document that consists of this insertion only.
-    public let state: [UInt8]
+    public let state: EncodedState
 
     /// Nil for a delta that does not insert a plain document or does not decode.
-    public init?(delta: [UInt8], stamp: Stamp) {
+    public init?(delta: EncodedDelta, stamp: Stamp) {
         var writer = ByteWriter()
         writer.reserve(delta.count + delta.count / 2 + 64)
         writer.plainHead(stamp)
-        let isOne = delta.withUnsafeBytes { raw in
+        let isOne = delta.bytes.withUnsafeBytes { raw in
             var reader = ByteReader(raw)
             return (try? reader.plainDelta(into: &writer)) != nil
         }
         guard isOne else { return nil }
         self.stamp = stamp
         self.delta = delta
-        state = writer.bytes
+        state = EncodedState(writer.bytes)
     }
 
     /// Returns whether a delta is such an insertion, without building anything.
-    public static func isOne(_ delta: [UInt8]) -> Bool {
-        delta.withUnsafeBytes { raw in
+    public static func isOne(_ delta: EncodedDelta) -> Bool {
+        delta.bytes.withUnsafeBytes { raw in
             var reader = ByteReader(raw)
             return (try? reader.checkPlainDelta()) != nil
         }
@@ -37,8 +37,8 @@ public struct Insertion: Sendable, Equatable {
 
     /// The stamp of a state that consists of one insertion. Nil for any other state, and for one that does
     /// not decode.
-    public static func stamp(ofState state: [UInt8]) -> Stamp? {
-        state.withUnsafeBytes { raw in
+    public static func stamp(ofState state: EncodedState) -> Stamp? {
+        state.bytes.withUnsafeBytes { raw in
             var reader = ByteReader(raw)
             return try? reader.checkPlainState()
         }
@@ -46,12 +46,12 @@ public struct Insertion: Sendable, Equatable {
 
     /// The inverse of `state`: the stamp and the encoded delta that gives this state when applied to no
     /// document. Nil for a state that does not consist of one insertion.
-    public static func delta(ofState state: UnsafeRawBufferPointer) -> (stamp: Stamp, delta: [UInt8])? {
+    public static func delta(ofState state: UnsafeRawBufferPointer) -> (stamp: Stamp, delta: EncodedDelta)? {
         var writer = ByteWriter()
         writer.reserve(state.count)
         var reader = ByteReader(state)
         guard let stamp = try? reader.plainState(into: &writer) else { return nil }
-        return (stamp, writer.bytes)
+        return (stamp, EncodedDelta(writer.bytes))
     }
 
     /// The delta, decoded.
@@ -68,7 +68,7 @@ public struct DeltaReach: Sendable, Equatable {
     public let writesStamp: Bool
 
     /// Throws the errors of decoding the delta.
-    public init(decoding delta: [UInt8], stamp: Stamp) throws(CRDTError) {
+    public init(decoding delta: EncodedDelta, stamp: Stamp) throws(CRDTError) {
         guard !Insertion.isOne(delta) else {
             base = VersionVector()
             resultingVector = VersionVector(ascending: [.init(actor: stamp.actor, time: stamp.time)])

@@ -4,9 +4,9 @@ public struct DocumentUpdate: Sendable, Equatable {
     /// The forms of content.
     public enum Content: Sendable, Equatable {
         /// An encoded delta and the stamp of its operation.
-        case delta(Stamp, [UInt8])
+        case delta(Stamp, EncodedDelta)
         /// An encoded full state.
-        case state([UInt8])
+        case state(EncodedState)
         /// The document is gone at the sender: everything that this encoded vector covers was removed, and
         /// its tombstone reaped (rules 13 and 14).
         case gone([UInt8])
@@ -35,26 +35,19 @@ public struct DocumentUpdate: Sendable, Equatable {
 
 /// A document's place in a database: collection and id.
 public struct DocumentKey: Sendable, Hashable {
-    /// The collection's name; compared by bytes.
-    public let collection: String
+    /// The collection.
+    public let collection: CollectionName
     /// The id.
     public let id: DocumentID
 
     /// The document `id` of `collection`.
-    public init(collection: String, id: DocumentID) {
+    public init(collection: CollectionName, id: DocumentID) {
         self.collection = collection
         self.id = id
     }
 
-    /// Equal when both names have the same bytes and the ids are equal.
+    /// The ids first: they differ more often than the names.
     public static func == (left: DocumentKey, right: DocumentKey) -> Bool {
-        left.id == right.id && utf8Equal(left.collection, right.collection)
-    }
-
-    /// Hashes the bytes that equality compares.
-    public func hash(into hasher: inout Hasher) {
-        var name = collection
-        name.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
-        hasher.combine(id)
+        left.id == right.id && left.collection == right.collection
     }
 }

@@ -9,12 +9,12 @@ public enum Fold {
     /// The effect of a change on a document's stored state.
     public enum Outcome: Sendable, Equatable {
         /// The document has this state now.
-        case changed(state: [UInt8], isLive: Bool)
+        case changed(state: EncodedState, isLive: Bool)
         /// Everything in the change was there already. The state stays, but the log has confirmed it here.
         case duplicate
         /// A tombstone was reaped. `rest` stays, not live, and keeps deleted seeds from coming back (rule
         /// 7); nil when there is nothing to keep.
-        case reaped(rest: [UInt8]?)
+        case reaped(rest: EncodedState?)
         /// The change has no effect at all.
         case void(Reason)
     }
@@ -31,7 +31,7 @@ public enum Fold {
     ///
     /// - Parameter state: the document's encoded state; nil when the fold does not have it.
     /// - Throws: when the state does not decode, that is, when its store is damaged.
-    public static func step(_ change: LoggedChange, on state: [UInt8]?) throws(CRDTError) -> Outcome {
+    public static func step(_ change: LoggedChange, on state: EncodedState?) throws(CRDTError) -> Outcome {
         if state == nil, case .insertion(let insertion) = change {
             return .changed(state: insertion.state, isLive: true)
         }
@@ -75,7 +75,7 @@ public struct LoggedOperation: Sendable {
         /// The decoded change.
         public let content: LoggedChange
         /// The encoded change, as in the log.
-        public let bytes: [UInt8]
+        public let bytes: EncodedDelta
     }
 
     /// The operation's actor, sequence, timestamp and origin.

@@ -36,10 +36,10 @@ public struct SnapshotStart: Sendable, Equatable {
     /// The greatest timestamp folded.
     public let clock: Timestamp
     /// The greatest offset of the last change of any reaped tombstone; 0 when none was reaped.
-    public let reapFloor: UInt64
+    public let reapFloor: Offset
 
     /// A snapshot at this position.
-    public init(position: LogPosition, clock: Timestamp, reapFloor: UInt64) {
+    public init(position: LogPosition, clock: Timestamp, reapFloor: Offset) {
         self.position = position
         self.clock = clock
         self.reapFloor = reapFloor
@@ -51,12 +51,12 @@ public struct ActorProgress: Sendable, Hashable {
     /// The actor.
     public let actor: ActorID
     /// The sequence of its last folded operation, refusals included.
-    public let sequence: UInt64
+    public let sequence: SequenceNumber
     /// The greatest timestamp of its folded operations.
     public let timestamp: Timestamp
 
     /// Progress up to here.
-    public init(actor: ActorID, sequence: UInt64, timestamp: Timestamp) {
+    public init(actor: ActorID, sequence: SequenceNumber, timestamp: Timestamp) {
         self.actor = actor
         self.sequence = sequence
         self.timestamp = timestamp
@@ -70,12 +70,12 @@ public struct SnapshotDocument: Sendable, Equatable {
     /// True if readers see it.
     public let isLive: Bool
     /// The offset that last changed it.
-    public let offset: UInt64
+    public let offset: Offset
     /// Its encoded state.
-    public let state: [UInt8]
+    public let state: EncodedState
 
     /// A document in this state.
-    public init(key: DocumentKey, isLive: Bool, offset: UInt64, state: [UInt8]) {
+    public init(key: DocumentKey, isLive: Bool, offset: Offset, state: EncodedState) {
         self.key = key
         self.isLive = isLive
         self.offset = offset
@@ -97,7 +97,7 @@ private enum Tag {
 /// Encodes records into a chunk.
 public struct SnapshotChunk: Sendable {
     private var writer = ByteWriter()
-    private var collection: String?
+    private var collection: CollectionName?
     /// True if it holds no record yet.
     public private(set) var isEmpty = true
 
@@ -116,35 +116,35 @@ public struct SnapshotChunk: Sendable {
         case .begin(let start):
             writer.byte(Tag.begin)
             writer.raw(start.position.logID.bytes)
-            writer.varint(start.position.offset)
+            writer.varint(start.position.offset.rawValue)
             writer.fixed64(start.position.hash)
             writer.fixed64(start.clock)
-            writer.varint(start.reapFloor)
+            writer.varint(start.reapFloor.rawValue)
         case .actor(let progress):
             writer.byte(Tag.actor)
             writer.fixed64(progress.actor.rawValue)
-            writer.varint(progress.sequence)
+            writer.varint(progress.sequence.rawValue)
             writer.fixed64(progress.timestamp)
         case .document(let document):
-            if !(collection.map { utf8Equal($0, document.key.collection) } ?? false) {
+            if collection != document.key.collection {
                 collection = document.key.collection
                 writer.byte(Tag.collection)
-                writer.text(document.key.collection)
+                writer.text(document.key.collection.text)
             }
             writer.byte(Tag.document)
             writer.byte(document.isLive ? 1 : 0)
-            writer.varint(document.offset)
+            writer.varint(document.offset.rawValue)
             writer.count(document.key.id.bytes.count)
             writer.raw(document.key.id.bytes)
             writer.count(document.state.count)
-            writer.raw(document.state)
+            writer.raw(document.state.bytes)
         case .origin(let checksum):
             writer.byte(Tag.origin)
             writer.fixed64(checksum)
         case .history(let run):
             writer.byte(Tag.history)
             writer.fixed64(run.actor.rawValue)
-            writer.varint(run.first)
+            writer.varint(run.first.rawValue)
             writer.count(run.hashes.count)
             for hash in run.hashes { writer.fixed64(hash) }
         case .end(let actors, let documents):
@@ -165,7 +165,7 @@ public struct SnapshotChunk: Sendable {
                     throw CRDTError(.unsupportedVersion, "snapshot version \(version) is not known here")
                 }
                 var records: [SnapshotRecord] = []
-                var collection: String?
+                var collection: CollectionName?
                 while !reader.isAtEnd {
                     if let record = try reader.snapshotRecord(&collection) { records.append(record) }
                 }
@@ -179,35 +179,39 @@ public struct SnapshotChunk: Sendable {
 extension ByteReader {
     /// Reads the next record; nil for a record that only names a collection.
     fileprivate mutating func snapshotRecord(
-        _ collection: inout String?
+        _ collection: inout CollectionName?
     ) throws(CRDTError) -> SnapshotRecord? {
         switch try byte() {
         case Tag.begin:
             guard let id = LogID(bytes: [UInt8](try run(LogID.byteCount))) else {
                 throw .malformed("a log id", at: place)
             }
-            let position = LogPosition(logID: id, offset: try varint(), hash: try fixed64())
-            return .begin(SnapshotStart(position: position, clock: try fixed64(), reapFloor: try varint()))
+            let position = LogPosition(logID: id, offset: Offset(try varint()), hash: try fixed64())
+            return .begin(
+                SnapshotStart(
+                    position: position, clock: try fixed64(), reapFloor: Offset(try varint())))
         case Tag.actor:
             return .actor(
                 ActorProgress(
-                    actor: ActorID(try fixed64()), sequence: try varint(), timestamp: try fixed64()))
+                    actor: ActorID(try fixed64()), sequence: SequenceNumber(try varint()),
+                    timestamp: try fixed64()))
         case Tag.collection:
-            collection = try text()
+            collection = CollectionName(try text())
             return nil
         case Tag.document:
             guard let collection else { throw .malformed("a document without a collection", at: place) }
             let isLive = try byte() == 1
-            let offset = try varint()
+            let offset = Offset(try varint())
             let id = try DocumentID(canonical: [UInt8](try run(try count())))
-            let state = [UInt8](try run(try count()))
+            let state = EncodedState([UInt8](try run(try count())))
             return .document(
                 SnapshotDocument(
                     key: DocumentKey(collection: collection, id: id), isLive: isLive, offset: offset,
                     state: state))
         case Tag.origin: return .origin(try fixed64())
         case Tag.history:
-            let (actor, first, count) = (ActorID(try fixed64()), try varint(), try count())
+            let (actor, first) = (ActorID(try fixed64()), SequenceNumber(try varint()))
+            let count = try count()
             var hashes: [UInt64] = []
             for _ in 0..<count { hashes.append(try fixed64()) }
             return .history(OperationHashes(actor: actor, first: first, hashes: hashes))

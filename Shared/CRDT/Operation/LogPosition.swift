@@ -28,12 +28,12 @@ public struct LogPosition: Hashable, Sendable {
     /// The log.
     public let logID: LogID
     /// The offset of the last operation before this place; 0 at the start.
-    public let offset: UInt64
+    public let offset: Offset
     /// The chain hash at that offset.
     public let hash: UInt64
 
     /// A position as stored in a cursor. Only the log can tell if it has this position.
-    public init(logID: LogID, offset: UInt64, hash: UInt64) {
+    public init(logID: LogID, offset: Offset, hash: UInt64) {
         self.logID = logID
         self.offset = offset
         self.hash = hash

@@ -15,18 +15,19 @@ public enum LoggedChange: Sendable, Equatable {
     case reaping(at: VersionVector)
 
     /// Decodes a change of an operation with this stamp. Throws the errors of the three decoders.
-    public init(decoding bytes: [UInt8], stamp: Stamp) throws(CRDTError) {
-        switch bytes.first {
-        case StateChange.marker: self = .state(try Document(decoding: Array(bytes.dropFirst())))
+    public init(decoding change: EncodedDelta, stamp: Stamp) throws(CRDTError) {
+        switch change.bytes.first {
+        case StateChange.marker:
+            self = .state(try Document(decoding: EncodedState(Array(change.bytes.dropFirst()))))
         case ReapingChange.marker:
-            let vector = try VersionVector(decoding: Array(bytes.dropFirst()))
+            let vector = try VersionVector(decoding: Array(change.bytes.dropFirst()))
             guard !vector.isEmpty else { throw .malformed("a reaping of a document nobody wrote", at: 1) }
             self = .reaping(at: vector)
         default:
-            if let insertion = Insertion(delta: bytes, stamp: stamp) {
+            if let insertion = Insertion(delta: change, stamp: stamp) {
                 self = .insertion(insertion)
             } else {
-                self = .delta(try Delta(decoding: bytes, stamp: stamp))
+                self = .delta(try Delta(decoding: change, stamp: stamp))
             }
         }
     }
@@ -45,11 +46,11 @@ public enum StateChange {
     static let marker: UInt8 = 0x53
 
     /// The change that merges an encoded document.
-    public static func encode(_ state: [UInt8]) -> [UInt8] { [marker] + state }
+    public static func encode(_ state: EncodedState) -> EncodedDelta { EncodedDelta([marker] + state.bytes) }
 
     /// The encoded document; nil when the change is of another form.
-    public static func state(in change: [UInt8]) -> [UInt8]? {
-        change.first == marker ? Array(change.dropFirst()) : nil
+    public static func state(in change: EncodedDelta) -> EncodedState? {
+        change.bytes.first == marker ? EncodedState(Array(change.bytes.dropFirst())) : nil
     }
 }
 
@@ -60,5 +61,7 @@ public enum ReapingChange {
     static let marker: UInt8 = 0x52
 
     /// The change that reaps the tombstone with this vector.
-    public static func encode(at vector: VersionVector) -> [UInt8] { [marker] + vector.encoded() }
+    public static func encode(at vector: VersionVector) -> EncodedDelta {
+        EncodedDelta([marker] + vector.encoded())
+    }
 }

@@ -5,30 +5,25 @@
 public struct Operation: Sendable, Equatable {
     /// One document's change.
     public struct Change: Sendable, Equatable {
-        /// The collection's name.
-        public let collection: String
+        /// The collection.
+        public let collection: CollectionName
         /// The document.
         public let id: DocumentID
-        /// The encoded delta (see `Delta.encoded`).
-        public let delta: [UInt8]
+        /// What the change does.
+        public let delta: EncodedDelta
 
         /// A change of this document.
-        public init(collection: String, id: DocumentID, delta: [UInt8]) {
+        public init(collection: CollectionName, id: DocumentID, delta: EncodedDelta) {
             self.collection = collection
             self.id = id
             self.delta = delta
-        }
-
-        /// Equal when the collection names have the same bytes and the ids and deltas are equal.
-        public static func == (left: Change, right: Change) -> Bool {
-            utf8Equal(left.collection, right.collection) && left.id == right.id && left.delta == right.delta
         }
     }
 
     /// The author.
     public let actor: ActorID
     /// The number among its actor's operations, from 1.
-    public let sequence: UInt64
+    public let sequence: SequenceNumber
     /// The hybrid logical time of the transaction.
     public let timestamp: Timestamp
     /// The `identity` under which the operation was first written, when its store moved it to this actor;
@@ -39,7 +34,8 @@ public struct Operation: Sendable, Equatable {
 
     /// An operation of these parts.
     public init(
-        actor: ActorID, sequence: UInt64, timestamp: Timestamp, origin: UInt64? = nil, changes: [Change]
+        actor: ActorID, sequence: SequenceNumber, timestamp: Timestamp, origin: UInt64? = nil,
+        changes: [Change]
     ) {
         self.actor = actor
         self.sequence = sequence
@@ -64,13 +60,13 @@ public struct OperationHeader: Sendable, Equatable {
     /// The author.
     public let actor: ActorID
     /// The number among its actor's operations, from 1.
-    public let sequence: UInt64
+    public let sequence: SequenceNumber
     /// The hybrid logical time of the transaction.
     public let timestamp: Timestamp
     /// See `Operation.origin`.
     public let origin: UInt64?
 
-    init(actor: ActorID, sequence: UInt64, timestamp: Timestamp, origin: UInt64? = nil) {
+    init(actor: ActorID, sequence: SequenceNumber, timestamp: Timestamp, origin: UInt64? = nil) {
         self.actor = actor
         self.sequence = sequence
         self.timestamp = timestamp

@@ -25,23 +25,23 @@ extension Operation {
         // name.
         writer.reserve(
             changes.reduce(64) { $0 + $1.id.bytes.count + $1.delta.count + 16 }
-                + (changes.first?.collection.utf8.count ?? 0))
+                + (changes.first?.collection.text.utf8.count ?? 0))
         writer.byte(Operation.encodingVersion)
         writer.byte(origin == nil ? 0 : Operation.originFlag)
         writer.fixed64(actor.rawValue)
-        writer.varint(sequence)
+        writer.varint(sequence.rawValue)
         writer.fixed64(timestamp)
         if let origin { writer.fixed64(origin) }
         let runs = changes.chunkedByCollection()
         writer.count(runs.count)
         for run in runs {
-            writer.text(run[run.startIndex].collection)
+            writer.text(run[run.startIndex].collection.text)
             writer.count(run.count)
             for change in run {
                 writer.count(change.id.bytes.count)
                 writer.raw(change.id.bytes)
                 writer.count(change.delta.count)
-                writer.raw(change.delta)
+                writer.raw(change.delta.bytes)
             }
         }
         return writer.bytes
@@ -99,7 +99,7 @@ extension ByteReader {
         let flags = try byte()
         guard flags & ~Operation.originFlag == 0 else { throw .malformed("unknown operation flags", at: 1) }
         let actor = ActorID(try fixed64())
-        let sequence = try varint()
+        let sequence = SequenceNumber(try varint())
         guard sequence > 0 else { throw .malformed("sequences count from 1", at: place) }
         let timestamp = try fixed64()
         let origin = flags == 0 ? nil : try fixed64()
@@ -110,18 +110,19 @@ extension ByteReader {
         var changes: [Operation.Change] = []
         let runs = try count(unit: 4)
         for _ in 0..<runs {
-            let collection = try text()
-            guard collection.utf8.count <= Limits.collectionNameBytes, !collection.isEmpty else {
+            let name = try text()
+            guard name.utf8.count <= Limits.collectionNameBytes, !name.isEmpty else {
                 throw .malformed("a collection name is empty or too long", at: place)
             }
-            if let last = changes.last, utf8Equal(last.collection, collection) {
+            let collection = CollectionName(name)
+            if changes.last?.collection == collection {
                 throw .malformed("a collection name is repeated", at: place)
             }
             let number = try count(unit: 3)
             guard number > 0 else { throw .malformed("a collection without changes", at: place) }
             for _ in 0..<number {
                 let id = try DocumentID(canonical: [UInt8](try run(try count())))
-                let delta = [UInt8](try run(try count()))
+                let delta = EncodedDelta([UInt8](try run(try count())))
                 changes.append(Operation.Change(collection: collection, id: id, delta: delta))
             }
         }
@@ -138,7 +139,7 @@ extension [Operation.Change] {
         var seen = Set<[UInt8]>(minimumCapacity: count)
         return allSatisfy { change in
             var writer = ByteWriter()
-            writer.text(change.collection)
+            writer.text(change.collection.text)
             writer.raw(change.id.bytes)
             return seen.insert(writer.bytes).inserted
         }
@@ -148,7 +149,7 @@ extension [Operation.Change] {
         var runs: [ArraySlice<Operation.Change>] = []
         var start = startIndex
         for index in indices
-        where index + 1 == endIndex || !utf8Equal(self[index].collection, self[index + 1].collection) {
+        where index + 1 == endIndex || self[index].collection != self[index + 1].collection {
             runs.append(self[start...index])
             start = index + 1
         }

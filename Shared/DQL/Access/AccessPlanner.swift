@@ -5,7 +5,7 @@ import CRDT
 struct AccessPlanner {
     /// The request for a source's documents.
     struct Request {
-        let collection: String
+        let collection: CollectionName
         let source: Int
         let confinement: Confinement
         /// ORDER BY, if an index may deliver it.

@@ -29,7 +29,7 @@ public struct IndexDescription: Equatable, Sendable {
     /// The name, unique within its collection.
     public let name: String
     /// The collection.
-    public let collection: String
+    public let collection: CollectionName
     /// The indexed keys, at least one.
     public let keys: [Key]
     /// True if every live document is in it. An index that is still being built is listed and not used.
@@ -40,7 +40,7 @@ public struct IndexDescription: Equatable, Sendable {
 
     /// An index.
     public init(
-        name: String, collection: String, keys: [Key], isReady: Bool = true, isExact: Bool = true
+        name: String, collection: CollectionName, keys: [Key], isReady: Bool = true, isExact: Bool = true
     ) {
         precondition(!keys.isEmpty, "an index has a key")
         self.name = name
@@ -61,7 +61,7 @@ public struct IndexDescription: Equatable, Sendable {
         }
         return ObjectValue([
             (key: "_id", value: .string("\(collection).\(name)")),
-            (key: "collection", value: .string(collection)),
+            (key: "collection", value: .string(collection.text)),
             (key: "fields", value: .array(fields)), (key: "name", value: .string(name)),
             (key: "state", value: .string(isReady ? "ready" : "building")),
         ])
@@ -88,5 +88,5 @@ public enum IndexChange: Equatable, Sendable {
     /// CREATE INDEX. `isReady` and `isExact` of the description have no meaning here.
     case create(IndexDescription, ifNotExists: Bool)
     /// DROP INDEX.
-    case drop(collection: String, name: String, ifExists: Bool)
+    case drop(collection: CollectionName, name: String, ifExists: Bool)
 }

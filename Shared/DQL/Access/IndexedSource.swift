@@ -86,10 +86,10 @@ public struct IndexEntry {
 /// delivered once.
 public protocol IndexedSource: DocumentSource {
     /// The indexes of a collection as this snapshot sees them.
-    func catalog(of collection: String) throws -> IndexCatalog
+    func catalog(of collection: CollectionName) throws -> IndexCatalog
 
     /// The version of that catalog: read for every statement that was planned before.
-    func catalogVersion(of collection: String) throws -> UInt64
+    func catalogVersion(of collection: CollectionName) throws -> UInt64
 
     /// Visits the live documents of a scan's entries, in the scan's order, in place; otherwise as `scan`.
     /// Entries of one key come in the order of `scan` even if the index is read in reverse; so they do in
@@ -101,13 +101,13 @@ public protocol IndexedSource: DocumentSource {
 
     /// Visits the live documents with these numbers, which ascend, in this order; otherwise as `scan`.
     func documents(
-        _ collection: String, numbered numbers: [Int64], _ visit: (DocumentRecord) throws -> Bool) throws
+        _ collection: CollectionName, numbered numbers: [Int64], _ visit: (DocumentRecord) throws -> Bool) throws
 
     /// The number of a live document; nil if there is none with this id.
-    func number(of id: DocumentID, in collection: String) throws -> Int64?
+    func number(of id: DocumentID, in collection: CollectionName) throws -> Int64?
 
     /// How many live documents a collection has.
-    func count(of collection: String) throws -> Int
+    func count(of collection: CollectionName) throws -> Int
 }
 
 extension IndexedSource {

@@ -12,7 +12,7 @@ struct Analyzer {
         /// `x IN (:p)`: gets a warning if the argument turns out to be an array.
         let listedParameters: [ListedParameter]
         let warnings: [DQLWarning]
-        let collectionsRead: [String]
+        let collectionsRead: [CollectionName]
         let subqueries: [BoundSubquery]
         let collectionParameters: Set<Int>
     }

@@ -32,7 +32,7 @@ extension Analyzer {
                     includesMissing: written.includesMissing ?? true))
         }
         let index = IndexDescription(
-            name: create.name.text, collection: create.collection.name.text, keys: keys)
+            name: create.name.text, collection: CollectionName(create.collection.name.text), keys: keys)
         return IndexPlan(change: .create(index, ifNotExists: create.ifNotExists), openKeys: openKeys)
     }
 
@@ -40,7 +40,7 @@ extension Analyzer {
         try checkIndexed(drop.collection)
         return IndexPlan(
             change: .drop(
-                collection: drop.collection.name.text, name: drop.name.text, ifExists: drop.ifExists))
+                collection: CollectionName(drop.collection.name.text), name: drop.name.text, ifExists: drop.ifExists))
     }
 
     private func checkIndexed(_ collection: CollectionSyntax) throws(DQLError) {
@@ -83,7 +83,7 @@ extension PreparedStatement {
 
 extension DQLError {
     /// CREATE INDEX without IF NOT EXISTS, of a name that the collection's indexes already have.
-    public static func indexExists(_ name: String, _ collection: String) -> DQLError {
+    public static func indexExists(_ name: String, _ collection: CollectionName) -> DQLError {
         DQLError(
             .indexExists,
             "an index with the given name already exists on the given collection: \(name) on \(collection)",
@@ -91,20 +91,20 @@ extension DQLError {
     }
 
     /// DROP INDEX without IF EXISTS, of an index that does not exist.
-    public static func unknownIndex(_ name: String, _ collection: String) -> DQLError {
+    public static func unknownIndex(_ name: String, _ collection: CollectionName) -> DQLError {
         DQLError(
             .unknownIndex, "there is no index \(name) on \(collection)",
             position: SourcePosition(line: 1, column: 1))
     }
 
     /// CREATE INDEX of an index that was dropped before it was complete.
-    public static func indexGone(_ name: String, _ collection: String) -> DQLError {
+    public static func indexGone(_ name: String, _ collection: CollectionName) -> DQLError {
         DQLError(
             .cancelled, "Query failed: the index \(name) on \(collection) was dropped while it was built")
     }
 
     /// CREATE INDEX on a collection that has as many indexes as it may.
-    public static func tooManyIndexes(_ collection: String) -> DQLError {
+    public static func tooManyIndexes(_ collection: CollectionName) -> DQLError {
         DQLError(
             .tooManyIndexes,
             "\(collection) has \(DQLLimits.indexesOfCollection) indexes already, and may not have more")

@@ -18,9 +18,9 @@ extension Analyzer {
         case .query(let select): documents = .query(try plan(select), insert.collection.name.span)
         }
         let name = insert.collection.name.text
-        let binding = SourceBinding(index: 0, name: name, isAlias: false, collection: name, types: types)
+        let binding = SourceBinding(index: 0, name: name, isAlias: false, collection: CollectionName(name), types: types)
         return InsertPlan(
-            collection: name, source: documents, isInitial: insert.isInitial, policy: insert.policy,
+            collection: binding.collection, source: documents, isInitial: insert.isInitial, policy: insert.policy,
             types: types, returning: try plan(insert.returning, over: binding))
     }
 
@@ -42,7 +42,7 @@ extension Analyzer {
             changes.append(try resolver.resolve(removal).change(.unset))
         }
         return UpdatePlan(
-            collection: update.source.collection.name.text, targets: targets, changes: changes,
+            collection: CollectionName(update.source.collection.name.text), targets: targets, changes: changes,
             returning: try plan(update.returning, over: binding))
     }
 
@@ -56,7 +56,7 @@ extension Analyzer {
         return .deleteRequests(
             known,
             RemovalPlan(
-                collection: known.rawValue, targets: targets,
+                collection: CollectionName(known.rawValue), targets: targets,
                 returning: try plan(removal.returning, over: binder.scope.sources[0])))
     }
 
@@ -64,7 +64,7 @@ extension Analyzer {
         try checkWritable(removal.source.collection)
         let targets = try targets(removal.source, removal.selection)
         return RemovalPlan(
-            collection: removal.source.collection.name.text, targets: targets,
+            collection: CollectionName(removal.source.collection.name.text), targets: targets,
             returning: try plan(removal.returning, over: binder.scope.sources[0]))
     }
 

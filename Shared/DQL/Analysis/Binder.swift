@@ -9,7 +9,7 @@ struct Binder {
     private var places: [[UInt8]: Int] = [:]
     private(set) var warnings: [DQLWarning] = []
     /// The collections whose documents are read, each once.
-    private(set) var collectionsRead: [String] = []
+    private(set) var collectionsRead: [CollectionName] = []
     /// The positions of the parameters that are right sides of IN.
     private(set) var collectionParameters: Set<Int> = []
     /// The subqueries, inner ones before the outer ones.
@@ -171,8 +171,8 @@ struct Binder {
 
     // MARK: Subqueries
 
-    mutating func reads(_ collection: String) {
-        if !collectionsRead.contains(where: { utf8Equal($0, collection) }) {
+    mutating func reads(_ collection: CollectionName) {
+        if !collectionsRead.contains(collection) {
             collectionsRead.append(collection)
         }
     }

@@ -77,7 +77,7 @@ extension Binder {
                 throw source.error(
                     .unsupportedClause,
                     "a subquery cannot read \(first), a source of the outer statement", at: span)
-            } else if binding.isAlias, utf8Equal(first, binding.collection), names.count > 1 {
+            } else if binding.isAlias, utf8Equal(first, binding.collection.text), names.count > 1 {
                 warn(
                     .hiddenName,
                     "\(first) is called \(binding.name) here; \(first).\(names[1]) reads a field \(first)",

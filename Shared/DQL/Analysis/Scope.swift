@@ -53,7 +53,7 @@ struct SourceBinding {
     /// The alias, or the collection's name.
     let name: String
     let isAlias: Bool
-    let collection: String
+    let collection: CollectionName
     let types: TypeDefinition
 }
 

@@ -3,7 +3,7 @@ import CRDT
 /// Reads the documents that an access path finds, each once.
 struct AccessRunner {
     let source: any IndexedSource
-    let collection: String
+    let collection: CollectionName
     let meter: ExecutionMeter
 
     /// Visits the documents until a visit returns false.

@@ -51,7 +51,7 @@ final class DirectRead: Sendable {
     }
 
     private let plan: SelectPlan
-    private let collection: String
+    private let collection: CollectionName
     private let condition: BoundExpression
     private let access: Access
     /// True if there is a LIMIT or OFFSET.

@@ -40,13 +40,13 @@ public struct DocumentRecord {
 public protocol DocumentSource {
     /// Visits the live documents of a collection, each once, in any order. A visit that returns false ends
     /// the scan; one that throws ends it with its error. A collection that does not exist has no documents.
-    func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws
+    func scan(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws
 
     /// The same as `scan`, for a visit that never asks for an id: the ids of these records are meaningless.
-    func scanFields(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws
+    func scanFields(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws
 
     /// Visits the document of this id if it is live.
-    func lookup(_ collection: String, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void) throws
+    func lookup(_ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void) throws
 
     /// The same snapshot with its indexes; nil for a store that has none.
     var indexed: (any IndexedSource)? { get }
@@ -54,7 +54,7 @@ public protocol DocumentSource {
 
 extension DocumentSource {
     /// Implemented by `scan`.
-    public func scanFields(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+    public func scanFields(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
         try scan(collection, visit)
     }
 
@@ -68,28 +68,28 @@ extension DocumentSource {
 /// transaction undoes a throwing statement's writes (a savepoint).
 public protocol DocumentWriter: DocumentSource {
     /// Returns whether the document is live.
-    func exists(_ collection: String, _ id: DocumentID) throws -> Bool
+    func exists(_ collection: CollectionName, _ id: DocumentID) throws -> Bool
 
     /// Hands out an editor on the document, which need not exist, and stores its edits. Not called during a
     /// scan.
-    func edit(_ collection: String, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void) throws
+    func edit(_ collection: CollectionName, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void) throws
 
     /// Inserts a document unless it is live: `edit` with `DocumentEditor.create`. `_id` among the fields is
     /// left out. `declared` holds the document's declared types. Not called during a scan.
     /// - Returns: whether it was inserted.
     func insert(
-        _ collection: String, _ id: DocumentID, _ fields: ObjectValue, declared: TypeDeclaration,
+        _ collection: CollectionName, _ id: DocumentID, _ fields: ObjectValue, declared: TypeDeclaration,
         objectsAreRegisters: Bool
     ) throws -> Bool
 
     /// Removes the documents from this store only. Not called during a scan.
-    func evict(_ collection: String, _ ids: [DocumentID]) throws
+    func evict(_ collection: CollectionName, _ ids: [DocumentID]) throws
 }
 
 extension DocumentWriter {
     /// Implemented by `exists` and `edit`.
     public func insert(
-        _ collection: String, _ id: DocumentID, _ fields: ObjectValue, declared: TypeDeclaration,
+        _ collection: CollectionName, _ id: DocumentID, _ fields: ObjectValue, declared: TypeDeclaration,
         objectsAreRegisters: Bool
     ) throws -> Bool {
         guard try !exists(collection, id) else { return false }

@@ -33,7 +33,7 @@ extension RowRunner {
                 }
                 break
             }
-            let known = try join.condition.settled(for: join.source) { expression, _ in
+            let known = try join.condition.substituted(for: join.source) { expression, _ in
                 try evaluator.evaluate(expression, left)
             }
             let path = try accessPath(join, collection, known)
@@ -50,7 +50,7 @@ extension RowRunner {
 
     /// Reads an access path in a store without indexes.
     private func reach(
-        _ path: AccessPath, _ collection: String, _ visit: (DocumentRecord) throws -> Bool
+        _ path: AccessPath, _ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool
     ) throws {
         guard case .ids(let ids) = path else {
             if path != .nothing { try source.scan(collection, visit) }
@@ -65,7 +65,7 @@ extension RowRunner {
 
     /// The access path to the right side for one row.
     private func accessPath(
-        _ join: JoinPlan, _ collection: String, _ condition: BoundExpression
+        _ join: JoinPlan, _ collection: CollectionName, _ condition: BoundExpression
     ) throws -> AccessPath {
         let probe = Self.probe(condition, join.source)
         if let probe, let scan = joinPaths.scan(join.source, probe) { return .index(scan) }
@@ -117,10 +117,10 @@ final class JoinPaths {
 final class KnownCatalogs {
     /// A few entries, compared by the bytes of their names: Swift treats different spellings of a character
     /// as equal.
-    private var known: [(collection: String, catalog: IndexCatalog)] = []
+    private var known: [(collection: CollectionName, catalog: IndexCatalog)] = []
 
-    func catalog(of collection: String, in source: (any IndexedSource)?) throws -> IndexCatalog {
-        if let entry = known.first(where: { utf8Equal($0.collection, collection) }) { return entry.catalog }
+    func catalog(of collection: CollectionName, in source: (any IndexedSource)?) throws -> IndexCatalog {
+        if let entry = known.first(where: { $0.collection == collection }) { return entry.catalog }
         let catalog = try source?.catalog(of: collection) ?? IndexCatalog(version: 0, indexes: [])
         known.append((collection, catalog))
         return catalog
@@ -149,7 +149,7 @@ extension RowPlanner {
 
 extension RowPlanner {
     /// The access path to the right side of a join, as far as it is known before there is a row.
-    func joinPath(_ join: JoinPlan, _ collection: String) throws -> AccessPath {
+    func joinPath(_ join: JoinPlan, _ collection: CollectionName) throws -> AccessPath {
         let catalog =
             options.strictReads ? nil : try documents.indexed?.catalog(of: collection)
         let planner = AccessPlanner(
@@ -166,32 +166,32 @@ extension JoinPlan {
     /// The right side's confinement by the condition, with a text in place of unknown values.
     var probe: Confinement {
         Confinement(
-            condition.settled(for: source) { _, isList in isList ? .array(["?"]) : "?" }, source: source)
+            condition.substituted(for: source) { _, isList in isList ? .array(["?"]) : "?" }, source: source)
     }
 }
 
 extension BoundExpression {
     /// The condition with each operand that does not depend on a source replaced by `value` of it. `isList`
     /// is true if the operand is the right side of IN.
-    func settled(
+    func substituted(
         for source: Int, _ value: (BoundExpression, _ isList: Bool) throws -> Value?
     ) rethrows -> BoundExpression {
-        func settle(_ operand: BoundExpression, isList: Bool = false) throws -> BoundExpression {
+        func substitute(_ operand: BoundExpression, isList: Bool = false) throws -> BoundExpression {
             if case .constant = operand { return operand }
             return operand.readsSource(source) ? operand : .constant(try value(operand, isList))
         }
         switch self {
-        case .and(let operands): return .and(try operands.map { try $0.settled(for: source, value) })
-        case .or(let operands): return .or(try operands.map { try $0.settled(for: source, value) })
-        case .not(let operand): return .not(try operand.settled(for: source, value))
+        case .and(let operands): return .and(try operands.map { try $0.substituted(for: source, value) })
+        case .or(let operands): return .or(try operands.map { try $0.substituted(for: source, value) })
+        case .not(let operand): return .not(try operand.substituted(for: source, value))
         case .comparison(let symbol, let first, let second):
-            return .comparison(symbol, try settle(first), try settle(second))
+            return .comparison(symbol, try substitute(first), try substitute(second))
         case .between(let value, let low, let high):
-            return .between(try settle(value), low: try settle(low), high: try settle(high))
+            return .between(try substitute(value), low: try substitute(low), high: try substitute(high))
         case .inCollection(let value, let list):
-            return .inCollection(try settle(value), try settle(list, isList: true)).prepared
+            return .inCollection(try substitute(value), try substitute(list, isList: true)).prepared
         case .inList(let value, let elements):
-            return .inList(try settle(value), try elements.map { try settle($0) }).prepared
+            return .inList(try substitute(value), try elements.map { try substitute($0) }).prepared
         default: return self
         }
     }

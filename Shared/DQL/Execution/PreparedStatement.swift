@@ -38,9 +38,9 @@ public final class PreparedStatement: Sendable {
     /// The kind of statement.
     public let kind: StatementKind
     /// The collections it reads documents of, `system:` ones with their prefix.
-    public let collectionsRead: [String]
+    public let collectionsRead: [CollectionName]
     /// The collections it writes.
-    public let collectionsWritten: [String]
+    public let collectionsWritten: [CollectionName]
     /// The parameters it needs arguments for, in order of appearance.
     public let parameterNames: [String]
     /// The warnings of the analysis.
@@ -82,7 +82,7 @@ public final class PreparedStatement: Sendable {
         if case .explain(.advise(provision: true), _) = plan { true } else { false }
     }
     /// The collections it reads or writes.
-    public var collections: [String] {
+    public var collections: [CollectionName] {
         collectionsRead + collectionsWritten.filter { !collectionsRead.contains($0) }
     }
 
@@ -112,14 +112,14 @@ public final class PreparedStatement: Sendable {
 
     /// A statement's kind, and the collections it reads and writes.
     private static func facts(
-        of statement: Statement, _ read: [String]
-    ) -> (kind: StatementKind, read: [String], written: [String]) {
+        of statement: Statement, _ read: [CollectionName]
+    ) -> (kind: StatementKind, read: [CollectionName], written: [CollectionName]) {
         switch statement {
         case .select: return (.select, read, [])
         case .insert(let insert):
             let name = insert.collection.qualifiedName
             // The returned document is merged with the stored one.
-            let isRead = insert.returning == nil || read.contains { utf8Equal($0, name) }
+            let isRead = insert.returning == nil || read.contains(name)
             return (.insert, isRead ? read : read + [name], [name])
         case .update(let update): return (.update, read, [update.source.collection.qualifiedName])
         case .delete(let removal): return (.delete, read, [removal.source.collection.qualifiedName])

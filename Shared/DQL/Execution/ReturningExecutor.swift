@@ -21,7 +21,7 @@ struct ReturningExecutor {
     }
 
     /// Adds a document as it stands in the store.
-    mutating func add(_ collection: String, _ id: DocumentID, in writer: any DocumentWriter) throws {
+    mutating func add(_ collection: CollectionName, _ id: DocumentID, in writer: any DocumentWriter) throws {
         guard let projector else { return }
         try writer.lookup(collection, id) { record in
             let row = Row(documents: [record], meter: context.meter)

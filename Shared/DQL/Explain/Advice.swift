@@ -24,7 +24,7 @@ public struct IndexAdvice: Sendable {
                     CreateIndexStatement(
                         name: name(index.name), ifNotExists: false,
                         collection: CollectionSyntax(
-                            name: name(index.collection), isSystem: false, fields: []),
+                            name: name(index.collection.text), isSystem: false, fields: []),
                         keys: keys)))
         }
     }
@@ -44,7 +44,7 @@ public struct IndexAdvice: Sendable {
     public func row(created: [String]?, failed: [(name: String, message: String)]) -> Value {
         let suggested = suggestions.map { suggestion -> Value in
             [
-                "collection": .string(suggestion.index.collection), "reason": .string(suggestion.reason),
+                "collection": .string(suggestion.index.collection.text), "reason": .string(suggestion.reason),
                 "statement": .string(suggestion.statement),
             ]
         }
@@ -129,7 +129,7 @@ private struct Adviser {
     }
 
     private mutating func suggest(
-        _ collection: String, _ source: Int, _ confinement: Confinement, _ order: [SortTerm], _ who: String
+        _ collection: CollectionName, _ source: Int, _ confinement: Confinement, _ order: [SortTerm], _ who: String
     ) throws {
         let catalog = try documents.indexed?.catalog(of: collection)
         let known = catalog?.indexes ?? []
@@ -172,7 +172,7 @@ private struct Adviser {
     }
 
     private mutating func add(
-        _ keys: [Key], _ collection: String, _ known: [IndexDescription], _ who: String
+        _ keys: [Key], _ collection: CollectionName, _ known: [IndexDescription], _ who: String
     ) {
         guard !keys.isEmpty else { return }
         let wanted = keys.map { IndexDescription.Key(path: $0.path, isDescending: $0.isDescending) }
@@ -183,7 +183,7 @@ private struct Adviser {
         }
         guard !isServed else { return }
         let words = keys.flatMap(\.path).joined(separator: "_")
-        let name = "idx_" + String((collection + "_" + words).map { $0.isLetter || $0.isNumber ? $0 : "_" })
+        let name = "idx_" + String((collection.text + "_" + words).map { $0.isLetter || $0.isNumber ? $0 : "_" })
         let isTaken = all.contains { utf8Equal($0.name, name) }
         suggestions.append(
             IndexAdvice.Suggestion(

@@ -30,26 +30,26 @@ struct PlanDescription {
             if case .query(let query, _) = plan.source, case .query(let select) = insert.source {
                 children = try operators(query.specialized(arguments), select)
             }
-            return children + [Self.operator("insert", [("collection", .string(plan.collection))])]
+            return children + [Self.operator("insert", [("collection", .string(plan.collection.text))])]
         case (.update(let plan), .update(let update)):
             return try targets(plan.targets.specialized(arguments), update.source, update.selection)
-                + [Self.operator("update", [("collection", .string(plan.collection))])]
+                + [Self.operator("update", [("collection", .string(plan.collection.text))])]
         case (.delete(let plan), .delete(let removal)), (.evict(let plan), .evict(let removal)):
             let isDelete = if case .delete = statement { true } else { false }
             return try targets(plan.targets.specialized(arguments), removal.source, removal.selection)
-                + [Self.operator(isDelete ? "delete" : "evict", [("collection", .string(plan.collection))])]
+                + [Self.operator(isDelete ? "delete" : "evict", [("collection", .string(plan.collection.text))])]
         case (.index(let plan), _):
             switch plan.change {
             case .create(let index, _):
                 return [
                     Self.operator(
                         "createIndex",
-                        [("collection", .string(index.collection)), ("index", .string(index.name))])
+                        [("collection", .string(index.collection.text)), ("index", .string(index.name))])
                 ]
             case .drop(let collection, let name, _):
                 return [
                     Self.operator(
-                        "dropIndex", [("collection", .string(collection)), ("index", .string(name))])
+                        "dropIndex", [("collection", .string(collection.text)), ("index", .string(name))])
                 ]
             }
         case (.explain(_, let inner), .explain(let explain)):
@@ -162,7 +162,7 @@ struct PlanDescription {
             return access(path, collection, texts.alias(source))
         case .covering(let scan, _): return [indexScan(scan, covers: true)]
         case .count(let collection, _):
-            return [Self.operator("countScan", [("collection", .string(collection))])]
+            return [Self.operator("countScan", [("collection", .string(collection.text))])]
         case .filter(let inner, _):
             let below = try rows(inner, &texts)
             let condition = texts.conditions.isEmpty ? nil : texts.conditions.removeFirst()
@@ -213,7 +213,7 @@ struct PlanDescription {
             ])
     }
 
-    private func access(_ path: AccessPath, _ collection: String, _ alias: Value?) -> [Value] {
+    private func access(_ path: AccessPath, _ collection: CollectionName, _ alias: Value?) -> [Value] {
         switch path {
         case .collection: return [scan(collection, alias)]
         case .nothing:
@@ -221,7 +221,7 @@ struct PlanDescription {
                 Self.operator(
                     "scan",
                     [
-                        ("collection", .string(collection)), ("alias", alias),
+                        ("collection", .string(collection.text)), ("alias", alias),
                         ("empty", true), ("reason", "the condition can never be true"),
                     ])
             ]
@@ -229,7 +229,7 @@ struct PlanDescription {
         }
     }
 
-    private func scan(of path: AccessPath, _ collection: String) -> Value {
+    private func scan(of path: AccessPath, _ collection: CollectionName) -> Value {
         switch path {
         case .index(let scan): indexScan(scan, covers: false)
         case .ids(let ids): idScan(collection, .list(ids.map { .constant($0.value) }), nil)
@@ -242,25 +242,25 @@ struct PlanDescription {
         }
     }
 
-    private func scan(_ collection: String, _ alias: Value?) -> Value {
+    private func scan(_ collection: CollectionName, _ alias: Value?) -> Value {
         Self.operator(
             "scan",
             [
-                ("collection", .string(collection)), ("alias", alias),
+                ("collection", .string(collection.text)), ("alias", alias),
                 ("#stats", statistics?.stats(in: nil, out: \.documents)),
             ])
     }
 
-    private func fetch(_ collection: String) -> Value {
+    private func fetch(_ collection: CollectionName) -> Value {
         Self.operator(
             "fetch",
             [
-                ("collection", .string(collection)),
+                ("collection", .string(collection.text)),
                 ("#stats", statistics?.stats(in: \.documents, out: \.documents)),
             ])
     }
 
-    private func idScan(_ collection: String, _ ids: IDList, _ alias: Value?) -> Value {
+    private func idScan(_ collection: CollectionName, _ ids: IDList, _ alias: Value?) -> Value {
         var shown: Value?
         switch ids {
         case .list(let values):
@@ -272,7 +272,7 @@ struct PlanDescription {
         case .array: break
         }
         return Self.operator(
-            "idScan", [("collection", .string(collection)), ("alias", alias), ("ids", shown)])
+            "idScan", [("collection", .string(collection.text)), ("alias", alias), ("ids", shown)])
     }
 
     private func indexScan(_ scan: IndexScan, covers: Bool) -> Value {
@@ -280,7 +280,7 @@ struct PlanDescription {
         return Self.operator(
             "indexScan",
             [
-                ("collection", .string(scan.index.collection)), ("index", .string(scan.index.name)),
+                ("collection", .string(scan.index.collection.text)), ("index", .string(scan.index.name)),
                 ("ranges", .array(shown)),
                 ("rangeCount", .int(Int64(scan.ranges.count))),
                 ("direction", scan.isReversed ? "backward" : "forward"),

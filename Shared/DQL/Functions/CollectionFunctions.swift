@@ -112,7 +112,7 @@ enum ObjectFunctions {
     ) -> Value? {
         let parameters: [FunctionDefinition.Parameter] =
             [.init("object", .object)] + keys.map { _ in .init("key", .string) } + [.init("flag", .boolean)]
-        return FunctionDefinition.settled([object] + keys + [flag], parameters) { values in
+        return FunctionDefinition.evaluateStrictly([object] + keys + [flag], parameters) { values in
             guard var object = values[0].objectValue else { return nil }
             let keys = values.dropFirst().dropLast().map(StringFunctions.text)
             let isSet = values.last?.boolValue ?? false

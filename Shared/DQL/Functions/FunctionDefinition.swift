@@ -146,13 +146,13 @@ public struct FunctionDefinition: Sendable {
             name, aliases: aliases, parameters, optional: optional, variadic: variadic, semantics,
             example: example, check: check
         ) { arguments, context in
-            settled(arguments, parameters) { evaluate($0, context) }
+            evaluateStrictly(arguments, parameters) { evaluate($0, context) }
         }
     }
 
     /// MISSING when an argument is missing or of a wrong type, else NULL when one is null, else the result
     /// of `body`.
-    static func settled(
+    static func evaluateStrictly(
         _ arguments: [Value?], _ parameters: [Parameter], _ body: ([Value]) -> Value?
     ) -> Value? {
         var values: [Value] = []

@@ -17,7 +17,7 @@ enum PatternFunctions {
             example: ("regexp_like('Mimeo', '^m.+o$', 'i')", "true"),
             prepare: prepare, check: check
         ) { arguments, _ in
-            FunctionDefinition.settled(arguments, parameters) { values in
+            FunctionDefinition.evaluateStrictly(arguments, parameters) { values in
                 let pattern = try? pattern(values.dropFirst().map(StringFunctions.text), isConstant: false)
                 return pattern.map { .bool($0.matches(StringFunctions.text(values[0]))) }
             }

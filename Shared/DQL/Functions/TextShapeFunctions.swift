@@ -107,7 +107,7 @@ enum TextShapeFunctions {
             }
             if texts.count > DQLLimits.resultElements { return nil }
         }
-        return FunctionDefinition.settled(texts, [.init("text", .string)]) { values in
+        return FunctionDefinition.evaluateStrictly(texts, [.init("text", .string)]) { values in
             StringFunctions.joined(values.dropFirst().map(text), separator: text(values[0]))
         }
     }

@@ -29,13 +29,15 @@ public enum LegacyQuery {
 
     /// The query as `SELECT * FROM collection WHERE …`. Throws `invalidCollectionName` and the parser's
     /// errors.
-    public static func select(_ text: String, from collection: String) throws(DQLError) -> SelectStatement {
+    public static func select(
+        _ text: String, from collection: CollectionName
+    ) throws(DQLError) -> SelectStatement {
         let condition = try parse(text)
-        guard !collection.isEmpty, collection.utf8.count <= Limits.collectionNameBytes else {
+        guard !collection.text.isEmpty, collection.text.utf8.count <= Limits.collectionNameBytes else {
             throw DQLError(
                 .invalidCollectionName, "a collection name has 1 to \(Limits.collectionNameBytes) bytes")
         }
-        let name = NameSyntax(text: collection, span: SourceSpan(start: 0, end: 0))
+        let name = NameSyntax(text: collection.text, span: SourceSpan(start: 0, end: 0))
         return SelectStatement(
             projection: .all(name.span),
             source: SourceSyntax(collection: CollectionSyntax(name: name, isSystem: false, fields: [])),
@@ -44,7 +46,7 @@ public enum LegacyQuery {
 
     /// The same as DQL text, to be compiled, executed or subscribed to. `$args.name` is the parameter
     /// `:name`.
-    public static func statement(_ text: String, from collection: String) throws(DQLError) -> String {
+    public static func statement(_ text: String, from collection: CollectionName) throws(DQLError) -> String {
         StatementPrinter.print(.select(try select(text, from: collection)))
     }
 }

@@ -8,17 +8,17 @@ indirect enum RowPlan: Sendable {
     /// One row without a document (`system:dual`).
     case single
     /// Every live document of a collection.
-    case scan(collection: String, source: Int)
+    case scan(collection: CollectionName, source: Int)
     /// The documents that a path finds: planning turns `scan` into this when the arguments are known.
-    case access(collection: String, source: Int, path: AccessPath)
+    case access(collection: CollectionName, source: Int, path: AccessPath)
     /// The entries of an index that holds all fields read: the keys' values, then the id, in the slots.
     case covering(IndexScan, needsID: Bool)
     /// One row with the number of a collection's live documents in each of `slots` slots.
-    case count(collection: String, slots: Int)
+    case count(collection: CollectionName, slots: Int)
     /// Pairs of rows; see `JoinPlan`.
     case join(RowPlan, JoinPlan)
     /// The documents with the given ids, each once.
-    case idScan(collection: String, source: Int, ids: IDList)
+    case idScan(collection: CollectionName, source: Int, ids: IDList)
     /// The rows of a `system:` collection: all, or those with the given ids.
     case system(collection: NameSyntax, source: Int, ids: IDList?)
     /// The rows for which a condition is true.
@@ -40,7 +40,7 @@ struct JoinPlan: Sendable {
 
     /// The joined collection.
     enum CollectionReference: Sendable {
-        case documents(String)
+        case documents(CollectionName)
         case system(NameSyntax)
     }
 }

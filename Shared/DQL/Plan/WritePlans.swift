@@ -10,7 +10,7 @@ struct ReturningPlan: Sendable {
 
 /// A plan of an INSERT.
 struct InsertPlan: Sendable {
-    let collection: String
+    let collection: CollectionName
     let source: Source
     let isInitial: Bool
     let policy: ConflictPolicy
@@ -25,7 +25,7 @@ struct InsertPlan: Sendable {
 
 /// A plan of an UPDATE: the changes to each document, in this order.
 struct UpdatePlan: Sendable {
-    let collection: String
+    let collection: CollectionName
     let targets: OrderedRows
     let changes: [FieldChange]
     let returning: ReturningPlan?
@@ -60,7 +60,7 @@ struct FieldChange: Sendable {
 
 /// A plan of a DELETE or EVICT.
 struct RemovalPlan: Sendable {
-    let collection: String
+    let collection: CollectionName
     let targets: OrderedRows
     let returning: ReturningPlan?
 }

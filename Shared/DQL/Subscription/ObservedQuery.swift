@@ -8,7 +8,7 @@ import CRDT
 /// whatever order, bounds, groups or projection the statement applies to the documents inside it.
 public struct ObservedQuery: Sendable {
     /// The collection it reads.
-    public let collection: String
+    public let collection: CollectionName
     /// True if each row of the result is one matching document with its `_id`, and no match is left out.
     public let rowsAreDocuments: Bool
     /// A `field = value` that every document fulfilling the condition satisfies, if there is one. A caller

@@ -9,7 +9,7 @@ public struct SubscriptionQuery: Sendable {
     /// The arguments it was made with.
     public let arguments: ObjectValue
     /// The collection it asks for.
-    public let collection: String
+    public let collection: CollectionName
     /// The statement's canonical text and the arguments it uses: independent of white space, case of keywords
     /// and the order of arguments.
     public let canonicalKey: [UInt8]
@@ -45,7 +45,7 @@ public struct SubscriptionQuery: Sendable {
 
     /// The same for a query of the legacy language, whose `$args.name` is the argument `name`.
     public init(
-        legacy query: String, from collection: String, arguments: ObjectValue = ObjectValue()
+        legacy query: String, from collection: CollectionName, arguments: ObjectValue = ObjectValue()
     ) throws(DQLError) {
         let select = try LegacyQuery.select(query, from: collection)
         try self.init(

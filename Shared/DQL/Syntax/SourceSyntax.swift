@@ -10,7 +10,9 @@ public struct CollectionSyntax: Equatable, Sendable {
     public let fields: [FieldDeclarationSyntax]
 
     /// The name, with `system:` in front if it is a system collection.
-    public var qualifiedName: String { isSystem ? "system:\(name.text)" : name.text }
+    public var qualifiedName: CollectionName {
+        CollectionName(isSystem ? "system:\(name.text)" : name.text)
+    }
 }
 
 /// `features MAP(trim REGISTER)` in a type definition.

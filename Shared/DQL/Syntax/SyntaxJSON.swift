@@ -121,7 +121,7 @@ extension CollectionSyntax {
     var jsonValue: Value {
         .node(
             "collection",
-            [("name", .string(qualifiedName))]
+            [("name", .string(qualifiedName.text))]
                 + (fields.isEmpty ? [] : [("fields", .array(fields.map(\.jsonValue)))]))
     }
 }

@@ -173,16 +173,16 @@ extension SystemParameters {
     public var smallPeerInfoIsEnabled: Bool { flag("small_peer_info_is_enabled") }
 
     /// `user_collection_sync_scopes`: the collections that it names.
-    public var syncScopes: [(collection: String, scope: SyncScope)] {
+    public var syncScopes: [(collection: CollectionName, scope: SyncScope)] {
         (self["user_collection_sync_scopes"]?.objectValue?.entries ?? []).compactMap { entry in
             entry.value.stringValue.flatMap(SyncScope.init(rawValue:)).map {
-                (collection: entry.key, scope: $0)
+                (collection: CollectionName(entry.key), scope: $0)
             }
         }
     }
 
     /// The collections that are never sent to a server.
-    public var withheldFromServers: [String] {
+    public var withheldFromServers: [CollectionName] {
         syncScopes.filter { [.smallPeersOnly, .localPeerOnly].contains($0.scope) }.map(\.collection)
     }
 

@@ -1,7 +1,7 @@
 import Attachments
 import CRDT
 import Foundation
-import Replica
+import Machine
 import Synchronization
 
 /// The attachments on this device, in `ditto_attachments` of the persistence directory. An empty file in its

@@ -1,3 +1,4 @@
+import CRDT
 import Foundation
 import Identity
 import Logging
@@ -288,7 +289,7 @@ extension DittoAuthenticator {
     /// challenge.
     func proof(of challenge: String, _ token: String) -> [UInt8]? {
         guard let challenge = PeerChallenge(challenge), let key = try? files.peerKey() else { return nil }
-        return challenge.answer(with: key, databaseID: databaseID, token: token)
+        return challenge.answer(with: key, databaseID: DatabaseID(databaseID), token: token)
     }
 
     /// Calls `body` after each later login, so that the connection continues under the new token.

@@ -1,5 +1,5 @@
 import AsyncHTTPClient
-import Transport
+import WebSocket
 
 /// The HTTP client of the SDK and the command line, one per process, never shut down.
 package enum HTTPConnections {

@@ -1,3 +1,4 @@
+import CRDT
 import Foundation
 import Identity
 
@@ -14,7 +15,7 @@ struct OpenedConfig: Sendable {
     /// - Parameter root: the base of relative directories.
     /// - Throws: `SDK-0101` to `SDK-0104`.
     init(_ config: DittoConfig, root: URL) throws(SDKError) {
-        guard DatabaseID.isValid(config.databaseID) else {
+        guard DatabaseID(config.databaseID).isValid else {
             throw SDKError(
                 .databaseIDInvalid,
                 "'\(config.databaseID.prefix(200))' is not a database id: 1 to 128 letters, digits, '-', '_'")

@@ -26,7 +26,7 @@ final class SmallPeerReport: Sendable {
     }
 
     /// The collection of the reports.
-    static let collection = "__small_peer_info"
+    static let collection: CollectionName = "__small_peer_info"
     private let engine: Engine
     private let info: DittoSmallPeerInfo
     private let source: Source
@@ -119,10 +119,10 @@ final class SmallPeerReport: Sendable {
         let replica = try engine.replica()
         let names = try await engine.readers.run { try replica.read { try $0.collectionNames() } }
         var counts: [ObjectValue.Entry] = []
-        for name in names.sorted(by: utf8Precedes).prefix(limit) {
-            let quoted = name.split(separator: "`", omittingEmptySubsequences: false).joined(separator: "``")
+        for name in names.sorted().prefix(limit) {
+            let quoted = name.text.split(separator: "`", omittingEmptySubsequences: false).joined(separator: "``")
             let rows = try await engine.execute("SELECT COUNT(*) AS n FROM `\(quoted)`", ObjectValue()).rows
-            counts.append((key: name, value: rows.first?["n"] ?? .int(0)))
+            counts.append((key: name.text, value: rows.first?["n"] ?? .int(0)))
         }
         return ObjectValue(unique: counts)
     }

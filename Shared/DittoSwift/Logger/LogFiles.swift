@@ -2,7 +2,7 @@ import CRDT
 import Dispatch
 import Foundation
 import Logging
-import Replica
+import Machine
 import Synchronization
 
 /// One instance's log on disk: files of JSON lines in `ditto_logs`. The newest file grows until it is too
@@ -84,7 +84,7 @@ final class LogFiles: Sendable {
     }
 
     /// The files, oldest first, with everything logged so far.
-    func settled() -> [URL] {
+    func flushed() -> [URL] {
         queue.sync {
             write()
             return files()
@@ -208,7 +208,7 @@ enum LogExport {
                 bytes += UInt64(part.count)
             }
             for files in LogSettings.shared.files {
-                for file in files.settled() {
+                for file in files.flushed() {
                     // A newer file may have replaced this one meanwhile.
                     guard let data = manager.contents(atPath: file.path) else { continue }
                     gzip.append([UInt8](data))

@@ -21,7 +21,7 @@ public final class DittoStoreObserver: Hashable, Sendable {
     public var queryArguments: [String: Any?]? { given.value }
 
     /// The collections that the query reads.
-    let collections: [String]
+    let collections: [CollectionName]
     /// A hash of query and arguments, to count observers that are alike.
     let likeness: UInt64
 
@@ -69,7 +69,7 @@ public final class DittoStoreObserver: Hashable, Sendable {
         let gate = engine.observedQuery(statement, arguments).map(ObserverGate.init)
         state = Mutex(State(gate: gate))
         let interval = engine.settings.parameters.systemRefreshInterval
-        let isOfSystem = collections.contains { $0.hasPrefix("system:") }
+        let isOfSystem = collections.contains { $0.text.hasPrefix("system:") }
         timer = isOfSystem ? Timer(interval, on: EvaluationPool.clock) : nil
         timer?.start { [weak self] in self?.changed() }
     }
@@ -145,7 +145,7 @@ public final class DittoStoreObserver: Hashable, Sendable {
             let matters = state.withLock { state in
                 state.delivered = print
                 // A document of this result was changed meanwhile and may no longer belong to it.
-                return state.gate?.settle(found.documents) ?? false
+                return state.gate?.queryEnded(with: found.documents) ?? false
             }
             if matters { changed() }
             guard isNew else { return finished() }
@@ -155,7 +155,7 @@ public final class DittoStoreObserver: Hashable, Sendable {
             engine.logger.error(
                 "an observed query failed", metadata: ["query": "\(queryString)", "error": "\(error)"])
             // The documents it reads are unknown: every change may repair it.
-            _ = state.withLock { $0.gate?.settle(nil) }
+            _ = state.withLock { $0.gate?.queryEnded(with: nil) }
             finished()
         }
     }

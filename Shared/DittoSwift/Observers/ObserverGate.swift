@@ -39,7 +39,7 @@ struct ObserverGate: Sendable {
 
     /// The query has run and read these documents, sorted (nil: too many). Returns whether one of them was
     /// changed meanwhile.
-    mutating func settle(_ found: [UInt64]?) -> Bool {
+    mutating func queryEnded(with found: [UInt64]?) -> Bool {
         let documents = found
         defer {
             self.documents = documents

@@ -46,23 +46,21 @@ final class ObserverRegistry: Sendable {
     func committed(_ commit: Replica.Commit) {
         let observers = all
         guard !observers.isEmpty else { return }
-        var touched: [String] = []
-        for document in commit.documents
-        where !touched.contains(where: { utf8Equal($0, document.collection) }) {
+        var touched: [CollectionName] = []
+        for document in commit.documents where !touched.contains(document.collection) {
             touched.append(document.collection)
         }
-        var routed: [String] = []
+        var routed: [CollectionName] = []
         for observer in observers {
-            let reads = observer.collections.first { read in touched.contains { utf8Equal($0, read) } }
-            guard let reads else { continue }
+            guard let reads = observer.collections.first(where: touched.contains) else { continue }
             if !observer.isGated {
                 observer.changed()
-            } else if !routed.contains(where: { utf8Equal($0, reads) }) {
+            } else if !routed.contains(reads) {
                 routed.append(reads)
             }
         }
         guard !routed.isEmpty else { return }
-        note(commit.documents.filter { key in routed.contains { utf8Equal($0, key.collection) } })
+        note(commit.documents.filter { routed.contains($0.collection) })
     }
 
     private func note(_ documents: [DocumentKey]) {
@@ -104,18 +102,17 @@ final class ObserverRegistry: Sendable {
 
     private func tellAll(_ observers: Set<DittoStoreObserver>, about documents: [DocumentKey]) {
         let collections = Self.byCollection(documents).map(\.collection)
-        for observer in observers
-        where observer.collections.contains(where: { read in collections.contains { utf8Equal($0, read) } }) {
+        for observer in observers where observer.collections.contains(where: collections.contains) {
             observer.changed()
         }
     }
 
     private static func byCollection(
         _ documents: some Sequence<DocumentKey>
-    ) -> [(collection: String, ids: [DocumentID])] {
-        var groups: [(collection: String, ids: [DocumentID])] = []
+    ) -> [(collection: CollectionName, ids: [DocumentID])] {
+        var groups: [(collection: CollectionName, ids: [DocumentID])] = []
         for document in documents {
-            if let place = groups.firstIndex(where: { utf8Equal($0.collection, document.collection) }) {
+            if let place = groups.firstIndex(where: { $0.collection == document.collection }) {
                 groups[place].ids.append(document.id)
             } else {
                 groups.append((collection: document.collection, ids: [document.id]))
@@ -125,7 +122,7 @@ final class ObserverRegistry: Sendable {
     }
 
     private static func route(
-        _ ids: [DocumentID], of collection: String, _ observers: Set<DittoStoreObserver>,
+        _ ids: [DocumentID], of collection: CollectionName, _ observers: Set<DittoStoreObserver>,
         _ transaction: ReadTransaction
     ) throws {
         let watchers = Watchers(observers, of: collection)

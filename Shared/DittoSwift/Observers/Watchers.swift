@@ -21,9 +21,9 @@ struct Watchers {
     private var others: [Watcher] = []
 
     /// The observers that watch a condition in this collection.
-    init(_ observers: some Sequence<DittoStoreObserver>, of collection: String) {
+    init(_ observers: some Sequence<DittoStoreObserver>, of collection: CollectionName) {
         for observer in observers {
-            guard let query = observer.watched, utf8Equal(query.collection, collection) else { continue }
+            guard let query = observer.watched, query.collection == collection else { continue }
             let watcher = Watcher(observer: observer, query: query)
             guard let equality = query.equality else {
                 others.append(watcher)

@@ -2,6 +2,7 @@ import CRDT
 import DQL
 import Foundation
 import Logging
+import Machine
 import Replica
 import Synchronization
 
@@ -23,7 +24,7 @@ final class Engine: Sendable {
     /// The attachments on this device.
     let attachments: AttachmentFolder
 
-    private let held: Mutex<Replica?>
+    private let openReplica: Mutex<Replica?>
     private let foreign = Mutex(Foreign())
     let readers = BlockingExecutor(label: "ditto.readers", isSerial: false)
     private let indexer = BlockingExecutor(label: "ditto.indexes", isSerial: true)
@@ -54,7 +55,7 @@ final class Engine: Sendable {
             let threads = settings.parameters.observerThreads
             return threads > 0 ? threads : ProcessInfo.processInfo.activeProcessorCount
         }
-        held = Mutex(replica)
+        openReplica = Mutex(replica)
         observers.attach { [weak self] body in try self?.replica().read(body) }
         _ = replica.addListener { [weak self] commit in
             if commit.actor == nil, !commit.isWithheld { self?.noteForeignUpdate() }
@@ -65,16 +66,16 @@ final class Engine: Sendable {
     /// The store.
     /// - Throws: `SDK-0402` after `close`.
     func replica() throws(SDKError) -> Replica {
-        guard let replica = held.withLock({ $0 }) else {
+        guard let replica = openReplica.withLock({ $0 }) else {
             throw SDKError(.closed, "this Ditto instance was closed")
         }
         return replica
     }
 
     func close() throws {
-        let replica = held.withLock { held in
-            defer { held = nil }
-            return held
+        let replica = openReplica.withLock { replica in
+            defer { replica = nil }
+            return replica
         }
         try replica?.close()
     }

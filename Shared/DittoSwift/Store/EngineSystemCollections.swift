@@ -7,7 +7,7 @@ import Replica
 struct EngineSystemCollections: SystemCollections {
     let engine: Engine
     /// The names of the collections that hold documents, as the statement's transaction sees them.
-    let names: [String]
+    let names: [CollectionName]
     /// The rows of `system:data_sync_info`.
     let peers: [ObjectValue]
     /// The rows of `system:indexes`.
@@ -18,7 +18,9 @@ struct EngineSystemCollections: SystemCollections {
         case .dual: [ObjectValue()]
         case .collections:
             names.map { name in
-                ObjectValue([(key: "_id", value: .string(name)), (key: "name", value: .string(name))])
+                ObjectValue([
+                    (key: "_id", value: .string(name.text)), (key: "name", value: .string(name.text)),
+                ])
             }
         case .dataSyncInfo: peers
         case .systemInfo: systemInformation()

@@ -2,7 +2,6 @@ import CRDT
 import DQL
 import Foundation
 import Logging
-import Replica
 import Synchronization
 
 /// A store's system parameters and its prepared statements.

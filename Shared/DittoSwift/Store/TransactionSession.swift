@@ -1,6 +1,7 @@
 import CRDT
 import DQL
 import Dispatch
+import Machine
 import Replica
 import Synchronization
 

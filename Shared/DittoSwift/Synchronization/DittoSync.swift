@@ -7,6 +7,7 @@ import Replica
 import Sync
 import Synchronization
 import Transport
+import WebSocket
 
 /// Syncs documents with the server: sends local writes and fetches the documents of subscriptions.
 ///
@@ -52,7 +53,7 @@ public final class DittoSync: Sendable {
         let changes = ChangeSignal()
         self.changes = changes
         var configuration = PeerSync.Configuration(
-            address: try WebSocketAddress(server.sync), databaseID: databaseID,
+            address: try WebSocketAddress(server.sync), databaseID: DatabaseID(databaseID),
             peerKey: authenticator.peerKey,
             token: { try await authenticator.token() })
         configuration.proof = { challenge, token in authenticator.proof(of: challenge, token) }

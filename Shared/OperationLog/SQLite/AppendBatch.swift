@@ -4,8 +4,8 @@ import GRDB
 
 /// The end of a database's log after a commit.
 struct GrownHead: Sendable {
-    let database: String
-    let offset: UInt64
+    let database: DatabaseID
+    let offset: Offset
     /// The appended entries, if they are few (`LogChange`).
     let entries: [LogEntry]
 }
@@ -21,7 +21,7 @@ struct AppendBatch {
     private struct Part {
         var head: LogHead
         /// The end of the log before the group.
-        let start: UInt64
+        let start: Offset
         var frontier: KnownFrontier
         /// Actors that the group registers.
         var newActors: Set<ActorID> = []
@@ -30,10 +30,10 @@ struct AppendBatch {
         /// Bytes appended by the group.
         var bytes = 0
         /// Documents and collections touched by the group.
-        var touches: [(touch: Touch, offset: UInt64)] = []
+        var touches: [(touch: Touch, offset: Offset)] = []
         /// The first `lookedAt` touches as a table, built only when a condition needs it: most groups have
         /// none.
-        var offsets: [Touch: UInt64] = [:]
+        var offsets: [Touch: Offset] = [:]
         var lookedAt = 0
         /// The appended entries, unless they are too large for a wake-up.
         var brought: [LogEntry] = []
@@ -49,9 +49,9 @@ struct AppendBatch {
     private let db: Database
     /// Unix time, for leases.
     private let nowMilliseconds: Int64
-    private var parts: [String: Part] = [:]
+    private var parts: [DatabaseID: Part] = [:]
     /// Databases that cannot be served in this group, with the reason.
-    private var refusals: [String: OperationLogError] = [:]
+    private var refusals: [DatabaseID: OperationLogError] = [:]
     /// The touches before the group.
     private let touches: TouchIndex
     /// The actors' frontiers before the group.
@@ -140,7 +140,7 @@ struct AppendBatch {
 
     /// The known state of a database before the group, read if it is not in memory. Damage fails only this
     /// database; the rest of the group proceeds.
-    private func begin(_ database: String) throws -> Part {
+    private func begin(_ database: DatabaseID) throws -> Part {
         let head = try LogReader.head(db, database: database)
         let frontier = try KnownFrontier.reading(
             db, database, head, since: frontiers.take(head.number))
@@ -160,7 +160,7 @@ struct AppendBatch {
         guard let row = rows.first else { return try statement.run() }
         statement.bind(parameter, row.position)
         statement.bind(parameter + 1, bits: row.record.actor.rawValue)
-        statement.bind(parameter + 2, bits: row.record.sequence)
+        statement.bind(parameter + 2, bits: row.record.sequence.rawValue)
         statement.bind(parameter + 3, bits: row.record.timestamp)
         statement.bind(parameter + 4, bits: row.hash)
         try statement.withBound(parameter + 5, row.record.bytes) {
@@ -185,12 +185,12 @@ struct AppendBatch {
         guard part.hasGrown else { return }
         part.keepLatest()
         part.frontier.appended(bytes: part.bytes, through: part.head.offset, hash: part.head.hash)
-        headUpdate.bind(1, bits: part.head.offset)
+        headUpdate.bind(1, bits: part.head.offset.rawValue)
         headUpdate.bind(2, bits: part.head.hash)
         headUpdate.bind(3, part.head.number)
         try headUpdate.run()
         try part.frontier.write(db, part.head, part.newActors)
-        if part.frontier.isFull(part.head) { try part.frontier.settle(db, &part.head) }
+        if part.frontier.isFull(part.head) { try part.frontier.flush(db, &part.head) }
     }
 
     /// Updates the indexes with the group's touches and frontiers. Called once the group is durable, or had
@@ -205,7 +205,7 @@ struct AppendBatch {
 
     /// The last offset at which a document or collection of the condition was touched after it was read;
     /// nil if none was.
-    private func breach(of condition: AppendCondition?, _ part: inout Part) throws -> UInt64? {
+    private func breach(of condition: AppendCondition?, _ part: inout Part) throws -> Offset? {
         guard let condition, condition.readAt < part.head.offset else { return nil }
         guard condition.readAt >= part.head.truncated else { return part.head.truncated }
         for item in part.touches[part.lookedAt...] { part.offsets[item.touch] = item.offset }
@@ -232,7 +232,7 @@ struct AppendBatch {
         if let offset = try breach(of: operation.condition, &part) {
             return .conflict(.condition(offset: offset))
         }
-        part.head.offset += 1
+        part.head.offset = part.head.offset.next
         part.head.hash = ChainHash.next(after: part.head.hash, digest: operation.digest)
         part.bytes += record.bytes.count
         rows.append(
@@ -259,7 +259,7 @@ struct AppendBatch {
         }
         let sequence = operation.record.sequence
         let last = registration?.frontier.sequence ?? 0
-        if sequence > last + 1 { return .gap(expected: last + 1) }
+        if sequence > last.next { return .gap(expected: last.next) }
         guard let registration, sequence <= last else { return nil }
         if sequence == last && operation.contentHash != registration.frontier.hash {
             return .conflict(.differentContent(sequence: sequence))
@@ -267,8 +267,8 @@ struct AppendBatch {
         return .duplicate(through: last)
     }
 
-    private func nextSequence(of actor: ActorID, _ part: inout Part) throws -> UInt64 {
-        (try registration(of: actor, &part)?.frontier.sequence ?? 0) + 1
+    private func nextSequence(of actor: ActorID, _ part: inout Part) throws -> SequenceNumber {
+        (try registration(of: actor, &part)?.frontier.sequence ?? 0).next
     }
 
     private func registration(of actor: ActorID, _ part: inout Part) throws -> Registration? {

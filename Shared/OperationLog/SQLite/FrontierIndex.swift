@@ -54,7 +54,7 @@ final class FrontierIndex: Sendable {
 
 /// The frontiers of one database's actors, at one head of its log.
 ///
-/// Invariants, once it has been read: it knows every actor with operations after the head's `settled`, so
+/// Invariants, once it has been read: it knows every actor with operations after the head's `flushed`, so
 /// the table has any actor missing here; and it is never older than the table.
 struct KnownFrontier {
     /// The state that decides over an actor's next operation.
@@ -64,17 +64,17 @@ struct KnownFrontier {
     }
 
     /// The head up to which it is current.
-    private(set) var offset: UInt64
+    private(set) var offset: Offset
     /// The chain hash there.
     private(set) var hash: UInt64
     private var actors: [ActorID: Registration] = [:]
     /// Actors whose table row is outdated.
-    private var unsettled: Set<ActorID> = []
-    /// Bytes of the operations after `settled`.
-    private var unsettledBytes = 0
+    private var unflushed: Set<ActorID> = []
+    /// Bytes of the operations after `flushed`.
+    private var unflushedBytes = 0
 
-    /// An empty frontier where everything is settled up to this place.
-    private init(offset: UInt64, hash: UInt64) {
+    /// An empty frontier where everything is flushed up to this place.
+    private init(offset: Offset, hash: UInt64) {
         self.offset = offset
         self.hash = hash
     }
@@ -84,31 +84,31 @@ struct KnownFrontier {
     /// The frontiers at a head, from the ones known before and the entries appended since.
     /// - Throws: `LOG-0401` when an entry in between is missing, does not verify or cannot be read.
     static func reading(
-        _ db: Database, _ database: String, _ head: LogHead, since known: consuming KnownFrontier?
+        _ db: Database, _ database: DatabaseID, _ head: LogHead, since known: consuming KnownFrontier?
     ) throws -> KnownFrontier {
         do {
             return try readingPages(db, database, head, since: known)
         } catch let error as DatabaseError where isDamage(error) {
             let message = "a page after the settled entries is damaged: \(describe(error))"
-            throw OperationLogError(.corrupt, message, database: database, offset: head.settled)
+            throw OperationLogError(.corrupt, message, database: database, offset: head.flushed)
         }
     }
 
     private static func readingPages(
-        _ db: Database, _ database: String, _ head: LogHead, since known: consuming KnownFrontier?
+        _ db: Database, _ database: DatabaseID, _ head: LogHead, since known: consuming KnownFrontier?
     ) throws -> KnownFrontier {
         if let known, known.offset == head.offset, known.hash == head.hash { return known }
         var frontier: KnownFrontier
-        if let known, known.offset >= head.settled, known.offset < head.offset,
+        if let known, known.offset >= head.flushed, known.offset < head.offset,
             try LogReader.chainHash(db, at: known.offset, of: head) == known.hash
         {
             frontier = known
         } else {
-            guard try LogReader.chainHash(db, at: head.settled, of: head) == head.settledHash else {
+            guard try LogReader.chainHash(db, at: head.flushed, of: head) == head.flushedHash else {
                 let message = "the last entry that the table of actors covers is missing or another one"
-                throw OperationLogError(.corrupt, message, database: database, offset: head.settled)
+                throw OperationLogError(.corrupt, message, database: database, offset: head.flushed)
             }
-            frontier = KnownFrontier(offset: head.settled, hash: head.settledHash)
+            frontier = KnownFrontier(offset: head.flushed, hash: head.flushedHash)
         }
         while frontier.offset < head.offset {
             let entries = try LogReader.entries(
@@ -119,7 +119,7 @@ struct KnownFrontier {
     }
 
     private mutating func take(
-        _ entry: LogEntry, _ db: Database, _ database: String, _ head: LogHead
+        _ entry: LogEntry, _ db: Database, _ database: DatabaseID, _ head: LogHead
     ) throws {
         guard let key = try registration(of: entry.actor, db, head)?.key else {
             throw OperationLogError(
@@ -147,14 +147,14 @@ struct KnownFrontier {
     /// Records an actor's new frontier.
     mutating func advance(_ actor: ActorID, to registration: Registration) {
         actors[actor] = registration
-        unsettled.insert(actor)
+        unflushed.insert(actor)
     }
 
     /// Records the log's new end and the bytes appended.
-    mutating func appended(bytes: Int, through offset: UInt64, hash: UInt64) {
+    mutating func appended(bytes: Int, through offset: Offset, hash: UInt64) {
         self.offset = offset
         self.hash = hash
-        unsettledBytes += bytes
+        unflushedBytes += bytes
     }
 
     /// The frontiers of the given actors, without those that are not registered.
@@ -172,8 +172,8 @@ struct KnownFrontier {
     /// True when the outstanding rows must be written: a process that starts reading has to read their
     /// operations.
     func isFull(_ head: LogHead) -> Bool {
-        head.offset - head.settled >= LogLimits.unsettledOperations
-            || unsettledBytes >= LogLimits.unsettledBytes
+        head.flushed.distance(to: head.offset) >= LogLimits.unflushedOperations
+            || unflushedBytes >= LogLimits.unflushedBytes
     }
 
     /// Writes the given actors, all of which must have outdated rows.
@@ -192,7 +192,7 @@ struct KnownFrontier {
             upsert.bind(1, head.number)
             upsert.bind(2, bits: actor.rawValue)
             upsert.bind(3, registration.key)
-            upsert.bind(4, bits: registration.frontier.sequence)
+            upsert.bind(4, bits: registration.frontier.sequence.rawValue)
             upsert.bind(5, bits: registration.frontier.timestamp)
             upsert.bind(6, bits: registration.frontier.hash)
             try upsert.run()
@@ -200,16 +200,16 @@ struct KnownFrontier {
     }
 
     /// Writes all outdated rows.
-    mutating func settle(_ db: Database, _ head: inout LogHead) throws {
-        try write(db, head, unsettled)
+    mutating func flush(_ db: Database, _ head: inout LogHead) throws {
+        try write(db, head, unflushed)
         let update = try FastStatement(
             "UPDATE databases SET settled = ?1, settledHash = ?2 WHERE number = ?3", db)
-        update.bind(1, bits: offset)
+        update.bind(1, bits: offset.rawValue)
         update.bind(2, bits: hash)
         update.bind(3, head.number)
         try update.run()
-        (head.settled, head.settledHash) = (offset, hash)
-        unsettled = []
-        unsettledBytes = 0
+        (head.flushed, head.flushedHash) = (offset, hash)
+        unflushed = []
+        unflushedBytes = 0
     }
 }

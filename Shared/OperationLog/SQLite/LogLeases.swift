@@ -32,7 +32,7 @@ enum LogLeases {
     }
 
     static func take(
-        _ db: Database, _ database: String, _ purpose: String, slots: Int, now: Int64, until: Int64,
+        _ db: Database, _ database: DatabaseID, _ purpose: String, slots: Int, now: Int64, until: Int64,
         drawing random: () -> Int64
     ) throws -> ActorLease? {
         let head = try LogReader.head(db, database: database)
@@ -80,7 +80,7 @@ enum LogLeases {
                 """, arguments: [retiring, Int64(lease.number), Int64(lease.epoch)])
     }
 
-    static func retire(_ db: Database, _ database: String, _ actors: [ActorID]) throws {
+    static func retire(_ db: Database, _ database: DatabaseID, _ actors: [ActorID]) throws {
         let head = try LogReader.head(db, database: database)
         let update = try db.cachedStatement(
             sql: """

@@ -6,50 +6,51 @@ import GRDB
 struct LogHead {
     let number: Int64
     let logID: LogID
-    var offset: UInt64
+    var offset: Offset
     var hash: UInt64
     /// The place through which entries were removed.
-    let truncated: UInt64
+    let truncated: Offset
     let truncatedHash: UInt64
-    /// The table `actors` is complete up to this offset.
-    var settled: UInt64
-    var settledHash: UInt64
+    /// The table of actors is complete up to here, with the chain hash there: the columns `settled` and
+    /// `settledHash`.
+    var flushed: Offset
+    var flushedHash: UInt64
 }
 
 /// Reads of the SQLite log, inside the caller's transaction. Everything returned was verified against the
 /// chain.
 enum LogReader {
     /// The heads of all databases, unverified: good for a hint.
-    static func heads(_ db: Database) throws -> [(String, UInt64)] {
+    static func heads(_ db: Database) throws -> [(DatabaseID, Offset)] {
         let statement = try db.cachedStatement(sql: "SELECT id, head FROM databases")
         return try Row.fetchAll(statement).map { row in
-            (String.fromDatabaseValue(row[0]) ?? "", unsigned(row, 1))
+            (DatabaseID(String.fromDatabaseValue(row[0]) ?? ""), Offset(unsigned(row, 1)))
         }
     }
 
     /// The head of a database, checked against its last entry.
-    static func head(_ db: Database, database: String) throws -> LogHead {
+    static func head(_ db: Database, database: DatabaseID) throws -> LogHead {
         let sql = """
             SELECT number, logID, head, hash, truncated, truncatedHash, settled, settledHash
             FROM databases WHERE id = ?
             """
         let statement = try FastStatement(sql, db)
-        statement.bind(1, database)
+        statement.bind(1, database.text)
         let found = try statement.first { row -> LogHead in
             guard let logID = LogID(bytes: row.bytes(1)) else {
                 throw corrupt("the log id is damaged", database, offset: 0)
             }
             return LogHead(
-                number: row.int(0), logID: logID, offset: row.bits(2), hash: row.bits(3),
-                truncated: row.bits(4), truncatedHash: row.bits(5), settled: row.bits(6),
-                settledHash: row.bits(7))
+                number: row.int(0), logID: logID, offset: Offset(row.bits(2)), hash: row.bits(3),
+                truncated: Offset(row.bits(4)), truncatedHash: row.bits(5), flushed: Offset(row.bits(6)),
+                flushedHash: row.bits(7))
         }
         guard let head = found else {
             throw OperationLogError(.unknownDatabase, "no database has this id", database: database)
         }
         let isInRange =
-            head.offset < 1 << LogKey.offsetBits && (1..<LogKey.databaseEnd).contains(head.number)
-            && head.settled <= head.offset && head.truncated <= head.settled
+            head.offset.rawValue < 1 << LogKey.offsetBits && (1..<LogKey.databaseEnd).contains(head.number)
+            && head.flushed <= head.offset && head.truncated <= head.flushed
         guard isInRange else {
             throw corrupt("the head is damaged", database, offset: head.offset)
         }
@@ -62,7 +63,7 @@ enum LogReader {
 
     /// Entries after an offset, within the limit.
     static func entries(
-        _ db: Database, database: String, after offset: UInt64, limit: ReadLimit
+        _ db: Database, database: DatabaseID, after offset: Offset, limit: ReadLimit
     ) throws -> [LogEntry] {
         let head = try head(db, database: database)
         guard offset <= head.offset else {
@@ -73,7 +74,7 @@ enum LogReader {
     }
 
     /// The position at an offset; nil beyond the head.
-    static func position(_ db: Database, database: String, at offset: UInt64) throws -> LogPosition? {
+    static func position(_ db: Database, database: DatabaseID, at offset: Offset) throws -> LogPosition? {
         let head = try head(db, database: database)
         guard offset <= head.offset else { return nil }
         guard offset > 0 else {
@@ -85,21 +86,21 @@ enum LogReader {
             }
         }
         let one = ReadLimit(operations: 1)
-        let entry = try entries(db, database: database, head: head, after: offset - 1, limit: one)[0]
+        let entry = try entries(db, database: database, head: head, after: offset.previous, limit: one)[0]
         return LogPosition(logID: head.logID, offset: offset, hash: entry.hash)
     }
 
     /// The frontiers of the given actors, without those that are not registered; the index may supply a
     /// part.
     static func frontier(
-        _ db: Database, database: String, actors: [ActorID], _ index: FrontierIndex
+        _ db: Database, database: DatabaseID, actors: [ActorID], _ index: FrontierIndex
     ) throws -> [ActorID: FrontierEntry] {
         let head = try head(db, database: database)
         let frontier = try KnownFrontier.reading(db, database, head, since: index.known(head.number))
         return try frontier.entries(of: actors, db, head)
     }
 
-    /// An actor's key and frontier as far as the table is settled; nil if it never appended.
+    /// An actor's key and frontier as far as the table is flushed; nil if it never appended.
     static func registration(
         _ db: Database, database number: Int64, actor: ActorID
     ) throws -> KnownFrontier.Registration? {
@@ -112,13 +113,13 @@ enum LogReader {
             return KnownFrontier.Registration(
                 key: key,
                 frontier: FrontierEntry(
-                    sequence: row.bits(1), timestamp: row.bits(2), hash: row.bits(3), authorKey: key))
+                    sequence: SequenceNumber(row.bits(1)), timestamp: row.bits(2), hash: row.bits(3), authorKey: key))
         }
     }
 
     /// Entries after an offset up to the head, within the limit.
     static func entries(
-        _ db: Database, database: String, head: LogHead, after offset: UInt64, limit: ReadLimit
+        _ db: Database, database: DatabaseID, head: LogHead, after offset: Offset, limit: ReadLimit
     ) throws -> [LogEntry] {
         guard offset >= head.truncated else {
             let snapshot = try LogSnapshots.finished(db, of: head)?.position.offset
@@ -132,8 +133,8 @@ enum LogReader {
             SELECT position, actor, sequence, timestamp, hash, bytes FROM operations
             WHERE position > ? AND position <= ? ORDER BY position LIMIT ?
             """
-        let through = offset + min(UInt64(limit.operations), head.offset - offset)
-        var chain = ChainReading(database: database, after: offset, hash: hash, limit: limit)
+        let through = offset.advanced(by: min(limit.operations, offset.distance(to: head.offset)))
+        var chain = ChainReader(database: database, after: offset, hash: hash, limit: limit)
         do {
             let statement = try FastStatement(sql, db)
             statement.bind(1, LogKey.of(database: head.number, offset: offset))
@@ -148,7 +149,7 @@ enum LogReader {
 
     /// The stored chain hash at an offset, which must not exceed the head; nil if the row is missing, or
     /// was removed so long ago that its hash is not kept.
-    static func chainHash(_ db: Database, at offset: UInt64, of head: LogHead) throws -> UInt64? {
+    static func chainHash(_ db: Database, at offset: Offset, of head: LogHead) throws -> UInt64? {
         guard offset > 0 else { return ChainHash.start(head.logID) }
         if offset == head.truncated { return head.truncatedHash }
         if offset < head.truncated { return try LogTruncation.keptHash(db, at: offset, of: head) }
@@ -159,7 +160,8 @@ enum LogReader {
 
     private static func decode(_ row: FastStatement) -> LogEntry {
         let record = OperationRecord(
-            actor: ActorID(row.bits(1)), sequence: row.bits(2), timestamp: row.bits(3), bytes: row.bytes(5))
+            actor: ActorID(row.bits(1)), sequence: SequenceNumber(row.bits(2)), timestamp: row.bits(3),
+            bytes: row.bytes(5))
         return LogEntry(offset: LogKey.offset(of: row.int(0)), hash: row.bits(4), record: record)
     }
 
@@ -169,7 +171,7 @@ enum LogReader {
         UInt64(bitPattern: Int64.fromDatabaseValue(row[column]) ?? 0)
     }
 
-    private static func corrupt(_ message: String, _ database: String, offset: UInt64) -> OperationLogError {
+    private static func corrupt(_ message: String, _ database: DatabaseID, offset: Offset) -> OperationLogError {
         OperationLogError(.corrupt, message, database: database, offset: offset)
     }
 }

@@ -1,3 +1,4 @@
+import CRDT
 import Foundation
 import GRDB
 
@@ -175,12 +176,12 @@ enum LogKey {
     static let databaseEnd: Int64 = 1 << (63 - offsetBits)
 
     /// The key of an offset; both must be in range, which the head's row guarantees.
-    static func of(database number: Int64, offset: UInt64) -> Int64 {
-        precondition(offset < 1 << offsetBits, "offset \(offset) does not fit a log key")
+    static func of(database number: Int64, offset: Offset) -> Int64 {
+        precondition(offset.rawValue < 1 << offsetBits, "offset \(offset) does not fit a log key")
         precondition(number < databaseEnd, "database number \(number) does not fit a log key")
-        return number << offsetBits | Int64(offset)
+        return number << offsetBits | Int64(offset.rawValue)
     }
 
     /// The offset of a key.
-    static func offset(of key: Int64) -> UInt64 { UInt64(key & (1 << offsetBits - 1)) }
+    static func offset(of key: Int64) -> Offset { Offset(UInt64(key & (1 << offsetBits - 1))) }
 }

@@ -24,7 +24,7 @@ enum LogSnapshots {
         return try Row.fetchOne(db, sql: sql, arguments: arguments).map { snapshot($0, head) }
     }
 
-    static func begin(_ db: Database, _ database: String, at position: LogPosition) throws -> SnapshotDraft {
+    static func begin(_ db: Database, _ database: DatabaseID, at position: LogPosition) throws -> SnapshotDraft {
         let head = try LogReader.head(db, database: database)
         guard try LogReader.position(db, database: database, at: position.offset) == position else {
             throw OperationLogError(
@@ -39,14 +39,14 @@ enum LogSnapshots {
                 VALUES (?, ?, ?, 0, 0, ?, 0)
                 """,
             arguments: [
-                head.number, Int64(bitPattern: position.offset), Int64(bitPattern: position.hash),
+                head.number, Int64(bitPattern: position.offset.rawValue), Int64(bitPattern: position.hash),
                 Int64(bitPattern: SnapshotSum.start(position)),
             ])
         return SnapshotDraft(number: UInt64(db.lastInsertedRowID), position: position)
     }
 
     static func add(
-        _ db: Database, _ chunk: [UInt8], hash: UInt64, to draft: SnapshotDraft, _ database: String
+        _ db: Database, _ chunk: [UInt8], hash: UInt64, to draft: SnapshotDraft, _ database: DatabaseID
     ) throws {
         let sql = "SELECT chunks, sum FROM snapshots WHERE number = ? AND NOT isFinished"
         let row = try Row.fetchOne(db, sql: sql, arguments: [Int64(draft.number)])
@@ -61,7 +61,7 @@ enum LogSnapshots {
             arguments: [chunk.count, Int64(bitPattern: sum), Int64(draft.number)])
     }
 
-    static func finish(_ db: Database, _ draft: SnapshotDraft, _ database: String) throws -> LogSnapshot {
+    static func finish(_ db: Database, _ draft: SnapshotDraft, _ database: DatabaseID) throws -> LogSnapshot {
         let head = try LogReader.head(db, database: database)
         try db.execute(
             sql: """
@@ -93,7 +93,7 @@ enum LogSnapshots {
     }
 
     static func chunk(
-        _ db: Database, _ index: Int, of snapshot: LogSnapshot, _ database: String
+        _ db: Database, _ index: Int, of snapshot: LogSnapshot, _ database: DatabaseID
     ) throws -> [UInt8] {
         let head = try LogReader.head(db, database: database)
         guard try stored(db, snapshot.number, of: head) == snapshot else {
@@ -116,7 +116,7 @@ enum LogSnapshots {
         LogSnapshot(
             number: LogReader.unsigned(row, 0),
             position: LogPosition(
-                logID: head.logID, offset: LogReader.unsigned(row, 1), hash: LogReader.unsigned(row, 2)),
+                logID: head.logID, offset: Offset(LogReader.unsigned(row, 1)), hash: LogReader.unsigned(row, 2)),
             chunks: Int(clamping: LogReader.unsigned(row, 3)),
             bytes: Int(clamping: LogReader.unsigned(row, 4)), checksum: LogReader.unsigned(row, 5))
     }

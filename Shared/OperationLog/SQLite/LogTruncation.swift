@@ -7,7 +7,7 @@ enum LogTruncation {
     /// Removes at most `LogLimits.truncationStep` entries.
     /// - Returns: whether there are more to remove.
     static func step(
-        _ db: Database, _ database: String, through target: UInt64, keepingHashesAfter floor: UInt64
+        _ db: Database, _ database: DatabaseID, through target: Offset, keepingHashesAfter floor: Offset
     ) throws -> Bool {
         var head = try LogReader.head(db, database: database)
         guard target > head.truncated else {
@@ -20,10 +20,10 @@ enum LogTruncation {
                 .noSnapshot, "no finished snapshot covers the entries to remove", database: database,
                 offset: target)
         }
-        let last = min(target, head.truncated + LogLimits.truncationStep)
-        if last > head.settled {
+        let last = min(target, head.truncated.advanced(by: LogLimits.truncationStep))
+        if last > head.flushed {
             var frontier = try KnownFrontier.reading(db, database, head, since: nil)
-            try frontier.settle(db, &head)
+            try frontier.flush(db, &head)
         }
         let hashes = try removedHashes(db, head, through: last, database)
         guard let lastHash = hashes.last else { preconditionFailure("a step removes at least one entry") }
@@ -34,7 +34,7 @@ enum LogTruncation {
         try db.execute(
             sql: "INSERT INTO hashes (position, hashes) VALUES (?, ?)",
             arguments: [
-                LogKey.of(database: head.number, offset: head.truncated + 1), Data(encoded(hashes)),
+                LogKey.of(database: head.number, offset: head.truncated.next), Data(encoded(hashes)),
             ])
         try db.execute(
             sql: "DELETE FROM operations WHERE position > ? AND position <= ?", arguments: range)
@@ -42,12 +42,12 @@ enum LogTruncation {
             sql: """
                 UPDATE databases SET truncated = ?1, truncatedHash = ?2 WHERE number = ?3
                 """,
-            arguments: [Int64(bitPattern: last), Int64(bitPattern: lastHash), head.number])
+            arguments: [Int64(bitPattern: last.rawValue), Int64(bitPattern: lastHash), head.number])
         return true
     }
 
     /// The hash of a removed entry; nil when it is not kept.
-    static func keptHash(_ db: Database, at offset: UInt64, of head: LogHead) throws -> UInt64? {
+    static func keptHash(_ db: Database, at offset: Offset, of head: LogHead) throws -> UInt64? {
         let key = LogKey.of(database: head.number, offset: offset)
         let sql = "SELECT position, hashes FROM hashes WHERE position <= ? ORDER BY position DESC LIMIT 1"
         guard let row = try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [key]),
@@ -63,7 +63,7 @@ enum LogTruncation {
 
     /// The hashes of the entries to remove, in order and without a gap.
     private static func removedHashes(
-        _ db: Database, _ head: LogHead, through last: UInt64, _ database: String
+        _ db: Database, _ head: LogHead, through last: Offset, _ database: DatabaseID
     ) throws -> [UInt64] {
         let rows = try Row.fetchCursor(
             db.cachedStatement(
@@ -74,20 +74,20 @@ enum LogTruncation {
             ])
         var hashes: [UInt64] = []
         while let row = try rows.next() {
-            guard LogKey.offset(of: row[0]) == head.truncated + UInt64(hashes.count) + 1 else { break }
+            guard LogKey.offset(of: row[0]) == head.truncated.advanced(by: hashes.count).next else { break }
             hashes.append(LogReader.unsigned(row, 1))
         }
-        guard head.truncated + UInt64(hashes.count) == last else {
+        guard head.truncated.advanced(by: hashes.count) == last else {
             throw OperationLogError(
                 .corrupt, "the entry is missing", database: database,
-                offset: head.truncated + UInt64(hashes.count) + 1)
+                offset: head.truncated.advanced(by: hashes.count).next)
         }
         return hashes
     }
 
     /// Drops hashes that cursors no longer need.
-    private static func drop(_ db: Database, _ head: LogHead, _ floor: UInt64) throws {
-        let excess = head.truncated > LogLimits.keptHashes ? head.truncated - LogLimits.keptHashes : 0
+    private static func drop(_ db: Database, _ head: LogHead, _ floor: Offset) throws {
+        let excess = head.truncated.reduced(by: LogLimits.keptHashes)
         let lowest = min(max(floor, excess), head.truncated)
         try db.execute(
             sql: """

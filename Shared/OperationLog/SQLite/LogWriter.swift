@@ -1,3 +1,4 @@
+import CRDT
 import Foundation
 import GRDB
 import Synchronization
@@ -55,14 +56,14 @@ struct LogWriter: Sendable {
     }
 
     /// Creates a database unless there is one of this id.
-    func createDatabase(_ database: String, id logID: LogID = .random()) throws(Failure) -> Bool {
+    func createDatabase(_ database: DatabaseID, id logID: LogID = .random()) throws(Failure) -> Bool {
         try transaction { db in
             try db.execute(
                 sql: """
                     INSERT INTO databases (id, logID, head, hash, settled, settledHash)
                     VALUES (?1, ?2, 0, ?3, 0, ?3) ON CONFLICT DO NOTHING
                     """,
-                arguments: [database, Data(logID.bytes), Int64(bitPattern: ChainHash.start(logID))])
+                arguments: [database.text, Data(logID.bytes), Int64(bitPattern: ChainHash.start(logID))])
             return (db.changesCount > 0, .commit)
         }
     }

@@ -5,7 +5,7 @@ import CRDT
 
 extension SQLiteLogFile {
     /// As `OperationLog.truncation`.
-    package func truncation(of database: String) throws -> LogPosition {
+    package func truncation(of database: DatabaseID) throws -> LogPosition {
         try read { db in
             let head = try LogReader.head(db, database: database)
             return LogPosition(
@@ -16,7 +16,7 @@ extension SQLiteLogFile {
 
     /// As `OperationLog.truncate`.
     package func truncate(
-        _ database: String, through offset: UInt64, keepingHashesAfter floor: UInt64
+        _ database: DatabaseID, through offset: Offset, keepingHashesAfter floor: Offset
     ) throws {
         while try changing({ writer throws(LogWriter.Failure) in
             try writer.change { db in
@@ -27,19 +27,19 @@ extension SQLiteLogFile {
     }
 
     /// As `OperationLog.snapshot`.
-    package func snapshot(of database: String) throws -> LogSnapshot? {
+    package func snapshot(of database: DatabaseID) throws -> LogSnapshot? {
         try read { try LogSnapshots.finished($0, of: LogReader.head($0, database: database)) }
     }
 
     /// As `OperationLog.beginSnapshot`.
-    package func beginSnapshot(of database: String, at position: LogPosition) throws -> SnapshotDraft {
+    package func beginSnapshot(of database: DatabaseID, at position: LogPosition) throws -> SnapshotDraft {
         try changing { writer throws(LogWriter.Failure) in
             try writer.change { try LogSnapshots.begin($0, database, at: position) }
         }
     }
 
     /// As `OperationLog.add`.
-    package func add(_ chunk: [UInt8], to draft: SnapshotDraft, in database: String) throws {
+    package func add(_ chunk: [UInt8], to draft: SnapshotDraft, in database: DatabaseID) throws {
         try OperationLogError.check(chunk: chunk, database)
         let hash = SnapshotSum.chunk(chunk)
         try changing { writer throws(LogWriter.Failure) in
@@ -48,7 +48,7 @@ extension SQLiteLogFile {
     }
 
     /// As `OperationLog.finish`.
-    package func finish(_ draft: SnapshotDraft, in database: String) throws -> LogSnapshot {
+    package func finish(_ draft: SnapshotDraft, in database: DatabaseID) throws -> LogSnapshot {
         let snapshot = try changing { writer throws(LogWriter.Failure) in
             try writer.change { try LogSnapshots.finish($0, draft, database) }
         }
@@ -57,13 +57,13 @@ extension SQLiteLogFile {
     }
 
     /// As `OperationLog.chunk`.
-    package func chunk(_ index: Int, of snapshot: LogSnapshot, in database: String) throws -> [UInt8] {
+    package func chunk(_ index: Int, of snapshot: LogSnapshot, in database: DatabaseID) throws -> [UInt8] {
         try read { try LogSnapshots.chunk($0, index, of: snapshot, database) }
     }
 
     /// As `OperationLog.lease`.
     package func lease(
-        _ purpose: String, of slots: Int, for duration: Duration, in database: String
+        _ purpose: String, of slots: Int, for duration: Duration, in database: DatabaseID
     ) throws -> ActorLease? {
         try OperationLogError.check(purpose: purpose, database)
         return try changing { writer throws(LogWriter.Failure) in
@@ -94,7 +94,7 @@ extension SQLiteLogFile {
     }
 
     /// As `OperationLog.retire`.
-    package func retire(_ actors: [ActorID], in database: String) throws {
+    package func retire(_ actors: [ActorID], in database: DatabaseID) throws {
         try changing { writer throws(LogWriter.Failure) in
             try writer.change { try LogLeases.retire($0, database, actors) }
         }

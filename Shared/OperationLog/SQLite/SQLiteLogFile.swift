@@ -19,7 +19,7 @@ package struct SQLiteLogFile: Sendable {
     }
 
     /// Creates a database with this log id unless there is one.
-    package func createDatabase(_ database: String, id: LogID) throws {
+    package func createDatabase(_ database: DatabaseID, id: LogID) throws {
         _ = try Result { () throws(LogWriter.Failure) in try writer.createDatabase(database, id: id) }
             .mapError(\.error).get()
     }
@@ -32,7 +32,7 @@ package struct SQLiteLogFile: Sendable {
     }
 
     /// As `OperationLog.head`.
-    package func head(of database: String) throws -> LogPosition {
+    package func head(of database: DatabaseID) throws -> LogPosition {
         try read { db in
             let head = try LogReader.head(db, database: database)
             return LogPosition(logID: head.logID, offset: head.offset, hash: head.hash)
@@ -40,20 +40,20 @@ package struct SQLiteLogFile: Sendable {
     }
 
     /// As `OperationLog.position`.
-    package func position(at offset: UInt64, in database: String) throws -> LogPosition? {
+    package func position(at offset: Offset, in database: DatabaseID) throws -> LogPosition? {
         try read { try LogReader.position($0, database: database, at: offset) }
     }
 
     /// As `OperationLog.frontier`.
     package func frontier(
-        of actors: [ActorID], in database: String
+        of actors: [ActorID], in database: DatabaseID
     ) throws -> [ActorID: FrontierEntry] {
         try read { try LogReader.frontier($0, database: database, actors: actors, writer.frontiers) }
     }
 
     /// As `OperationLog.read`.
     package func read(
-        _ database: String, after offset: UInt64, limit: ReadLimit
+        _ database: DatabaseID, after offset: Offset, limit: ReadLimit
     ) throws -> [LogEntry] {
         try read { try LogReader.entries($0, database: database, after: offset, limit: limit) }
     }

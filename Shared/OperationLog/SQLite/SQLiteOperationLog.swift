@@ -3,6 +3,7 @@ import Dispatch
 import GRDB
 import Glibc
 import Logging
+import Machine
 import Synchronization
 import WriteAhead
 
@@ -29,7 +30,9 @@ public final class SQLiteOperationLog: OperationLog {
         /// Interval of polling for foreign appends whose hint was lost.
         public var pollInterval = LogLimits.pollInterval
         /// Unix time in milliseconds: the clock of leases, which all processes of the machine share.
-        public var now: @Sendable () -> Int64 = SQLiteOperationLog.systemMilliseconds
+        public var now: @Sendable () -> Int64 = {
+            Int64(clamping: SystemClock.milliseconds())
+        }
 
         /// The defaults.
         public init() {}
@@ -86,43 +89,44 @@ public final class SQLiteOperationLog: OperationLog {
 
     /// One insert; a fresh log id is drawn for it.
     @discardableResult
-    public func createDatabase(_ database: String) async throws -> Bool {
-        guard DatabaseID.isValid(database) else {
+    public func createDatabase(_ database: DatabaseID) async throws -> Bool {
+        guard database.isValidInLog else {
             throw OperationLogError(.invalidDatabaseID, "no database can have the id \"\(database)\"")
         }
         return try await writing { writer throws(LogWriter.Failure) in try writer.createDatabase(database) }
     }
 
     /// In order of creation.
-    public func databases() async throws -> [String] {
+    public func databases() async throws -> [DatabaseID] {
         try await reading { db in
             try String.fetchAll(db.cachedStatement(sql: "SELECT id FROM databases ORDER BY number"))
+                .map { DatabaseID($0) }
         }
     }
 
     /// One lookup.
-    public func databaseExists(_ database: String) async throws -> Bool {
-        guard DatabaseID.isValid(database) else { return false }
+    public func databaseExists(_ database: DatabaseID) async throws -> Bool {
+        guard database.isValidInLog else { return false }
         return try await reading { db in
             let sql = "SELECT EXISTS (SELECT 1 FROM databases WHERE id = ?)"
-            return try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: [database]) ?? false
+            return try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: [database.text]) ?? false
         }
     }
 
     /// Joins the next group; returns after its fsync.
-    public func append(_ requests: [AppendRequest], to database: String) async throws -> [AppendOutcome] {
+    public func append(_ requests: [AppendRequest], to database: DatabaseID) async throws -> [AppendOutcome] {
         try await committer.append(AppendCall(requests, database: database))
     }
 
-    /// One lookup per actor, and a scan of the unsettled operations if another process appended last.
-    public func frontier(of actors: [ActorID], in database: String) async throws -> [ActorID: FrontierEntry] {
+    /// One lookup per actor, and a scan of the unflushed operations if another process appended last.
+    public func frontier(of actors: [ActorID], in database: DatabaseID) async throws -> [ActorID: FrontierEntry] {
         try await reading { [writer] in
             try LogReader.frontier($0, database: database, actors: actors, writer.frontiers)
         }
     }
 
     /// Two lookups, which must agree.
-    public func head(of database: String) async throws -> LogPosition {
+    public func head(of database: DatabaseID) async throws -> LogPosition {
         try await reading { db in
             let head = try LogReader.head(db, database: database)
             return LogPosition(logID: head.logID, offset: head.offset, hash: head.hash)
@@ -130,20 +134,20 @@ public final class SQLiteOperationLog: OperationLog {
     }
 
     /// Reads and verifies the entry at that offset.
-    public func position(at offset: UInt64, in database: String) async throws -> LogPosition? {
+    public func position(at offset: Offset, in database: DatabaseID) async throws -> LogPosition? {
         try await reading { try LogReader.position($0, database: database, at: offset) }
     }
 
     /// One range scan on a connection of its own.
     public func read(
-        _ database: String, after offset: UInt64, limit: ReadLimit
+        _ database: DatabaseID, after offset: Offset, limit: ReadLimit
     ) async throws -> [LogEntry] {
         try await reading { try LogReader.entries($0, database: database, after: offset, limit: limit) }
     }
 
     /// Wake-ups come directly from this process's writer, from other processes through `WakeFile`, at the
     /// latest after `pollInterval`.
-    public func changes(in database: String) -> AsyncStream<LogChange> { hub.subscribe(to: database) }
+    public func changes(in database: DatabaseID) -> AsyncStream<LogChange> { hub.subscribe(to: database) }
 
     /// Two uncontended locks.
     public var status: LogStatus { committer.status }
@@ -182,13 +186,6 @@ public final class SQLiteOperationLog: OperationLog {
         return try outcome.mapError(\.error).get()
     }
 
-    /// The machine's clock.
-    public static func systemMilliseconds() -> Int64 {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
-    }
-
     func reading<Result: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> Result
     ) async throws -> Result {
@@ -222,7 +219,7 @@ func openConnections(
         let writeAhead = try pool.writeWithoutTransaction { db in
             // GRDB leaves a WAL database at NORMAL, which loses acknowledged commits when the power fails.
             try db.execute(sql: "PRAGMA synchronous = FULL")
-            try WriteAheadLog.settle(db, isShared: true)
+            try WriteAheadLog.checkpoint(db, isShared: true)
             try LogSchema.migrate(db, path: path)
             try LogLeases.arrive(db, path: path)
             return try WriteAheadLog(of: db, checkpointPages: LogLimits.checkpointPages)

@@ -4,7 +4,7 @@ import CRDT
 
 extension SQLiteOperationLog {
     /// One lookup.
-    public func truncation(of database: String) async throws -> LogPosition {
+    public func truncation(of database: DatabaseID) async throws -> LogPosition {
         try await reading { db in
             let head = try LogReader.head(db, database: database)
             return LogPosition(
@@ -15,7 +15,7 @@ extension SQLiteOperationLog {
 
     /// A transaction per `LogLimits.truncationStep` entries.
     public func truncate(
-        _ database: String, through offset: UInt64, keepingHashesAfter floor: UInt64
+        _ database: DatabaseID, through offset: Offset, keepingHashesAfter floor: Offset
     ) async throws {
         while try await writing({ writer throws(LogWriter.Failure) in
             try writer.change { db in
@@ -28,13 +28,13 @@ extension SQLiteOperationLog {
     }
 
     /// One lookup.
-    public func snapshot(of database: String) async throws -> LogSnapshot? {
+    public func snapshot(of database: DatabaseID) async throws -> LogSnapshot? {
         try await reading { try LogSnapshots.finished($0, of: LogReader.head($0, database: database)) }
     }
 
     /// One insert.
     public func beginSnapshot(
-        of database: String, at position: LogPosition
+        of database: DatabaseID, at position: LogPosition
     ) async throws -> SnapshotDraft {
         try await writing { writer throws(LogWriter.Failure) in
             try writer.change { try LogSnapshots.begin($0, database, at: position) }
@@ -42,7 +42,7 @@ extension SQLiteOperationLog {
     }
 
     /// One insert.
-    public func add(_ chunk: [UInt8], to draft: SnapshotDraft, in database: String) async throws {
+    public func add(_ chunk: [UInt8], to draft: SnapshotDraft, in database: DatabaseID) async throws {
         try OperationLogError.check(chunk: chunk, database)
         let hash = SnapshotSum.chunk(chunk)
         try await writing { writer throws(LogWriter.Failure) in
@@ -51,7 +51,7 @@ extension SQLiteOperationLog {
     }
 
     /// One update; the previous snapshot's chunks are removed afterwards.
-    public func finish(_ draft: SnapshotDraft, in database: String) async throws -> LogSnapshot {
+    public func finish(_ draft: SnapshotDraft, in database: DatabaseID) async throws -> LogSnapshot {
         let snapshot = try await writing { writer throws(LogWriter.Failure) in
             try writer.change { try LogSnapshots.finish($0, draft, database) }
         }
@@ -63,14 +63,14 @@ extension SQLiteOperationLog {
 
     /// Two lookups.
     public func chunk(
-        _ index: Int, of snapshot: LogSnapshot, in database: String
+        _ index: Int, of snapshot: LogSnapshot, in database: DatabaseID
     ) async throws -> [UInt8] {
         try await reading { try LogSnapshots.chunk($0, index, of: snapshot, database) }
     }
 
     /// One transaction.
     public func lease(
-        _ purpose: String, of slots: Int, for duration: Duration, in database: String
+        _ purpose: String, of slots: Int, for duration: Duration, in database: DatabaseID
     ) async throws -> ActorLease? {
         try OperationLogError.check(purpose: purpose, database)
         return try await writing { writer throws(LogWriter.Failure) in
@@ -84,7 +84,7 @@ extension SQLiteOperationLog {
     }
 
     /// One update.
-    public func renew(_ lease: ActorLease, for duration: Duration, in database: String) async throws -> Bool {
+    public func renew(_ lease: ActorLease, for duration: Duration, in database: DatabaseID) async throws -> Bool {
         try await writing { writer throws(LogWriter.Failure) in
             let now = writer.now()
             return try writer.change {
@@ -94,14 +94,14 @@ extension SQLiteOperationLog {
     }
 
     /// An update per actor.
-    public func retire(_ actors: [ActorID], in database: String) async throws {
+    public func retire(_ actors: [ActorID], in database: DatabaseID) async throws {
         try await writing { writer throws(LogWriter.Failure) in
             try writer.change { try LogLeases.retire($0, database, actors) }
         }
     }
 
     /// One update.
-    public func release(_ lease: ActorLease, retiring: Bool, in database: String) async throws {
+    public func release(_ lease: ActorLease, retiring: Bool, in database: DatabaseID) async throws {
         try await writing { writer throws(LogWriter.Failure) in
             try writer.change { try LogLeases.release($0, lease, retiring: retiring) }
         }
@@ -110,7 +110,7 @@ extension SQLiteOperationLog {
 
 extension OperationLogError {
     /// - Throws: `LOG-0103` for an empty or oversized chunk.
-    package static func check(chunk: [UInt8], _ database: String) throws(OperationLogError) {
+    package static func check(chunk: [UInt8], _ database: DatabaseID) throws(OperationLogError) {
         guard !chunk.isEmpty, chunk.count <= LogLimits.chunkBytes else {
             throw OperationLogError(
                 .invalidRequest, "a chunk has 1 to \(LogLimits.chunkBytes) bytes, not \(chunk.count)",
@@ -119,7 +119,7 @@ extension OperationLogError {
     }
 
     /// - Throws: `LOG-0103` for an empty or oversized purpose.
-    package static func check(purpose: String, _ database: String) throws(OperationLogError) {
+    package static func check(purpose: String, _ database: DatabaseID) throws(OperationLogError) {
         guard (1...LogLimits.purposeBytes).contains(purpose.utf8.count) else {
             throw OperationLogError(
                 .invalidRequest, "a lease's purpose has 1 to \(LogLimits.purposeBytes) bytes",

@@ -16,11 +16,11 @@ import Synchronization
 final class TouchIndex: Sendable {
     fileprivate struct Part {
         /// The part covers offsets after this one, up to and including `through`.
-        let from: UInt64
-        var through: UInt64
-        var offsets: [Touch: UInt64] = [:]
+        let from: Offset
+        var through: Offset
+        var offsets: [Touch: Offset] = [:]
         /// The last operation that does not say its touches; 0 for none.
-        var anything: UInt64 = 0
+        var anything: Offset = 0
     }
 
     fileprivate struct Known {
@@ -59,8 +59,8 @@ final class TouchIndex: Sendable {
     /// Records an append, or operations that were read: all touches after `start` up to `end`, in order.
     /// `anything` is the last operation among them that does not say its touches.
     func note(
-        _ touches: [(touch: Touch, offset: UInt64)], in database: Int64, after start: UInt64,
-        through end: UInt64, anything: UInt64 = 0
+        _ touches: [(touch: Touch, offset: Offset)], in database: Int64, after start: Offset,
+        through end: Offset, anything: Offset = 0
     ) {
         state.withLock { state in
             // Taken out of the dictionary, so that nothing is copied.
@@ -83,11 +83,11 @@ final class TouchIndex: Sendable {
 
     /// The last offset after `readAt`, up to `end`, at which one of these was touched; nil if none was.
     func last(
-        of reads: [Touch], after readAt: UInt64, head: LogHead, through end: UInt64, _ db: Database
-    ) throws -> UInt64? {
+        of reads: [Touch], after readAt: Offset, head: LogHead, through end: Offset, _ db: Database
+    ) throws -> Offset? {
         let known = known(in: head.number, after: readAt) ?? readAt
         if known < end {
-            guard end - known <= LogLimits.readForConditions,
+            guard known.distance(to: end) <= LogLimits.readForConditions,
                 try read(head, after: known, through: end, db)
             else { return end }
         }
@@ -96,7 +96,7 @@ final class TouchIndex: Sendable {
             guard let parts = state.databases[head.number]?.parts, let first = parts.first,
                 first.from <= readAt, let through = parts.last?.through, through >= end
             else { return end }
-            var last: UInt64 = 0
+            var last: Offset = 0
             for part in parts {
                 last = max(last, part.anything)
                 for read in reads { last = max(last, part.offsets[read] ?? 0) }
@@ -106,7 +106,7 @@ final class TouchIndex: Sendable {
     }
 
     /// The offset up to which everything after `readAt` is known; nil if its beginning is not.
-    private func known(in database: Int64, after readAt: UInt64) -> UInt64? {
+    private func known(in database: Int64, after readAt: Offset) -> Offset? {
         state.withLock { state in
             guard let parts = state.databases[database]?.parts, let first = parts.first,
                 first.from <= readAt
@@ -117,10 +117,10 @@ final class TouchIndex: Sendable {
 
     /// Records the touches that a range of operations name; false if they are too many to read.
     private func read(
-        _ head: LogHead, after start: UInt64, through end: UInt64, _ db: Database
+        _ head: LogHead, after start: Offset, through end: Offset, _ db: Database
     ) throws -> Bool {
-        var touches: [(touch: Touch, offset: UInt64)] = []
-        var anything: UInt64 = 0
+        var touches: [(touch: Touch, offset: Offset)] = []
+        var anything: Offset = 0
         var bytes = 0
         let statement = try FastStatement(
             "SELECT position, bytes FROM operations WHERE position > ? AND position <= ? ORDER BY position",
@@ -148,18 +148,18 @@ extension TouchIndex.Known {
     /// Adds touches to the last part, and to new ones when that is full. An operation that touches more
     /// than a part can hold counts as touching everything.
     fileprivate mutating func add(
-        _ touches: [(touch: Touch, offset: UInt64)], after start: UInt64, through end: UInt64,
-        anything: UInt64, limit: Int
+        _ touches: [(touch: Touch, offset: Offset)], after start: Offset, through end: Offset,
+        anything: Offset, limit: Int
     ) {
         if parts.isEmpty { parts.append(TouchIndex.Part(from: start, through: start)) }
-        var offset: UInt64 = 0
+        var offset: Offset = 0
         var countOfOne = 0
         var anything = anything
         for item in touches {
             countOfOne = item.offset == offset ? countOfOne + 1 : 1
             if item.offset != offset, parts[parts.count - 1].offsets.count >= limit {
-                parts[parts.count - 1].through = item.offset - 1
-                parts.append(TouchIndex.Part(from: item.offset - 1, through: item.offset - 1))
+                parts[parts.count - 1].through = item.offset.previous
+                parts.append(TouchIndex.Part(from: item.offset.previous, through: item.offset.previous))
                 if parts.count > 2 { parts.removeFirst() }
             }
             offset = item.offset

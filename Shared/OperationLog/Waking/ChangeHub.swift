@@ -1,3 +1,4 @@
+import CRDT
 import Synchronization
 
 /// The subscribers in this process that wait for appends, by database.
@@ -10,12 +11,12 @@ import Synchronization
 /// another says only that something has changed, because announcements may overtake each other.
 package final class ChangeHub: Sendable {
     private struct Topic {
-        var announced: UInt64 = 0
+        var announced: Offset = 0
         var subscribers: [UInt64: AsyncStream<LogChange>.Continuation] = [:]
     }
 
     private struct State {
-        var topics: [String: Topic] = [:]
+        var topics: [DatabaseID: Topic] = [:]
         var lastSubscriber: UInt64 = 0
         var isFinished = false
     }
@@ -29,7 +30,7 @@ package final class ChangeHub: Sendable {
     package var isEmpty: Bool { state.withLock { $0.topics.isEmpty } }
 
     /// A stream of wake-ups; the first comes at once.
-    package func subscribe(to database: String) -> AsyncStream<LogChange> {
+    package func subscribe(to database: DatabaseID) -> AsyncStream<LogChange> {
         let (stream, continuation) = AsyncStream<LogChange>.makeStream(bufferingPolicy: .bufferingNewest(1))
         let id = state.withLock { state -> UInt64? in
             guard !state.isFinished else { return nil }
@@ -48,7 +49,7 @@ package final class ChangeHub: Sendable {
 
     /// Wakes the subscribers of a database, if this head is new. `entries` are the last ones up to the
     /// head, if they are at hand.
-    package func announce(_ database: String, head: UInt64, entries: [LogEntry] = []) {
+    package func announce(_ database: DatabaseID, head: Offset, entries: [LogEntry] = []) {
         let subscribers = state.withLock { state -> [AsyncStream<LogChange>.Continuation] in
             guard var topic = state.topics[database], head != topic.announced else { return [] }
             topic.announced = head
@@ -68,7 +69,7 @@ package final class ChangeHub: Sendable {
         for topic in topics.values { topic.subscribers.values.forEach { $0.finish() } }
     }
 
-    private func unsubscribe(_ id: UInt64, from database: String) {
+    private func unsubscribe(_ id: UInt64, from database: DatabaseID) {
         state.withLock { state in
             state.topics[database]?.subscribers[id] = nil
             if state.topics[database]?.subscribers.isEmpty == true { state.topics[database] = nil }

@@ -1,3 +1,4 @@
+import CRDT
 import Dispatch
 import GRDB
 import Glibc
@@ -118,7 +119,7 @@ final class ChangeWatcher: @unchecked Sendable {
         guard !isStopped, !hub.isEmpty else { return }
         lastLook = ContinuousClock.now
         do {
-            let heads = try connection.unsafeRead { db -> [(String, UInt64)] in
+            let heads = try connection.unsafeRead { db -> [(DatabaseID, Offset)] in
                 let version = try Int64.fetchOne(db.cachedStatement(sql: "PRAGMA data_version"))
                 guard version != lastVersion else { return [] }
                 lastVersion = version

@@ -11,13 +11,13 @@ package struct PreparedOperation: Sendable {
     package let digest: UInt64
 
     /// Checks the limits and computes the hashes.
-    init(_ request: AppendRequest, database: String) throws(OperationLogError) {
+    init(_ request: AppendRequest, database: DatabaseID) throws(OperationLogError) {
         let record = request.record
         func refuse(_ reason: String) -> OperationLogError {
             let name = "operation \(record.sequence) of actor \(record.actor)"
             return OperationLogError(.invalidRequest, "\(name) \(reason)", database: database)
         }
-        guard record.sequence > 0, record.sequence <= UInt64(Int64.max) else {
+        guard record.sequence > 0, record.sequence.rawValue <= UInt64(Int64.max) else {
             throw refuse("has no valid sequence; sequences run from 1 to 2^63 - 1")
         }
         guard !record.bytes.isEmpty else { throw refuse("has no bytes") }
@@ -44,13 +44,13 @@ package struct PreparedOperation: Sendable {
 
 /// One call of `append`, ready to become part of a group.
 package struct AppendCall: Sendable {
-    package let database: String
+    package let database: DatabaseID
     package let operations: [PreparedOperation]
     package let cost: AdmissionGate.Cost
     /// The term that the call depends on: the earliest of its requests' terms.
     package let term: UInt64?
 
-    package init(_ requests: [AppendRequest], database: String) throws(OperationLogError) {
+    package init(_ requests: [AppendRequest], database: DatabaseID) throws(OperationLogError) {
         self.database = database
         var operations: [PreparedOperation] = []
         operations.reserveCapacity(requests.count)
@@ -73,12 +73,12 @@ package enum GroupOutcome: Sendable {
 }
 
 /// The rule for database ids, see the contract.
-package enum DatabaseID {
+extension DatabaseID {
     /// Returns whether a database can have this id.
-    package static func isValid(_ id: String) -> Bool {
-        let bytes = id.utf8
+    package var isValidInLog: Bool {
+        let bytes = text.utf8
         guard let first = bytes.first, bytes.count <= LogLimits.databaseIDCharacters else { return false }
-        return isAlphanumeric(first) && bytes.allSatisfy { isAlphanumeric($0) || "._-".utf8.contains($0) }
+        return Self.isAlphanumeric(first) && bytes.allSatisfy { Self.isAlphanumeric($0) || "._-".utf8.contains($0) }
     }
 
     private static func isAlphanumeric(_ byte: UInt8) -> Bool {

@@ -17,7 +17,7 @@ import Synchronization
 /// thread at a time, with the lock between one and the next. As a rule that is `queue`, which exists so
 /// that a blocking fsync never occupies a thread of the cooperative pool.
 ///
-/// A caller that finds the turn free takes it, provided that its commit is short (`isShort`,
+/// A caller that finds the turn free takes it, provided that its commit is short (`runsInline`,
 /// `Commit.isDecided`). Its group is its one call. This saves waking the committing thread and then the
 /// caller, which would cost more than the rest of an append apart from its commit. A commit that takes
 /// longer than `LogLimits.callerPatience`, during which a pool thread is idle, continues on `queue`.
@@ -53,7 +53,7 @@ package final class GroupCommitter: Sendable {
 
     /// Returns whether a caller with the turn may commit this call: beginning it, and finishing it once
     /// decided, must not wait.
-    package typealias IsShort = @Sendable (AppendCall) -> Bool
+    package typealias RunsInline = @Sendable (AppendCall) -> Bool
 
     /// A group that was begun. Unchecked: it belongs to the holder of the turn, and is handed on with it.
     private struct UnderWay: @unchecked Sendable {
@@ -83,7 +83,7 @@ package final class GroupCommitter: Sendable {
     /// The queue of the committing thread.
     let queue: DispatchQueue
     private let groupsUnderWay: Int
-    private let isShort: IsShort?
+    private let runsInline: RunsInline?
     private let begin: Begin
     private let state = Mutex(State())
     /// Copies of the state for readers without the lock, which enqueuing callers need: the number of
@@ -97,14 +97,14 @@ package final class GroupCommitter: Sendable {
 
     /// A committer of this gate. `begin` is called with non-empty groups; at most `groupsUnderWay` of them
     /// are begun and not finished.
-    /// - Parameter isShort: if nil, no caller commits by itself.
+    /// - Parameter runsInline: if nil, no caller commits by itself.
     package init(
-        gate: AdmissionGate, groupsUnderWay: Int = 1, isShort: IsShort? = nil, begin: @escaping Begin
+        gate: AdmissionGate, groupsUnderWay: Int = 1, runsInline: RunsInline? = nil, begin: @escaping Begin
     ) {
         precondition(1...2 ~= groupsUnderWay, "groups cannot be committed \(groupsUnderWay) at a time")
         self.gate = gate
         self.groupsUnderWay = groupsUnderWay
-        self.isShort = isShort
+        self.runsInline = runsInline
         self.begin = begin
         queue = DispatchQueue(label: "mimeo.operation-log.commit")
     }
@@ -184,7 +184,7 @@ package final class GroupCommitter: Sendable {
 
     /// Takes the turn for a call, if it is free and the call's commit is short.
     private func takeTurn(for call: AppendCall) -> Bool {
-        guard isShort != nil, isQuick.load(ordering: .relaxed) else { return false }
+        guard runsInline != nil, isQuick.load(ordering: .relaxed) else { return false }
         let isMine = state.withLock { state in
             guard !state.isTaken, state.refusal == nil else { return false }
             state.isTaken = true
@@ -200,7 +200,7 @@ package final class GroupCommitter: Sendable {
 
     /// Returns whether a caller with the turn commits this call by itself. Called with the turn.
     private func commitsByItself(_ call: AppendCall) -> Bool {
-        isQuick.load(ordering: .relaxed) && isShort?(call) ?? false
+        isQuick.load(ordering: .relaxed) && runsInline?(call) ?? false
     }
 
     /// Commits the caller's own call in its turn, or hands it to `queue` if it takes longer.

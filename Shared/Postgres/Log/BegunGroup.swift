@@ -3,7 +3,7 @@ import OperationLog
 
 /// One database's part of a group.
 struct GroupPart {
-    let database: String
+    let database: DatabaseID
     /// The indexes of its calls in the group.
     let numbers: [Int]
     let operations: [PreparedOperation]
@@ -12,17 +12,17 @@ struct GroupPart {
     static func all(of calls: [AppendCall]) -> [GroupPart] {
         guard let first = calls.first?.database else { return [] }
         // Most groups have one database.
-        if calls.allSatisfy({ utf8Equal($0.database, first) }) {
+        if calls.allSatisfy({ $0.database == first }) {
             return [GroupPart(first, Array(calls.indices), calls)]
         }
         let numbers = Dictionary(grouping: calls.indices) { calls[$0].database }
-        return numbers.keys.sorted(by: utf8Precedes).map { database in
+        return numbers.keys.sorted().map { database in
             let own = numbers[database] ?? []
             return GroupPart(database, own, calls)
         }
     }
 
-    private init(_ database: String, _ numbers: [Int], _ calls: [AppendCall]) {
+    private init(_ database: DatabaseID, _ numbers: [Int], _ calls: [AppendCall]) {
         (self.database, self.numbers) = (database, numbers)
         operations =
             numbers.count == 1 ? calls[numbers[0]].operations : numbers.flatMap { calls[$0].operations }
@@ -46,7 +46,7 @@ struct PartialOutcome {
     /// By call.
     var results: [Result<[AppendOutcome], OperationLogError>]
     /// The new heads of the databases that grew.
-    var grown: [String: UInt64] = [:]
+    var grown: [DatabaseID: Offset] = [:]
 
     init(_ calls: [AppendCall]) { results = Array(repeating: .success([]), count: calls.count) }
 
@@ -67,12 +67,12 @@ struct PartialOutcome {
     }
 
     /// Records a part that was appended after `before`.
-    mutating func take(_ part: GroupPart, _ calls: [AppendCall], from before: UInt64) {
+    mutating func take(_ part: GroupPart, _ calls: [AppendCall], from before: Offset) {
         var offset = before
         for number in part.numbers {
             results[number] = .success(
                 calls[number].operations.map { _ in
-                    offset += 1
+                    offset = offset.next
                     return .appended(offset: offset)
                 })
         }
@@ -85,7 +85,7 @@ final class BegunGroup {
     let calls: [AppendCall]
     let parts: [GroupPart]
     /// The head before each part, if the group was sent.
-    var sent: [UInt64] = []
+    var sent: [Offset] = []
     /// The actors of the sent operations that the writer did not know.
     var strangers: Set<ActorID> = []
     /// For each sent part, whether the server has appended it; nil until the answer was read.

@@ -32,9 +32,9 @@ enum DecidedAppend {
         return Connection.Step(
             append,
             [
-                .text(part.database), .int8Array(operations.map { Int64($0.0) }),
+                .text(part.database.text), .int8Array(operations.map { Int64($0.0) }),
                 .int8Array(operations.map { Int64(bitPattern: $0.1.record.actor.rawValue) }),
-                .int8Array(operations.map { Int64(bitPattern: $0.1.record.sequence) }),
+                .int8Array(operations.map { Int64(bitPattern: $0.1.record.sequence.rawValue) }),
                 .int8Array(operations.map { Int64(bitPattern: $0.1.record.timestamp) }),
                 .int8Array(operations.map { Int64(bitPattern: $0.1.contentHash) }),
                 .int8Array(operations.map { Int64(bitPattern: $0.1.digest) }),
@@ -43,7 +43,7 @@ enum DecidedAppend {
                 .int8Array(ends(operations.map(\.1.touches.count))),
                 .int8Array(operations.flatMap { $0.1.condition?.reads.map(\.bits) ?? [] }),
                 .int8Array(ends(operations.map { $0.1.condition?.reads.count ?? 0 })),
-                .int8Array(operations.map { $0.1.condition.map { Int64(clamping: $0.readAt) } ?? -1 }),
+                .int8Array(operations.map { $0.1.condition.map { Int64(clamping: $0.readAt.rawValue) } ?? -1 }),
                 .int8Array(operations.map { Int64($0.1.lease?.number ?? 0) }),
                 .int8Array(operations.map { Int64($0.1.lease?.epoch ?? 0) }),
             ])
@@ -58,7 +58,7 @@ enum DecidedAppend {
         }
     }
 
-    private static func failure(_ rows: Rows, _ database: String) -> OperationLogError? {
+    private static func failure(_ rows: Rows, _ database: DatabaseID) -> OperationLogError? {
         guard rows.count == 1 else { return nil }
         switch rows.int8(0, 0) {
         case Verdict.unknownDatabase:
@@ -66,7 +66,7 @@ enum DecidedAppend {
         case Verdict.damagedHead:
             return OperationLogError(
                 .corrupt, "the last entry is missing or is not the one the head names", database: database,
-                offset: rows.bits(0, 1))
+                offset: Offset(rows.bits(0, 1)))
         default: return nil
         }
     }
@@ -74,12 +74,12 @@ enum DecidedAppend {
     private static func outcome(_ rows: Rows, _ row: Int) -> AppendOutcome {
         let value = rows.bits(row, 1)
         switch rows.int8(row, 0) {
-        case Verdict.appended: return .appended(offset: value)
-        case Verdict.duplicate: return .duplicate(through: value)
-        case Verdict.gap: return .gap(expected: value)
+        case Verdict.appended: return .appended(offset: Offset(value))
+        case Verdict.duplicate: return .duplicate(through: SequenceNumber(value))
+        case Verdict.gap: return .gap(expected: SequenceNumber(value))
         case Verdict.foreignActor: return .conflict(.foreignActor)
-        case Verdict.differentContent: return .conflict(.differentContent(sequence: value))
-        case Verdict.condition: return .conflict(.condition(offset: value))
+        case Verdict.differentContent: return .conflict(.differentContent(sequence: SequenceNumber(value)))
+        case Verdict.condition: return .conflict(.condition(offset: Offset(value)))
         case Verdict.leaseLost: return .conflict(.leaseLost)
         case let verdict: preconditionFailure("mimeo_log.append gave the verdict \(verdict)")
         }

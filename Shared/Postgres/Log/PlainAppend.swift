@@ -18,7 +18,7 @@ struct PlainAppend {
         /// The chain hash after the operations.
         let hash: UInt64
         /// The head before the operations.
-        let before: UInt64
+        let before: Offset
         /// The actors that the statement checks, because the writer does not know them.
         let strangers: [ActorID]
     }
@@ -34,9 +34,9 @@ struct PlainAppend {
     var lasts: some Sequence<PreparedOperation> { runs.lazy.map { operations[$0.last] } }
 
     /// Calls `body` for each touch with the offset of its operation, counted from this head.
-    func forEachTouch(behind head: UInt64, _ body: (Touch, UInt64) -> Void) {
+    func forEachTouch(behind head: Offset, _ body: (Touch, Offset) -> Void) {
         for (place, operation) in operations.enumerated() {
-            for touch in operation.touches { body(touch, head + UInt64(place) + 1) }
+            for touch in operation.touches { body(touch, head.advanced(by: place).next) }
         }
     }
 
@@ -55,7 +55,7 @@ struct PlainAppend {
             guard operation.condition == nil, operation.lease == nil else { return nil }
             if let place = places[operation.record.actor] {
                 let last = operations[runs[place].last]
-                guard operation.record.sequence == last.record.sequence + 1,
+                guard operation.record.sequence == last.record.sequence.next,
                     utf8Equal(operation.authorKey, last.authorKey)
                 else { return nil }
                 runs[place].last = number
@@ -66,10 +66,10 @@ struct PlainAppend {
         }
     }
 
-    /// For a writer that does not know the head: the server locks, checks, writes and settles. The
+    /// For a writer that does not know the head: the server locks, checks, writes and flushes. The
     /// statement returns no row when `mimeo_log.append` must decide after all; else the database's number,
     /// and the head and chain hash before.
-    func lockingStep(_ database: String) -> Connection.Step {
+    func lockingStep(_ database: DatabaseID) -> Connection.Step {
         var touched: [Touch: Int64] = [:]
         for (number, operation) in operations.enumerated() {
             for touch in operation.touches { touched[touch] = Int64(number + 1) }
@@ -80,15 +80,15 @@ struct PlainAppend {
                 $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
             """,
             [
-                .text(database),
+                .text(database.text),
                 .int8Array(runs.map { Int64(bitPattern: operations[$0.first].record.actor.rawValue) }),
                 .textArray(runs.map { operations[$0.first].authorKey }),
-                .int8Array(runs.map { Int64(bitPattern: operations[$0.first].record.sequence) }),
-                .int8Array(lasts.map { Int64(bitPattern: $0.record.sequence) }),
+                .int8Array(runs.map { Int64(bitPattern: operations[$0.first].record.sequence.rawValue) }),
+                .int8Array(lasts.map { Int64(bitPattern: $0.record.sequence.rawValue) }),
                 .int8Array(lasts.map { Int64(bitPattern: $0.record.timestamp) }),
                 .int8Array(lasts.map { Int64(bitPattern: $0.contentHash) }),
                 .int8Array(operations.map { Int64(bitPattern: $0.record.actor.rawValue) }),
-                .int8Array(operations.map { Int64(bitPattern: $0.record.sequence) }),
+                .int8Array(operations.map { Int64(bitPattern: $0.record.sequence.rawValue) }),
                 .int8Array(operations.map { Int64(bitPattern: $0.record.timestamp) }),
                 .int8Array(operations.map { Int64(bitPattern: $0.contentHash) }),
                 .int8Array(hashes(after: 0)), .bytesArray(operations.map(\.record.bytes)),
@@ -122,7 +122,7 @@ struct PlainAppend {
             }
         }
         let hashes = hashes(after: known.hash)
-        let (hash, head) = (hashes[count - 1], Int64(bitPattern: known.head))
+        let (hash, head) = (hashes[count - 1], Int64(bitPattern: known.head.rawValue))
         let place: [Parameter] = [
             .int8(known.number), .int8(head + Int64(count)), .int8(hash), .int8(head),
             .int8(Int64(bitPattern: known.hash)),
@@ -140,7 +140,7 @@ struct PlainAppend {
             .textArray(keys),
             .int8Array(strangers.map { Int64(bitPattern: operations[$0.first].record.actor.rawValue) }),
             .textArray(strangers.map { operations[$0.first].authorKey }),
-            .int8Array(strangers.map { Int64(bitPattern: operations[$0.first].record.sequence) }),
+            .int8Array(strangers.map { Int64(bitPattern: operations[$0.first].record.sequence.rawValue) }),
         ]
         return following(Self.manyOfStrangers, parameters)
     }
@@ -153,10 +153,10 @@ struct PlainAppend {
         let step = Connection.Step(
             Self.one,
             [
-                .int8(known.number), .int8(Int64(bitPattern: known.head) + 1),
-                .int8(Int64(bitPattern: hash)), .int8(Int64(bitPattern: known.head)),
+                .int8(known.number), .int8(Int64(bitPattern: known.head.rawValue) + 1),
+                .int8(Int64(bitPattern: hash)), .int8(Int64(bitPattern: known.head.rawValue)),
                 .int8(Int64(bitPattern: known.hash)), .int8(Int64(bitPattern: record.actor.rawValue)),
-                .int8(Int64(bitPattern: record.sequence)), .int8(Int64(bitPattern: record.timestamp)),
+                .int8(Int64(bitPattern: record.sequence.rawValue)), .int8(Int64(bitPattern: record.timestamp)),
                 .bytes(record.bytes), .int8(Int64(bitPattern: operation.contentHash)),
                 .int8Array(operation.touches.map { Int64(bitPattern: $0.rawValue) }),
             ])
@@ -198,7 +198,7 @@ struct PlainAppend {
         ) AS o
         """)
 
-    /// The row of an actor's first operation has its key, for settling.
+    /// The row of an actor's first operation has its key, for flushing.
     private static let manyOfStrangers = Connection.Statement(
         "many strangers",
         """
@@ -251,7 +251,7 @@ struct PlainAppend {
         }
         return [
             .int8Array(operations.map { Int64(bitPattern: $0.record.actor.rawValue) }),
-            .int8Array(operations.map { Int64(bitPattern: $0.record.sequence) }),
+            .int8Array(operations.map { Int64(bitPattern: $0.record.sequence.rawValue) }),
             .int8Array(operations.map { Int64(bitPattern: $0.record.timestamp) }),
             .int8Array(hashes), .bytesArray(operations.map(\.record.bytes)),
             .int8Array(operations.map { Int64(bitPattern: $0.contentHash) }), .int8Array(touches),

@@ -1,3 +1,4 @@
+import CRDT
 import Dispatch
 import Logging
 import OperationLog
@@ -36,7 +37,7 @@ final class PostgresChangeWatcher: @unchecked Sendable {
 
     private struct Notices {
         /// The heads to notify.
-        var heads: [String: UInt64] = [:]
+        var heads: [DatabaseID: Offset] = [:]
         /// True while a notice is planned, and for a while after each: repeated commits then need not wake
         /// a thread.
         var isPlanned = false
@@ -61,7 +62,7 @@ final class PostgresChangeWatcher: @unchecked Sendable {
     var hasLostServer: Bool { isAway.load(ordering: .relaxed) }
 
     /// Tells this process at once, and the others soon, that databases have grown.
-    func announce(_ heads: [String: UInt64]) {
+    func announce(_ heads: [DatabaseID: Offset]) {
         for (database, head) in heads { hub.announce(database, head: head) }
         let isPlanned = notices.withLock { notices in
             for (database, head) in heads {
@@ -135,7 +136,7 @@ final class PostgresChangeWatcher: @unchecked Sendable {
             for payload in try connection.notifications() {
                 let parts = payload.split(separator: " ", maxSplits: 1)
                 guard parts.count == 2, let head = UInt64(parts[0]) else { continue }
-                hub.announce(String(parts[1]), head: head)
+                hub.announce(DatabaseID(String(parts[1])), head: Offset(head))
             }
         }
     }

@@ -7,26 +7,26 @@ enum PostgresLogReader {
     struct Head {
         let number: Int64
         let logID: LogID
-        let offset: UInt64
+        let offset: Offset
         let hash: UInt64
         /// The place through which entries were removed.
-        let truncated: UInt64
+        let truncated: Offset
         let truncatedHash: UInt64
         /// The place through which the tables `actors` and `touched` are complete.
-        let settled: Int64
+        let flushed: Int64
 
         var position: LogPosition { LogPosition(logID: logID, offset: offset, hash: hash) }
     }
 
     /// The head, checked against its last entry in one statement, so that both are of the same moment.
-    static func head(_ connection: Connection, _ database: String) throws -> Head {
+    static func head(_ connection: Connection, _ database: DatabaseID) throws -> Head {
         let rows = try connection.query(
             """
             SELECT d.number, d.log_id, d.head, d.hash, o.hash, d.truncated, d.truncated_hash, d.settled
             FROM mimeo_log.databases d
             LEFT JOIN mimeo_log.operations o ON o.database = d.number AND o."offset" = d.head
             WHERE d.id = $1
-            """, [.text(database)])
+            """, [.text(database.text)])
         guard rows.count == 1 else {
             throw OperationLogError(.unknownDatabase, "no database has this id", database: database)
         }
@@ -34,8 +34,8 @@ enum PostgresLogReader {
             throw OperationLogError(.corrupt, "the log id is damaged", database: database, offset: 0)
         }
         let head = Head(
-            number: rows.int8(0, 0), logID: logID, offset: rows.bits(0, 2), hash: rows.bits(0, 3),
-            truncated: rows.bits(0, 5), truncatedHash: rows.bits(0, 6), settled: rows.int8(0, 7))
+            number: rows.int8(0, 0), logID: logID, offset: Offset(rows.bits(0, 2)), hash: rows.bits(0, 3),
+            truncated: Offset(rows.bits(0, 5)), truncatedHash: rows.bits(0, 6), flushed: rows.int8(0, 7))
         let last: UInt64? =
             if head.offset == 0 {
                 ChainHash.start(logID)
@@ -56,7 +56,7 @@ enum PostgresLogReader {
     /// remove the entries that the next one looks for; then the head is read again and the body repeated.
     /// Entries that are missing but were not removed are damage.
     private static func below<Result>(
-        _ first: Head, _ connection: Connection, _ database: String, _ body: (Head) throws -> Result
+        _ first: Head, _ connection: Connection, _ database: DatabaseID, _ body: (Head) throws -> Result
     ) throws -> Result {
         do {
             return try body(first)
@@ -69,7 +69,7 @@ enum PostgresLogReader {
 
     /// The position at an offset; nil beyond the head.
     static func position(
-        _ connection: Connection, _ database: String, at offset: UInt64
+        _ connection: Connection, _ database: DatabaseID, at offset: Offset
     ) throws -> LogPosition? {
         try below(try head(connection, database), connection, database) { head in
             try position(connection, database, head, at: offset)
@@ -77,7 +77,7 @@ enum PostgresLogReader {
     }
 
     private static func position(
-        _ connection: Connection, _ database: String, _ head: Head, at offset: UInt64
+        _ connection: Connection, _ database: DatabaseID, _ head: Head, at offset: Offset
     ) throws -> LogPosition? {
         guard offset <= head.offset else { return nil }
         guard offset > 0 else {
@@ -89,13 +89,13 @@ enum PostgresLogReader {
             }
         }
         let entries = try entries(
-            connection, database, head, after: offset - 1, limit: ReadLimit(operations: 1))
+            connection, database, head, after: offset.previous, limit: ReadLimit(operations: 1))
         return LogPosition(logID: head.logID, offset: offset, hash: entries[0].hash)
     }
 
     /// Entries after an offset, within the limit.
     static func entries(
-        _ connection: Connection, _ database: String, after offset: UInt64, limit: ReadLimit
+        _ connection: Connection, _ database: DatabaseID, after offset: Offset, limit: ReadLimit
     ) throws -> [LogEntry] {
         let head = try head(connection, database)
         guard offset <= head.offset else {
@@ -110,10 +110,10 @@ enum PostgresLogReader {
 
     /// The frontiers of the given actors, without those that are not registered.
     static func frontier(
-        _ connection: Connection, _ database: String, _ actors: [ActorID]
+        _ connection: Connection, _ database: DatabaseID, _ actors: [ActorID]
     ) throws -> [ActorID: FrontierEntry] {
         let head = try head(connection, database)
-        // An actor settled meanwhile is found in both tables, and the greater sequence counts.
+        // An actor flushed meanwhile is found in both tables, and the greater sequence counts.
         let rows = try connection.query(
             """
             SELECT DISTINCT ON (actor) actor, sequence, "timestamp", hash,
@@ -128,21 +128,21 @@ enum PostgresLogReader {
             """,
             [
                 .int8(head.number), .int8Array(actors.map { Int64(bitPattern: $0.rawValue) }),
-                .int8(head.settled), .int8(Int64(bitPattern: head.offset)),
+                .int8(head.flushed), .int8(Int64(bitPattern: head.offset.rawValue)),
             ])
         var frontier: [ActorID: FrontierEntry] = [:]
         for row in 0..<rows.count {
             frontier[ActorID(rows.bits(row, 0))] = FrontierEntry(
-                sequence: rows.bits(row, 1), timestamp: rows.bits(row, 2), hash: rows.bits(row, 3),
-                authorKey: rows.text(row, 4))
+                sequence: SequenceNumber(rows.bits(row, 1)), timestamp: rows.bits(row, 2),
+                hash: rows.bits(row, 3), authorKey: rows.text(row, 4))
         }
         return frontier
     }
 
     /// The heads of all databases, unverified: good for a hint.
-    static func heads(_ connection: Connection) throws(PostgresError) -> [(String, UInt64)] {
+    static func heads(_ connection: Connection) throws(PostgresError) -> [(DatabaseID, Offset)] {
         let rows = try connection.query("SELECT id, head FROM mimeo_log.databases")
-        return (0..<rows.count).map { (rows.text($0, 0), rows.bits($0, 1)) }
+        return (0..<rows.count).map { (DatabaseID(rows.text($0, 0)), Offset(rows.bits($0, 1))) }
     }
 
     /// The server measures the entries, so that no more than the limit (plus one entry) is transferred.
@@ -155,41 +155,42 @@ enum PostgresLogReader {
         """
 
     private static func entries(
-        _ connection: Connection, _ database: String, _ head: Head, after offset: UInt64, limit: ReadLimit
+        _ connection: Connection, _ database: DatabaseID, _ head: Head, after offset: Offset, limit: ReadLimit
     ) throws -> [LogEntry] {
         guard offset >= head.truncated else {
             let snapshot = try PostgresSnapshots.finished(connection, head)?.position.offset
             throw OperationLogError.truncated(database, head.truncated, snapshot: snapshot)
         }
         guard offset < head.offset else { return [] }
-        var chain = ChainReading(
+        var chain = ChainReader(
             database: database, after: offset, hash: try hash(connection, database, head, at: offset),
             limit: limit)
-        let through = offset + min(UInt64(limit.operations), head.offset - offset)
+        let through = offset.advanced(by: min(limit.operations, offset.distance(to: head.offset)))
         let rows = try connection.query(
             select,
             [
-                .int8(head.number), .int8(Int64(bitPattern: offset)), .int8(Int64(bitPattern: through)),
+                .int8(head.number), .int8(Int64(bitPattern: offset.rawValue)), .int8(Int64(bitPattern: through.rawValue)),
                 .int8(Int64(limit.bytes)),
             ])
         for row in 0..<rows.count {
             let record = OperationRecord(
-                actor: ActorID(rows.bits(row, 1)), sequence: rows.bits(row, 2), timestamp: rows.bits(row, 3),
-                bytes: rows.bytes(row, 5))
-            let entry = LogEntry(offset: rows.bits(row, 0), hash: rows.bits(row, 4), record: record)
+                actor: ActorID(rows.bits(row, 1)), sequence: SequenceNumber(rows.bits(row, 2)),
+                timestamp: rows.bits(row, 3), bytes: rows.bytes(row, 5))
+            let entry = LogEntry(
+                offset: Offset(rows.bits(row, 0)), hash: rows.bits(row, 4), record: record)
             guard try chain.take(entry) else { break }
         }
         return try chain.finish(through: through)
     }
 
     private static func hash(
-        _ connection: Connection, _ database: String, _ head: Head, at offset: UInt64
+        _ connection: Connection, _ database: DatabaseID, _ head: Head, at offset: Offset
     ) throws -> UInt64 {
         guard offset > 0 else { return ChainHash.start(head.logID) }
         if offset == head.truncated { return head.truncatedHash }
         let rows = try connection.query(
             "SELECT hash FROM mimeo_log.operations WHERE database = $1 AND \"offset\" = $2",
-            [.int8(head.number), .int8(Int64(bitPattern: offset))])
+            [.int8(head.number), .int8(Int64(bitPattern: offset.rawValue))])
         guard rows.count == 1 else {
             throw OperationLogError(.corrupt, "the entry is missing", database: database, offset: offset)
         }
@@ -197,14 +198,14 @@ enum PostgresLogReader {
     }
 
     /// The hash of a removed entry; nil when it is not kept.
-    private static func keptHash(_ connection: Connection, _ head: Head, at offset: UInt64) throws -> UInt64?
+    private static func keptHash(_ connection: Connection, _ head: Head, at offset: Offset) throws -> UInt64?
     {
         if offset == head.truncated { return head.truncatedHash }
         let rows = try connection.query(
             """
             SELECT hashes[$2 - first + 1] FROM mimeo_log.hashes
             WHERE database = $1 AND first <= $2 ORDER BY first DESC LIMIT 1
-            """, [.int8(head.number), .int8(Int64(bitPattern: offset))])
+            """, [.int8(head.number), .int8(Int64(bitPattern: offset.rawValue))])
         return rows.count == 1 && !rows.isNull(0, 0) ? rows.bits(0, 0) : nil
     }
 }

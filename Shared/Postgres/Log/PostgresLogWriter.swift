@@ -28,7 +28,7 @@ final class PostgresLogWriter: @unchecked Sendable {
     /// State of databases as shown by this connection's appends. A restored server has ended all
     /// connections, so the first group of each connection checks that the last entry is the one named by
     /// the head.
-    private var known: [String: WriterKnowledge] = [:]
+    private var known: [DatabaseID: WriterKnowledge] = [:]
     /// The groups that were begun and not finished, in order.
     private var underWay: [BegunGroup] = []
 
@@ -36,7 +36,7 @@ final class PostgresLogWriter: @unchecked Sendable {
     /// sends it again finds it there, which is not growth.
     private var hasLostAnswer = false
     /// The heads found after a lost answer, to be announced with the next group.
-    private var regained: [String: UInt64] = [:]
+    private var regained: [DatabaseID: Offset] = [:]
 
     /// See `OperationLog.term`: it begins with a connection, and ends with the next one. Without a
     /// connection the server may fail over, so a check made then belongs to no future term.
@@ -74,7 +74,7 @@ final class PostgresLogWriter: @unchecked Sendable {
                 let plain = PlainAppend(part.operations),
                 let following = plain.following(knowledge, unsure: unsure)
             else { return group }
-            if knowledge.isFull { steps.append(knowledge.settling) }
+            if knowledge.isFull { steps.append(knowledge.flush) }
             steps.append(following.step)
             sent.append((plain, following, knowledge))
         }
@@ -84,8 +84,8 @@ final class PostgresLogWriter: @unchecked Sendable {
         for (plain, following, knowledge) in sent {
             group.sent.append(following.before)
             group.strangers.formUnion(following.strangers)
-            // Full knowledge was settled by the first step.
-            if knowledge.isFull { knowledge.settle() }
+            // Full knowledge was flushed by the first step.
+            if knowledge.isFull { knowledge.noteFlushed() }
             knowledge.take(plain, hash: following.hash)
         }
         return group
@@ -120,7 +120,7 @@ final class PostgresLogWriter: @unchecked Sendable {
     /// Commits a group that was begun. Plain parts go first, in one round trip. Parts that the server
     /// leaves to be decided, or that have a condition or lease, follow in another.
     /// - Returns: the outcome, and the new heads of the databases that grew.
-    func finish(_ group: BegunGroup) -> (GroupOutcome, grown: [String: UInt64]) {
+    func finish(_ group: BegunGroup) -> (GroupOutcome, grown: [DatabaseID: Offset]) {
         precondition(underWay.first === group, "groups are finished in the order in which they were begun")
         read(group)
         underWay.removeFirst()
@@ -159,7 +159,7 @@ final class PostgresLogWriter: @unchecked Sendable {
         do throws(PostgresError) {
             var isAppended: [Bool] = []
             isAppended.reserveCapacity(group.parts.count)
-            // A settling step writes no rows of its own; each part's other step does.
+            // A flushing step writes no rows of its own; each part's other step does.
             for rows in try connection.receive() where rows.isChange {
                 isAppended.append(group.parts[isAppended.count].operations.count == rows.written)
             }
@@ -258,7 +258,7 @@ final class PostgresLogWriter: @unchecked Sendable {
                 rest.append(part)
                 continue
             }
-            let (before, former) = (rows.bits(0, 1), known[part.database]?.head)
+            let (before, former) = (Offset(rows.bits(0, 1)), known[part.database]?.head)
             outcome.take(part, calls, from: before)
             known[part.database] = WriterKnowledge(
                 after: plain, from: before, hash: plain.hash(after: rows.bits(0, 2)), number: rows.int8(0, 0),
@@ -357,7 +357,7 @@ final class PostgresLogWriter: @unchecked Sendable {
                 logger.notice(
                     "the log was restored or moved: the actors leased by services are retired")
             }
-            try connection.prepare(PlainAppend.kinds + [WriterKnowledge.settlingKind])
+            try connection.prepare(PlainAppend.kinds + [WriterKnowledge.flushKind])
             if hasLostAnswer {
                 regained = Dictionary(uniqueKeysWithValues: try PostgresLogReader.heads(connection))
                 hasLostAnswer = false

@@ -70,7 +70,7 @@ public final class PostgresOperationLog: OperationLog {
         let gate = AdmissionGate(
             limit: AdmissionGate.Cost(operations: options.queuedOperations, bytes: options.queuedBytes),
             waiterLimit: options.waitingAppends)
-        committer = GroupCommitter(gate: gate, groupsUnderWay: 2, isShort: writer.isSentAtOnce) { calls in
+        committer = GroupCommitter(gate: gate, groupsUnderWay: 2, runsInline: writer.isSentAtOnce) { calls in
             let group = writer.begin(calls)
             return GroupCommitter.Commit(
                 isDecided: { writer.hasAppended(group, within: $0) },
@@ -106,8 +106,8 @@ public final class PostgresOperationLog: OperationLog {
 
     /// One function call; a fresh log id is drawn for it.
     @discardableResult
-    public func createDatabase(_ database: String) async throws -> Bool {
-        guard DatabaseID.isValid(database) else {
+    public func createDatabase(_ database: DatabaseID) async throws -> Bool {
+        guard database.isValidInLog else {
             throw OperationLogError(.invalidDatabaseID, "no database can have the id \"\(database)\"")
         }
         try committer.checkHealth()
@@ -116,7 +116,7 @@ public final class PostgresOperationLog: OperationLog {
             let rows = try connection.query(
                 "SELECT mimeo_log.create_database($1, $2, $3)",
                 [
-                    .text(database), .bytes(logID.bytes),
+                    .text(database.text), .bytes(logID.bytes),
                     .int8(Int64(bitPattern: ChainHash.start(logID))),
                 ])
             return rows.bool(0, 0)
@@ -124,52 +124,52 @@ public final class PostgresOperationLog: OperationLog {
     }
 
     /// In order of creation.
-    public func databases() async throws -> [String] {
+    public func databases() async throws -> [DatabaseID] {
         try await reading { connection in
             let rows = try connection.query("SELECT id FROM mimeo_log.databases ORDER BY number")
-            return (0..<rows.count).map { rows.text($0, 0) }
+            return (0..<rows.count).map { DatabaseID(rows.text($0, 0)) }
         }
     }
 
     /// One lookup.
-    public func databaseExists(_ database: String) async throws -> Bool {
-        guard DatabaseID.isValid(database) else { return false }
+    public func databaseExists(_ database: DatabaseID) async throws -> Bool {
+        guard database.isValidInLog else { return false }
         return try await reading { connection in
             let sql = "SELECT EXISTS (SELECT 1 FROM mimeo_log.databases WHERE id = $1)"
-            return try connection.query(sql, [.text(database)]).bool(0, 0)
+            return try connection.query(sql, [.text(database.text)]).bool(0, 0)
         }
     }
 
     /// Joins the next group; returns after its commit.
-    public func append(_ requests: [AppendRequest], to database: String) async throws -> [AppendOutcome] {
+    public func append(_ requests: [AppendRequest], to database: DatabaseID) async throws -> [AppendOutcome] {
         try await committer.append(AppendCall(requests, database: database))
     }
 
     /// One lookup for all actors.
-    public func frontier(of actors: [ActorID], in database: String) async throws -> [ActorID: FrontierEntry] {
+    public func frontier(of actors: [ActorID], in database: DatabaseID) async throws -> [ActorID: FrontierEntry] {
         try await reading { try PostgresLogReader.frontier($0, database, actors) }
     }
 
     /// The database's row and its last entry, which must agree.
-    public func head(of database: String) async throws -> LogPosition {
+    public func head(of database: DatabaseID) async throws -> LogPosition {
         try await reading { try PostgresLogReader.head($0, database).position }
     }
 
     /// Reads and verifies the entry at that offset.
-    public func position(at offset: UInt64, in database: String) async throws -> LogPosition? {
+    public func position(at offset: Offset, in database: DatabaseID) async throws -> LogPosition? {
         try await reading { try PostgresLogReader.position($0, database, at: offset) }
     }
 
     /// One range scan.
     public func read(
-        _ database: String, after offset: UInt64, limit: ReadLimit
+        _ database: DatabaseID, after offset: Offset, limit: ReadLimit
     ) async throws -> [LogEntry] {
         try await reading { try PostgresLogReader.entries($0, database, after: offset, limit: limit) }
     }
 
     /// Wake-ups come directly from this process's writer, from other processes through `NOTIFY`, at the
     /// latest after `pollInterval`.
-    public func changes(in database: String) -> AsyncStream<LogChange> { hub.subscribe(to: database) }
+    public func changes(in database: DatabaseID) -> AsyncStream<LogChange> { hub.subscribe(to: database) }
 
     /// A term lasts from one connection of the writer to the next.
     public var term: UInt64 { writer.term }

@@ -5,7 +5,7 @@ import OperationLog
 
 extension PostgresOperationLog {
     /// One lookup.
-    public func truncation(of database: String) async throws -> LogPosition {
+    public func truncation(of database: DatabaseID) async throws -> LogPosition {
         try await reading { connection in
             let head = try PostgresLogReader.head(connection, database)
             return LogPosition(
@@ -17,15 +17,15 @@ extension PostgresOperationLog {
     /// A transaction per `LogLimits.remoteTruncationStep` entries, and per `LogLimits.forgottenTouches` of
     /// the index of last offsets; then the space is reclaimed, on a connection that no read waits for.
     public func truncate(
-        _ database: String, through offset: UInt64, keepingHashesAfter floor: UInt64
+        _ database: DatabaseID, through offset: Offset, keepingHashesAfter floor: Offset
     ) async throws {
-        let target = Int64(bitPattern: offset)
+        let target = Int64(bitPattern: offset.rawValue)
         var head = try await reading { try PostgresLogReader.head($0, database) }
         while head.truncated < offset {
             let reached = try await changing { connection in
                 try connection.query(
                     "SELECT mimeo_log.truncate($1, $2, $3)",
-                    [.text(database), .int8(target), .int8(Int64(LogLimits.remoteTruncationStep))]
+                    [.text(database.text), .int8(target), .int8(Int64(LogLimits.remoteTruncationStep))]
                 ).int8(0, 0)
             }
             guard reached >= 0 else {
@@ -48,12 +48,12 @@ extension PostgresOperationLog {
             let usual = try connection.query("SELECT current_setting('lock_timeout')").text(0, 0)
             try connection.run("SET lock_timeout = 0")
             defer { try? connection.run("SET lock_timeout = '\(usual)'") }
-            let excess = truncated > LogLimits.keptHashes ? truncated - LogLimits.keptHashes : 0
+            let excess = truncated.reduced(by: LogLimits.keptHashes)
             _ = try connection.query(
                 """
                 DELETE FROM mimeo_log.hashes
                 WHERE database = $1 AND first + array_length(hashes, 1) - 1 <= $2
-                """, [.int8(number), .int8(Int64(bitPattern: min(max(floor, excess), truncated)))])
+                """, [.int8(number), .int8(Int64(bitPattern: min(max(floor, excess), truncated).rawValue))])
             try connection.run("VACUUM mimeo_log.operations_\(number)")
             try connection.run("VACUUM mimeo_log.touched")
             try connection.run("VACUUM mimeo_log.chunks")
@@ -65,7 +65,7 @@ extension PostgresOperationLog {
     /// every writer of the index: two that take its entries in different orders would deadlock.
     /// - Returns: the entry to continue with; nil when all were examined.
     private static func forget(
-        _ connection: Connection, _ number: Int64, through truncated: UInt64, from start: Int64
+        _ connection: Connection, _ number: Int64, through truncated: Offset, from start: Int64
     ) throws -> Int64? {
         let piece = try connection.transaction([
             Connection.Step(
@@ -85,7 +85,7 @@ extension PostgresOperationLog {
                 """,
                 [
                     .int8(number), .int8(start), .int8(Int64(LogLimits.forgottenTouches)),
-                    .int8(Int64(bitPattern: truncated)),
+                    .int8(Int64(bitPattern: truncated.rawValue)),
                 ]),
         ])[1]
         guard piece.int8(0, 1) == Int64(LogLimits.forgottenTouches), piece.int8(0, 0) < .max else {
@@ -95,7 +95,7 @@ extension PostgresOperationLog {
     }
 
     /// One lookup.
-    public func snapshot(of database: String) async throws -> LogSnapshot? {
+    public func snapshot(of database: DatabaseID) async throws -> LogSnapshot? {
         try await reading { connection in
             try PostgresSnapshots.finished(connection, PostgresLogReader.head(connection, database))
         }
@@ -103,32 +103,32 @@ extension PostgresOperationLog {
 
     /// One statement.
     public func beginSnapshot(
-        of database: String, at position: LogPosition
+        of database: DatabaseID, at position: LogPosition
     ) async throws -> SnapshotDraft {
         try await changing { try PostgresSnapshots.begin($0, database, at: position) }
     }
 
     /// One statement.
-    public func add(_ chunk: [UInt8], to draft: SnapshotDraft, in database: String) async throws {
+    public func add(_ chunk: [UInt8], to draft: SnapshotDraft, in database: DatabaseID) async throws {
         try OperationLogError.check(chunk: chunk, database)
         try await changing { try PostgresSnapshots.add($0, chunk, to: draft, database) }
     }
 
     /// One statement.
-    public func finish(_ draft: SnapshotDraft, in database: String) async throws -> LogSnapshot {
+    public func finish(_ draft: SnapshotDraft, in database: DatabaseID) async throws -> LogSnapshot {
         try await changing { try PostgresSnapshots.finish($0, draft, database) }
     }
 
     /// Three lookups.
     public func chunk(
-        _ index: Int, of snapshot: LogSnapshot, in database: String
+        _ index: Int, of snapshot: LogSnapshot, in database: DatabaseID
     ) async throws -> [UInt8] {
         try await reading { try PostgresSnapshots.chunk($0, index, of: snapshot, database) }
     }
 
     /// One function call.
     public func lease(
-        _ purpose: String, of slots: Int, for duration: Duration, in database: String
+        _ purpose: String, of slots: Int, for duration: Duration, in database: DatabaseID
     ) async throws -> ActorLease? {
         try OperationLogError.check(purpose: purpose, database)
         return try await changing { connection in
@@ -136,7 +136,7 @@ extension PostgresOperationLog {
             let rows = try connection.query(
                 "SELECT lease_number, lease_actor, lease_epoch FROM mimeo_log.lease($1, $2, $3, $4, $5)",
                 [
-                    .text(database), .text(purpose), .int8(Int64(slots)), .int8(duration.wholeMilliseconds),
+                    .text(database.text), .text(purpose), .int8(Int64(slots)), .int8(duration.wholeMilliseconds),
                     .int8(Int64.random(in: .min ... .max)),
                 ])
             guard rows.count == 1 else { return nil }
@@ -147,7 +147,7 @@ extension PostgresOperationLog {
     }
 
     /// One update, unless the log was moved.
-    public func renew(_ lease: ActorLease, for duration: Duration, in database: String) async throws -> Bool {
+    public func renew(_ lease: ActorLease, for duration: Duration, in database: DatabaseID) async throws -> Bool {
         try await changing { connection in
             let rows = try connection.transaction([
                 Connection.Step("SELECT mimeo_log.arrive()"),
@@ -166,18 +166,18 @@ extension PostgresOperationLog {
     }
 
     /// One update.
-    public func retire(_ actors: [ActorID], in database: String) async throws {
+    public func retire(_ actors: [ActorID], in database: DatabaseID) async throws {
         try await changing { connection in
             _ = try connection.query(
                 """
                 UPDATE mimeo_log.leases l SET actor = NULL, expires = '-infinity', epoch = l.epoch + 1
                 FROM mimeo_log.databases d WHERE d.id = $1 AND l.database = d.number AND l.actor = ANY ($2)
-                """, [.text(database), .int8Array(actors.map { Int64(bitPattern: $0.rawValue) })])
+                """, [.text(database.text), .int8Array(actors.map { Int64(bitPattern: $0.rawValue) })])
         }
     }
 
     /// One update.
-    public func release(_ lease: ActorLease, retiring: Bool, in database: String) async throws {
+    public func release(_ lease: ActorLease, retiring: Bool, in database: DatabaseID) async throws {
         try await changing { connection in
             _ = try connection.query(
                 """

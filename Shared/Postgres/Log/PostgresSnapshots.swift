@@ -14,7 +14,7 @@ enum PostgresSnapshots {
     }
 
     static func begin(
-        _ connection: Connection, _ database: String, at position: LogPosition
+        _ connection: Connection, _ database: DatabaseID, at position: LogPosition
     ) throws -> SnapshotDraft {
         guard try PostgresLogReader.position(connection, database, at: position.offset) == position else {
             throw OperationLogError(
@@ -31,7 +31,7 @@ enum PostgresSnapshots {
             SELECT number, $2, $3, 0, 0, $4, false FROM home RETURNING number
             """,
             [
-                .text(database), .int8(Int64(bitPattern: position.offset)),
+                .text(database.text), .int8(Int64(bitPattern: position.offset.rawValue)),
                 .int8(Int64(bitPattern: position.hash)),
                 .int8(Int64(bitPattern: SnapshotSum.start(position))),
             ])
@@ -39,7 +39,7 @@ enum PostgresSnapshots {
     }
 
     static func add(
-        _ connection: Connection, _ chunk: [UInt8], to draft: SnapshotDraft, _ database: String
+        _ connection: Connection, _ chunk: [UInt8], to draft: SnapshotDraft, _ database: DatabaseID
     ) throws {
         // The sum continues as in `SnapshotSum.next`.
         let rows = try connection.query(
@@ -59,7 +59,7 @@ enum PostgresSnapshots {
     }
 
     static func finish(
-        _ connection: Connection, _ draft: SnapshotDraft, _ database: String
+        _ connection: Connection, _ draft: SnapshotDraft, _ database: DatabaseID
     ) throws -> LogSnapshot {
         let logID = try PostgresLogReader.head(connection, database).logID
         let rows = try connection.query(
@@ -76,13 +76,13 @@ enum PostgresSnapshots {
                 WHERE s.database = done.database AND s.number < done.number
             )
             SELECT number, "offset", hash, chunks, bytes, sum FROM done
-            """, [.int8(Int64(draft.number)), .text(database)])
+            """, [.int8(Int64(draft.number)), .text(database.text)])
         guard rows.count == 1 else { throw OperationLogError.noSnapshot(database, draft.number) }
         return snapshot(rows, logID)
     }
 
     static func chunk(
-        _ connection: Connection, _ index: Int, of snapshot: LogSnapshot, _ database: String
+        _ connection: Connection, _ index: Int, of snapshot: LogSnapshot, _ database: DatabaseID
     ) throws -> [UInt8] {
         // One statement, so that a snapshot replaced meanwhile does not look damaged.
         let rows = try connection.query(
@@ -91,7 +91,7 @@ enum PostgresSnapshots {
             FROM mimeo_log.snapshots s JOIN mimeo_log.databases d ON d.number = s.database
             LEFT JOIN mimeo_log.chunks c ON c.snapshot = s.number AND c.number = $3
             WHERE d.id = $1 AND s.number = $2
-            """, [.text(database), .int8(Int64(snapshot.number)), .int8(Int64(index))])
+            """, [.text(database.text), .int8(Int64(snapshot.number)), .int8(Int64(index))])
         guard rows.count == 1, let logID = LogID(bytes: rows.bytes(0, 6)),
             Self.snapshot(rows, logID) == snapshot
         else { throw OperationLogError.noSnapshot(database, snapshot.number) }
@@ -108,7 +108,7 @@ enum PostgresSnapshots {
     private static func snapshot(_ rows: Rows, _ logID: LogID) -> LogSnapshot {
         LogSnapshot(
             number: rows.bits(0, 0),
-            position: LogPosition(logID: logID, offset: rows.bits(0, 1), hash: rows.bits(0, 2)),
+            position: LogPosition(logID: logID, offset: Offset(rows.bits(0, 1)), hash: rows.bits(0, 2)),
             chunks: Int(clamping: rows.bits(0, 3)), bytes: Int(clamping: rows.bits(0, 4)),
             checksum: rows.bits(0, 5))
     }

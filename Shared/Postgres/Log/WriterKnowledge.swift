@@ -5,12 +5,12 @@ import OperationLog
 /// them: only appends move them, and nothing else changes an actor's frontier.
 ///
 /// With it the server checks nothing and updates no index at each group: a group's changes to the tables
-/// `actors` and `touched` wait in its operations' rows. They are settled before the tables are needed, or
+/// `actors` and `touched` wait in its operations' rows. They are flushed before the tables are needed, or
 /// by the writer when many are outstanding. The first group of a connection knows nothing and settles
-/// everything, so any unsettled operation below a known head is the writer's own.
+/// everything, so any unflushed operation below a known head is the writer's own.
 final class WriterKnowledge {
     private struct Standing {
-        let sequence: UInt64
+        let sequence: SequenceNumber
         let authorKey: String
         let timestamp: Timestamp
         let contentHash: UInt64
@@ -26,51 +26,51 @@ final class WriterKnowledge {
     /// The database's number in the tables.
     let number: Int64
     /// The head as this writer left it.
-    private(set) var head: UInt64
+    private(set) var head: Offset
     /// The chain hash there.
     private(set) var hash: UInt64
     /// True if another writer appended before this one's last group: then asking first costs less than
     /// being refused.
     private(set) var isShared = false
-    /// The number of operations and touches that are not settled.
-    private var unsettled = 0
+    /// The number of operations and touches that are not flushed.
+    private var unflushed = 0
     /// The same, folded: the actors of unsettled operations, and each touch's last offset.
-    private var unsettledActors: Set<ActorID> = []
-    private var unsettledTouches: [Touch: UInt64] = [:]
+    private var unflushedActors: Set<ActorID> = []
+    private var unflushedTouches: [Touch: Offset] = [:]
     private var actors: [ActorID: Standing] = [:]
 
-    /// The knowledge after a group that the server settled.
-    init(after plain: PlainAppend, from before: UInt64, hash: UInt64, number: Int64, former: UInt64?) {
+    /// The knowledge after a group that the server flushed.
+    init(after plain: PlainAppend, from before: Offset, hash: UInt64, number: Int64, former: Offset?) {
         self.number = number
         self.hash = hash
-        head = before + UInt64(plain.count)
+        head = before.advanced(by: plain.count)
         isShared = former.map { $0 != before } ?? false
         add(plain)
     }
 
-    /// True if the outstanding entries must be settled before more are added.
-    var isFull: Bool { unsettled >= PostgresLimits.unsettledEntries }
+    /// True if the outstanding entries must be flushed before more are added.
+    var isFull: Bool { unflushed >= PostgresLimits.unflushedEntries }
 
     /// Returns whether an operation is its actor's next, under the actor's key; nil if the actor is
     /// unknown.
     func fits(_ operation: PreparedOperation) -> Bool? {
         guard let standing = actors[operation.record.actor] else { return nil }
-        return standing.sequence == operation.record.sequence - 1
+        return standing.sequence == operation.record.sequence.previous
             && utf8Equal(standing.authorKey, operation.authorKey)
     }
 
     /// Records a group appended after the head, up to this chain hash.
     func take(_ plain: PlainAppend, hash: UInt64) {
-        plain.forEachTouch(behind: head) { unsettledTouches[$0] = $1 }
-        for last in plain.lasts { unsettledActors.insert(last.record.actor) }
-        head += UInt64(plain.count)
+        plain.forEachTouch(behind: head) { unflushedTouches[$0] = $1 }
+        for last in plain.lasts { unflushedActors.insert(last.record.actor) }
+        head = head.advanced(by: plain.count)
         self.hash = hash
-        unsettled += plain.entries
+        unflushed += plain.entries
         add(plain)
     }
 
     /// Records that nothing was appended after `head`, because the head has changed or there was no room.
-    func refuse(at head: UInt64) {
+    func refuse(at head: Offset) {
         // Later groups that were already sent are refused too.
         guard !isShared else { return }
         self.head = head
@@ -79,34 +79,34 @@ final class WriterKnowledge {
 
     /// Brings the indexes up to the head from the recorded actors and touches, unless the head has changed
     /// by then: the same result as `mimeo_log.settle`, without reading the operations again.
-    var settling: Connection.Step {
-        let lasts = unsettledActors.compactMap { actor in actors[actor].map { (actor, $0) } }
+    var flush: Connection.Step {
+        let lasts = unflushedActors.compactMap { actor in actors[actor].map { (actor, $0) } }
         return Connection.Step(
-            Self.settle,
+            Self.flushStatement,
             [
-                .int8(number), .int8(Int64(bitPattern: head)), .int8(Int64(bitPattern: hash)),
+                .int8(number), .int8(Int64(bitPattern: head.rawValue)), .int8(Int64(bitPattern: hash)),
                 .int8Array(lasts.map { Int64(bitPattern: $0.0.rawValue) }),
                 .textArray(lasts.map(\.1.authorKey)),
-                .int8Array(lasts.map { Int64(bitPattern: $0.1.sequence) }),
+                .int8Array(lasts.map { Int64(bitPattern: $0.1.sequence.rawValue) }),
                 .int8Array(lasts.map { Int64(bitPattern: $0.1.timestamp) }),
                 .int8Array(lasts.map { Int64(bitPattern: $0.1.contentHash) }),
-                .int8Array(unsettledTouches.map { Int64(bitPattern: $0.key.rawValue) }),
-                .int8Array(unsettledTouches.map { Int64(bitPattern: $0.value) }),
+                .int8Array(unflushedTouches.map { Int64(bitPattern: $0.key.rawValue) }),
+                .int8Array(unflushedTouches.map { Int64(bitPattern: $0.value.rawValue) }),
             ])
     }
 
-    /// A step like `settling`, for a connection to prepare.
-    static var settlingKind: Connection.Step {
+    /// A step like `flush`, for a connection to prepare.
+    static var flushKind: Connection.Step {
         let (number, numbers) = (Parameter.int8(0), Parameter.int8Array([]))
         return Connection.Step(
-            settle,
+            flushStatement,
             [
                 number, number, number, numbers, .textArray([]), numbers, numbers, numbers, numbers, numbers,
             ])
     }
 
     /// Returns rows, unlike an append, for which the writer counts the written rows.
-    private static let settle = """
+    private static let flushStatement = """
         WITH home AS (
             UPDATE mimeo_log.databases d SET settled = d.head
             WHERE d.number = $1 AND d.head = $2 AND d.hash = $3 RETURNING d.number
@@ -129,11 +129,11 @@ final class WriterKnowledge {
         SELECT number FROM home
         """
 
-    /// Records that everything is settled.
-    func settle() {
-        unsettled = 0
-        unsettledActors = []
-        unsettledTouches.removeAll(keepingCapacity: true)
+    /// Records that everything is flushed.
+    func noteFlushed() {
+        unflushed = 0
+        unflushedActors = []
+        unflushedTouches.removeAll(keepingCapacity: true)
     }
 
     private func add(_ plain: PlainAppend) {

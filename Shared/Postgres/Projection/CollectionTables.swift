@@ -10,7 +10,7 @@ struct CollectionTables {
     var views: String
     private let generation: Int32
     private let connection: Connection
-    private var numbers: [[UInt8]: Int64] = [:]
+    private var numbers: [CollectionName: Int64] = [:]
 
     /// Reads the catalog.
     init(of generation: Int32, views: String, _ connection: Connection) throws {
@@ -20,27 +20,29 @@ struct CollectionTables {
         let rows = try connection.query(
             "SELECT name, number FROM mimeo_projection.collections WHERE generation = $1::int4",
             [.int8(Int64(generation))])
-        for row in 0..<rows.count { numbers[rows.bytes(row, 0)] = rows.int8(row, 1) }
+        for row in 0..<rows.count {
+            numbers[CollectionName(String(decoding: rows.bytes(row, 0), as: UTF8.self))] = rows.int8(row, 1)
+        }
     }
 
     /// The table of a collection that `require` has seen.
-    func table(_ name: [UInt8]) -> String {
+    func table(_ name: CollectionName) -> String {
         guard let number = numbers[name] else { preconditionFailure("a collection without a table") }
         return ProjectionNames.table(generation, number)
     }
 
     /// Creates the missing tables.
-    mutating func require(_ collections: [[UInt8]: (name: String, since: UInt64)]) throws {
-        let missing = collections.filter { numbers[$0.key] == nil }.sorted { $0.value.since < $1.value.since }
+    mutating func require(_ collections: [CollectionName: Offset]) throws {
+        let missing = collections.filter { numbers[$0.key] == nil }.sorted { $0.value < $1.value }
         for start in stride(from: 0, to: missing.count, by: PostgresLimits.tablesAtOnce) {
             let some = missing[start..<min(start + PostgresLimits.tablesAtOnce, missing.count)]
             try connection.run("BEGIN")
             do {
-                var made: [[UInt8]: Int64] = [:]
+                var made: [CollectionName: Int64] = [:]
                 var script = "CREATE SCHEMA IF NOT EXISTS \(ProjectionNames.quoted(views));\n"
-                for (bytes, (name, since)) in some {
-                    let (number, view) = try register(bytes, name, since)
-                    made[bytes] = number
+                for (name, since) in some {
+                    let (number, view) = try register(name, since)
+                    made[name] = number
                     script += Self.definition(
                         ProjectionNames.table(generation, number),
                         view: ProjectionNames.quoted(views) + "." + ProjectionNames.quoted(view))
@@ -57,8 +59,9 @@ struct CollectionTables {
 
     /// Adds a catalog row under a free name for the view.
     private func register(
-        _ bytes: [UInt8], _ name: String, _ since: UInt64
+        _ name: CollectionName, _ since: Offset
     ) throws -> (number: Int64, view: String) {
+        let bytes = Array(name.text.utf8)
         let wanted = ProjectionNames.view(name)
         for attempt in 0..<PostgresLimits.nameAttempts {
             let view =
@@ -70,8 +73,8 @@ struct CollectionTables {
                 ON CONFLICT (generation, view_name) DO NOTHING RETURNING number
                 """,
                 [
-                    .int8(Int64(generation)), .bytes(bytes), .text(ProjectionNames.readable(name)),
-                    .text(view), .int8(Int64(bitPattern: since)),
+                    .int8(Int64(generation)), .bytes(bytes), .text(ProjectionNames.readable(name.text)),
+                    .text(view), .int8(Int64(bitPattern: since.rawValue)),
                 ])
             if rows.count == 1 { return (rows.int8(0, 0), view) }
         }

@@ -7,37 +7,37 @@ import OperationLog
 struct FoldBatch {
     /// A document that the batch changes.
     private struct Place {
-        let collection: [UInt8]
+        let collection: CollectionName
         let id: DocumentID
-        var state: [UInt8]?
+        var state: EncodedState?
         /// The offset of its last change or confirmation.
-        var offset: UInt64 = 0
+        var offset: Offset = 0
         var isChanged = false
         var wasThere = false
 
         /// True if its state was left out by the bound in bytes, so that no result may depend on it.
         var isLeftOut = false
 
-        mutating func become(_ new: [UInt8]?, at place: UInt64) {
+        mutating func become(_ new: EncodedState?, at place: Offset) {
             (state, offset, isChanged) = (new, place, true)
         }
     }
 
     /// The generation's state after the batch.
     var result: Generation
-    /// The collections, by the bytes of their names, and the offset at which each was first named.
-    private(set) var collections: [[UInt8]: (name: String, since: UInt64)] = [:]
+    /// The collections, and the offset at which each was first named.
+    private(set) var collections: [CollectionName: Offset] = [:]
     private let start: Generation
     /// Bytes of the operations and documents that were added.
     private var bytes = 0
     /// The end of each entry: its number of steps so far, and the generation's state after it.
     private var ends: [(steps: Int, result: Generation)] = []
-    private var steps: [(place: Int, change: LoggedChange, offset: UInt64)] = []
+    private var steps: [(place: Int, change: LoggedChange, offset: Offset)] = []
     private var places: [Place] = []
     private var numbers: [DocumentKey: Int] = [:]
     /// The places of each collection, in the order in which the states are read.
-    private var order: [(collection: [UInt8], places: [Int])] = []
-    private var loaded: [Int: (state: [UInt8], offset: UInt64)] = [:]
+    private var order: [(collection: CollectionName, places: [Int])] = []
+    private var loaded: [Int: (state: EncodedState, offset: Offset)] = [:]
 
     init(after generation: Generation) {
         start = generation
@@ -76,7 +76,7 @@ struct FoldBatch {
     }
 
     /// Adds a whole document with its offset.
-    mutating func put(_ key: DocumentKey, _ state: [UInt8], at offset: UInt64) {
+    mutating func put(_ key: DocumentKey, _ state: EncodedState, at offset: Offset) {
         loaded[place(of: key, at: offset)] = (state, offset)
         bytes += state.count
     }
@@ -86,7 +86,7 @@ struct FoldBatch {
         let digest = ChainHash.digest(
             actor: entry.actor, sequence: entry.sequence, timestamp: entry.timestamp,
             contentHash: ChainHash.content(entry.bytes))
-        guard entry.offset == result.position.offset + 1,
+        guard entry.offset == result.position.offset.next,
             entry.hash == ChainHash.next(after: result.position.hash, digest: digest)
         else {
             throw ProjectionError(
@@ -95,11 +95,10 @@ struct FoldBatch {
         }
     }
 
-    private mutating func place(of key: DocumentKey, at offset: UInt64) -> Int {
+    private mutating func place(of key: DocumentKey, at offset: Offset) -> Int {
         if let known = numbers[key] { return known }
-        let name = Array(key.collection.utf8)
-        if collections[name] == nil { collections[name] = (key.collection, offset) }
-        places.append(Place(collection: name, id: key.id))
+        if collections[key.collection] == nil { collections[key.collection] = offset }
+        places.append(Place(collection: key.collection, id: key.id))
         numbers[key] = places.count - 1
         return places.count - 1
     }
@@ -136,9 +135,9 @@ struct FoldBatch {
                 if rows.isNull(row, 1) {
                     places[place].isLeftOut = true
                 } else {
-                    places[place].state = rows.bytes(row, 1)
+                    places[place].state = EncodedState(rows.bytes(row, 1))
                 }
-                places[place].offset = rows.bits(row, 2)
+                places[place].offset = Offset(rows.bits(row, 2))
                 places[place].wasThere = true
             }
         }
@@ -171,7 +170,7 @@ struct FoldBatch {
         result = last.result
     }
 
-    private func outcome(_ change: LoggedChange, on state: [UInt8]?) throws(ProjectionError) -> Fold.Outcome {
+    private func outcome(_ change: LoggedChange, on state: EncodedState?) throws(ProjectionError) -> Fold.Outcome {
         do {
             return try Fold.step(change, on: state)
         } catch {
@@ -237,7 +236,7 @@ struct DocumentRows {
     var isFull: Bool { count >= PostgresLimits.writeDocuments || bytes >= PostgresLimits.writeBytes }
 
     /// Adds a document. A tombstone has no body.
-    mutating func add(_ id: DocumentID, _ state: [UInt8], _ offset: UInt64) throws {
+    mutating func add(_ id: DocumentID, _ state: EncodedState, _ offset: Offset) throws {
         let value = id.value
         let body: (text: [UInt8], flags: Int64)
         do {
@@ -253,9 +252,9 @@ struct DocumentRows {
         ids.append(id.bytes)
         keys.append(ReadableBody.key(of: value))
         flags.append(body.flags)
-        offsets.append(Int64(bitPattern: offset))
+        offsets.append(Int64(bitPattern: offset.rawValue))
         bodies.append(body.text)
-        states.append(state)
+        states.append(state.bytes)
         bytes += state.count + body.text.count
     }
 

@@ -16,7 +16,7 @@ struct Generation: Sendable, Equatable {
     /// The greatest timestamp folded.
     var clock: Timestamp
     /// The greatest offset of the last change of a tombstone that was reaped later; 0 while none was.
-    var reapFloor: UInt64
+    var reapFloor: Offset
 
     /// The columns that `init(_:_:column:)` reads, of a generation with this alias.
     static func columns(of name: String) -> String {
@@ -35,9 +35,9 @@ struct Generation: Sendable, Equatable {
         number = Int32(rows.int8(row, column))
         layout = rows.int8(row, column + 1)
         position = LogPosition(
-            logID: logID, offset: rows.bits(row, column + 3), hash: rows.bits(row, column + 4))
+            logID: logID, offset: Offset(rows.bits(row, column + 3)), hash: rows.bits(row, column + 4))
         clock = rows.bits(row, column + 5)
-        reapFloor = rows.bits(row, column + 6)
+        reapFloor = Offset(rows.bits(row, column + 6))
     }
 
     /// Creates an empty generation at a position, in the open transaction.
@@ -50,7 +50,7 @@ struct Generation: Sendable, Equatable {
             """,
             [
                 .int8(currentLayout), .bytes(start.logID.bytes),
-                .int8(Int64(bitPattern: start.offset)), .int8(Int64(bitPattern: start.hash)),
+                .int8(Int64(bitPattern: start.offset.rawValue)), .int8(Int64(bitPattern: start.hash)),
             ])
         let number = Int32(rows.int8(0, 0))
         try connection.run("CREATE SCHEMA \(ProjectionNames.schema(number))")

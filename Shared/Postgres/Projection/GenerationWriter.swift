@@ -96,7 +96,7 @@ final class GenerationWriter {
 
     private func check(_ rows: Rows) throws(ProjectionError) {
         let expected = generation.position
-        guard rows.count == 1, rows.bytes(0, 0) == expected.logID.bytes, rows.bits(0, 1) == expected.offset,
+        guard rows.count == 1, rows.bytes(0, 0) == expected.logID.bytes, rows.bits(0, 1) == expected.offset.rawValue,
             rows.bits(0, 2) == expected.hash
         else {
             throw ProjectionError(.storageFailed, "another worker has taken over this projection")
@@ -110,9 +110,9 @@ final class GenerationWriter {
             SET "offset" = $2, hash = $3, clock = $4, reap_floor = $5 WHERE number = $1::int4
             """,
             [
-                .int8(Int64(result.number)), .int8(Int64(bitPattern: result.position.offset)),
+                .int8(Int64(result.number)), .int8(Int64(bitPattern: result.position.offset.rawValue)),
                 .int8(Int64(bitPattern: result.position.hash)), .int8(Int64(bitPattern: result.clock)),
-                .int8(Int64(bitPattern: result.reapFloor)),
+                .int8(Int64(bitPattern: result.reapFloor.rawValue)),
             ])
     }
 }

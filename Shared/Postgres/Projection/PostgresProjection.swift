@@ -23,7 +23,7 @@ public final class PostgresProjections: Sendable {
 
     /// Opens a database's projection, creating it if needed. It follows the log while `run` runs.
     /// - Throws: `PROJ-0101` to `PROJ-0104`, having changed nothing; the log's errors.
-    public func open(_ database: String, log: any OperationLog) async throws -> PostgresProjection {
+    public func open(_ database: DatabaseID, log: any OperationLog) async throws -> PostgresProjection {
         guard let start = try await log.position(at: 0, in: database) else {
             throw OperationLogError(.corrupt, "the log has no position at offset 0")
         }
@@ -58,14 +58,14 @@ public final class PostgresProjection: Sendable {
         /// Documents above the soft limit.
         public let warnings: [String]
         /// The offset of the snapshot.
-        public let readAt: UInt64
+        public let readAt: Offset
     }
 
-    private let database: String
+    private let database: DatabaseID
     private let worker: ProjectionWorker
     private let lanes: ConnectionLanes
 
-    init(_ database: String, _ worker: ProjectionWorker, _ lanes: ConnectionLanes) {
+    init(_ database: DatabaseID, _ worker: ProjectionWorker, _ lanes: ConnectionLanes) {
         self.database = database
         self.worker = worker
         self.lanes = lanes
@@ -83,7 +83,7 @@ public final class PostgresProjection: Sendable {
     public func advance() async throws { try await worker.advance() }
 
     /// Waits until the projection has reached `offset`; false when that takes longer than `timeout`.
-    public func wait(for offset: UInt64, timeout: Duration) async -> Bool {
+    public func wait(for offset: Offset, timeout: Duration) async -> Bool {
         await worker.wait(for: offset, timeout: timeout)
     }
 
@@ -93,7 +93,7 @@ public final class PostgresProjection: Sendable {
     ///   server was restored meanwhile.
     /// - Throws: `PROJ-0101`, `PROJ-0201` to `PROJ-0204`, `PROJ-0301`; the errors of `body`.
     public func read<Result: Sendable>(
-        from offset: UInt64 = 0, _ body: @escaping @Sendable (ProjectionSnapshot) throws -> Result
+        from offset: Offset = 0, _ body: @escaping @Sendable (ProjectionSnapshot) throws -> Result
     ) async throws -> Result {
         guard await worker.isReady else {
             throw ProjectionError(.notReady, "the projection is being rebuilt; try again")
@@ -124,7 +124,7 @@ public final class PostgresProjection: Sendable {
                 """
                 UPDATE mimeo_projection.databases SET rebuild = true
                 WHERE id = $1 AND building IS NULL AND NOT rebuild
-                """, [.text(database)])
+                """, [.text(database.text)])
         }
     }
 
@@ -132,7 +132,7 @@ public final class PostgresProjection: Sendable {
     /// writing nothing. It may run twice, as in `read`.
     /// - Parameter sequence: the actor's next sequence.
     public func draft<Value: Sendable>(
-        from offset: UInt64 = 0, as actor: ActorID, sequence: UInt64, wallMilliseconds: UInt64,
+        from offset: Offset = 0, as actor: ActorID, sequence: SequenceNumber, wallMilliseconds: UInt64,
         _ body: @escaping @Sendable (ProjectionDraft) throws -> Value
     ) async throws -> Draft<Value> {
         try await read(from: offset) { snapshot in

@@ -9,7 +9,7 @@ import DQL
 public final class ProjectionDraft: DocumentWriter {
     /// A document with its edits so far.
     private struct Edited {
-        var state: [UInt8]
+        var state: EncodedState
         var isLive: Bool
         /// True if the snapshot has it live, so that a scan visits it there.
         let wasLive: Bool
@@ -20,11 +20,11 @@ public final class ProjectionDraft: DocumentWriter {
     private var draft = OperationDraft()
     private let snapshot: ProjectionSnapshot
     private let stamp: Stamp
-    private let sequence: UInt64
+    private let sequence: SequenceNumber
     private var edited: [DocumentKey: Edited] = [:]
     private var heldBytes = 0
 
-    init(on snapshot: ProjectionSnapshot, as actor: ActorID, sequence: UInt64, wallMilliseconds: UInt64) {
+    init(on snapshot: ProjectionSnapshot, as actor: ActorID, sequence: SequenceNumber, wallMilliseconds: UInt64) {
         precondition(sequence > 0, "sequences count from 1")
         var clock = HybridClock(latest: snapshot.clock)
         stamp = Stamp(time: clock.next(wallMilliseconds: wallMilliseconds), actor: actor)
@@ -33,9 +33,9 @@ public final class ProjectionDraft: DocumentWriter {
     }
 
     /// See `DocumentSource`; shows the edits, in the order of the ids like the snapshot.
-    public func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+    public func scan(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
         let fresh = edited.filter { $0.value.isLive && !$0.value.wasLive }
-            .filter { utf8Equal($0.key.collection, collection) }.sorted { $0.key.id < $1.key.id }
+            .filter { $0.key.collection == collection }.sorted { $0.key.id < $1.key.id }
         var next = 0
         var goesOn = true
         try snapshot.scan(collection) { record in
@@ -60,7 +60,7 @@ public final class ProjectionDraft: DocumentWriter {
 
     /// See `DocumentSource`; shows the edits.
     public func lookup(
-        _ collection: String, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void
+        _ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void
     ) throws {
         let key = DocumentKey(collection: collection, id: id)
         guard let own = edited[key] else { return try snapshot.lookup(collection, id, visit) }
@@ -68,7 +68,7 @@ public final class ProjectionDraft: DocumentWriter {
     }
 
     /// See `DocumentWriter`.
-    public func exists(_ collection: String, _ id: DocumentID) throws -> Bool {
+    public func exists(_ collection: CollectionName, _ id: DocumentID) throws -> Bool {
         var isThere = false
         try lookup(collection, id) { _ in isThere = true }
         return isThere
@@ -76,9 +76,9 @@ public final class ProjectionDraft: DocumentWriter {
 
     /// See `DocumentWriter`.
     public func edit(
-        _ collection: String, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void
+        _ collection: CollectionName, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void
     ) throws {
-        let length = collection.utf8.count
+        let length = collection.text.utf8.count
         guard length > 0, length <= CRDT.Limits.collectionNameBytes else {
             throw ProjectionError(
                 .invalidCollection,
@@ -110,7 +110,7 @@ public final class ProjectionDraft: DocumentWriter {
     }
 
     /// Always fails: a projection has no local copy to drop, and callers refuse EVICT before.
-    public func evict(_ collection: String, _ ids: [DocumentID]) throws {
+    public func evict(_ collection: CollectionName, _ ids: [DocumentID]) throws {
         throw ProjectionError(.storageFailed, "EVICT does not apply to a projection")
     }
 

@@ -17,10 +17,10 @@ enum ProjectionNames {
 
     /// The schema of a database's views: `db_` and the database's id. The prefix is needed because an id
     /// may be `public`, or start with `pg_`, which PostgreSQL reserves.
-    static func viewSchema(_ database: String) -> String { fitting("db_" + database) }
+    static func viewSchema(_ database: DatabaseID) -> String { fitting("db_" + database.text) }
 
     /// The name of a collection's view: the collection's own name, as far as PostgreSQL allows.
-    static func view(_ collection: String) -> String { fitting(readable(collection)) }
+    static func view(_ collection: CollectionName) -> String { fitting(readable(collection.text)) }
 
     /// The name with a suffix that makes it unique: for names that are cut, or taken.
     static func distinct(_ name: String, _ bytes: [UInt8], attempt: Int = 0) -> String {

@@ -23,7 +23,7 @@ final class ProjectionSession {
     }
 
     private let connection: Connection
-    private let database: String
+    private let database: DatabaseID
     private let logger: Logger
     private var number: Int32 = 0
     private var views = ""
@@ -35,7 +35,7 @@ final class ProjectionSession {
     /// - Parameter start: the beginning of the log.
     /// - Parameter patience: how long the server may take to answer.
     init(
-        url: String, database: String, start: LogPosition, logger: Logger,
+        url: String, database: DatabaseID, start: LogPosition, logger: Logger,
         patience: Duration = PostgresLimits.answerTimeout
     ) throws {
         connection = try Connection(url: url, patience: patience)
@@ -304,7 +304,7 @@ final class ProjectionSession {
 
     private func databaseNumber() throws -> Int32? {
         let rows = try connection.query(
-            "SELECT number::int8 FROM mimeo_projection.databases WHERE id = $1", [.text(database)])
+            "SELECT number::int8 FROM mimeo_projection.databases WHERE id = $1", [.text(database.text)])
         return rows.count == 1 ? Int32(rows.int8(0, 0)) : nil
     }
 
@@ -315,7 +315,7 @@ final class ProjectionSession {
             let name =
                 attempt == 0
                 ? wanted
-                : ProjectionNames.distinct(wanted, Array(database.utf8), attempt: attempt - 1)
+                : ProjectionNames.distinct(wanted, Array(database.text.utf8), attempt: attempt - 1)
             let isTaken = try connection.query(
                 "SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1)", [.text(name)]
             ).bool(0, 0)
@@ -326,7 +326,7 @@ final class ProjectionSession {
                 """
                 INSERT INTO mimeo_projection.databases (id, view_schema, generation)
                 VALUES ($1, $2, $3::int4) RETURNING number::int8
-                """, [.text(database), .text(name), .int8(Int64(generation))])
+                """, [.text(database.text), .text(name), .int8(Int64(generation))])
             return Int32(rows.int8(0, 0))
         }
         throw ProjectionError(.storageFailed, "cannot find a free name for the schema of the views")

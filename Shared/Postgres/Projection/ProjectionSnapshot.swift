@@ -17,7 +17,7 @@ public final class ProjectionSnapshot: DocumentSource {
     let clock: Timestamp
     private let connection: Connection
     private let generation: Int32
-    private var tables: [[UInt8]: String?] = [:]
+    private var tables: [CollectionName: String?] = [:]
 
     private init(_ generation: Generation, _ connection: Connection) {
         position = generation.position
@@ -28,7 +28,7 @@ public final class ProjectionSnapshot: DocumentSource {
 
     /// Runs `body` on a snapshot, in a transaction that is rolled back.
     static func run<Result>(
-        of database: String, on connection: Connection, _ body: (ProjectionSnapshot) throws -> Result
+        of database: DatabaseID, on connection: Connection, _ body: (ProjectionSnapshot) throws -> Result
     ) throws -> Result {
         for _ in 0..<PostgresLimits.snapshotAttempts {
             // Plans are made for tables of unknown size, so they must always use the key.
@@ -51,14 +51,14 @@ public final class ProjectionSnapshot: DocumentSource {
     }
 
     /// The snapshot of the transaction that has just begun; nil when its generation was removed meanwhile.
-    private static func take(_ database: String, _ connection: Connection) throws -> ProjectionSnapshot? {
+    private static func take(_ database: DatabaseID, _ connection: Connection) throws -> ProjectionSnapshot? {
         let rows = try connection.query(
             """
             SELECT \(Generation.columns(of: "g")),
                 pg_try_advisory_xact_lock_shared(\(ProjectionLocks.generation), g.number)
             FROM mimeo_projection.databases d
             JOIN mimeo_projection.generations g ON g.number = d.generation WHERE d.id = $1
-            """, [.text(database)])
+            """, [.text(database.text)])
         guard rows.count == 1, let generation = try Generation(rows, 0) else {
             throw ProjectionError(.notReady, "the projection has not been started; try again")
         }
@@ -71,17 +71,17 @@ public final class ProjectionSnapshot: DocumentSource {
     }
 
     /// The names of all collections that were ever written, by bytes.
-    public func collectionNames() throws -> [String] {
+    public func collectionNames() throws -> [CollectionName] {
         let rows = try connection.query(
             """
             SELECT name FROM mimeo_projection.collections WHERE generation = $1::int4 AND since <= $2
             ORDER BY name
-            """, [.int8(Int64(generation)), .int8(Int64(bitPattern: position.offset))])
-        return (0..<rows.count).map { String(decoding: rows.bytes($0, 0), as: UTF8.self) }
+            """, [.int8(Int64(generation)), .int8(Int64(bitPattern: position.offset.rawValue))])
+        return (0..<rows.count).map { CollectionName(String(decoding: rows.bytes($0, 0), as: UTF8.self)) }
     }
 
     /// Visits the live documents of a collection in the order of their ids.
-    public func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+    public func scan(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
         guard let table = try table(collection) else { return }
         // The first page is often enough for a statement with a LIMIT.
         var limit = PostgresLimits.firstPageDocuments
@@ -108,7 +108,7 @@ public final class ProjectionSnapshot: DocumentSource {
 
     /// Visits the document with this id if it is live.
     public func lookup(
-        _ collection: String, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void
+        _ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void
     ) throws {
         guard let table = try table(collection) else { return }
         let rows = try connection.query(
@@ -123,11 +123,11 @@ public final class ProjectionSnapshot: DocumentSource {
     }
 
     /// The encoded state of a document, tombstones included; nil when there is none.
-    public func state(of key: DocumentKey) throws -> [UInt8]? {
+    public func state(of key: DocumentKey) throws -> EncodedState? {
         guard let table = try table(key.collection) else { return nil }
         let rows = try connection.query(
             "SELECT state FROM \(table) WHERE id = \(CollectionTables.key(of: "$1"))", [.bytes(key.id.bytes)])
-        return rows.count == 1 ? rows.bytes(0, 0) : nil
+        return rows.count == 1 ? EncodedState(rows.bytes(0, 0)) : nil
     }
 
     /// The server measures the page, so that no more than its bounds plus one document is transferred.
@@ -144,15 +144,14 @@ public final class ProjectionSnapshot: DocumentSource {
             """, [.bytes(last), .int8(Int64(limit)), .int8(Int64(PostgresLimits.pageBytes))])
     }
 
-    private func table(_ collection: String) throws -> String? {
-        let name = Array(collection.utf8)
-        if let known = tables[name] { return known }
+    private func table(_ collection: CollectionName) throws -> String? {
+if let known = tables[collection] { return known }
         let rows = try connection.query(
             "SELECT number FROM mimeo_projection.collections WHERE generation = $1::int4 AND name = $2",
-            [.int8(Int64(generation)), .bytes(name)])
+            [.int8(Int64(generation)), .bytes(Array(collection.text.utf8))])
         // Read in the snapshot: a table created later is empty there.
         let table = rows.count == 1 ? ProjectionNames.table(generation, rows.int8(0, 0)) : nil
-        tables[name] = .some(table)
+        tables[collection] = .some(table)
         return table
     }
 }

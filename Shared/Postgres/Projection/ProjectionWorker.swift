@@ -24,7 +24,7 @@ actor ProjectionWorker {
     /// True if readers can be answered: not while the projection shows another history than the log's.
     private(set) var isReady = true
 
-    private let database: String
+    private let database: DatabaseID
     private let log: any OperationLog
     private let lane: WorkerLane
     private let logger: Logger
@@ -41,10 +41,10 @@ actor ProjectionWorker {
     private var isClean = false
     private var stalledLooks = 0
     private var isClosed = false
-    private var waiters: [(id: UInt64, offset: UInt64, continuation: CheckedContinuation<Bool, Never>)] = []
+    private var waiters: [(id: UInt64, offset: Offset, continuation: CheckedContinuation<Bool, Never>)] = []
     private var nextWaiter: UInt64 = 0
 
-    init(_ database: String, log: any OperationLog, start: LogPosition, lane: WorkerLane, logger: Logger) {
+    init(_ database: DatabaseID, log: any OperationLog, start: LogPosition, lane: WorkerLane, logger: Logger) {
         self.database = database
         self.log = log
         self.lane = lane
@@ -71,7 +71,7 @@ actor ProjectionWorker {
             while !Task.isCancelled, !isClosed {
                 do {
                     try await advance()
-                    if try await isSettled() { break }
+                    if try await isIdle() { break }
                     if !isLeading { await lane.pause(for: PostgresLimits.followerPause) }
                 } catch let error as OperationLogError where error.code == .closed {
                     return
@@ -95,7 +95,7 @@ actor ProjectionWorker {
     }
 
     /// Returns whether there is nothing to do before the log changes.
-    private func isSettled() async throws -> Bool {
+    private func isIdle() async throws -> Bool {
         if isLeading { return building == nil }
         return try await position.offset >= log.head(of: database).offset
     }
@@ -203,7 +203,7 @@ actor ProjectionWorker {
         }
     }
 
-    private nonisolated func read(after offset: UInt64) async throws -> [LogEntry] {
+    private nonisolated func read(after offset: Offset) async throws -> [LogEntry] {
         let limit = ReadLimit(operations: PostgresLimits.batchDocuments, bytes: LogLimits.readBytes)
         return try await log.read(database, after: offset, limit: limit)
     }
@@ -276,7 +276,7 @@ actor ProjectionWorker {
     }
 
     private static func fill(
-        _ log: any OperationLog, _ database: String, from start: LogPosition, _ lane: WorkerLane,
+        _ log: any OperationLog, _ database: DatabaseID, from start: LogPosition, _ lane: WorkerLane,
         _ logger: Logger
     ) async throws -> Generation {
         let begun = try await lane.run { try $0.startBuilding(at: start) }
@@ -323,7 +323,7 @@ actor ProjectionWorker {
 
     /// Waits until the projection has reached `offset`; false when that takes longer than `timeout`, or the
     /// projection is closed.
-    func wait(for offset: UInt64, timeout: Duration) async -> Bool {
+    func wait(for offset: Offset, timeout: Duration) async -> Bool {
         if isReady, position.offset >= offset { return true }
         guard !isClosed else { return false }
         nextWaiter += 1

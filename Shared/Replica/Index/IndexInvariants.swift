@@ -14,7 +14,7 @@ extension Replica {
 }
 
 extension ReadTransaction {
-    fileprivate func indexFaults(of collection: String) throws -> [String] {
+    fileprivate func indexFaults(of collection: CollectionName) throws -> [String] {
         guard let table = try collections.number(of: collection, database) else { return [] }
         return try table.catalog(database).indexes.flatMap { index in
             let wanted = try wantedEntries(of: index, table)
@@ -54,7 +54,7 @@ extension ReadTransaction {
         var entries: [Int64: StoredIndex.Entry] = [:]
         while try statement.step() {
             let entry = StoredIndex.Entry(
-                key: statement.bytes(1), held: statement.isNull(2) ? nil : statement.bytes(2))
+                key: statement.bytes(1), values: statement.isNull(2) ? nil : statement.bytes(2))
             if entries.updateValue(entry, forKey: statement.int(0)) != nil {
                 entries[statement.int(0)]?.key = [0xFF]
             }

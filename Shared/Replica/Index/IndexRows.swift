@@ -91,15 +91,15 @@ enum IndexRows {
     }
 
     /// The indexes that were begun and not completed, the oldest first, each with its collection.
-    static func unfinished(_ database: Database) throws -> [(collection: String, name: String)] {
+    static func unfinished(_ database: Database) throws -> [(collection: CollectionName, name: String)] {
         let statement = try RawStatement(
             cached: """
                 SELECT collection.name, document_index.name FROM document_index
                 JOIN collection ON collection.number = document_index.collection
                 WHERE built IS NOT NULL ORDER BY document_index.number
                 """, database)
-        var found: [(collection: String, name: String)] = []
-        while try statement.step() { found.append((statement.text(0), statement.text(1))) }
+        var found: [(collection: CollectionName, name: String)] = []
+        while try statement.step() { found.append((CollectionName(statement.text(0)), statement.text(1))) }
         return found
     }
 

@@ -27,7 +27,7 @@ struct IndexScanner {
                 values =
                     statement.isNull(1)
                     ? try KeyReader.values(of: scan.index.keys, in: statement.blob(2))
-                    : try HeldValues.decode(statement.blob(1))
+                    : try EntryValues.decode(statement.blob(1))
             }
             return try visit(
                 IndexEntry(

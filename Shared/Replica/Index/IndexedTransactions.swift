@@ -12,17 +12,17 @@ extension ReadTransaction: TableSource {}
 extension WriteTransaction: TableSource {}
 
 extension TableSource {
-    private func table(_ collection: String) throws -> DocumentTable? {
+    private func table(_ collection: CollectionName) throws -> DocumentTable? {
         try collections.number(of: collection, database)
     }
 
     /// The indexes of a collection as this transaction sees them.
-    public func catalog(of collection: String) throws -> IndexCatalog {
+    public func catalog(of collection: CollectionName) throws -> IndexCatalog {
         try table(collection)?.catalog(database).catalog ?? IndexCatalog(version: 0, indexes: [])
     }
 
     /// See `IndexedSource`.
-    public func catalogVersion(of collection: String) throws -> UInt64 {
+    public func catalogVersion(of collection: CollectionName) throws -> UInt64 {
         try table(collection)?.catalogVersion(database) ?? 0
     }
 
@@ -43,7 +43,7 @@ extension TableSource {
 
     /// See `IndexedSource`.
     public func documents(
-        _ collection: String, numbered numbers: [Int64], _ visit: (DocumentRecord) throws -> Bool
+        _ collection: CollectionName, numbered numbers: [Int64], _ visit: (DocumentRecord) throws -> Bool
     ) throws {
         guard let table = try table(collection) else { return }
         let documents = try NumberedDocuments(table, database)
@@ -51,7 +51,7 @@ extension TableSource {
     }
 
     /// See `IndexedSource`.
-    public func number(of id: DocumentID, in collection: String) throws -> Int64? {
+    public func number(of id: DocumentID, in collection: CollectionName) throws -> Int64? {
         guard let table = try table(collection) else { return nil }
         let statement = try RawStatement(
             cached: "SELECT number FROM documents_\(table) WHERE id = ? AND live", database)
@@ -60,7 +60,7 @@ extension TableSource {
     }
 
     /// The number of live documents in a collection; reads none of them.
-    public func count(of collection: String) throws -> Int {
+    public func count(of collection: CollectionName) throws -> Int {
         try table(collection).map { try Scanner.count($0, database) } ?? 0
     }
 }

@@ -31,12 +31,12 @@ final class StoredIndex: Sendable {
     struct Entry: Equatable {
         var key: [UInt8]
         /// The values of all keys, encoded; nil if the key determines them.
-        var held: [UInt8]?
+        var values: [UInt8]?
         /// True if a part was cut.
         var isCut = false
 
         static func == (left: Entry, right: Entry) -> Bool {
-            left.key == right.key && left.held == right.held
+            left.key == right.key && left.values == right.values
         }
     }
 
@@ -52,7 +52,7 @@ final class StoredIndex: Sendable {
         }
         return Entry(
             key: writer.bytes,
-            held: writer.isAmbiguous && !writer.isTruncated ? HeldValues.encode(values) : nil,
+            values: writer.isAmbiguous && !writer.isTruncated ? EntryValues.encode(values) : nil,
             isCut: writer.isTruncated)
     }
 
@@ -61,7 +61,7 @@ final class StoredIndex: Sendable {
         _ entry: Entry, of document: Int64, _ statement: borrowing RawStatement, _ database: Database
     ) throws {
         statement.bind(2, document)
-        if let held = entry.held { statement.bind(3, held) }
+        if let values = entry.values { statement.bind(3, values) }
         try entry.key.withUnsafeBytes { key in
             statement.bind(1, inPlace: key)
             try statement.runInPlace()
@@ -73,7 +73,7 @@ final class StoredIndex: Sendable {
         let statement = try RawStatement(cached: insertion, database)
         statement.bind(1, entry.key)
         statement.bind(2, document)
-        if let held = entry.held { statement.bind(3, held) }
+        if let values = entry.values { statement.bind(3, values) }
         try statement.run()
         if entry.isCut { try noteCut(database) }
     }
@@ -97,7 +97,7 @@ final class StoredIndex: Sendable {
 }
 
 /// The values of an entry, encoded as in documents.
-enum HeldValues {
+enum EntryValues {
     static func encode(_ values: [Value?]) -> [UInt8] { ValueList.encode(values) }
 
     static func decode(_ bytes: UnsafeRawBufferPointer) throws -> [Value?] {

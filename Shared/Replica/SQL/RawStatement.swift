@@ -24,11 +24,11 @@ struct RawStatement: ~Copyable {
     /// The connection's cached statement, or one of its own if that one is being stepped: for frequent
     /// scans that are sometimes nested.
     init(reused sql: String, _ database: Database) throws {
-        try self.init(held: database.cachedStatement(sql: sql), database)
+        try self.init(reusing: database.cachedStatement(sql: sql), database)
     }
 
     /// Like `reused`, for a statement that was looked up before.
-    init(held known: Statement, _ database: Database) throws {
+    init(reusing known: Statement, _ database: Database) throws {
         let isBusy = sqlite3_stmt_busy(known.sqliteStatement) != 0
         self.init(isBusy ? try database.makeStatement(sql: known.sql) : known, database)
     }

@@ -8,7 +8,7 @@ final class DocumentTable: CustomStringConvertible {
     /// The number in the table's name.
     let number: Int64
     /// The collection.
-    let name: String
+    let name: CollectionName
     private let cache: IndexCache?
     /// True if the transaction shows one moment, so that indexes once read stay valid.
     private let isSnapshot: Bool
@@ -25,7 +25,7 @@ final class DocumentTable: CustomStringConvertible {
     /// Statements that add entries to the indexes, in their order.
     private var entryInsertions: [GRDB.Statement] = []
 
-    init(_ number: Int64, _ name: String, _ cache: IndexCache?, isSnapshot: Bool) {
+    init(_ number: Int64, _ name: CollectionName, _ cache: IndexCache?, isSnapshot: Bool) {
         self.number = number
         self.name = name
         self.cache = cache
@@ -36,19 +36,21 @@ final class DocumentTable: CustomStringConvertible {
 
     /// A statement on the table.
     func statement(_ kind: TableStatement, _ database: Database) throws -> RawStatement {
-        if let known = statements[kind.rawValue] { return try RawStatement(held: known, database) }
+        if let known = statements[kind.rawValue] { return try RawStatement(reusing: known, database) }
         let made = try database.cachedStatement(sql: kind.text(of: self))
         statements[kind.rawValue] = made
-        return try RawStatement(held: made, database)
+        return try RawStatement(reusing: made, database)
     }
 
     /// A statement on one of its indexes.
     func statement(_ kind: IndexStatement, _ database: Database) throws -> RawStatement {
-        if let lastScan, lastScan.kind == kind { return try RawStatement(held: lastScan.statement, database) }
+        if let lastScan, lastScan.kind == kind {
+            return try RawStatement(reusing: lastScan.statement, database)
+        }
         let made = try scans[kind] ?? database.cachedStatement(sql: kind.text(of: self))
         scans[kind] = made
         lastScan = (kind, made)
-        return try RawStatement(held: made, database)
+        return try RawStatement(reusing: made, database)
     }
 
     /// Forgets a cached answer after a part of the transaction was undone.
@@ -61,7 +63,7 @@ final class DocumentTable: CustomStringConvertible {
             entryInsertions.append(
                 try database.cachedStatement(sql: indexes[entryInsertions.count].addition))
         }
-        return try RawStatement(held: entryInsertions[place], database)
+        return try RawStatement(reusing: entryInsertions[place], database)
     }
 
     /// Returns whether an own operation may refer to documents. The transaction's own one does not before
@@ -164,7 +166,7 @@ enum TableStatement: Int, CaseIterable {
 
 /// Finds a collection's table. One per transaction: names map to tables as that transaction sees them.
 struct Collections {
-    private var tables: [[UInt8]: DocumentTable] = [:]
+    private var tables: [CollectionName: DocumentTable] = [:]
     /// The table requested last: mostly it is the next one, too.
     private var last: DocumentTable?
     private let cache: IndexCache?
@@ -177,26 +179,25 @@ struct Collections {
     }
 
     /// The table, nil when nothing was ever written to the collection.
-    mutating func number(of name: String, _ database: Database) throws -> DocumentTable? {
-        if let last, utf8Equal(last.name, name) { return last }
-        let key = Array(name.utf8)
-        if let known = tables[key] {
+    mutating func number(of name: CollectionName, _ database: Database) throws -> DocumentTable? {
+        if let last, last.name == name { return last }
+        if let known = tables[name] {
             last = known
             return known
         }
         let statement = try RawStatement(cached: "SELECT number FROM collection WHERE name = ?", database)
-        statement.bind(1, name)
+        statement.bind(1, name.text)
         guard try statement.step() else { return nil }
         let table = DocumentTable(statement.int(0), name, cache, isSnapshot: isSnapshot)
-        tables[key] = table
+        tables[name] = table
         last = table
         return table
     }
 
     /// The table, created for the collection's first document.
-    mutating func requireNumber(of name: String, _ database: Database) throws -> DocumentTable {
+    mutating func requireNumber(of name: CollectionName, _ database: Database) throws -> DocumentTable {
         if let known = try number(of: name, database) { return known }
-        let length = name.utf8.count
+        let length = name.text.utf8.count
         guard length > 0, length <= CRDT.Limits.collectionNameBytes else {
             throw ReplicaError(
                 .invalidCollection,
@@ -206,11 +207,11 @@ struct Collections {
         let statement = try RawStatement(
             cached: "INSERT INTO collection (number, name) VALUES (?, ?)", database)
         statement.bind(1, number)
-        statement.bind(2, name)
+        statement.bind(2, name.text)
         try statement.run()
         try Schema.createDocuments(number, database)
         let table = DocumentTable(number, name, cache, isSnapshot: isSnapshot)
-        tables[Array(name.utf8)] = table
+        tables[name] = table
         return table
     }
 
@@ -226,8 +227,8 @@ struct Collections {
     }
 
     /// Forgets a collection's table: its documents have moved to another one.
-    mutating func forget(_ name: String) {
-        tables[Array(name.utf8)] = nil
+    mutating func forget(_ name: CollectionName) {
+        tables[name] = nil
         last = nil
     }
 
@@ -235,10 +236,10 @@ struct Collections {
     func forgetReferences() { for table in tables.values { table.forgetReferences() } }
 
     /// The names of all collections, by bytes.
-    static func names(_ database: Database) throws -> [String] {
+    static func names(_ database: Database) throws -> [CollectionName] {
         let statement = try RawStatement(cached: "SELECT name FROM collection ORDER BY name", database)
-        var names: [String] = []
-        while try statement.step() { names.append(statement.text(0)) }
+        var names: [CollectionName] = []
+        while try statement.step() { names.append(CollectionName(statement.text(0))) }
         return names
     }
 }

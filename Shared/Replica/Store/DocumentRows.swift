@@ -6,10 +6,10 @@ import GRDB
 /// indexes change with them, in the same transaction.
 enum DocumentRows {
     /// The encoded state of a document, tombstones included.
-    static func state(_ table: DocumentTable, _ id: DocumentID, _ database: Database) throws -> [UInt8]? {
+    static func state(_ table: DocumentTable, _ id: DocumentID, _ database: Database) throws -> EncodedState? {
         let statement = try table.statement(.state, database)
         statement.bind(1, id.bytes)
-        return try statement.step() ? statement.bytes(0) : nil
+        return try statement.step() ? EncodedState(statement.bytes(0)) : nil
     }
 
     /// Returns whether a document is live; nil if the table does not have it.
@@ -30,12 +30,12 @@ enum DocumentRows {
     /// Writes the state of a live document unless the table has the document, even as a tombstone.
     /// - Returns: the document's number; nil when nothing was written.
     static func add(
-        _ table: DocumentTable, _ id: DocumentID, position: UInt64, state: [UInt8], _ database: Database
+        _ table: DocumentTable, _ id: DocumentID, position: UInt64, state: EncodedState, _ database: Database
     ) throws -> Int64? {
         let statement = try table.statement(.addition, database)
         statement.bind(2, 1)
         statement.bind(3, bits: position)
-        try statement.run(1, id.bytes, 4, state)
+        try statement.run(1, id.bytes, 4, state.bytes)
         guard statement.changes > 0 else { return nil }
         let number = statement.insertedNumber
         let indexes = try table.indexes(database)
@@ -52,7 +52,7 @@ enum DocumentRows {
 
     /// Writes a document's state. `isNew`: the table is known not to have the document.
     static func put(
-        _ table: DocumentTable, _ id: DocumentID, live: Bool, position: UInt64, state: [UInt8],
+        _ table: DocumentTable, _ id: DocumentID, live: Bool, position: UInt64, state: EncodedState,
         isNew: Bool = false, _ database: Database
     ) throws {
         if !isNew { try keepOperation(table, id, database) }
@@ -61,7 +61,7 @@ enum DocumentRows {
         let statement = try table.statement(isNew ? .insertion : .replacement, database)
         statement.bind(2, live ? 1 : 0)
         statement.bind(3, bits: position)
-        try statement.run(1, id.bytes, 4, state)
+        try statement.run(1, id.bytes, 4, state.bytes)
         guard !indexes.isEmpty else { return }
         let number = before?.number ?? database.lastInsertedRowID
         try state.withUnsafeBytes { bytes in

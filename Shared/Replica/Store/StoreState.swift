@@ -1,5 +1,6 @@
 import CRDT
 import GRDB
+import Machine
 
 /// The store's one-row state: its actor, its clock, its head.
 ///
@@ -9,7 +10,7 @@ struct StoreState: Sendable, Equatable {
     /// The actor of the next local write.
     var actor: ActorID
     /// The sequence of that actor's last operation; 0 before its first.
-    var sequence: UInt64
+    var sequence: SequenceNumber
     /// The hybrid clock: everything drawn or received so far.
     var clock: HybridClock
     /// The number of the last commit that changed a document; in a materialization the log's offset.
@@ -20,7 +21,7 @@ struct StoreState: Sendable, Equatable {
     var logID: LogID?
     var logHash: UInt64
     /// The greatest offset of the last change of a tombstone that was reaped later; 0 while none was.
-    var reapFloor: UInt64 = 0
+    var reapFloor: Offset = 0
 
     /// Records a foreign timestamp. Throws `clockTooFarAhead` for one that leaves the clock no room; the
     /// bound is absolute, so that all stores agree (rule 21 keeps wall clocks out of this).
@@ -48,12 +49,12 @@ struct StoreState: Sendable, Equatable {
                 """, database)
         guard try statement.step() else { return nil }
         return StoreState(
-            actor: ActorID(statement.bits(0)), sequence: statement.bits(1),
+            actor: ActorID(statement.bits(0)), sequence: SequenceNumber(statement.bits(1)),
             clock: HybridClock(latest: statement.bits(2)), head: statement.bits(3),
             file: FileIdentity(
                 device: statement.bits(4), inode: statement.bits(5), born: statement.bits(8)),
             logID: LogID(bytes: statement.bytes(6)),
-            logHash: statement.bits(7), reapFloor: statement.bits(9))
+            logHash: statement.bits(7), reapFloor: Offset(statement.bits(9)))
     }
 
     func save(_ database: Database) throws {
@@ -66,7 +67,7 @@ struct StoreState: Sendable, Equatable {
                     inode = ?6, log = ?7, log_hash = ?8, born = ?9, reap_floor = ?10
                 """, database)
         statement.bind(1, bits: actor.rawValue)
-        statement.bind(2, bits: sequence)
+        statement.bind(2, bits: sequence.rawValue)
         statement.bind(3, bits: clock.latest)
         statement.bind(4, bits: head)
         statement.bind(5, bits: file.device)
@@ -74,7 +75,7 @@ struct StoreState: Sendable, Equatable {
         statement.bind(7, logID?.bytes ?? [])
         statement.bind(8, bits: logHash)
         statement.bind(9, bits: file.born)
-        statement.bind(10, bits: reapFloor)
+        statement.bind(10, bits: reapFloor.rawValue)
         try statement.run()
     }
 }

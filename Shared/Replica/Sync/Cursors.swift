@@ -24,7 +24,7 @@ enum Cursors {
         statement.bind(5, replaces ? 1 : 0)
         statement.bind(1, key)
         statement.bind(2, position.logID.bytes)
-        statement.bind(3, bits: position.offset)
+        statement.bind(3, bits: position.offset.rawValue)
         statement.bind(4, bits: position.hash)
         try statement.run()
     }
@@ -77,14 +77,14 @@ enum Wanted {
     static func holds(_ key: DocumentKey, _ database: Database) throws -> Bool {
         let statement = try RawStatement(
             cached: "SELECT 1 FROM wanted WHERE collection = ? AND id = ?", database)
-        statement.bind(1, key.collection)
+        statement.bind(1, key.collection.text)
         statement.bind(2, key.id.bytes)
         return try statement.step()
     }
 
     private static func run(_ sql: String, _ key: DocumentKey, _ database: Database) throws {
         let statement = try RawStatement(cached: sql, database)
-        statement.bind(1, key.collection)
+        statement.bind(1, key.collection.text)
         statement.bind(2, key.id.bytes)
         try statement.run()
     }
@@ -99,7 +99,7 @@ extension Replica {
                     cached: "SELECT log, offset, hash FROM subscription WHERE key = ?", database)
                 statement.bind(1, key)
                 guard try statement.step(), let logID = LogID(bytes: statement.bytes(0)) else { return nil }
-                return LogPosition(logID: logID, offset: statement.bits(1), hash: statement.bits(2))
+                return LogPosition(logID: logID, offset: Offset(statement.bits(1)), hash: statement.bits(2))
             }
         }
     }
@@ -117,7 +117,7 @@ extension Replica {
     }
 
     /// Returns whether the store has any document of a collection, tombstones included.
-    public func holdsDocuments(in collection: String) throws -> Bool {
+    public func holdsDocuments(in collection: CollectionName) throws -> Bool {
         try read { transaction in
             var holds = false
             try transaction.changes(in: collection, after: 0) { _ in
@@ -165,7 +165,7 @@ extension Replica {
                 while try statement.step() {
                     keys.append(
                         DocumentKey(
-                            collection: statement.text(0), id: DocumentID(trusted: statement.bytes(1))))
+                            collection: CollectionName(statement.text(0)), id: DocumentID(trusted: statement.bytes(1))))
                 }
                 return keys
             }

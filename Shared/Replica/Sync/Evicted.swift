@@ -13,7 +13,7 @@ enum Evicted {
                 INSERT INTO evicted (collection, id, actor, time) VALUES (?1, ?2, ?3, ?4)
                 ON CONFLICT (collection, id, actor) DO UPDATE SET time = max(time, ?4)
                 """, database)
-        statement.bind(1, key.collection)
+        statement.bind(1, key.collection.text)
         statement.bind(2, key.id.bytes)
         statement.bind(3, bits: actor.rawValue)
         statement.bind(4, bits: time)
@@ -43,7 +43,7 @@ enum Evicted {
     ) throws -> Bool {
         let statement = try RawStatement(
             cached: "SELECT actor, time FROM evicted WHERE collection = ? AND id = ?", database)
-        statement.bind(1, key.collection)
+        statement.bind(1, key.collection.text)
         statement.bind(2, key.id.bytes)
         while try statement.step() {
             let stamp = Stamp(time: statement.bits(1), actor: ActorID(statement.bits(0)))
@@ -53,10 +53,10 @@ enum Evicted {
     }
 
     /// The evicted documents of a collection.
-    static func documents(of collection: String, _ database: Database) throws -> [DocumentID] {
+    static func documents(of collection: CollectionName, _ database: Database) throws -> [DocumentID] {
         let statement = try RawStatement(
             fresh: "SELECT DISTINCT id FROM evicted WHERE collection = ?", database)
-        statement.bind(1, collection)
+        statement.bind(1, collection.text)
         var documents: [DocumentID] = []
         while try statement.step() { documents.append(DocumentID(trusted: statement.bytes(0))) }
         return documents

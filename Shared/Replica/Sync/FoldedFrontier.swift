@@ -28,7 +28,7 @@ struct FoldedFrontier {
                 ON CONFLICT (actor) DO UPDATE SET sequence = ?2, timestamp = max(timestamp, ?3)
                 """, database)
         statement.bind(1, bits: progress.actor.rawValue)
-        statement.bind(2, bits: progress.sequence)
+        statement.bind(2, bits: progress.sequence.rawValue)
         statement.bind(3, bits: progress.timestamp)
         try statement.run()
     }
@@ -38,7 +38,7 @@ struct FoldedFrontier {
             cached: "SELECT sequence, timestamp FROM frontier WHERE actor = ?", database)
         statement.bind(1, bits: actor.rawValue)
         guard try statement.step() else { return nil }
-        return ActorProgress(actor: actor, sequence: statement.bits(0), timestamp: statement.bits(1))
+        return ActorProgress(actor: actor, sequence: SequenceNumber(statement.bits(0)), timestamp: statement.bits(1))
     }
 
     static func all(_ database: Database) throws -> [ActorProgress] {
@@ -48,7 +48,7 @@ struct FoldedFrontier {
         while try statement.step() {
             all.append(
                 ActorProgress(
-                    actor: ActorID(statement.bits(0)), sequence: statement.bits(1),
+                    actor: ActorID(statement.bits(0)), sequence: SequenceNumber(statement.bits(1)),
                     timestamp: statement.bits(2)))
         }
         return all.sorted { $0.actor < $1.actor }
@@ -57,7 +57,7 @@ struct FoldedFrontier {
 
 extension ReadTransaction {
     /// See `Replica.reapFloor`.
-    public func reapFloor() throws -> UInt64 {
+    public func reapFloor() throws -> Offset {
         try withDatabase { try StoreState.load($0)?.reapFloor ?? 0 }
     }
 

@@ -7,7 +7,7 @@ import GRDB
 ///
 /// Bounded: `ReplicaLimits.historyOperations` per actor, in a ring; origins are rare.
 struct FoldedHistory {
-    private var checksums: [(actor: ActorID, sequence: UInt64, hash: UInt64)] = []
+    private var checksums: [(actor: ActorID, sequence: SequenceNumber, hash: UInt64)] = []
     private var origins: [UInt64] = []
 
     /// Takes note of an entry.
@@ -25,7 +25,7 @@ struct FoldedHistory {
     /// Notes the checksums of a snapshot.
     static func put(_ run: OperationHashes, _ database: Database) throws {
         try put(
-            run.hashes.enumerated().map { (run.actor, run.first &+ UInt64($0.offset), $0.element) }, database)
+            run.hashes.enumerated().map { (run.actor, run.first.advanced(by: $0.offset), $0.element) }, database)
     }
 
     /// How many checksums one statement writes.
@@ -36,7 +36,7 @@ struct FoldedHistory {
         insertion + repeatElement("(?, ?, ?, ?)", count: atOnce).joined(separator: ", ")
 
     private static func put(
-        _ items: [(actor: ActorID, sequence: UInt64, hash: UInt64)], _ database: Database
+        _ items: [(actor: ActorID, sequence: SequenceNumber, hash: UInt64)], _ database: Database
     ) throws {
         var rest = items[...]
         while !rest.isEmpty {
@@ -47,8 +47,8 @@ struct FoldedHistory {
             var parameter: Int32 = 1
             for item in some {
                 statement.bind(parameter, bits: item.actor.rawValue)
-                statement.bind(parameter + 1, bits: item.sequence % ReplicaLimits.historyOperations)
-                statement.bind(parameter + 2, bits: item.sequence)
+                statement.bind(parameter + 1, bits: item.sequence.rawValue % ReplicaLimits.historyOperations)
+                statement.bind(parameter + 2, bits: item.sequence.rawValue)
                 statement.bind(parameter + 3, bits: item.hash)
                 parameter += 4
             }
@@ -70,10 +70,10 @@ struct FoldedHistory {
         let statement = try RawStatement(
             cached: "SELECT sequence, hash FROM history WHERE actor = ? ORDER BY sequence DESC", database)
         statement.bind(1, bits: actor.rawValue)
-        var first: UInt64?
+        var first: SequenceNumber?
         var hashes: [UInt64] = []
-        while try statement.step(), first.map({ statement.bits(0) + 1 == $0 }) ?? true {
-            first = statement.bits(0)
+        while try statement.step(), first.map({ SequenceNumber(statement.bits(0)).next == $0 }) ?? true {
+            first = SequenceNumber(statement.bits(0))
             hashes.append(statement.bits(1))
         }
         return OperationHashes(actor: actor, first: first ?? 1, hashes: hashes.reversed())
@@ -100,7 +100,7 @@ extension ReadTransaction {
     /// The checksums of a folded actor's operations after a sequence, up to another one, as far back from
     /// there as they are kept.
     public func hashes(
-        of actor: ActorID, after sequence: UInt64, through last: UInt64
+        of actor: ActorID, after sequence: SequenceNumber, through last: SequenceNumber
     ) throws -> OperationHashes {
         try withDatabase { database in
             let statement = try RawStatement(
@@ -109,14 +109,14 @@ extension ReadTransaction {
                     ORDER BY sequence DESC
                     """, database)
             statement.bind(1, bits: actor.rawValue)
-            statement.bind(2, bits: sequence)
-            statement.bind(3, bits: last)
+            statement.bind(2, bits: sequence.rawValue)
+            statement.bind(3, bits: last.rawValue)
             var hashes: [UInt64] = []
-            while try statement.step(), statement.bits(0) == last - UInt64(hashes.count) {
+            while try statement.step(), statement.bits(0) == last.rawValue - UInt64(hashes.count) {
                 hashes.append(statement.bits(1))
             }
             return OperationHashes(
-                actor: actor, first: last + 1 - UInt64(hashes.count), hashes: hashes.reversed())
+                actor: actor, first: last.next.advanced(by: -hashes.count), hashes: hashes.reversed())
         }
     }
 

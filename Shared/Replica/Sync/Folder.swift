@@ -22,12 +22,12 @@ struct Folder {
     /// Folds one entry and moves the checkpoint onto it.
     mutating func fold(_ item: Replica.LogItem, _ state: inout StoreState) throws -> FoldedOperation {
         let offset = item.position.offset
-        guard offset == state.head + 1, state.logID == nil || state.logID == item.position.logID else {
+        guard offset.rawValue == state.head + 1, state.logID == nil || state.logID == item.position.logID else {
             throw ReplicaError(.brokenLog, "offset \(offset) does not follow the checkpoint \(state.head)")
         }
         let operation = try undamaged(offset) { try LoggedOperation(decoding: item.bytes) }
         state.logID = item.position.logID
-        state.head = offset
+        state.head = offset.rawValue
         state.logHash = item.position.hash
         try state.observe(operation.latestTime)
         var changes: [FoldedOperation.Change] = []
@@ -54,7 +54,7 @@ struct Folder {
     private enum Effect {
         case changed(FoldedOperation.Change)
         /// At this vector; it had last changed at this offset.
-        case reaped(VersionVector, last: UInt64)
+        case reaped(VersionVector, last: Offset)
         case nothing
     }
 
@@ -69,7 +69,7 @@ struct Folder {
             return .changed(told(change, nil, insertion.state))
         }
         let before = try DocumentRows.state(table, id, database)
-        let outcome = try undamaged(state.head) { try Fold.step(change.content, on: before) }
+        let outcome = try undamaged(Offset(state.head)) { try Fold.step(change.content, on: before) }
         switch outcome {
         case .changed(let after, let isLive):
             try DocumentRows.put(
@@ -90,7 +90,7 @@ struct Folder {
             } else {
                 try DocumentRows.remove(table, id, database)
             }
-            return .reaped(vector, last: last)
+            return .reaped(vector, last: Offset(last))
         case .void(.baseMissing):
             logger.error(
                 "a change in the log is void: its base is missing", metadata: ["offset": "\(state.head)"])
@@ -101,9 +101,9 @@ struct Folder {
     }
 
     private func told(
-        _ change: LoggedOperation.Change, _ before: [UInt8]?, _ after: [UInt8]
+        _ change: LoggedOperation.Change, _ before: EncodedState?, _ after: EncodedState
     ) -> FoldedOperation.Change {
-        let delta: [UInt8]? =
+        let delta: EncodedDelta? =
             switch change.content {
             case .delta, .insertion: change.bytes
             case .state, .reaping: nil
@@ -113,7 +113,7 @@ struct Folder {
 }
 
 /// Runs a decoder on what the log holds: what does not decode there is damage.
-private func undamaged<Result>(_ offset: UInt64, _ body: () throws -> Result) throws -> Result {
+private func undamaged<Result>(_ offset: Offset, _ body: () throws -> Result) throws -> Result {
     do {
         return try body()
     } catch let error as CRDTError {

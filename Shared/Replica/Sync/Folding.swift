@@ -9,11 +9,11 @@ public struct FoldedOperation: Sendable {
         /// The document.
         public let key: DocumentKey
         /// The encoded delta, shared by all receivers; nil when a full state was merged.
-        public let delta: [UInt8]?
+        public let delta: EncodedDelta?
         /// The encoded state before the operation.
-        public let before: [UInt8]?
+        public let before: EncodedState?
         /// The encoded state after it.
-        public let after: [UInt8]
+        public let after: EncodedState
     }
 
     /// The position in the log after this operation.
@@ -21,7 +21,7 @@ public struct FoldedOperation: Sendable {
     /// The operation's stamp.
     public let stamp: Stamp
     /// The operation's sequence.
-    public let sequence: UInt64
+    public let sequence: SequenceNumber
     /// The changes, in the operation's order.
     public let changes: [Change]
     /// Tombstones that the operation reaped, with their vectors.
@@ -49,7 +49,7 @@ extension Replica {
     /// The greatest offset of the last change of a tombstone that was reaped later; 0 while none was. A
     /// cursor before it cannot catch up from later changes, because a reaped tombstone leaves no trace
     /// (rule 14).
-    public func reapFloor() throws -> UInt64 { try read { try $0.reapFloor() } }
+    public func reapFloor() throws -> Offset { try read { try $0.reapFloor() } }
 
     /// Folds log entries that directly follow the checkpoint, in one transaction with it (exactly once, in
     /// spite of crashes). Throws `brokenLog` when an entry does not follow or does not decode: that is
@@ -80,7 +80,7 @@ extension Replica {
     /// Runs a tentative write on a materialization: the closure runs against the current documents and is
     /// rolled back; its changes are returned as an operation for the log, or nil if there were none.
     public func draft<Value>(
-        as actor: ActorID, sequence: UInt64, _ body: (WriteTransaction) throws -> Value
+        as actor: ActorID, sequence: SequenceNumber, _ body: (WriteTransaction) throws -> Value
     ) throws -> (value: Value, operation: Operation?, warnings: [String]) {
         precondition(
             role == .materialization && sequence > 0, "a draft is for a log, whose sequences begin at 1")
@@ -91,7 +91,7 @@ extension Replica {
                     preconditionFailure("an open store has a state")
                 }
                 state.actor = actor
-                state.sequence = sequence - 1
+                state.sequence = sequence.previous
                 let transaction = WriteTransaction(database, state, environment, liveQueries: [])
                 var result: (value: Value, operation: Operation?, warnings: [String])?
                 try database.inTransaction(.immediate) {

@@ -5,7 +5,7 @@ import GRDB
 /// The server's answer to a subscriber's holdings in a range of a collection's ids (rules 13, 14 and 18).
 public struct HeldComparison: Sendable {
     /// Full states of matching documents that the subscriber lacks or holds in an incomplete state.
-    public var documents: [(id: DocumentID, state: [UInt8])] = []
+    public var documents: [(id: DocumentID, state: EncodedState)] = []
     /// Held documents of which something was purged, with a vector that covers it.
     public var gone: [(id: DocumentID, vector: VersionVector)] = []
     /// Held documents that the subscriber may not read.
@@ -62,7 +62,7 @@ extension ReadTransaction {
 
     /// Visits documents of a collection by id, tombstones included; the visit returns false to stop.
     func documents(
-        of collection: String, after start: DocumentID?, through end: DocumentID?,
+        of collection: CollectionName, after start: DocumentID?, through end: DocumentID?,
         _ visit: (DocumentID, UnsafeRawBufferPointer) throws -> Bool
     ) throws {
         try withDatabase { database in
@@ -237,7 +237,7 @@ private struct HeldComparer {
     }
 
     private mutating func add(_ id: DocumentID, _ state: UnsafeRawBufferPointer) {
-        result.documents.append((id, [UInt8](state)))
+        result.documents.append((id, EncodedState([UInt8](state))))
         bytes += state.count
     }
 }

@@ -15,7 +15,7 @@ struct HistoryPlace: Sendable, Equatable {
 
     let actor: ActorID
     /// The last acknowledged operation's sequence, 0 for none; its timestamp and its checksum.
-    let sequence: UInt64
+    let sequence: SequenceNumber
     let timestamp: Timestamp
     let hash: UInt64
 
@@ -23,7 +23,7 @@ struct HistoryPlace: Sendable, Equatable {
     struct Comparison: Sendable, Equatable {
         let state: State
         /// Up to which sequence the server has, or once had, this store's operations.
-        let admitted: UInt64
+        let admitted: SequenceNumber
         /// Whether it certainly has no later one of them.
         var isExact = true
     }
@@ -36,8 +36,8 @@ struct HistoryPlace: Sendable, Equatable {
     ///   - server: what the server says of earlier operations than its last.
     ///   - bytes: the own operation of a sequence beyond this place.
     func compare(
-        sequence head: UInt64, hash headHash: UInt64, last: UInt64, isCurrent: Bool,
-        server: OperationHashes?, bytes: (UInt64) throws -> [UInt8]?
+        sequence head: SequenceNumber, hash headHash: UInt64, last: SequenceNumber, isCurrent: Bool,
+        server: OperationHashes?, bytes: (SequenceNumber) throws -> [UInt8]?
     ) rethrows -> Comparison {
         guard head >= sequence else { return Comparison(state: .closed, admitted: sequence) }
         guard head > sequence else {
@@ -46,20 +46,20 @@ struct HistoryPlace: Sendable, Equatable {
         }
         if try bytes(head).map({ hash64($0) }) == headHash { return Comparison(state: .open, admitted: head) }
         var previous: Timestamp? = timestamp
-        if head > sequence + 1 {
-            previous = try bytes(head - 1).flatMap { try? OperationHeader.peek($0).timestamp }
+        if head > sequence.next {
+            previous = try bytes(head.previous).flatMap { try? OperationHeader.peek($0).timestamp }
         }
         let isRefusal = previous.map {
             RefusalRecord.hash(actor: actor, sequence: head, after: $0) == headHash
         }
-        if isRefusal ?? false { return Comparison(state: .closed, admitted: head - 1) }
+        if isRefusal ?? false { return Comparison(state: .closed, admitted: head.previous) }
         // Histories that agree at one operation agree on all before it, so the last one tells.
-        var point = min(head - 1, max(last, sequence))
+        var point = min(head.previous, max(last, sequence))
         while point > sequence {
             if let known = server?[point], try bytes(point).map({ hash64($0) }) == known { break }
-            point -= 1
+            point = point.previous
         }
-        let isExact = point + 1 == head || point >= last || server?[point + 1] != nil
+        let isExact = point.next == head || point >= last || server?[point.next] != nil
         let isWhole = point >= last && !isCurrent
         return Comparison(state: isWhole ? .open : .forked, admitted: point, isExact: isExact)
     }

@@ -16,7 +16,7 @@ enum OwnOperations {
             database)
         statement.bind(1, bits: position)
         statement.bind(2, bits: operation.actor.rawValue)
-        statement.bind(3, bits: operation.sequence)
+        statement.bind(3, bits: operation.sequence.rawValue)
         statement.bind(4, bytes)
         if let refers { statement.bind(5, refers) }
         try statement.run()
@@ -33,11 +33,11 @@ public struct OwnActor: Sendable, Equatable {
     /// The actor; the current one or an earlier one of this store.
     public let actor: ActorID
     /// The sequence of its last operation here.
-    public let sequence: UInt64
+    public let sequence: SequenceNumber
     /// The checksum of that operation's bytes (rule 9).
     public let hash: UInt64
     /// The greatest sequence the server has acknowledged; 0 for none.
-    public let acknowledged: UInt64
+    public let acknowledged: SequenceNumber
 }
 
 /// One own operation as stored.
@@ -45,7 +45,7 @@ public struct OwnOperation: Sendable, Equatable {
     /// The commit that made it.
     public let commit: UInt64
     /// Its sequence.
-    public let sequence: UInt64
+    public let sequence: SequenceNumber
     /// Its encoding.
     public let bytes: [UInt8]
 }
@@ -63,21 +63,21 @@ extension OwnOperations {
     /// Forgets the acknowledged operations of every actor.
     static func truncateAll(_ database: Database) throws {
         let all = try RawStatement(fresh: "SELECT actor, sequence FROM acknowledged", database)
-        var known: [(actor: ActorID, sequence: UInt64)] = []
-        while try all.step() { known.append((ActorID(all.bits(0)), all.bits(1))) }
+        var known: [(actor: ActorID, sequence: SequenceNumber)] = []
+        while try all.step() { known.append((ActorID(all.bits(0)), SequenceNumber(all.bits(1)))) }
         for item in known { try truncate(item.actor, through: item.sequence, database) }
     }
 
     /// Forgets an actor's operations up to a sequence, as far as there are any, and remembers the last of
     /// them.
-    static func truncate(_ actor: ActorID, through sequence: UInt64, _ database: Database) throws {
+    static func truncate(_ actor: ActorID, through sequence: SequenceNumber, _ database: Database) throws {
         let last = try RawStatement(
             cached: """
                 SELECT sequence, \(StoredOperation.columns) FROM operation WHERE actor = ? AND sequence <= ?
                 ORDER BY sequence DESC LIMIT 1
                 """, database)
         last.bind(1, bits: actor.rawValue)
-        last.bind(2, bits: sequence)
+        last.bind(2, bits: sequence.rawValue)
         guard try last.step() else { return }
         let stored = StoredOperation(last, from: 1)
         // The server has it. Where it cannot be read here any more, its checksum is unknown, and the next
@@ -94,13 +94,13 @@ extension OwnOperations {
         let removal = try RawStatement(
             cached: "DELETE FROM operation WHERE actor = ? AND sequence <= ?", database)
         removal.bind(1, bits: actor.rawValue)
-        removal.bind(2, bits: sequence)
+        removal.bind(2, bits: sequence.rawValue)
         try removal.run()
     }
 
     /// As `truncate`, of what the server holds, and forgets earlier actors that have nothing left to send.
     static func forget(
-        _ actor: ActorID, through sequence: UInt64, _ current: ActorID, _ database: Database
+        _ actor: ActorID, through sequence: SequenceNumber, _ current: ActorID, _ database: Database
     ) throws {
         try truncate(actor, through: sequence, database)
         try forgetRetired(but: current, keeping: ReplicaLimits.retiredActors, database)
@@ -113,26 +113,27 @@ extension OwnOperations {
         statement.bind(1, bits: actor.rawValue)
         guard try statement.step() else { return nil }
         return HistoryPlace(
-            actor: actor, sequence: statement.bits(0), timestamp: statement.bits(1), hash: statement.bits(2))
+            actor: actor, sequence: SequenceNumber(statement.bits(0)), timestamp: statement.bits(1),
+            hash: statement.bits(2))
     }
 
     /// The encoding of one own operation that is not acknowledged.
-    static func bytes(of actor: ActorID, _ sequence: UInt64, _ database: Database) throws -> [UInt8]? {
+    static func bytes(of actor: ActorID, _ sequence: SequenceNumber, _ database: Database) throws -> [UInt8]? {
         let statement = try RawStatement(
             cached: "SELECT \(StoredOperation.columns) FROM operation WHERE actor = ? AND sequence = ?",
             database)
         statement.bind(1, bits: actor.rawValue)
-        statement.bind(2, bits: sequence)
+        statement.bind(2, bits: sequence.rawValue)
         return try statement.step() ? StoredOperation(statement).whole(database) : nil
     }
 
     /// The sequence of an actor's last operation that is not acknowledged; nil when there is none.
-    static func last(of actor: ActorID, _ database: Database) throws -> UInt64? {
+    static func last(of actor: ActorID, _ database: Database) throws -> SequenceNumber? {
         let statement = try RawStatement(
             cached: "SELECT MAX(sequence) FROM operation WHERE actor = ?", database)
         statement.bind(1, bits: actor.rawValue)
         guard try statement.step(), !statement.isNull(0) else { return nil }
-        return statement.bits(0)
+        return SequenceNumber(statement.bits(0))
     }
 
     /// The actors with operations that are not acknowledged, in the order in which the store took them: what
@@ -194,9 +195,10 @@ extension Replica {
                 while try statement.step() {
                     let last = statement.isNull(3) ? nil : StoredOperation(statement, from: 5)
                     let actor = OwnActor(
-                        actor: ActorID(statement.bits(0)), sequence: statement.bits(last == nil ? 1 : 3),
+                        actor: ActorID(statement.bits(0)),
+                        sequence: SequenceNumber(statement.bits(last == nil ? 1 : 3)),
                         hash: try last.map { hash64(try $0.whole(database)) } ?? statement.bits(2),
-                        acknowledged: statement.bits(1))
+                        acknowledged: SequenceNumber(statement.bits(1)))
                     let time =
                         try last.map { try OperationHeader.peek($0.bytes).timestamp }
                         ?? statement.bits(4)
@@ -212,7 +214,7 @@ extension Replica {
         /// The actor's relation to the server.
         public let standing: Standing
         /// The sequence up to which the server has, or once had, this store's operations.
-        public let admitted: UInt64
+        public let admitted: SequenceNumber
         /// True if the server certainly has none of this store's later operations.
         public let isExact: Bool
     }
@@ -220,7 +222,7 @@ extension Replica {
     /// Compares an own actor with the server, whose last operation of it has this sequence and checksum (0
     /// for none); `server` has the checksums that it reports of earlier ones.
     public func standing(
-        of actor: ActorID, sequence: UInt64, hash: UInt64, server: OperationHashes? = nil
+        of actor: ActorID, sequence: SequenceNumber, hash: UInt64, server: OperationHashes? = nil
     ) throws -> Comparison {
         try read { transaction in
             try transaction.withDatabase { database in
@@ -251,7 +253,7 @@ extension Replica {
 
     /// The own operations of an actor after a sequence, in order, at least one if there is any, up to
     /// `maxBytes`.
-    public func ownOperations(of actor: ActorID, after sequence: UInt64, maxBytes: Int) throws
+    public func ownOperations(of actor: ActorID, after sequence: SequenceNumber, maxBytes: Int) throws
         -> [OwnOperation]
     {
         try read { transaction in
@@ -262,7 +264,7 @@ extension Replica {
                         WHERE actor = ? AND sequence > ? ORDER BY sequence
                         """, database)
                 statement.bind(1, bits: actor.rawValue)
-                statement.bind(2, bits: sequence)
+                statement.bind(2, bits: sequence.rawValue)
                 var found: [OwnOperation] = []
                 var size = 0
                 while size < maxBytes, try statement.step() {
@@ -270,7 +272,9 @@ extension Replica {
                     let bytes = try stored.whole(database)
                     size += bytes.count
                     found.append(
-                        OwnOperation(commit: stored.position, sequence: statement.bits(0), bytes: bytes))
+                        OwnOperation(
+                            commit: stored.position, sequence: SequenceNumber(statement.bits(0)),
+                            bytes: bytes))
                 }
                 return found
             }

@@ -5,7 +5,7 @@ import GRDB
 /// A server message that a peer stores in one transaction: documents, and the positions that they reach.
 public struct Reception: Sendable {
     /// Own operations that the server has: recorded before everything else, even if a base is missing.
-    public var acknowledges: [(actor: ActorID, through: UInt64, offset: UInt64)] = []
+    public var acknowledges: [(actor: ActorID, through: SequenceNumber, offset: Offset)] = []
     /// The documents, in the order of the log.
     public var updates: [DocumentUpdate]
     /// Subscription keys whose cursors advance to the position.
@@ -20,7 +20,7 @@ public struct Reception: Sendable {
     /// The position of the server's log that this message reflects.
     public var seen: LogPosition?
     /// The offset that the server's stream has passed: its answers to own writes up to there have arrived.
-    public var streamed: UInt64?
+    public var streamed: Offset?
     /// Documents to hide: they may not be read here any more.
     public var hides: [DocumentKey]
     /// The server's rights token, to be stored with the published subscription's cursor.
@@ -35,7 +35,7 @@ public struct Reception: Sendable {
     public init(
         updates: [DocumentUpdate] = [], cursors: [(key: [UInt8], position: LogPosition)] = [],
         publishes: [UInt8]? = nil, settles: [DocumentKey] = [], seen: LogPosition? = nil,
-        streamed: UInt64? = nil, hides: [DocumentKey] = [], rights: [UInt8]? = nil
+        streamed: Offset? = nil, hides: [DocumentKey] = [], rights: [UInt8]? = nil
     ) {
         self.updates = updates
         self.cursors = cursors
@@ -295,7 +295,7 @@ struct Merger {
     /// What is staged was decoded whole when it was.
     private mutating func mergeStaged(_ entry: StagedPages.Entry) throws {
         let table = try collections.requireNumber(of: entry.key.collection, database)
-        let bytes = [UInt8](entry.content)
+        let bytes = EncodedState([UInt8](entry.content))
         guard try DocumentRows.isLive(table, entry.key.id, database) == nil else {
             return try merge(DocumentUpdate(key: entry.key, content: .state(bytes)))
         }
@@ -310,7 +310,7 @@ struct Merger {
 
     /// A document that was not here has come. Its own writes are not sent to a store, so one that it has
     /// evicted, and that comes without them, is asked for: by then the server has them.
-    private mutating func askIfEvicted(_ key: DocumentKey, _ state: [UInt8]) throws {
+    private mutating func askIfEvicted(_ key: DocumentKey, _ state: EncodedState) throws {
         if hasEvictions == nil { hasEvictions = try Evicted.holdsAny(database) }
         guard hasEvictions == true else { return }
         let vector = try state.withUnsafeBytes { try DocumentReader($0).vector() }
@@ -322,7 +322,7 @@ struct Merger {
     /// reaped meanwhile, and written anew (rule 14): the server is asked. It need not be where own writes to
     /// it are pending and all that is lacking is this actor's.
     private mutating func askIfLacking(
-        _ incoming: Document, _ key: DocumentKey, _ document: Document, _ stored: [UInt8]
+        _ incoming: Document, _ key: DocumentKey, _ document: Document, _ stored: EncodedState
     ) throws {
         let lacking = document.vector.entries.filter {
             !incoming.vector.covers(Stamp(time: $0.time, actor: $0.actor))
@@ -345,7 +345,7 @@ struct Merger {
     }
 
     /// As `askIfEvicted`, for a collection of which nothing was here.
-    private mutating func askForEvicted(of collection: String) throws {
+    private mutating func askForEvicted(of collection: CollectionName) throws {
         guard let table = try collections.number(of: collection, database) else { return }
         for id in try Evicted.documents(of: collection, database) {
             guard let state = try DocumentRows.state(table, id, database) else { continue }
@@ -507,7 +507,7 @@ struct Merger {
     }
 
     /// A document that is not here becomes what came: bytes that decode encode to themselves.
-    private mutating func insert(_ bytes: [UInt8], _ key: DocumentKey, _ table: DocumentTable) throws {
+    private mutating func insert(_ bytes: EncodedState, _ key: DocumentKey, _ table: DocumentTable) throws {
         var isLive = true
         if let stamp = Insertion.stamp(ofState: bytes) {
             try state.observe(stamp.time)
@@ -529,6 +529,6 @@ extension [SubscriptionQuery] {
     /// Whether a document matches one of them.
     func match(_ key: DocumentKey, _ document: DocumentReader) throws -> Bool {
         let record = DocumentRecord(id: key.id, document: document)
-        return try contains { try utf8Equal($0.collection, key.collection) && $0.matches(record) }
+        return try contains { try $0.collection == key.collection && $0.matches(record) }
     }
 }

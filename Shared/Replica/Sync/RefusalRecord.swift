@@ -9,12 +9,12 @@ import CRDT
 public enum RefusalRecord {
     /// The record for an actor's operation at a sequence; `previous` is the timestamp of the previous
     /// operation, 0 for the first, so that a frontier's time neither retreats nor follows a refused clock.
-    public static func operation(actor: ActorID, sequence: UInt64, after previous: Timestamp) -> Operation {
+    public static func operation(actor: ActorID, sequence: SequenceNumber, after previous: Timestamp) -> Operation {
         Operation(actor: actor, sequence: sequence, timestamp: previous, changes: [])
     }
 
     /// The checksum that a frontier has of it.
-    static func hash(actor: ActorID, sequence: UInt64, after previous: Timestamp) -> UInt64 {
+    static func hash(actor: ActorID, sequence: SequenceNumber, after previous: Timestamp) -> UInt64 {
         operation(actor: actor, sequence: sequence, after: previous).encoded()
             .withUnsafeBytes { hash64($0, seed: 0) }
     }

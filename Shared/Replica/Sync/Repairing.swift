@@ -1,6 +1,7 @@
 import CRDT
 import DQL
 import GRDB
+import Machine
 
 /// The input of a repair, which brings a store back in line with its server (rules 9, 20 and 21).
 public struct RepairRequest: Sendable {
@@ -9,7 +10,7 @@ public struct RepairRequest: Sendable {
         /// Its actor.
         public let actor: ActorID
         /// Its sequence.
-        public let sequence: UInt64
+        public let sequence: SequenceNumber
         /// The server's code for the reason.
         public let code: String
         /// The server's text for a person.
@@ -22,7 +23,7 @@ public struct RepairRequest: Sendable {
 
         /// A refusal of this operation.
         public init(
-            actor: ActorID, sequence: UInt64, code: String, message: String, isForItsBase: Bool,
+            actor: ActorID, sequence: SequenceNumber, code: String, message: String, isForItsBase: Bool,
             isThere: Bool = false
         ) {
             self.actor = actor
@@ -35,7 +36,7 @@ public struct RepairRequest: Sendable {
     }
 
     /// Per own actor the greatest sequence that the server has.
-    public var admitted: [ActorID: UInt64]
+    public var admitted: [ActorID: SequenceNumber]
     /// Own actors of which the server accepts nothing more.
     public var closed: Set<ActorID>
     /// The closed actors whose history at the server continues differently after the admitted operations:
@@ -55,7 +56,7 @@ public struct RepairRequest: Sendable {
 
     /// A request of these parts.
     public init(
-        admitted: [ActorID: UInt64], closed: Set<ActorID> = [], diverged: Set<ActorID> = [],
+        admitted: [ActorID: SequenceNumber], closed: Set<ActorID> = [], diverged: Set<ActorID> = [],
         refused: [Refused],
         isForClock: Bool = false, gone: Set<DocumentKey> = [], seen: LogPosition?
     ) {
@@ -85,7 +86,7 @@ public enum RepairOutcome: Sendable {
         /// The actors with operations to upload, in the order of writing.
         public let pending: [ActorID]
         /// The operations that were set aside.
-        public let refused: [(actor: ActorID, sequence: UInt64)]
+        public let refused: [(actor: ActorID, sequence: SequenceNumber)]
         /// True if `following` is stored; false if one of its bases is missing.
         public let isFollowed: Bool
         /// As in `ReceptionOutcome.returning`.
@@ -95,7 +96,7 @@ public enum RepairOutcome: Sendable {
 
 extension Replica {
     /// Stages the server's states of documents for a repair; nil for a document that it does not have.
-    public func stageRepair(_ states: [(key: DocumentKey, state: [UInt8]?)]) throws {
+    public func stageRepair(_ states: [(key: DocumentKey, state: EncodedState?)]) throws {
         let empty = Document().encoded()
         try committing { database, state in
             for item in states {
@@ -212,12 +213,13 @@ struct Repairer {
             database)
         statement.bind(1, Self.subscription)
         while try statement.step() {
-            let key = DocumentKey(collection: statement.text(1), id: DocumentID(trusted: statement.bytes(2)))
+            let key = DocumentKey(
+                collection: CollectionName(statement.text(1)), id: DocumentID(trusted: statement.bytes(2)))
             places[key] = (statement.int(0), try DocumentReader(statement.blob(3)).vector())
         }
     }
 
-    mutating func run() throws -> [(actor: ActorID, sequence: UInt64)] {
+    mutating func run() throws -> [(actor: ActorID, sequence: SequenceNumber)] {
         try replaceDocuments()
         try resetClock()
         // Also where only others' operations move: what the present actor writes later may rest on them, and
@@ -225,7 +227,7 @@ struct Repairer {
         let renews = plan.moves || plan.left.contains(state.actor)
         if renews { try state.renewActor(environment, database) }
         var restamper = Restamper(actor: state.actor)
-        var setAside: [(actor: ActorID, sequence: UInt64)] = []
+        var setAside: [(actor: ActorID, sequence: SequenceNumber)] = []
         for (position, fate) in zip(positions, plan.fates) {
             let bytes = try self.bytes(at: position)
             let operation = try Operation(decoding: bytes)
@@ -380,7 +382,7 @@ struct Repairer {
             database)
     }
 
-    private func staged(_ number: Int64) throws -> [UInt8] {
+    private func staged(_ number: Int64) throws -> EncodedState {
         let statement = try RawStatement(
             cached: "SELECT state FROM staged WHERE subscription = ? AND number = ?", database)
         statement.bind(1, Self.subscription)
@@ -388,7 +390,7 @@ struct Repairer {
         guard try statement.step() else {
             preconditionFailure("a staged state is there until its repair ends")
         }
-        return statement.bytes(0)
+        return EncodedState(statement.bytes(0))
     }
 
     private func bytes(at position: UInt64) throws -> [UInt8] {

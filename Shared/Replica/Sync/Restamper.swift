@@ -19,7 +19,7 @@ struct Restamper {
 
     let actor: ActorID
     /// The sequence of the last operation that was moved.
-    private(set) var sequence: UInt64 = 0
+    private(set) var sequence: SequenceNumber = 0
     private var traces: [DocumentKey: Trace] = [:]
 
     init(actor: ActorID) { self.actor = actor }
@@ -71,7 +71,7 @@ struct Restamper {
                 Operation.Change(collection: change.collection, id: change.id, delta: moved.encoded()))
         }
         guard !changes.isEmpty else { return nil }
-        sequence += 1
+        sequence = sequence.next
         return Operation(
             actor: actor, sequence: sequence, timestamp: time, origin: operation.identity, changes: changes)
     }

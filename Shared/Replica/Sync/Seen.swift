@@ -17,7 +17,7 @@ enum Seen {
         func number(at place: Int) -> UInt64 {
             bytes[place..<place + 8].reduce(0) { $0 << 8 | UInt64($1) }
         }
-        return LogPosition(logID: logID, offset: number(at: 16), hash: number(at: 24))
+        return LogPosition(logID: logID, offset: Offset(number(at: 16)), hash: number(at: 24))
     }
 
     private static let declined = "declined"
@@ -75,7 +75,7 @@ enum Seen {
             guard known.logID == position.logID, known.offset < position.offset else { return }
         }
         var bytes = position.logID.bytes
-        for number in [position.offset, position.hash] {
+        for number in [position.offset.rawValue, position.hash] {
             withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
         }
         let statement = try RawStatement(
@@ -126,10 +126,10 @@ extension Replica {
                 var size = 0
                 var collections = Collections()
                 for name in try Collections.names(database) {
-                    if let last, utf8Precedes(name, last.collection) { continue }
+                    if let last, name < last.collection { continue }
                     guard let table = try collections.number(of: name, database) else { continue }
                     let withheld = try Withheld.actors(of: name, database)
-                    let start = last.map { utf8Equal($0.collection, name) ? $0.id.bytes : [] } ?? []
+                    let start = last.map { $0.collection == name ? $0.id.bytes : [] } ?? []
                     let statement = try RawStatement(
                         fresh: "SELECT id, state FROM documents_\(table) WHERE id > ? ORDER BY id", database)
                     statement.bind(1, start)
@@ -141,7 +141,7 @@ extension Replica {
                         let known = try DocumentReader(statement.blob(1)).vector()
                         if !withheld.isEmpty, known.without(withheld) != known { continue }
                         let vector = known.encoded()
-                        size += vector.count + key.id.bytes.count + name.utf8.count
+                        size += vector.count + key.id.bytes.count + name.text.utf8.count
                         page.append((key, vector))
                     }
                 }

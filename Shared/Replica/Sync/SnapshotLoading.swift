@@ -54,7 +54,7 @@ extension Replica {
                     loading.documents += 1
                     let table = try collections.requireNumber(of: document.key.collection, database)
                     try DocumentRows.put(
-                        table, document.key.id, live: document.isLive, position: document.offset,
+                        table, document.key.id, live: document.isLive, position: document.offset.rawValue,
                         state: document.state, database)
                 case .end(let actors, let documents):
                     try Self.finish(&loading, &state, actors: actors, documents: documents)
@@ -88,7 +88,7 @@ extension Replica {
             throw ReplicaError(.brokenLog, "the snapshot lacks actors or documents")
         }
         state.logID = start.position.logID
-        state.head = start.position.offset
+        state.head = start.position.offset.rawValue
         state.logHash = start.position.hash
         state.reapFloor = start.reapFloor
         loading.position = start.position

@@ -11,7 +11,7 @@ public final class SnapshotReader: Sendable {
         var actors: [ActorProgress]
         var origins: [UInt64]
         var histories: [ActorID]
-        var collections: [(number: Int64, name: String)]
+        var collections: [(number: Int64, name: CollectionName)]
         /// The row last read of the first of the collections.
         var row: Int64 = 0
         var hasBegun = false
@@ -30,10 +30,10 @@ public final class SnapshotReader: Sendable {
         snapshot = try replica.makeSnapshot()
         let read = try snapshot.read { database -> (SnapshotStart, Progress)? in
             guard let state = try StoreState.load(database), let logID = state.logID else { return nil }
-            let position = LogPosition(logID: logID, offset: state.head, hash: state.logHash)
+            let position = LogPosition(logID: logID, offset: Offset(state.head), hash: state.logHash)
             let names = try RawStatement(fresh: "SELECT number, name FROM collection ORDER BY name", database)
-            var collections: [(number: Int64, name: String)] = []
-            while try names.step() { collections.append((names.int(0), names.text(1))) }
+            var collections: [(number: Int64, name: CollectionName)] = []
+            while try names.step() { collections.append((names.int(0), CollectionName(names.text(1)))) }
             return (
                 SnapshotStart(
                     position: position, clock: state.clock.latest, reapFloor: state.reapFloor),
@@ -106,8 +106,8 @@ public final class SnapshotReader: Sendable {
                 }
                 let key = DocumentKey(collection: name, id: DocumentID(trusted: statement.bytes(1)))
                 let document = SnapshotDocument(
-                    key: key, isLive: statement.int(2) != 0, offset: statement.bits(3),
-                    state: statement.bytes(4))
+                    key: key, isLive: statement.int(2) != 0, offset: Offset(statement.bits(3)),
+                    state: EncodedState(statement.bytes(4)))
                 // The log bounds a chunk by the largest document alone.
                 guard
                     chunk.isEmpty || chunk.byteCount + document.byteBound <= ReplicaLimits.snapshotChunkBytes
@@ -125,7 +125,7 @@ public final class SnapshotReader: Sendable {
 
 extension SnapshotDocument {
     /// No fewer bytes than its record has, the collection's with it.
-    fileprivate var byteBound: Int { state.count + key.id.bytes.count + key.collection.utf8.count + 64 }
+    fileprivate var byteBound: Int { state.count + key.id.bytes.count + key.collection.text.utf8.count + 64 }
 }
 
 extension Replica {

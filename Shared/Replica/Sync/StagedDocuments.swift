@@ -10,10 +10,10 @@ import GRDB
 /// is of the commit that staged it.
 struct StagedDocuments {
     /// The collection that the documents belong to.
-    let collection: String
+    let collection: CollectionName
     private let table: DocumentTable
 
-    private init(_ collection: String, _ number: Int64) {
+    private init(_ collection: CollectionName, _ number: Int64) {
         self.collection = collection
         table = DocumentTable(number, collection, nil, isSnapshot: false)
     }
@@ -24,7 +24,7 @@ struct StagedDocuments {
             cached: "SELECT number, collection FROM staged_documents WHERE subscription = ?", database)
         statement.bind(1, subscription)
         guard try statement.step() else { return nil }
-        return StagedDocuments(statement.text(1), statement.int(0))
+        return StagedDocuments(CollectionName(statement.text(1)), statement.int(0))
     }
 
     /// The subscriptions for which anything is staged in this way.
@@ -42,10 +42,10 @@ struct StagedDocuments {
         _ database: Database
     ) throws -> Bool {
         guard let collection = updates.first?.key.collection,
-            updates.allSatisfy({ $0.content.isState && utf8Equal($0.key.collection, collection) }),
+            updates.allSatisfy({ $0.content.isState && $0.key.collection == collection }),
             try !StagedPages.holdsAny(subscription, database),
             let staged = try find(subscription, database) ?? begin(subscription, collection, database),
-            utf8Equal(staged.collection, collection)
+            staged.collection == collection
         else { return false }
         for (update, isPlain) in zip(updates, arePlain) {
             guard case .state(let bytes) = update.content else { continue }
@@ -55,9 +55,9 @@ struct StagedDocuments {
     }
 
     private static func begin(
-        _ subscription: [UInt8], _ collection: String, _ database: Database
+        _ subscription: [UInt8], _ collection: CollectionName, _ database: Database
     ) throws -> StagedDocuments? {
-        guard collection.utf8.count <= CRDT.Limits.collectionNameBytes, !collection.isEmpty,
+        guard collection.text.utf8.count <= CRDT.Limits.collectionNameBytes, !collection.text.isEmpty,
             try isFree(collection, database)
         else { return nil }
         let number = try Collections.freeNumber(database)
@@ -66,14 +66,14 @@ struct StagedDocuments {
             database)
         statement.bind(1, subscription)
         statement.bind(2, number)
-        statement.bind(3, collection)
+        statement.bind(3, collection.text)
         try statement.run()
         try Schema.createDocuments(number, database)
         return StagedDocuments(collection, number)
     }
 
     /// Whether a collection has neither documents nor indexes.
-    private static func isFree(_ collection: String, _ database: Database) throws -> Bool {
+    private static func isFree(_ collection: CollectionName, _ database: Database) throws -> Bool {
         var collections = Collections()
         guard let table = try collections.number(of: collection, database) else { return true }
         guard try table.indexes(database).isEmpty else { return false }
@@ -81,7 +81,7 @@ struct StagedDocuments {
     }
 
     private func add(
-        _ state: [UInt8], _ id: DocumentID, isPlain: Bool, _ position: UInt64, _ database: Database
+        _ state: EncodedState, _ id: DocumentID, isPlain: Bool, _ position: UInt64, _ database: Database
     ) throws {
         var isLive = true
         if !isPlain {
@@ -95,7 +95,7 @@ struct StagedDocuments {
         let statement = try table.statement(.addition, database)
         statement.bind(2, isLive ? 1 : 0)
         statement.bind(3, bits: position)
-        try statement.run(1, id.bytes, 4, state)
+        try statement.run(1, id.bytes, 4, state.bytes)
         guard database.changesCount == 0, let before = try DocumentRows.state(table, id, database) else {
             return
         }
@@ -110,7 +110,7 @@ struct StagedDocuments {
     func withState<Result>(
         of key: DocumentKey, _ database: Database, _ body: (UnsafeRawBufferPointer) throws -> Result
     ) throws -> Result? {
-        guard utf8Equal(key.collection, collection) else { return nil }
+        guard key.collection == collection else { return nil }
         let statement = try RawStatement(cached: TableStatement.state.text(of: table), database)
         statement.bind(1, key.id.bytes)
         return try statement.step() ? body(statement.blob(0)) : nil
@@ -147,7 +147,7 @@ struct StagedDocuments {
         let statement = try RawStatement(
             cached: "INSERT INTO collection (number, name) VALUES (?, ?)", database)
         statement.bind(1, table.number)
-        statement.bind(2, collection)
+        statement.bind(2, collection.text)
         try statement.run()
         return true
     }

@@ -52,7 +52,7 @@ enum StagedPages {
         bytes.reserveCapacity(updates.reduce(0) { $0 + $1.key.id.bytes.count + 64 + $1.content.bytes.count })
         for update in updates {
             bytes.append(update.content.isGone ? 1 : 0)
-            append(update.key.collection.utf8, to: &bytes)
+            append(update.key.collection.text.utf8, to: &bytes)
             append(update.key.id.bytes, to: &bytes)
             append(update.content.bytes, to: &bytes)
         }
@@ -74,7 +74,7 @@ enum StagedPages {
         while place < page.count {
             let isGone = page[place] == 1
             place += 1
-            let collection = String(decoding: run(), as: UTF8.self)
+            let collection = CollectionName(String(decoding: run(), as: UTF8.self))
             let id = DocumentID(trusted: [UInt8](run()))
             try body(
                 Entry(key: DocumentKey(collection: collection, id: id), content: run(), isGone: isGone))
@@ -90,7 +90,7 @@ enum StagedPages {
     }
 
     fileprivate static func hash(of key: DocumentKey) -> UInt64 {
-        hash64(key.id.bytes, seed: UInt64(key.collection.utf8.count))
+        hash64(key.id.bytes, seed: UInt64(key.collection.text.utf8.count))
     }
 
     /// Looks into what is staged for one subscription; reads the keys of its pages once.
@@ -157,7 +157,9 @@ extension DocumentUpdate.Content {
     /// The encoding that it carries.
     fileprivate var bytes: [UInt8] {
         switch self {
-        case .state(let bytes), .gone(let bytes), .delta(_, let bytes): bytes
+        case .state(let state): state.bytes
+        case .gone(let vector): vector
+        case .delta(_, let delta): delta.bytes
         }
     }
 

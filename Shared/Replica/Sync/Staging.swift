@@ -40,7 +40,7 @@ enum Staged {
 
     /// Keeps a state for a repair.
     static func insert(
-        _ key: DocumentKey, _ state: [UInt8], for subscription: [UInt8], _ database: Database
+        _ key: DocumentKey, _ state: EncodedState, for subscription: [UInt8], _ database: Database
     ) throws {
         let statement = try RawStatement(
             cached: """
@@ -48,9 +48,9 @@ enum Staged {
                 (?1, (SELECT COALESCE(MAX(number), 0) + 1 FROM staged WHERE subscription = ?1), ?2, ?3, ?4)
                 """, database)
         statement.bind(1, subscription)
-        statement.bind(2, key.collection)
+        statement.bind(2, key.collection.text)
         statement.bind(3, key.id.bytes)
-        statement.bind(4, state)
+        statement.bind(4, state.bytes)
         try statement.run()
     }
 
@@ -169,12 +169,12 @@ extension Replica {
     /// Hides all documents of a collection, because they may not be read here. Drops the cursor and the
     /// staged pages of the subscription that brought them, and of all subscriptions that are no longer
     /// registered. Cursors of the collection's other subscriptions no longer describe the holdings.
-    public func hide(collection: String, subscription: [UInt8]) throws {
+    public func hide(collection: CollectionName, subscription: [UInt8]) throws {
         try committing { database, state in
             let live = liveKeys.filter { $0 != subscription }
             try Cursors.forgetAll(but: live, database)
             try Staged.discardAll(but: live, database)
-            for query in liveQueries where utf8Equal(query.collection, collection) {
+            for query in liveQueries where query.collection == collection {
                 try Cursors.distrust(query.canonicalKey, database)
             }
             var merger = Merger(database: database, state: state)
@@ -187,7 +187,7 @@ extension Replica {
         }
     }
 
-    private static func keys(of collection: String, _ database: Database) throws -> [DocumentKey] {
+    private static func keys(of collection: CollectionName, _ database: Database) throws -> [DocumentKey] {
         var collections = Collections()
         guard let table = try collections.number(of: collection, database) else { return [] }
         let statement = try RawStatement(fresh: "SELECT id FROM documents_\(table)", database)

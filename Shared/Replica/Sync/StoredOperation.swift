@@ -30,7 +30,10 @@ enum OperationPart: Equatable {
                 all.append(.array([.int(table), .int(first), .int(count)]))
             case .change(let change):
                 all.append(
-                    .array([.string(change.collection), .binary(change.id.bytes), .binary(change.delta)]))
+                    .array([
+                        .string(change.collection.text), .binary(change.id.bytes),
+                        .binary(change.delta.bytes),
+                    ]))
             }
         }
         return CBOR.encode(.array(all))
@@ -48,7 +51,8 @@ enum OperationPart: Equatable {
             case (.string(let collection), .binary(let id), .binary(let delta)):
                 return .change(
                     Operation.Change(
-                        collection: collection, id: DocumentID(trusted: id), delta: delta))
+                        collection: CollectionName(collection), id: DocumentID(trusted: id),
+                        delta: EncodedDelta(delta)))
             default: throw StoredOperation.damaged
             }
         }
@@ -103,18 +107,18 @@ struct StoredOperation {
         return try OperationPart.decode(refers).parts.allSatisfy { part in
             var name =
                 switch part {
-                case .change(let change): change.collection
-                case .run(let table, _, _): try Self.collection(table, database)
+                case .change(let change): change.collection.text
+                case .run(let table, _, _): try Self.collection(table, database).text
                 }
             return name.withUTF8 { isSuch(UnsafeRawBufferPointer($0)) }
         }
     }
 
-    private static func collection(_ number: Int64, _ database: Database) throws -> String {
+    private static func collection(_ number: Int64, _ database: Database) throws -> CollectionName {
         let statement = try RawStatement(reused: "SELECT name FROM collection WHERE number = ?", database)
         statement.bind(1, number)
         guard try statement.step() else { throw damaged }
-        return statement.text(0)
+        return CollectionName(statement.text(0))
     }
 
     private static func changes(
@@ -184,7 +188,7 @@ extension OwnOperations {
                             delta: WrittenOperation.delta(change.written))))
                 continue
             }
-            checksum = hash64(document.state, seed: checksum)
+            checksum = hash64(document.state.bytes, seed: checksum)
             if case .run(place.table, let first, let count)? = parts.last, first + count == place.number {
                 parts[parts.count - 1] = .run(table: place.table, first: first, count: count + 1)
             } else {

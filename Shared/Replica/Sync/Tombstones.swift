@@ -35,7 +35,7 @@ extension ReadTransaction {
                 while try statement.step() {
                     place.row = statement.int(0)
                     visited += 1
-                    let document = try Document(decoding: statement.bytes(2))
+                    let document = try Document(decoding: EncodedState(statement.bytes(2)))
                     if document.isReapable,
                         document.hasOutlived(timeToLive, wallMilliseconds: wallMilliseconds),
                         try frontier.covers(document.vector, database)
@@ -54,11 +54,11 @@ extension ReadTransaction {
 
     private static func collection(
         from number: Int64, _ database: Database
-    ) throws -> (number: Int64, name: String)? {
+    ) throws -> (number: Int64, name: CollectionName)? {
         let statement = try RawStatement(
             cached: "SELECT number, name FROM collection WHERE number >= ? ORDER BY number LIMIT 1", database)
         statement.bind(1, number)
-        return try statement.step() ? (statement.int(0), statement.text(1)) : nil
+        return try statement.step() ? (statement.int(0), CollectionName(statement.text(1))) : nil
     }
 }
 

@@ -5,22 +5,22 @@ import GRDB
 /// what the writer knew, the server sends it in its stream. Documents of live subscriptions need no note,
 /// because catching up from a cursor brings them.
 enum Unanswered {
-    static func note(_ key: DocumentKey, _ offset: UInt64, _ database: Database) throws {
+    static func note(_ key: DocumentKey, _ offset: Offset, _ database: Database) throws {
         let statement = try RawStatement(
             cached: """
                 INSERT INTO unanswered (collection, id, offset) VALUES (?1, ?2, ?3)
                 ON CONFLICT (collection, id) DO UPDATE SET offset = max(offset, ?3)
                 """, database)
-        statement.bind(1, key.collection)
+        statement.bind(1, key.collection.text)
         statement.bind(2, key.id.bytes)
-        statement.bind(3, bits: offset)
+        statement.bind(3, bits: offset.rawValue)
         try statement.run()
     }
 
     /// The stream has passed an offset.
-    static func settle(through offset: UInt64, _ database: Database) throws {
+    static func settle(through offset: Offset, _ database: Database) throws {
         let statement = try RawStatement(cached: "DELETE FROM unanswered WHERE offset <= ?", database)
-        statement.bind(1, bits: offset)
+        statement.bind(1, bits: offset.rawValue)
         try statement.run()
     }
 }
@@ -34,7 +34,7 @@ extension Replica {
     /// recorded as wanted.
     @discardableResult
     public func acknowledge(
-        _ actor: ActorID, through sequence: UInt64, offset: UInt64? = 0
+        _ actor: ActorID, through sequence: SequenceNumber, offset: Offset? = 0
     ) throws -> [DocumentKey] {
         try committing { database, state in
             var wanted: [DocumentKey] = []
@@ -55,26 +55,26 @@ extension Replica {
 
     /// Handles answers up to an offset that will not come: records their documents as wanted and returns
     /// them.
-    public func wantUnanswered(through offset: UInt64) throws -> [DocumentKey] {
+    public func wantUnanswered(through offset: Offset) throws -> [DocumentKey] {
         try committing { database, _ in
             var keys: [DocumentKey] = []
             let statement = try RawStatement(
                 fresh: "SELECT collection, id FROM unanswered WHERE offset <= ?", database)
-            statement.bind(1, Int64(clamping: offset))
+            statement.bind(1, Int64(clamping: offset.rawValue))
             while try statement.step() {
                 keys.append(
                     DocumentKey(
-                        collection: statement.text(0), id: DocumentID(trusted: statement.bytes(1))))
+                        collection: CollectionName(statement.text(0)), id: DocumentID(trusted: statement.bytes(1))))
             }
             for key in keys { try Wanted.note(key, database) }
-            try Unanswered.settle(through: UInt64(Int64(clamping: offset)), database)
+            try Unanswered.settle(through: Offset(UInt64(Int64(clamping: offset.rawValue))), database)
             return (keys, nil)
         }
     }
 
     /// The documents of operations about to be forgotten that belong to no live subscription's collection.
     func unsubscribed(
-        _ actor: ActorID, through sequence: UInt64, _ database: Database
+        _ actor: ActorID, through sequence: SequenceNumber, _ database: Database
     ) throws -> Set<DocumentKey> {
         let subscribed = subscribedCollections
         // No operation names a collection that the store has no table for.
@@ -83,12 +83,12 @@ extension Replica {
             cached: "SELECT \(StoredOperation.columns) FROM operation WHERE actor = ? AND sequence <= ?",
             database)
         statement.bind(1, bits: actor.rawValue)
-        statement.bind(2, bits: sequence)
+        statement.bind(2, bits: sequence.rawValue)
         var keys: Set<DocumentKey> = []
         while try statement.step() {
             // Mostly all of it is subscribed to: that is seen without decoding it.
             func takes(_ name: UnsafeRawBufferPointer) -> Bool {
-                subscribed.contains { $0.count == name.count && $0.elementsEqual(name) }
+                subscribed.contains { $0.text.utf8.elementsEqual(name) }
             }
             if statement.isNull(2) {
                 if Operation.isWithin(statement.blob(1), takes) { continue }
@@ -104,10 +104,10 @@ extension Replica {
         return keys
     }
 
-    private func hasCollection(outside subscribed: [[UInt8]], _ database: Database) throws -> Bool {
+    private func hasCollection(outside subscribed: [CollectionName], _ database: Database) throws -> Bool {
         let names = try RawStatement(cached: "SELECT name FROM collection", database)
         while try names.step() {
-            let name = names.bytes(0)
+            let name = CollectionName(names.text(0))
             if !subscribed.contains(name) { return true }
         }
         return false

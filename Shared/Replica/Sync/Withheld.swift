@@ -2,21 +2,17 @@ import CRDT
 import GRDB
 
 /// Collections whose local writes are not sent to the server (sync scopes, decision 0013).
-///
-/// Names are compared by their bytes.
 struct WithheldCollections: Sendable, Equatable {
     /// Those that the application withholds now.
-    var asked: Set<[UInt8]> = []
+    var asked: Set<CollectionName> = []
     /// Those with writes that were withheld, until `Replica.releaseWithheld` finds them asked for no more.
-    var kept: Set<[UInt8]> = []
+    var kept: Set<CollectionName> = []
 
     var isEmpty: Bool { asked.isEmpty && kept.isEmpty }
 
     /// Whether what is written to a collection now is withheld.
-    func contains(_ name: String) -> Bool {
-        guard !isEmpty else { return false }
-        let bytes = Array(name.utf8)
-        return asked.contains(bytes) || kept.contains(bytes)
+    func contains(_ name: CollectionName) -> Bool {
+        asked.contains(name) || kept.contains(name)
     }
 }
 
@@ -27,60 +23,60 @@ struct WithheldCollections: Sendable, Equatable {
 /// of the actors here are known to nobody else.
 enum Withheld {
     /// The collections with something in them.
-    static func collections(_ database: Database) throws -> Set<[UInt8]> {
+    static func collections(_ database: Database) throws -> Set<CollectionName> {
         let statement = try RawStatement(
             fresh: "SELECT collection FROM withheld_operation UNION SELECT collection FROM withheld_actor",
             database)
-        var names: Set<[UInt8]> = []
-        while try statement.step() { names.insert(Array(statement.text(0).utf8)) }
+        var names: Set<CollectionName> = []
+        while try statement.step() { names.insert(CollectionName(statement.text(0))) }
         return names
     }
 
     /// Who writes a collection; nil when somebody new has to.
-    static func actor(of collection: String, _ database: Database) throws -> ActorID? {
+    static func actor(of collection: CollectionName, _ database: Database) throws -> ActorID? {
         let statement = try RawStatement(
             cached: "SELECT actor FROM withheld_actor WHERE collection = ?", database)
-        statement.bind(1, collection)
+        statement.bind(1, collection.text)
         return try statement.step() ? ActorID(statement.bits(0)) : nil
     }
 
-    static func begin(_ actor: ActorID, in collection: String, _ database: Database) throws {
+    static func begin(_ actor: ActorID, in collection: CollectionName, _ database: Database) throws {
         let statement = try RawStatement(
             cached: "INSERT OR REPLACE INTO withheld_actor (collection, actor) VALUES (?, ?)", database)
-        statement.bind(1, collection)
+        statement.bind(1, collection.text)
         statement.bind(2, bits: actor.rawValue)
         try statement.run()
     }
 
     /// Somebody new writes a collection from now on: a document that is not here any more had the present
     /// actor in its vector (rule 10).
-    static func leaveActor(of collection: String, _ database: Database) throws {
+    static func leaveActor(of collection: CollectionName, _ database: Database) throws {
         let statement = try RawStatement(
             cached: "DELETE FROM withheld_actor WHERE collection = ?", database)
-        statement.bind(1, collection)
+        statement.bind(1, collection.text)
         try statement.run()
     }
 
     /// The actors whose writes to a collection nobody else knows.
-    static func actors(of collection: String, _ database: Database) throws -> Set<ActorID> {
+    static func actors(of collection: CollectionName, _ database: Database) throws -> Set<ActorID> {
         let statement = try RawStatement(
             cached: "SELECT DISTINCT actor FROM withheld_operation WHERE collection = ?", database)
-        statement.bind(1, collection)
+        statement.bind(1, collection.text)
         var found: Set<ActorID> = []
         while try statement.step() { found.insert(ActorID(statement.bits(0))) }
         return found
     }
 
     /// The sequence of an actor's last operation here; 0 before the first.
-    static func lastSequence(of actor: ActorID, _ database: Database) throws -> UInt64 {
+    static func lastSequence(of actor: ActorID, _ database: Database) throws -> SequenceNumber {
         let statement = try RawStatement(
             cached: "SELECT MAX(sequence) FROM withheld_operation WHERE actor = ?", database)
         statement.bind(1, bits: actor.rawValue)
-        return try statement.step() && !statement.isNull(0) ? statement.bits(0) : 0
+        return try statement.step() && !statement.isNull(0) ? SequenceNumber(statement.bits(0)) : 0
     }
 
     static func insert(
-        _ operation: Operation, _ collection: String, position: UInt64, _ database: Database
+        _ operation: Operation, _ collection: CollectionName, position: UInt64, _ database: Database
     ) throws {
         let statement = try RawStatement(
             cached: """
@@ -88,22 +84,22 @@ enum Withheld {
                 VALUES (?, ?, ?, ?, ?)
                 """, database)
         statement.bind(1, bits: position)
-        statement.bind(2, collection)
+        statement.bind(2, collection.text)
         statement.bind(3, bits: operation.actor.rawValue)
-        statement.bind(4, bits: operation.sequence)
+        statement.bind(4, bits: operation.sequence.rawValue)
         statement.bind(5, operation.encoded())
         try statement.run()
     }
 
     /// All operations in the order of their commits; of one collection, or of all.
     static func operations(
-        of collection: String? = nil, _ database: Database
+        of collection: CollectionName? = nil, _ database: Database
     ) throws -> [(commit: UInt64, bytes: [UInt8])] {
         let condition = collection == nil ? "" : "WHERE collection = ?"
         let statement = try RawStatement(
             fresh: "SELECT position, bytes FROM withheld_operation \(condition) ORDER BY position, actor",
             database)
-        if let collection { statement.bind(1, collection) }
+        if let collection { statement.bind(1, collection.text) }
         var found: [(commit: UInt64, bytes: [UInt8])] = []
         while try statement.step() { found.append((statement.bits(0), statement.bytes(1))) }
         return found
@@ -117,10 +113,10 @@ enum Withheld {
         return try statement.step()
     }
 
-    static func remove(_ collection: String, _ database: Database) throws {
+    static func remove(_ collection: CollectionName, _ database: Database) throws {
         let statement = try RawStatement(
             cached: "DELETE FROM withheld_operation WHERE collection = ?", database)
-        statement.bind(1, collection)
+        statement.bind(1, collection.text)
         try statement.run()
         try leaveActor(of: collection, database)
     }
@@ -137,12 +133,12 @@ extension VersionVector {
 extension Replica {
     /// Withholds local writes to these collections, and to no others, from the server from now on. Earlier
     /// withheld writes to others stay withheld until `releaseWithheld`.
-    public func withhold(_ collections: [String]) {
-        updateWithheld { $0.asked = Set(collections.map { Array($0.utf8) }) }
+    public func withhold(_ collections: [CollectionName]) {
+        updateWithheld { $0.asked = Set(collections) }
     }
 
     /// Returns whether writes to a collection are withheld from the server.
-    public func isWithheld(_ collection: String) -> Bool { withheld.contains(collection) }
+    public func isWithheld(_ collection: CollectionName) -> Bool { withheld.contains(collection) }
 
     /// Returns whether a commit has withheld writes: then it is not durable on the server, even if its
     /// other writes are.
@@ -154,7 +150,7 @@ extension Replica {
     }
 
     /// The states of documents, to be given back to a restored log; nil for one with withheld parts.
-    public func openStates(of keys: [DocumentKey]) throws -> [(key: DocumentKey, state: [UInt8]?)] {
+    public func openStates(of keys: [DocumentKey]) throws -> [(key: DocumentKey, state: EncodedState?)] {
         try read { transaction in
             try keys.map { key in
                 guard let state = try transaction.state(of: key) else { return (key, nil) }
@@ -207,20 +203,19 @@ extension Replica {
 
     /// Lets subscriptions list anew what they hold. A copy of this store may have sent what was withheld
     /// here, and the stream may have passed that: then nobody tells what has become of the documents.
-    private func forgetPlaces(in collections: Set<[UInt8]>, _ database: Database) throws {
-        let others = liveQueries.filter { !collections.contains(Array($0.collection.utf8)) }
+    private func forgetPlaces(in collections: Set<CollectionName>, _ database: Database) throws {
+        let others = liveQueries.filter { !collections.contains($0.collection) }
         // Not forgotten: who has a cursor is told where the right to read has ended. (An application may
         // subscribe later than it starts to sync.)
         try Cursors.distrustAll(but: others.map(\.canonicalKey), database)
         try Staged.discardAll(but: others.map(\.canonicalKey), database)
     }
 
-    private func release(but asked: Set<[UInt8]>) throws -> Int {
+    private func release(but asked: Set<CollectionName>) throws -> Int {
         try committing { database, state in
             var count = 0
             let released = try Withheld.collections(database).subtracting(asked)
-            for name in released.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
-                let collection = String(decoding: name, as: UTF8.self)
+            for collection in released.sorted() {
                 for (_, bytes) in try Withheld.operations(of: collection, database) {
                     // Documents show them already; only what `.wait` waits for moves. (A repair relies on an
                     // actor's operations standing in the order of their sequences.)

@@ -11,7 +11,7 @@ struct PendingDocuments {
         /// Inserted as a new document, and not edited since; with its row, nil once the row is gone.
         case inserted(FreshDocument, DocumentPlace?)
         /// The encoded delta, at the end of the transaction.
-        case delta([UInt8])
+        case delta(EncodedDelta)
 
         var edits: DocumentEditor.Pending {
             switch self {

@@ -15,19 +15,19 @@ public final class ReadTransaction: DocumentSource, IndexedSource {
 
     /// Visits the live documents of a collection in place, in no promised order; the visit returns false to
     /// stop.
-    public func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+    public func scan(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
         guard let table = try collections.number(of: collection, database) else { return }
         try Scanner.scan(table, database, visit)
     }
 
     /// Like `scan`, without ids.
-    public func scanFields(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+    public func scanFields(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
         guard let table = try collections.number(of: collection, database) else { return }
         try Scanner.scanFields(table, database, visit)
     }
 
     /// Visits one live document in place; does nothing when there is none.
-    public func lookup(_ collection: String, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void)
+    public func lookup(_ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void)
         throws
     {
         guard let table = try collections.number(of: collection, database) else { return }
@@ -35,10 +35,10 @@ public final class ReadTransaction: DocumentSource, IndexedSource {
     }
 
     /// The names of all collections that were ever written.
-    public func collectionNames() throws -> [String] { try Collections.names(database) }
+    public func collectionNames() throws -> [CollectionName] { try Collections.names(database) }
 
     /// The encoded state of a document, tombstones included; nil when the store never had it or evicted it.
-    public func state(of key: DocumentKey) throws -> [UInt8]? {
+    public func state(of key: DocumentKey) throws -> EncodedState? {
         guard let table = try collections.number(of: key.collection, database) else { return nil }
         return try DocumentRows.state(table, key.id, database)
     }
@@ -60,7 +60,7 @@ public final class ReadTransaction: DocumentSource, IndexedSource {
     /// a peer.
     public func logPosition() throws -> LogPosition? {
         guard let state = try StoreState.load(database), let logID = state.logID else { return nil }
-        return LogPosition(logID: logID, offset: state.head, hash: state.logHash)
+        return LogPosition(logID: logID, offset: Offset(state.head), hash: state.logHash)
     }
 
     /// One document of a catch-up: its key, its state, the position of its last change.
@@ -76,7 +76,7 @@ public final class ReadTransaction: DocumentSource, IndexedSource {
     /// Visits the documents of a collection that changed after `position`, tombstones included, in the
     /// order of their last change; the visit returns false to stop.
     public func changes(
-        in collection: String, after position: UInt64, _ visit: (ChangedDocument) throws -> Bool
+        in collection: CollectionName, after position: UInt64, _ visit: (ChangedDocument) throws -> Bool
     ) throws {
         guard let table = try collections.number(of: collection, database) else { return }
         let statement = try RawStatement(

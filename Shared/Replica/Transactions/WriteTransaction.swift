@@ -1,6 +1,7 @@
 import CRDT
 import DQL
 import GRDB
+import Machine
 
 /// A local write transaction: one stamp, one operation, one delta per document touched.
 ///
@@ -38,7 +39,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     /// Shared parts of the inserted documents.
     private let series = FreshSeries()
     /// States of documents that this transaction first edited and then evicted.
-    private var withdrawn: [DocumentKey: [UInt8]] = [:]
+    private var withdrawn: [DocumentKey: EncodedState] = [:]
 
     /// Documents that were looked up and found absent. Mostly the last one is written next.
     private struct AbsentDocuments {
@@ -75,22 +76,22 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     }
 
     /// The names of all collections that were ever written.
-    public func collectionNames() throws -> [String] { try Collections.names(database) }
+    public func collectionNames() throws -> [CollectionName] { try Collections.names(database) }
 
     /// See `ReadTransaction.scan`; shows this transaction's own edits.
-    public func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+    public func scan(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
         guard let table = try collections.number(of: collection, database) else { return }
         try Scanner.scan(table, database, visit)
     }
 
     /// See `ReadTransaction.scanFields`; shows this transaction's own edits.
-    public func scanFields(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+    public func scanFields(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
         guard let table = try collections.number(of: collection, database) else { return }
         try Scanner.scanFields(table, database, visit)
     }
 
     /// See `ReadTransaction.lookup`; shows this transaction's own edits.
-    public func lookup(_ collection: String, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void)
+    public func lookup(_ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void)
         throws
     {
         guard let table = try collections.number(of: collection, database) else { return }
@@ -98,7 +99,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     }
 
     /// Returns whether a live document has this id.
-    public func exists(_ collection: String, _ id: DocumentID) throws -> Bool {
+    public func exists(_ collection: CollectionName, _ id: DocumentID) throws -> Bool {
         if let table = try collections.number(of: collection, database),
             let isLive = try DocumentRows.isLive(table, id, database)
         {
@@ -112,7 +113,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     /// and then evicted comes back whole: its delta has the earlier edits too. Throws `documentTooLarge`
     /// above the hard limit.
     public func edit(
-        _ collection: String, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void
+        _ collection: CollectionName, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void
     ) throws {
         let key = DocumentKey(collection: collection, id: id)
         let table = try collections.requireNumber(of: collection, database)
@@ -136,7 +137,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
 
     /// After a write onto the rest of purged seeds the vectors are equal, so nothing would show that the
     /// seeds are live at the server. So the document is requested once the server has this write.
-    private func askIfOnRest(_ key: DocumentKey, _ before: [UInt8]) throws {
+    private func askIfOnRest(_ key: DocumentKey, _ before: EncodedState) throws {
         guard !withheld.contains(key.collection),
             try before.withUnsafeBytes({ try DocumentReader($0).isRestOfSeeds() })
         else { return }
@@ -147,7 +148,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     /// See `DocumentWriter`. A document absent from the tables is written without an editor, and without a
     /// lookup before.
     public func insert(
-        _ collection: String, _ id: DocumentID, _ fields: ObjectValue, declared: TypeDeclaration,
+        _ collection: CollectionName, _ id: DocumentID, _ fields: ObjectValue, declared: TypeDeclaration,
         objectsAreRegisters: Bool
     ) throws -> Bool {
         let key = DocumentKey(collection: collection, id: id)
@@ -207,7 +208,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     /// A document that matches a live subscription is requested again at once. The cursors of all other
     /// subscriptions are dropped: they cover documents that are no longer here, so a later subscriber
     /// catches up from the start.
-    public func evict(_ collection: String, _ ids: [DocumentID]) throws {
+    public func evict(_ collection: CollectionName, _ ids: [DocumentID]) throws {
         guard let table = try collections.number(of: collection, database) else { return }
         let isWithheld = withheld.contains(collection)
         let own = isWithheld ? try Withheld.actors(of: collection, database) : []
@@ -258,7 +259,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         /// Its operation; nil when everything is withheld.
         var own: WrittenOperation?
         /// The operations of withheld collections.
-        var withheld: [(collection: String, operation: Operation)] = []
+        var withheld: [(collection: CollectionName, operation: Operation)] = []
         /// The documents of all these operations.
         var documents: [DocumentKey] = []
     }
@@ -287,14 +288,14 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         }
         for (actor, changes) in others.sorted(by: { $0.key < $1.key }) {
             let written = WrittenOperation(
-                actor: actor, sequence: try Withheld.lastSequence(of: actor, database) + 1,
+                actor: actor, sequence: try Withheld.lastSequence(of: actor, database).next,
                 timestamp: stamp.time, changes: changes)
             try written.checkSize()
             made.withheld.append((changes[0].key.collection, written.operation))
         }
         if !open.isEmpty || others.isEmpty {
             let written = WrittenOperation(
-                actor: stamp.actor, sequence: state.sequence + 1, timestamp: stamp.time, changes: open)
+                actor: stamp.actor, sequence: state.sequence.next, timestamp: stamp.time, changes: open)
             try written.checkSize()
             made.own = written
         }
@@ -313,7 +314,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
 
     /// A new actor for a withheld collection. It depends on earlier writes to the collection, which must be
     /// uploaded before it; so the present actor must end first.
-    private func beginWithholding(_ collection: String) throws -> ActorID {
+    private func beginWithholding(_ collection: CollectionName) throws -> ActorID {
         guard try OwnOperations.last(of: state.actor, database) == nil else {
             needsNewActor = true
             throw ActorMustChange()
@@ -344,13 +345,13 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     }
 
     /// Undoes an eviction by this same transaction.
-    private func takeBack(_ key: DocumentKey) throws -> [UInt8]? {
+    private func takeBack(_ key: DocumentKey) throws -> EncodedState? {
         guard let bytes = withdrawn.removeValue(forKey: key) else { return nil }
         evicted.removeAll { $0 == key }
         wanted.removeAll { $0 == key }
         let statement = try RawStatement(
             cached: "DELETE FROM evicted WHERE collection = ? AND id = ? AND actor = ?", database)
-        statement.bind(1, key.collection)
+        statement.bind(1, key.collection.text)
         statement.bind(2, key.id.bytes)
         statement.bind(3, bits: state.actor.rawValue)
         try statement.run()
@@ -364,7 +365,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         guard hasEvictions != false else { return }
         let statement = try RawStatement(
             cached: "SELECT 1 FROM evicted WHERE collection = ? AND id = ? AND actor = ?", database)
-        statement.bind(1, key.collection)
+        statement.bind(1, key.collection.text)
         statement.bind(2, key.id.bytes)
         statement.bind(3, bits: state.actor.rawValue)
         guard try statement.step() else { return }

@@ -13,7 +13,7 @@ struct WrittenOperation: Sendable {
     typealias Change = (key: DocumentKey, written: PendingDocuments.Written)
 
     let actor: ActorID
-    let sequence: UInt64
+    let sequence: SequenceNumber
     let timestamp: Timestamp
     /// The changes in the order of first touch.
     let changes: [Change]
@@ -35,7 +35,7 @@ struct WrittenOperation: Sendable {
         // length.
         let most = changes.reduce(64) { sum, change in
             sum + Self.bytesAtMost(change.written) + change.key.id.bytes.count
-                + change.key.collection.utf8.count
+                + change.key.collection.text.utf8.count
                 + 32
         }
         guard most > CRDT.Limits.operationBytes else { return }
@@ -47,7 +47,7 @@ struct WrittenOperation: Sendable {
         }
     }
 
-    static func delta(_ written: PendingDocuments.Written) -> [UInt8] {
+    static func delta(_ written: PendingDocuments.Written) -> EncodedDelta {
         switch written {
         case .delta(let bytes): bytes
         case .inserted(let document, _): document.delta

@@ -1,9 +1,11 @@
-import Foundation
+import CRDT
 import Hummingbird
 import Identity
 import Logging
+import Machine
 import NIOHTTP1
 import Synchronization
+import WebSocket
 
 /// Turns the bearer text of a request, an access token or an API key, into an identity. Shared by all
 /// requests of a process. The lock guards the verifier with its cache of accepted tokens and is never held
@@ -23,7 +25,7 @@ public final class Authenticator: Sendable {
     ///   - nowSeconds: seconds since 1970; the system's clock unless a test says otherwise.
     public init(
         source: any KeySource, system: SystemDatabase? = nil,
-        nowSeconds: @escaping @Sendable () -> Int64 = Authenticator.systemSeconds
+        nowSeconds: @escaping @Sendable () -> Int64 = SystemClock.seconds
     ) {
         self.source = source
         self.system = system
@@ -33,7 +35,7 @@ public final class Authenticator: Sendable {
 
     /// An authenticator that takes keys, API keys and revocations from the system database.
     public convenience init(
-        system: SystemDatabase, nowSeconds: @escaping @Sendable () -> Int64 = Authenticator.systemSeconds
+        system: SystemDatabase, nowSeconds: @escaping @Sendable () -> Int64 = SystemClock.seconds
     ) {
         self.init(source: system, system: system, nowSeconds: nowSeconds)
     }
@@ -45,12 +47,9 @@ public final class Authenticator: Sendable {
         self.init(source: issuer ?? system, system: system)
     }
 
-    /// Seconds since 1970 by the system's clock.
-    public static let systemSeconds: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
-
     /// The identity that an HTTP request carries.
     /// - Throws: `AUTH-0109` without a token, `AUTH-0101` to `AUTH-0112`, `AUTH-0201`; `SRV-0601`.
-    public func identity(for request: Request, databaseID: String? = nil) async throws -> Identity {
+    public func identity(for request: Request, databaseID: DatabaseID? = nil) async throws -> Identity {
         let identity = try await identity(
             authorization: request.headers[.authorization], databaseID: databaseID)
         try checkHost(request.head.authority, of: identity)
@@ -62,9 +61,11 @@ public final class Authenticator: Sendable {
     private func checkHost(_ host: String?, of identity: Identity) throws(IdentityError) {
         guard let host, let system, let end = host.firstIndex(of: ".") else { return }
         let label = String(host[..<end])
-        guard label.lowercased() != identity.databaseID.lowercased() else { return }
+        guard label.lowercased() != identity.databaseID.text.lowercased() else { return }
         let directory = system.directory
-        guard directory.database(label) == nil, directory.database(label.lowercased()) == nil else {
+        guard directory.database(DatabaseID(label)) == nil,
+            directory.database(DatabaseID(label.lowercased())) == nil
+        else {
             throw .databaseGone
         }
     }
@@ -72,7 +73,7 @@ public final class Authenticator: Sendable {
     /// The identity that a WebSocket upgrade carries, and the token or API key it was read from.
     /// - Throws: as above.
     public func identity(
-        for request: WebSocketRequest, databaseID: String? = nil
+        for request: WebSocketRequest, databaseID: DatabaseID? = nil
     ) async throws -> (identity: Identity, token: String) {
         let fields = request.headers["authorization"]
         guard fields.count == 1, let token = Self.bearer(fields[0]) else { throw IdentityError.missingToken }
@@ -83,7 +84,7 @@ public final class Authenticator: Sendable {
 
     /// The identity of a token or an API key.
     /// - Throws: as above.
-    public func identity(token: String, databaseID: String? = nil) async throws -> Identity {
+    public func identity(token: String, databaseID: DatabaseID? = nil) async throws -> Identity {
         if APIKey.isOne(token) { return try await identity(apiKey: token, databaseID: databaseID) }
         if verifier.withLock({ $0.knowsKey(of: token) }) == false {
             let keys = try await source.refreshedKeys()
@@ -119,7 +120,7 @@ public final class Authenticator: Sendable {
     /// Wakes when the result of `refusal` may have changed; nil without a system database.
     public var changes: AsyncStream<Void>? { system?.changes }
 
-    private func identity(apiKey text: String, databaseID: String?) async throws -> Identity {
+    private func identity(apiKey text: String, databaseID: DatabaseID?) async throws -> Identity {
         guard let key = APIKey(text), let system else { throw IdentityError.apiKeyRefused }
         var found = try system.directory.identity(of: key, nowSeconds: nowSeconds())
         if found == nil {
@@ -133,7 +134,7 @@ public final class Authenticator: Sendable {
         return found
     }
 
-    private func identity(authorization: String?, databaseID: String?) async throws -> Identity {
+    private func identity(authorization: String?, databaseID: DatabaseID?) async throws -> Identity {
         guard let token = Self.bearer(authorization) else { throw IdentityError.missingToken }
         return try await identity(token: token, databaseID: databaseID)
     }

@@ -1,6 +1,6 @@
 import Hummingbird
 import Logging
-import NIOHTTP1
+import WebSocket
 
 /// One service, as the host sees it: its routes, its background tasks, its health.
 /// A process hosts one part or several; they share the listener and nothing else.

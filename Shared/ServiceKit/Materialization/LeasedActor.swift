@@ -7,15 +7,15 @@ import OperationLog
 /// Actor isolation guards `held`. Its times only say when to renew; the lease expires by the log's clock.
 public actor LeasedActor {
     private let log: any OperationLog
-    private let database: String
+    private let database: DatabaseID
     private let purpose: String
     private let slots: Int
     private let duration: Duration
-    private var held: (lease: ActorLease, renewal: ContinuousClock.Instant)?
+    private var current: (lease: ActorLease, renewal: ContinuousClock.Instant)?
 
     /// Takes no lease yet.
     public init(
-        log: any OperationLog, database: String, purpose: String, slots: Int = Limits.actorSlots,
+        log: any OperationLog, database: DatabaseID, purpose: String, slots: Int = Limits.actorSlots,
         duration: Duration = Limits.actorLease
     ) {
         self.log = log
@@ -29,39 +29,39 @@ public actor LeasedActor {
     /// head: the actor's previous holder may have written operations up to there.
     /// - Throws: `LOG-0302` while others hold all slots, and the log's errors.
     public func lease() async throws -> (lease: ActorLease, isFresh: Bool) {
-        if let held {
-            if ContinuousClock.now < held.renewal { return (held.lease, false) }
+        if let current {
+            if ContinuousClock.now < current.renewal { return (current.lease, false) }
             let renewal = ContinuousClock.now + duration / 2
-            if try await log.renew(held.lease, for: duration, in: database) {
-                if self.held?.lease == held.lease { self.held?.renewal = renewal }
-                return (held.lease, false)
+            if try await log.renew(current.lease, for: duration, in: database) {
+                if self.current?.lease == current.lease { self.current?.renewal = renewal }
+                return (current.lease, false)
             }
-            if self.held?.lease == held.lease { self.held = nil }
+            if self.current?.lease == current.lease { self.current = nil }
         }
         let renewal = ContinuousClock.now + duration / 2
         guard let lease = try await log.lease(purpose, of: slots, for: duration, in: database) else {
             throw OperationLogError(
                 .busy, "all \(slots) actors for \(purpose) are in use; try again shortly", database: database)
         }
-        if let held {
+        if let current {
             // Another caller was faster while this one waited.
             try? await log.release(lease, retiring: false, in: database)
-            return (held.lease, true)
+            return (current.lease, true)
         }
-        held = (lease, renewal)
+        current = (lease, renewal)
         return (lease, true)
     }
 
     /// Gives up a lease that the log no longer accepts, or whose actor it knows differently. The next call
     /// of `lease` takes another one.
     public func lose(_ lease: ActorLease, retiring: Bool = false) async {
-        if held?.lease == lease { held = nil }
+        if current?.lease == lease { current = nil }
         // If this fails too, the lease expires by itself.
         try? await log.release(lease, retiring: retiring, in: database)
     }
 
     /// Releases the lease.
     public func close() async {
-        if let lease = held?.lease { await lose(lease) }
+        if let lease = current?.lease { await lose(lease) }
     }
 }

@@ -1,6 +1,6 @@
 import CRDT
-import Foundation
 import Logging
+import Machine
 import OperationLog
 import Replica
 import Synchronization
@@ -15,7 +15,7 @@ import Synchronization
 /// and one more is queued, however many callers wait for it.
 public actor Materializer {
     /// The database.
-    public nonisolated let database: String
+    public nonisolated let database: DatabaseID
     /// The documents, as of the position in the same snapshot.
     public nonisolated let replica: Replica
     /// Runs calls that block for the disk; concurrent, since readers do not wait for writers.
@@ -34,7 +34,7 @@ public actor Materializer {
     private var folding: Task<Void, any Error>?
     /// The fold that has not begun yet.
     private var queued: Queued?
-    private var waiters: [(id: UInt64, offset: UInt64, continuation: CheckedContinuation<Bool, Never>)] = []
+    private var waiters: [(id: UInt64, offset: Offset, continuation: CheckedContinuation<Bool, Never>)] = []
     private var nextWaiter: UInt64 = 0
     private nonisolated let turns = FoldTurns()
     private var isClosed = false
@@ -50,7 +50,7 @@ public actor Materializer {
     /// Opens or rebuilds the replica in `folder`. `onFold` gets every operation once per process, in log
     /// order. Simulations pass their own `environment` and `executor`.
     public static func open(
-        _ database: String, log: any OperationLog, folder: String, logger: Logger,
+        _ database: DatabaseID, log: any OperationLog, folder: String, logger: Logger,
         environment: Environment = .system,
         executor: BlockingExecutor = BlockingExecutor(label: "mimeo.materializer", isSerial: false),
         onFold: @escaping @Sendable ([FoldedOperation]) async -> Void = { _ in }
@@ -84,7 +84,7 @@ public actor Materializer {
 
     /// Returns whether the log has this position and everything after it.
     private static func isUsable(
-        _ checkpoint: LogPosition, _ log: any OperationLog, _ database: String
+        _ checkpoint: LogPosition, _ log: any OperationLog, _ database: DatabaseID
     ) async throws -> Bool {
         guard try await log.position(at: checkpoint.offset, in: database) == checkpoint else { return false }
         return try await log.truncation(of: database).offset <= checkpoint.offset
@@ -129,7 +129,7 @@ public actor Materializer {
     }
 
     private init(
-        _ database: String, _ log: any OperationLog, _ replica: Replica, _ position: LogPosition,
+        _ database: DatabaseID, _ log: any OperationLog, _ replica: Replica, _ position: LogPosition,
         _ executor: BlockingExecutor, _ logger: Logger,
         _ onFold: @escaping @Sendable ([FoldedOperation]) async -> Void
     ) {
@@ -174,7 +174,7 @@ public actor Materializer {
 
     /// Folds until the position reaches an offset that the log has, and returns then, without waiting for
     /// operations after it. Throws as `advance`.
-    public func advance(through offset: UInt64) async throws {
+    public func advance(through offset: Offset) async throws {
         guard position.offset < offset else { return }
         turns.ask()
         defer { turns.endAsking() }
@@ -230,7 +230,7 @@ public actor Materializer {
 
     /// Waits until the position has reached `offset`; returns false after `timeout`, or when the materializer
     /// closes.
-    public func wait(for offset: UInt64, timeout: Duration) async -> Bool {
+    public func wait(for offset: Offset, timeout: Duration) async -> Bool {
         if position.offset >= offset { return true }
         guard !isClosed else { return false }
         turns.ask()
@@ -339,7 +339,7 @@ public actor Materializer {
         let digest = ChainHash.digest(
             actor: entry.actor, sequence: entry.sequence, timestamp: entry.timestamp,
             contentHash: ChainHash.content(entry.bytes))
-        return entry.offset == position.offset + 1
+        return entry.offset == position.offset.next
             && entry.hash == ChainHash.next(after: position.hash, digest: digest)
     }
 
@@ -406,18 +406,4 @@ private final class FoldTurns: Sendable {
             if goesOn { continuation.resume() }
         }
     }
-}
-
-extension Environment {
-    /// The machine's clock and randomness.
-    public static let system = Environment(
-        wallMilliseconds: { UInt64(max(0, Date().timeIntervalSince1970 * 1_000)) },
-        random: {
-            var generator = SystemRandomNumberGenerator()
-            return generator.next()
-        },
-        pause: {
-            Thread.sleep(
-                forTimeInterval: Double($0.components.seconds) + Double($0.components.attoseconds) / 1e18)
-        })
 }

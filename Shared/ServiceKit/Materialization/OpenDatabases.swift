@@ -1,3 +1,4 @@
+import CRDT
 import Logging
 import Synchronization
 
@@ -8,24 +9,24 @@ import Synchronization
 /// never held across a wait.
 public final class OpenDatabases<Opened: Sendable>: Sendable {
     private struct Table {
-        var openings: [String: Task<Opened, any Error>] = [:]
-        var opened: [String: Opened] = [:]
-        var closings: [String: Task<Void, Never>] = [:]
+        var openings: [DatabaseID: Task<Opened, any Error>] = [:]
+        var opened: [DatabaseID: Opened] = [:]
+        var closings: [DatabaseID: Task<Void, Never>] = [:]
     }
 
     private let table = Mutex(Table())
     private let logger: Logger
-    private let open: @Sendable (_ database: String) async throws -> Opened
+    private let open: @Sendable (_ database: DatabaseID) async throws -> Opened
 
     /// Creates an empty table. `open` is called once per database, and again after it failed or was closed.
-    public init(logger: Logger, open: @escaping @Sendable (_ database: String) async throws -> Opened) {
+    public init(logger: Logger, open: @escaping @Sendable (_ database: DatabaseID) async throws -> Opened) {
         self.logger = logger
         self.open = open
     }
 
     /// Returns the open object of a database, and opens it if necessary.
     /// - Throws: the error of `open`, to every caller that waited for that attempt.
-    public func callAsFunction(_ database: String) async throws -> Opened {
+    public func callAsFunction(_ database: DatabaseID) async throws -> Opened {
         let task = table.withLock { table in
             if let known = table.openings[database] { return known }
             let closing = table.closings[database]
@@ -52,7 +53,7 @@ public final class OpenDatabases<Opened: Sendable>: Sendable {
     /// Closes a database's object if `isMeant` returns true for it and no other caller was first. The next
     /// caller opens the database again, after that.
     public func close(
-        _ database: String, if isMeant: (Opened) -> Bool, _ close: @escaping @Sendable (Opened) async -> Void
+        _ database: DatabaseID, if isMeant: (Opened) -> Bool, _ close: @escaping @Sendable (Opened) async -> Void
     ) async {
         let closing = table.withLock { table -> Task<Void, Never>? in
             guard let opened = table.opened[database], isMeant(opened) else { return nil }

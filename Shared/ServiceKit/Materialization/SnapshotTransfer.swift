@@ -1,5 +1,6 @@
 import CRDT
 import Logging
+import Machine
 import OperationLog
 import Replica
 
@@ -10,7 +11,7 @@ extension Materializer {
     /// with another replica that `renew` makes in its place.
     /// - Returns: the replica now in place, and its position; the position is nil without a snapshot.
     static func loadSnapshot(
-        into replica: Replica, _ log: any OperationLog, _ database: String, _ executor: BlockingExecutor,
+        into replica: Replica, _ log: any OperationLog, _ database: DatabaseID, _ executor: BlockingExecutor,
         _ logger: Logger, renew: @escaping @Sendable (Replica) throws -> Replica
     ) async throws -> (Replica, LogPosition?) {
         var replica = replica

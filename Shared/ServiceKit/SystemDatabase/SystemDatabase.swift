@@ -18,7 +18,7 @@ import Synchronization
 /// directory and its listeners, and is never held across a wait.
 public actor SystemDatabase {
     /// The database's id.
-    public static let id = "mimeo.system"
+    public static let id: DatabaseID = "mimeo.system"
 
     private struct Shared {
         var directory = SystemDirectory()
@@ -194,7 +194,7 @@ public actor SystemDatabase {
             }
             let lease = try await writer.lease().lease
             let sequence =
-                (try await log.frontier(of: [lease.actor], in: Self.id)[lease.actor]?.sequence ?? 0) + 1
+                (try await log.frontier(of: [lease.actor], in: Self.id)[lease.actor]?.sequence ?? 0).next
             try await materializer.advance()
             let readAt = await materializer.position.offset
             let replica = materializer.replica
@@ -204,7 +204,7 @@ public actor SystemDatabase {
             }
             guard let operation else { return }
             let condition = AppendCondition(
-                readAt: readAt, reads: SystemCollectionName.allCases.map { .collection($0.rawValue) })
+                readAt: readAt, reads: SystemCollectionName.allCases.map { .collection($0.name) })
             let request = AppendRequest(operation, under: lease, condition: condition)
             switch try await log.append([request], to: Self.id).first {
             case .appended?:
@@ -237,7 +237,7 @@ public struct SystemWriter {
     public func get<Record: SystemRecord>(_ id: String, as type: Record.Type = Record.self) throws -> Record?
     {
         var found: Record?
-        try transaction.lookup(Record.collection.rawValue, DocumentID(.string(id))) { record in
+        try transaction.lookup(Record.collection.name, DocumentID(.string(id))) { record in
             found = Record.read(id, try record.document.root.value())
         }
         return found

@@ -6,7 +6,7 @@ import Replica
 /// State of the system database at one moment: databases, providers, public keys, API keys, revocations.
 public struct SystemDirectory: Sendable {
     /// By id, deleted ones included.
-    public private(set) var databases: [String: DatabaseRecord] = [:]
+    public private(set) var databases: [DatabaseID: DatabaseRecord] = [:]
     /// By `<database>/<name>`.
     public private(set) var providers: [String: ProviderRecord] = [:]
     /// By the key's id.
@@ -26,7 +26,9 @@ public struct SystemDirectory: Sendable {
 
     /// Reads all records from a snapshot. Unreadable ones are left out: half a key opens nothing.
     init(_ transaction: ReadTransaction) throws {
-        databases = try Self.all(transaction, &unreadable)
+        let databases: [String: DatabaseRecord] = try Self.all(transaction, &unreadable)
+        self.databases = Dictionary(
+            uniqueKeysWithValues: databases.values.map { ($0.databaseID, $0) })
         providers = try Self.all(transaction, &unreadable)
         signingKeys = try Self.all(transaction, &unreadable)
         apiKeys = try Self.all(transaction, &unreadable)
@@ -44,7 +46,7 @@ public struct SystemDirectory: Sendable {
         _ transaction: ReadTransaction, _ unreadable: inout Int
     ) throws -> [String: Record] {
         var found: [String: Record] = [:]
-        try transaction.scan(Record.collection.rawValue) { record in
+        try transaction.scan(Record.collection.name) { record in
             guard let id = record.id.value.stringValue,
                 let read = Record.read(id, try record.document.root.value())
             else {
@@ -58,13 +60,13 @@ public struct SystemDirectory: Sendable {
     }
 
     /// A database that exists; nil for an unknown or deleted one.
-    public func database(_ id: String) -> DatabaseRecord? {
+    public func database(_ id: DatabaseID) -> DatabaseRecord? {
         databases[id].flatMap { $0.deletedAtSeconds == nil ? $0 : nil }
     }
 
     /// The revocation of a user, peer or token; nil if there is none.
     public func revocation(
-        of subject: Revocation.Subject, _ value: String, in database: String
+        of subject: Revocation.Subject, _ value: String, in database: DatabaseID
     ) -> Revocation? {
         revocations.isEmpty ? nil : revocations[Revocation.id(database, subject, value)]
     }
@@ -100,7 +102,7 @@ public struct SystemDirectory: Sendable {
         }
         guard nowSeconds < record.expiresAtSeconds else { throw .apiKeyExpired }
         let identity = Identity(
-            userID: "api-key:\(record.name)", databaseID: record.database, peerKey: nil, rights: rights,
+            userID: "api-key:\(record.name)", databaseID: record.databaseID, peerKey: nil, rights: rights,
             expiresAtSeconds: record.expiresAtSeconds, issuedAtSeconds: record.createdAtSeconds,
             tokenID: key.id)
         try check(identity, nowSeconds: nowSeconds)

@@ -15,6 +15,9 @@ public enum SystemCollectionName: String, Sendable, CaseIterable {
     case apiKeys
     /// `Revocation`, by its id.
     case revocations
+
+    /// The collection's name.
+    public var name: CollectionName { CollectionName(rawValue) }
 }
 
 /// A document of the system database, as a value.
@@ -29,8 +32,10 @@ public protocol SystemRecord: Sendable, Codable {
 public struct DatabaseRecord: SystemRecord, Equatable {
     /// See `SystemRecord`.
     public static let collection = SystemCollectionName.databases
-    /// The database's id.
+    /// The database's id, as the document has it.
     public var id: String
+    /// The database's id.
+    public var databaseID: DatabaseID { DatabaseID(id) }
     /// Seconds since 1970.
     public var createdAtSeconds: Int64
     /// The development provider's secret, sealed; nil if the database has no such provider.
@@ -60,7 +65,9 @@ public struct ProviderRecord: SystemRecord, Equatable {
     /// `<database>/<name>`.
     public var id: String { "\(database)/\(name)" }
     /// The database.
-    public var database: String
+    public var databaseID: DatabaseID { DatabaseID(database) }
+    /// The same as the document has it.
+    private let database: String
     /// The provider's name in login requests.
     public var name: String
     /// `webhook` or `anonymous`.
@@ -71,8 +78,8 @@ public struct ProviderRecord: SystemRecord, Equatable {
     public var sealedConfiguration: String
 
     /// A provider of these facts.
-    public init(database: String, name: String, kind: String, summary: String, sealedConfiguration: String) {
-        self.database = database
+    public init(database: DatabaseID, name: String, kind: String, summary: String, sealedConfiguration: String) {
+        self.database = database.text
         self.name = name
         self.kind = kind
         self.summary = summary
@@ -115,7 +122,9 @@ public struct APIKeyRecord: SystemRecord, Equatable {
     /// The key's public part.
     public var id: String
     /// The one database that it opens.
-    public var database: String
+    public var databaseID: DatabaseID { DatabaseID(database) }
+    /// The same as the document has it.
+    private let database: String
     /// For a person.
     public var name: String
     /// See `APIKey.secretHash`.
@@ -129,11 +138,11 @@ public struct APIKeyRecord: SystemRecord, Equatable {
 
     /// A key of these facts.
     public init(
-        id: String, database: String, name: String, secretHash: String, permissions: Grant,
+        id: String, database: DatabaseID, name: String, secretHash: String, permissions: Grant,
         createdAtSeconds: Int64, expiresAtSeconds: Int64
     ) {
         self.id = id
-        self.database = database
+        self.database = database.text
         self.name = name
         self.secretHash = secretHash
         self.permissions = permissions
@@ -161,9 +170,11 @@ public struct Revocation: SystemRecord, Equatable {
     }
 
     /// A hash of database, subject and value, so that each subject has at most one revocation.
-    public var id: String { Self.id(database, subject, value) }
+    public var id: String { Self.id(databaseID, subject, value) }
     /// The database.
-    public var database: String
+    public var databaseID: DatabaseID { DatabaseID(database) }
+    /// The same as the document has it.
+    private let database: String
     /// The kind of `value`.
     public var subject: Subject
     /// The user, the peer key or the token id.
@@ -175,10 +186,10 @@ public struct Revocation: SystemRecord, Equatable {
 
     /// A revocation of these facts.
     public init(
-        database: String, subject: Subject, value: String, sinceSeconds: Int64,
+        database: DatabaseID, subject: Subject, value: String, sinceSeconds: Int64,
         liftedAtSeconds: Int64? = nil
     ) {
-        self.database = database
+        self.database = database.text
         self.subject = subject
         self.value = value
         self.sinceSeconds = sinceSeconds
@@ -186,7 +197,7 @@ public struct Revocation: SystemRecord, Equatable {
     }
 
     /// The id of the revocation of a subject.
-    public static func id(_ database: String, _ subject: Subject, _ value: String) -> String {
+    public static func id(_ database: DatabaseID, _ subject: Subject, _ value: String) -> String {
         let digest = SHA256.hash(data: Data("\(database)/\(subject.rawValue)/\(value)".utf8))
         return Base64URL.encode(Array(digest).prefix(16))
     }

@@ -56,7 +56,7 @@ extension Session {
     }
 
     mutating func appended(
-        _ acknowledgements: [Frame.Acknowledgement], _ offset: UInt64
+        _ acknowledgements: [Frame.Acknowledgement], _ offset: Offset
     ) throws(SyncError) {
         guard let size = admission.appending else { return }
         admission.appending = nil
@@ -75,14 +75,14 @@ extension Session {
     }
 
     /// What was passed over meanwhile was not answered: then the writer asks.
-    private mutating func acknowledge(_ acknowledgements: [Frame.Acknowledgement], _ offset: UInt64) {
+    private mutating func acknowledge(_ acknowledgements: [Frame.Acknowledgement], _ offset: Offset) {
         guard !acknowledgements.isEmpty else { return }
         let told = offset <= publisher.skippedThrough ? 0 : offset
         send(.acknowledged(acknowledgements, offset: told))
     }
 
     mutating func refused(
-        _ acknowledgements: [Frame.Acknowledgement], _ refusals: [Frame.Refusal], _ offset: UInt64
+        _ acknowledgements: [Frame.Acknowledgement], _ refusals: [Frame.Refusal], _ offset: Offset
     ) throws(SyncError) {
         guard admission.appending != nil else { return }
         publisher.ownThrough = max(publisher.ownThrough, offset)

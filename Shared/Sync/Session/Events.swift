@@ -30,7 +30,7 @@ public enum Event: Sendable {
     /// The answer to `readHeld` for the subscription of this key.
     case held(key: [UInt8], [Frame.Candidate], isLast: Bool)
     /// The answer to `readOwnOperations`; empty when there is no further one.
-    case ownOperations(actor: ActorID, [(sequence: UInt64, bytes: [UInt8])])
+    case ownOperations(actor: ActorID, [(sequence: SequenceNumber, bytes: [UInt8])])
     /// The store has a new own operation of this actor.
     case ownOperationAdded(ActorID)
     /// The answer to `store`, `stage`, `unstage`, `startOver` and `hide`: everything is durable.
@@ -80,12 +80,12 @@ public enum Event: Sendable {
     case lagging(LogPosition)
     /// The answer to `append`; the operations are in the log, none of them after `offset` (0 if unknown:
     /// some were there already).
-    case appended([Frame.Acknowledgement], offset: UInt64 = 0)
+    case appended([Frame.Acknowledgement], offset: Offset = 0)
     /// The answer to `append`: the admitted operations, and per actor the first refused one, followed by
     /// further ones already known to be refused.
-    case refused([Frame.Acknowledgement], [Frame.Refusal], offset: UInt64 = 0)
+    case refused([Frame.Acknowledgement], [Frame.Refusal], offset: Offset = 0)
     /// The answer to `readStates`; `gone` has the purges of the documents named as held.
-    case states([(key: DocumentKey, state: [UInt8]?)], at: LogPosition?, gone: [Frame.Candidate] = [])
+    case states([(key: DocumentKey, state: EncodedState?)], at: LogPosition?, gone: [Frame.Candidate] = [])
 
     /// An action failed, not by the other side's fault; the session ends as `unavailable`.
     case failed(String)
@@ -109,7 +109,7 @@ public enum Action: Sendable {
     /// with the server's checksums of earlier operations -> `historyCompared`.
     case compareHistory([Frame.ActorHead], hashes: [OperationHashes])
     /// Read own operations after a sequence, about `maxBytes` -> `ownOperations`.
-    case readOwnOperations(actor: ActorID, after: UInt64, maxBytes: Int)
+    case readOwnOperations(actor: ActorID, after: SequenceNumber, maxBytes: Int)
     /// Store documents and cursors in one durable transaction -> `stored`, `returning` or `wanting`.
     case store(Batch)
     /// Stage a page, durable but invisible -> `stored`.
@@ -121,17 +121,17 @@ public enum Action: Sendable {
     case startOver(subscription: [UInt8])
     /// Hide all documents of a collection: they may not be read here. Local writes are still uploaded. The
     /// subscription's cursor is dropped -> `stored`.
-    case hide(collection: String, subscription: [UInt8])
+    case hide(collection: CollectionName, subscription: [UInt8])
     /// Find the candidates that the store shows, or has staged for the subscription, in an older state ->
     /// `outdated`.
     case findOutdated([Frame.Candidate], subscription: [UInt8])
     /// The server has the actor's operations durably up to here. For documents outside of all subscriptions
     /// the server's answer (rule 16) is still to come until the stream has passed `offset`, and never comes
     /// if that is nil -> `wanted` for documents to fetch, or no answer.
-    case acknowledge(ActorID, through: UInt64, offset: UInt64?)
+    case acknowledge(ActorID, through: SequenceNumber, offset: Offset?)
     /// The server's answers to own writes up to an offset will not come in the stream -> `wanted`, or no
     /// answer.
-    case askForAnswers(through: UInt64)
+    case askForAnswers(through: Offset)
     /// Read a page of the visible documents that match a subscription, or of all in its collection, after
     /// an id and in the order of ids, at most `Limits.heldDocuments` -> `held`.
     case readHeld(SubscriptionRequest, after: DocumentID?, isWhole: Bool)
@@ -140,7 +140,7 @@ public enum Action: Sendable {
     case repair(Repair)
     /// Stage the server's states of documents for the repair, nil for one that it does not have ->
     /// `repairStaged`.
-    case stageRepair([(key: DocumentKey, state: [UInt8]?)])
+    case stageRepair([(key: DocumentKey, state: EncodedState?)])
     /// Read a page of the store's holdings after a document, tombstones included, at most
     /// `Limits.heldDocuments` -> `holdings`.
     case readHoldings(after: DocumentKey?)
@@ -163,7 +163,7 @@ public enum Action: Sendable {
     /// Find the documents of which the log's fold has less -> `lacking`.
     case compareHoldings([Frame.Candidate])
     /// Append full states to the log, as far as their sender's grant permits -> `statesAdmitted`.
-    case admitStates([(key: DocumentKey, state: [UInt8])])
+    case admitStates([(key: DocumentKey, state: EncodedState)])
     /// Read a page of a subscription's documents after a position, about `maxBytes` at most -> `page` or
     /// `unknownPlace`.
     case readPage(
@@ -171,7 +171,7 @@ public enum Action: Sendable {
     /// Compare a page of a subscriber's holdings with the log's fold, in one snapshot of it -> `compared`.
     case compareHeld(subscription: UInt64, query: SubscriptionQuery, access: ReadAccess, HeldPage)
     /// Wait for operations after an offset -> `operations` or `lagging`.
-    case awaitOperations(after: UInt64)
+    case awaitOperations(after: Offset)
     /// Admit operations to the log, durably, in order -> `appended` or `refused`. `isMore`: further ones
     /// that have arrived follow at once.
     case append([[UInt8]], isMore: Bool)
@@ -235,9 +235,9 @@ public struct OwnAcknowledgement: Sendable, Equatable {
     /// The actor of the operations.
     public let actor: ActorID
     /// The sequence of the last of them.
-    public let through: UInt64
+    public let through: SequenceNumber
     /// Once the stream has passed this, the server's answers to them have arrived.
-    public let offset: UInt64
+    public let offset: Offset
 }
 
 /// The content of one durable transaction of the receiver.
@@ -260,7 +260,7 @@ public struct Batch: Sendable {
     public var seen: LogPosition?
     /// The offset that the server's stream has passed with this: its answers to own writes up to there have
     /// arrived.
-    public var streamed: UInt64?
+    public var streamed: Offset?
     /// Documents to hide: they may not be read here any more.
     public var hides: [DocumentKey] = []
     /// The token to store with the published subscription's cursor.
@@ -274,10 +274,10 @@ public enum PageStart: Sendable, Equatable {
     /// At a subscriber's cursor; to be checked against the log and its reap floor.
     case cursor(LogPosition)
     /// At the position up to which a subscriber has staged pages; to be checked like a cursor.
-    case resumed(LogPosition, namesAfter: UInt64)
+    case resumed(LogPosition, namesAfter: Offset)
     /// After an offset of this log. A document that does not match is named to the subscriber if its last
     /// change is after `namesAfter`: the subscriber may hold an earlier state that did match.
-    case offset(UInt64, namesAfter: UInt64)
+    case offset(Offset, namesAfter: Offset)
 }
 
 /// The store's record of its own writes and of the server's log.
@@ -319,14 +319,14 @@ public struct HistoryStanding: Sendable, Equatable {
     /// The actor.
     public let actor: ActorID
     /// The sequence up to which the server has, or once had, this store's operations.
-    public let admitted: UInt64
+    public let admitted: SequenceNumber
     /// The relation.
     public let state: State
     /// True if the server certainly has no later operation of this store.
     public let isExact: Bool
 
     /// The standing of this actor.
-    public init(actor: ActorID, admitted: UInt64, state: State, isExact: Bool) {
+    public init(actor: ActorID, admitted: SequenceNumber, state: State, isExact: Bool) {
         self.actor = actor
         self.admitted = admitted
         self.state = state
@@ -337,7 +337,7 @@ public struct HistoryStanding: Sendable, Equatable {
 /// The input of a repair, which brings a store back in line with the server (rules 9, 20 and 21).
 public struct Repair: Sendable {
     /// Per own actor the greatest sequence that the server has.
-    public var admitted: [ActorID: UInt64]
+    public var admitted: [ActorID: SequenceNumber]
     /// Actors of which the server accepts nothing more: later operations are moved.
     public var closed: Set<ActorID>
     /// The closed actors with another history at the server right after the admitted operations.
@@ -396,7 +396,7 @@ public struct CatchUpPage: Sendable {
     /// Changed documents that do not match.
     public var candidates: [Frame.Candidate]
     /// The page has visited everything that last changed up to this offset.
-    public var offset: UInt64
+    public var offset: Offset
     /// The log's position at that offset, if known: a later session may continue there.
     public var reached: LogPosition?
     /// The materialization's head in the page's snapshot when the page reached it, else nil.
@@ -408,7 +408,7 @@ public struct CatchUpPage: Sendable {
 
     /// A page of these parts.
     public init(
-        documents: [DocumentUpdate], candidates: [Frame.Candidate], offset: UInt64, head: LogPosition?,
+        documents: [DocumentUpdate], candidates: [Frame.Candidate], offset: Offset, head: LogPosition?,
         reached: LogPosition? = nil, asOf: LogPosition? = nil
     ) {
         self.asOf = asOf
@@ -463,11 +463,11 @@ public struct LiveOperation: Sendable {
         /// The document.
         public let key: DocumentKey
         /// The encoded delta; nil when a full state was merged.
-        public let delta: [UInt8]?
+        public let delta: EncodedDelta?
         /// The encoded state before; nil before the first.
-        public let before: [UInt8]?
+        public let before: EncodedState?
         /// The encoded state after; empty for a tombstone that was reaped.
-        public let after: [UInt8]
+        public let after: EncodedState
         /// The encoded vector at which a tombstone was reaped; nil for any other change.
         public let gone: [UInt8]?
         /// The followed queries affected by the change; nil if each session evaluates its own.
@@ -475,7 +475,7 @@ public struct LiveOperation: Sendable {
 
         /// A change of this document.
         public init(
-            key: DocumentKey, delta: [UInt8]?, before: [UInt8]?, after: [UInt8], gone: [UInt8]? = nil,
+            key: DocumentKey, delta: EncodedDelta?, before: EncodedState?, after: EncodedState, gone: [UInt8]? = nil,
             matches: QueryMatches? = nil
         ) {
             self.key = key

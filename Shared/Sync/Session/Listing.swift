@@ -36,20 +36,20 @@ struct Listing: Sendable {
 /// What a subscriber keeps for a server: how far the pages go that it has staged.
 enum ResumeToken {
     /// Everything that last changed up to a position, under these rights.
-    case pages(LogPosition, namesAfter: UInt64, rights: [UInt8])
+    case pages(LogPosition, namesAfter: Offset, rights: [UInt8])
     /// What is held up to an id was compared; changes follow from a position on.
     case listing(LogPosition, after: DocumentID, rights: [UInt8])
 
     func encoded() -> [UInt8] {
         func values(_ position: LogPosition) -> [Value] {
             [
-                .binary(position.logID.bytes), .int(Int64(bitPattern: position.offset)),
+                .binary(position.logID.bytes), .int(Int64(bitPattern: position.offset.rawValue)),
                 .int(Int64(bitPattern: position.hash)),
             ]
         }
         switch self {
         case .pages(let position, let namesAfter, let rights):
-            let parts = values(position) + [.int(Int64(bitPattern: namesAfter)), .binary(rights)]
+            let parts = values(position) + [.int(Int64(bitPattern: namesAfter.rawValue)), .binary(rights)]
             return CBOR.encode(.array(parts))
         case .listing(let position, let last, let rights):
             return CBOR.encode(.array(values(position) + [.binary(last.bytes), .binary(rights)]))
@@ -63,9 +63,10 @@ enum ResumeToken {
             case .int(let hash) = parts[2], case .binary(let rights) = parts[4]
         else { return nil }
         let position = LogPosition(
-            logID: logID, offset: UInt64(bitPattern: offset), hash: UInt64(bitPattern: hash))
+            logID: logID, offset: Offset(UInt64(bitPattern: offset)), hash: UInt64(bitPattern: hash))
         switch parts[3] {
-        case .int(let names): self = .pages(position, namesAfter: UInt64(bitPattern: names), rights: rights)
+        case .int(let names):
+            self = .pages(position, namesAfter: Offset(UInt64(bitPattern: names)), rights: rights)
         case .binary(let last):
             guard let id = try? DocumentID(canonical: last) else { return nil }
             self = .listing(position, after: id, rights: rights)
@@ -121,14 +122,14 @@ extension Session {
     }
 
     private func check(
-        _ page: HeldPage, behind start: DocumentID?, in collection: String
+        _ page: HeldPage, behind start: DocumentID?, in collection: CollectionName
     ) throws(SyncError) {
         guard page.candidates.count <= Limits.heldDocuments, page.isLast || !page.candidates.isEmpty else {
             throw SyncError(.malformedFrame, "a page names no document or too many")
         }
         var last = start
         for candidate in page.candidates {
-            guard utf8Equal(candidate.key.collection, collection), last.map({ $0 < candidate.key.id }) ?? true
+            guard candidate.key.collection == collection, last.map({ $0 < candidate.key.id }) ?? true
             else { throw SyncError(.malformedFrame, "a page is of another collection or not in order") }
             guard (try? VersionVector(decoding: candidate.vector)) != nil else {
                 throw SyncError(.malformedFrame, "the vector of a document does not decode")

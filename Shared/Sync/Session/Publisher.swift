@@ -16,9 +16,9 @@ struct Publisher: Sendable {
         /// The bytes of the frame that asked for it.
         let size: Int
         /// What changed behind this offset and does not match is named to the subscriber.
-        var namesAfter: UInt64
+        var namesAfter: Offset
         /// Behind which offset the live stream speaks for it; nil while it is catching up.
-        var liveFrom: UInt64?
+        var liveFrom: Offset?
         /// Where the next page begins; nil when none is needed or one is being read.
         var nextPage: PageStart?
         /// The receiver is telling what it holds; nil while it is not.
@@ -40,14 +40,14 @@ struct Publisher: Sendable {
     /// The position up to which the live stream was sent.
     var head: LogPosition?
     /// The offset of the last position that the receiver was told.
-    var toldThrough: UInt64 = 0
+    var toldThrough: Offset = 0
     /// The greatest offset that an operation of the receiver's own has in the log, as far as this session
     /// brought it.
-    var ownThrough: UInt64 = 0
+    var ownThrough: Offset = 0
     /// Whether the receiver is still to be told how far the stream is.
     var isProgressDue = false
     /// The offset through which operations were passed over: the receiver is not answered there.
-    var skippedThrough: UInt64 = 0
+    var skippedThrough: Offset = 0
     /// The rights have changed since the page being read, or compared, was asked for.
     var isStale = false
     /// Whether an answer to `awaitOperations` is outstanding.
@@ -63,7 +63,7 @@ struct Publisher: Sendable {
     /// The greatest subscription id so far.
     var lastID: UInt64?
 
-    var position: UInt64 { head?.offset ?? 0 }
+    var position: Offset { head?.offset ?? 0 }
 }
 
 extension Session {
@@ -336,7 +336,7 @@ extension Session {
         for place in publisher.subscriptions.indices {
             guard let liveFrom = publisher.subscriptions[place].liveFrom,
                 liveFrom < operation.position.offset,
-                utf8Equal(publisher.subscriptions[place].query.collection, change.key.collection)
+                publisher.subscriptions[place].query.collection == change.key.collection
             else { continue }
             let number = publisher.subscriptions[place].followed?.number
             if let number, let known = change.matches?.answer(for: number) {
@@ -355,10 +355,10 @@ extension Session {
     }
 
     /// Who subscribes to anything in the collection may hold the tombstone: it is told that it may go too.
-    private func gone(_ key: DocumentKey, _ vector: [UInt8], at offset: UInt64) -> DocumentUpdate? {
+    private func gone(_ key: DocumentKey, _ vector: [UInt8], at offset: Offset) -> DocumentUpdate? {
         let mayHold = publisher.subscriptions.contains { subscription in
             subscription.liveFrom.map { $0 < offset } ?? false
-                && utf8Equal(subscription.query.collection, key.collection)
+                && subscription.query.collection == key.collection
         }
         return mayHold ? DocumentUpdate(key: key, content: .gone(vector)) : nil
     }
@@ -382,7 +382,7 @@ extension Session {
         var isComing = false
         var isLive = false
         for subscription in publisher.subscriptions
-        where utf8Equal(subscription.query.collection, change.key.collection) {
+        where subscription.query.collection == change.key.collection {
             isComing = isComing || subscription.liveFrom == nil
             isLive = isLive || subscription.liveFrom.map { $0 < offset } ?? false
         }
@@ -430,7 +430,7 @@ extension Session {
 }
 
 extension Publisher.Subscription {
-    func matches(_ key: DocumentKey, _ state: [UInt8]?) throws(SyncError) -> Bool {
+    func matches(_ key: DocumentKey, _ state: EncodedState?) throws(SyncError) -> Bool {
         guard let state else { return false }
         do {
             return try state.withUnsafeBytes { bytes in
@@ -450,7 +450,7 @@ extension Frame.Candidate {
 
 extension DocumentKey {
     /// About how many bytes it takes in a frame.
-    var size: Int { id.bytes.count + collection.utf8.count + 8 }
+    var size: Int { id.bytes.count + collection.text.utf8.count + 8 }
 }
 
 extension DocumentUpdate {

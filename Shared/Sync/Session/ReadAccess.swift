@@ -8,17 +8,17 @@ import Identity
 /// rights.
 public struct ReadAccess: Sendable {
     /// Whether anything of a collection may be read.
-    let collection: @Sendable (String) -> Bool
+    let collection: @Sendable (CollectionName) -> Bool
     /// Whether a document may be read, its collection being readable.
     let document: @Sendable (DocumentKey) -> Bool
-    private let number: @Sendable (String) -> UInt64
+    private let number: @Sendable (CollectionName) -> UInt64
 
     /// Rights by collection and document.
     /// - Parameter mark: a number that identifies the rights on a collection: other rights, another number.
     public init(
-        collection: @escaping @Sendable (String) -> Bool,
+        collection: @escaping @Sendable (CollectionName) -> Bool,
         document: @escaping @Sendable (DocumentKey) -> Bool = { _ in true },
-        mark: @escaping @Sendable (String) -> UInt64 = { _ in 1 }
+        mark: @escaping @Sendable (CollectionName) -> UInt64 = { _ in 1 }
     ) {
         self.collection = collection
         self.document = document
@@ -43,10 +43,10 @@ public struct ReadAccess: Sendable {
     public func allows(_ key: DocumentKey) -> Bool { collection(key.collection) && document(key) }
 
     /// Returns whether anything of a collection may be read.
-    public func allows(collection name: String) -> Bool { collection(name) }
+    public func allows(collection name: CollectionName) -> Bool { collection(name) }
 
     /// What stands for the rights on a collection, in eight bytes.
-    func mark(of name: String) -> [UInt8] {
+    func mark(of name: CollectionName) -> [UInt8] {
         let number = collection(name) ? number(name) : 0
         return (0..<8).map { UInt8(truncatingIfNeeded: number >> UInt64(56 - 8 * $0)) }
     }

@@ -145,7 +145,7 @@ extension Session {
     }
 
     mutating func receivedHeld(
-        _ states: [(key: DocumentKey, state: [UInt8]?)], isPart: Bool
+        _ states: [(key: DocumentKey, state: EncodedState?)], isPart: Bool
     ) throws(SyncError) {
         for item in states where reconciler.asked.remove(item.key) == nil {
             throw unexpected("a state that was not asked for")

@@ -156,7 +156,7 @@ extension Session {
 
     /// States that were asked for a repair; those of one frame are kept aside together.
     mutating func receivedForRepair(
-        _ states: [(key: DocumentKey, state: [UInt8]?)], at position: LogPosition?
+        _ states: [(key: DocumentKey, state: EncodedState?)], at position: LogPosition?
     ) {
         uploader.repair.seen = position ?? uploader.repair.seen
         if !states.isEmpty {

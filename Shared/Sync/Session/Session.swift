@@ -34,7 +34,7 @@ public struct Session: Sendable {
         /// The role.
         public let role: Role
         /// The database both ends must name.
-        public let databaseID: String
+        public let databaseID: DatabaseID
         /// The public key text that the hello carries.
         public let peerKey: String
         /// Unix milliseconds when the session begins.
@@ -61,7 +61,7 @@ public struct Session: Sendable {
 
         /// A configuration of these parts.
         public init(
-            role: Role, databaseID: String, peerKey: String, wallMilliseconds: UInt64,
+            role: Role, databaseID: DatabaseID, peerKey: String, wallMilliseconds: UInt64,
             creditBytes: Int = Limits.creditBytes, batchBytes: Int = Limits.batchBytes,
             access: ReadAccess, kept: PartialMessage? = nil, proof: [UInt8]? = nil,
             isProven: (@Sendable ([UInt8]?) -> Bool)? = nil,
@@ -294,7 +294,7 @@ public struct Session: Sendable {
         guard hello.version >= Limits.oldestProtocolVersion else {
             throw SyncError(.versionMismatch, "protocol version \(hello.version) is not spoken any more")
         }
-        guard utf8Equal(hello.databaseID, configuration.databaseID) else {
+        guard hello.databaseID == configuration.databaseID else {
             throw SyncError(.wrongDatabase, "the other side serves another database")
         }
         if let isProven = configuration.isProven, !isProven(hello.proof) {

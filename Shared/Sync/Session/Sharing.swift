@@ -73,14 +73,14 @@ struct FrameSelection {
 
     /// An operation, and of its changes those that are sent, each in its form. A change's word has its
     /// highest bit set, which no offset has.
-    mutating func add(_ offset: UInt64, _ changes: [(index: Int, form: UInt64)]) {
+    mutating func add(_ offset: Offset, _ changes: [(index: Int, form: UInt64)]) {
         guard !changes.isEmpty else { return }
-        words.append(offset)
+        words.append(offset.rawValue)
         for change in changes { words.append(1 << 63 | UInt64(change.index) << 2 | change.form) }
     }
 
     /// With the position.
-    func ending(at offset: UInt64) -> [UInt64] { words + [offset] }
+    func ending(at offset: Offset) -> [UInt64] { words + [offset.rawValue] }
 }
 
 extension DocumentUpdate.Content {

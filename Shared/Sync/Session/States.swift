@@ -35,13 +35,13 @@ extension Session {
     }
 
     mutating func answerStates(
-        _ states: [(key: DocumentKey, state: [UInt8]?)], at position: LogPosition?,
+        _ states: [(key: DocumentKey, state: EncodedState?)], at position: LogPosition?,
         _ gone: [Frame.Candidate]
     ) {
         guard publisher.isReadingStates else { return }
         publisher.isReadingStates = false
         let gone = Dictionary(gone.map { ($0.key, $0) }) { _, later in later }
-        var batch: [(key: DocumentKey, state: [UInt8]?)] = []
+        var batch: [(key: DocumentKey, state: EncodedState?)] = []
         var told: [Frame.Candidate] = []
         var size = 0
         var count = 0
@@ -76,7 +76,7 @@ extension Session {
     /// Sends the rest of what was read, and goes on to the next want when this one is answered as far as it
     /// may be.
     private mutating func finishAnswer(
-        _ batch: [(key: DocumentKey, state: [UInt8]?)], _ gone: [Frame.Candidate], _ count: Int,
+        _ batch: [(key: DocumentKey, state: EncodedState?)], _ gone: [Frame.Candidate], _ count: Int,
         _ position: LogPosition?
     ) {
         guard !publisher.wants.isEmpty else { return }

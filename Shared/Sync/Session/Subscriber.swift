@@ -14,13 +14,13 @@ struct Subscriber: Sendable {
         /// The catch-up is complete: every position the server tells counts for this subscription too.
         var isLive = false
         /// The offset at which its catch-up ended.
-        var liveFrom: UInt64 = 0
+        var liveFrom: Offset = 0
         /// The server did not take it: it is asked for again when the rights change.
         var isRefused = false
         /// Whether the store may hold documents that match by now, whatever the request says.
         var mayHold = false
         /// The collection it asks for; nil for a statement that is no subscription.
-        var collection: String?
+        var collection: CollectionName?
         /// Whether the server has ever told what it lacked of the subscription, or begun to.
         var hasBegun = false
         /// Whether all that is held of its collection is named for it, since the list that was begun last.
@@ -37,7 +37,7 @@ struct Subscriber: Sendable {
         /// The server asks what is held; everything that came before is stored by then.
         case list(id: UInt64, after: DocumentID?)
         /// What may not be read any more.
-        case hide(collection: String, key: [UInt8])
+        case hide(collection: CollectionName, key: [UInt8])
         /// What a cancelled catch-up has staged is not a part of the next one under the same key.
         case unstage(key: [UInt8])
         /// What is held is about to be listed: what was staged counts no more, nor does the cursor.
@@ -104,13 +104,13 @@ struct Subscriber: Sendable {
     var readingHeld: UInt64?
     /// The collections of all subscriptions of this session so far, and whether anything was written or
     /// wanted: what the store held when somebody subscribed may not be all that it holds when it is asked.
-    var collections: Set<[UInt8]> = []
+    var collections: Set<CollectionName> = []
     var hasOthers = false
     /// The keys that were cancelled in this session: what was staged for them is forgotten, whatever a
     /// request says that was put together before.
     var cancelled: Set<[UInt8]> = []
     /// The offset that the server's stream has passed, as far as it is stored.
-    var streamed: UInt64 = 0
+    var streamed: Offset = 0
 }
 
 extension Session {
@@ -124,7 +124,7 @@ extension Session {
         subscription.hasBegun = request.cursor != nil || request.resume != nil
         if let collection = request.collection {
             subscription.collection = collection
-            subscription.mayHold = !subscriber.collections.insert(Array(collection.utf8)).inserted
+            subscription.mayHold = !subscriber.collections.insert(collection).inserted
         }
         subscriber.subscriptions.append(subscription)
         if uploader.hasBegun { announce(subscription) }
@@ -332,12 +332,12 @@ extension Session {
         subscriber.subscriptions.filter { subscription in
             guard let id = subscription.id, let collection = subscription.collection else { return false }
             return (!subscription.isLive || isListAhead(of: id))
-                && documents.contains { utf8Equal($0.collection, collection) }
+                && documents.contains { $0.collection == collection }
         }.map(\.request.key)
     }
 
     mutating func receivedStates(
-        _ states: [(key: DocumentKey, state: [UInt8]?)], at position: LogPosition?, isPart: Bool,
+        _ states: [(key: DocumentKey, state: EncodedState?)], at position: LogPosition?, isPart: Bool,
         gone: [Frame.Candidate], _ size: Int
     ) throws(SyncError) {
         for item in gone {
@@ -462,7 +462,7 @@ extension Session {
         guard let collection = subscription.collection else { return [] }
         return subscriber.subscriptions.filter { other in
             other.request.key != subscription.request.key
-                && other.collection.map { utf8Equal($0, collection) } ?? false
+                && other.collection == collection
         }
     }
 
@@ -587,7 +587,7 @@ extension Session {
     private mutating func store(
         _ updates: [DocumentUpdate], _ cursors: [(key: [UInt8], position: LogPosition)] = [],
         answers: [DocumentUpdate] = [], answeredAt: LogPosition? = nil, seen: LogPosition? = nil,
-        streamed: UInt64? = nil, hides: [DocumentKey] = []
+        streamed: Offset? = nil, hides: [DocumentKey] = []
     ) {
         actions.append(
             .store(
@@ -599,7 +599,7 @@ extension Session {
 
     /// Behind which offset the stream certainly tells a position: not up to where it is already, nor up to
     /// where a catch-up ended, which its sender may have passed before without a word.
-    var streamExpected: UInt64 {
+    var streamExpected: Offset {
         subscriber.subscriptions.reduce(streamWaiting?.offset ?? 0) { max($0, $1.liveFrom) }
     }
 
@@ -674,7 +674,7 @@ extension SubscriptionRequest {
     }
 
     /// The collection it asks for; nil for a statement that is no subscription, which a server refuses.
-    fileprivate var collection: String? {
+    fileprivate var collection: CollectionName? {
         guard case .object(let arguments) = arguments else { return nil }
         return try? SubscriptionQuery(statement: statement, arguments: arguments, isRestricted: false)
             .collection

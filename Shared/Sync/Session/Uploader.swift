@@ -9,7 +9,7 @@ struct Uploader: Sendable {
     /// The store's actors, oldest first, as the hello named them; new ones are added as they write.
     var actors: [Frame.ActorHead] = []
     /// Per actor the sequence up to which everything was sent or was known to the server.
-    var sent: [ActorID: UInt64] = [:]
+    var sent: [ActorID: SequenceNumber] = [:]
     /// Actors that may have more to send, in order.
     var pending: [ActorID] = []
     var isReading = false
@@ -20,7 +20,7 @@ struct Uploader: Sendable {
     /// About how many bytes the read under way was for.
     var askedBytes: Int?
     /// Per actor the sequence up to which the server has everything durably.
-    var acknowledged: [ActorID: UInt64] = [:]
+    var acknowledged: [ActorID: SequenceNumber] = [:]
     /// What of that waits to be stored with what the stream brings next: one sync for both.
     var owed: [OwnAcknowledgement] = []
     var serverMilliseconds: UInt64 = 0
@@ -36,7 +36,7 @@ struct Uploader: Sendable {
     /// What is refused of it, in order, and up to where it is read. All of it is set aside at once: a repair
     /// each would move all that follows each time.
     var forbidden: [Frame.Refusal] = []
-    var heldThrough: UInt64?
+    var heldThrough: SequenceNumber?
     /// The server's head of the log when it greeted, and whether it asked what the store holds.
     var serverHead: LogPosition?
     var isServerBehind = false
@@ -50,7 +50,7 @@ struct Uploader: Sendable {
         /// Actors of which not everything written before has been read yet.
         var unread: Set<ActorID>
         /// Per actor the sequence that must be acknowledged.
-        var targets: [ActorID: UInt64]
+        var targets: [ActorID: SequenceNumber]
     }
 
     /// The present moment.
@@ -69,7 +69,7 @@ struct Uploader: Sendable {
     func mayRead(_ actor: ActorID) -> Bool { held != actor || isAnswered(actor) }
 
     /// Behind which sequence an actor's operations are read next.
-    func readThrough(_ actor: ActorID) -> UInt64 {
+    func readThrough(_ actor: ActorID) -> SequenceNumber {
         (held == actor ? heldThrough : nil) ?? sent[actor] ?? 0
     }
 
@@ -193,7 +193,7 @@ extension Session {
         uploader.askedBytes = readBytes
     }
 
-    mutating func upload(_ actor: ActorID, _ operations: [(sequence: UInt64, bytes: [UInt8])]) {
+    mutating func upload(_ actor: ActorID, _ operations: [(sequence: SequenceNumber, bytes: [UInt8])]) {
         uploader.isReading = false
         guard phase == .open, !uploader.repair.isDue, uploader.pending.first == actor else { return }
         if uploader.held == actor, uploader.heldThrough != nil { return readOn(operations, of: actor) }
@@ -221,7 +221,7 @@ extension Session {
     }
 
     /// The refusals of what the store's own grant forbids: as the server would word them, which is not asked.
-    private func forbidden(in operations: [(sequence: UInt64, bytes: [UInt8])]) -> [Frame.Refusal] {
+    private func forbidden(in operations: [(sequence: SequenceNumber, bytes: [UInt8])]) -> [Frame.Refusal] {
         guard let mayWrite = configuration.writeRules?() else { return [] }
         return operations.compactMap { item in
             guard let operation = try? Operation(decoding: item.bytes) else { return nil }
@@ -235,7 +235,7 @@ extension Session {
 
     /// Reads a held actor's operations to the end, and refuses what is forbidden of them.
     private mutating func readOn(
-        _ operations: [(sequence: UInt64, bytes: [UInt8])], of actor: ActorID
+        _ operations: [(sequence: SequenceNumber, bytes: [UInt8])], of actor: ActorID
     ) {
         uploader.forbidden += forbidden(in: operations)
         if let last = operations.last, uploader.forbidden.count < Limits.refusalsAtOnce {
@@ -277,7 +277,7 @@ extension Session {
     }
 
     mutating func acknowledged(
-        _ acknowledgements: [Frame.Acknowledgement], _ offset: UInt64
+        _ acknowledgements: [Frame.Acknowledgement], _ offset: Offset
     ) throws(SyncError) {
         // What is acknowledged is forgotten here, so nothing may be that has not left.
         for item in acknowledgements where item.sequence > uploader.sent[item.actor] ?? 0 {
@@ -308,7 +308,7 @@ extension Session {
     }
 
     /// Stores at once the acknowledgements that wait for the stream; answers up to `skipped` will not come.
-    mutating func storeOwed(skipped: UInt64 = 0) {
+    mutating func storeOwed(skipped: Offset = 0) {
         for own in takeOwed() {
             let offset = own.offset > skipped ? own.offset : nil
             actions.append(.acknowledge(own.actor, through: own.through, offset: offset))

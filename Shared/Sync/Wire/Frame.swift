@@ -25,7 +25,7 @@ public enum Frame: Sendable, Equatable {
     case upload([[UInt8]])
     /// Own operations that are durable in the log, none of them after `offset`: per actor the greatest
     /// sequence.
-    case acknowledged([Acknowledgement], offset: UInt64 = 0)
+    case acknowledged([Acknowledgement], offset: Offset = 0)
     /// Asks for the full states of documents. A peer names the vectors of those that it holds, because a
     /// state alone does not show what was purged.
     case want([DocumentKey], held: [Candidate] = [])
@@ -33,7 +33,7 @@ public enum Frame: Sendable, Equatable {
     /// log as of which they are, and whether they answer only a part of the request: the receiver asks
     /// again for the rest. The purges in `gone` apply before the states.
     case states(
-        [(key: DocumentKey, state: [UInt8]?)], at: LogPosition? = nil, isPart: Bool = false,
+        [(key: DocumentKey, state: EncodedState?)], at: LogPosition? = nil, isPart: Bool = false,
         gone: [Candidate] = [])
     /// Lets the other side send this many more bytes of data frames.
     case credit(UInt64)
@@ -67,7 +67,7 @@ public enum Frame: Sendable, Equatable {
         /// The protocol version.
         public var version: UInt64
         /// The database's id.
-        public var databaseID: String
+        public var databaseID: DatabaseID
         /// The speaker's public key text, empty when it has none.
         public var peerKey: String
         /// The speaker's wall clock, Unix milliseconds.
@@ -109,12 +109,12 @@ public enum Frame: Sendable, Equatable {
         /// The actor.
         public var actor: ActorID
         /// The greatest sequence; 0 for none.
-        public var sequence: UInt64
+        public var sequence: SequenceNumber
         /// `hash64` of that operation's bytes.
         public var hash: UInt64
 
         /// A head of this actor.
-        public init(actor: ActorID, sequence: UInt64, hash: UInt64) {
+        public init(actor: ActorID, sequence: SequenceNumber, hash: UInt64) {
             self.actor = actor
             self.sequence = sequence
             self.hash = hash
@@ -212,10 +212,10 @@ public enum Frame: Sendable, Equatable {
         /// The actor.
         public var actor: ActorID
         /// The greatest durable sequence.
-        public var sequence: UInt64
+        public var sequence: SequenceNumber
 
         /// An acknowledgement through `sequence`.
-        public init(actor: ActorID, sequence: UInt64) {
+        public init(actor: ActorID, sequence: SequenceNumber) {
             self.actor = actor
             self.sequence = sequence
         }
@@ -226,14 +226,14 @@ public enum Frame: Sendable, Equatable {
         /// The actor.
         public var actor: ActorID
         /// The refused operation.
-        public var sequence: UInt64
+        public var sequence: SequenceNumber
         /// The reason.
         public var error: SyncError
         /// The documents it would have changed, as far as it could be read.
         public var documents: [DocumentKey]
 
         /// A refusal of this operation.
-        public init(actor: ActorID, sequence: UInt64, error: SyncError, documents: [DocumentKey] = []) {
+        public init(actor: ActorID, sequence: SequenceNumber, error: SyncError, documents: [DocumentKey] = []) {
             self.actor = actor
             self.sequence = sequence
             self.error = error

@@ -69,7 +69,7 @@ private struct FrameFields {
     var uploads: [[UInt8]]?
     var acknowledgements: [Frame.Acknowledgement]?
     var keys: [DocumentKey]?
-    var states: [(key: DocumentKey, state: [UInt8]?)]?
+    var states: [(key: DocumentKey, state: EncodedState?)]?
 
     /// Reads one field, by message type and key; a key that is unknown is skipped.
     mutating func read(_ key: UInt64, of type: FrameType?, _ decoder: inout CBORDecoder) throws {
@@ -129,7 +129,7 @@ private struct FrameFields {
         case .progress: return .progress(try required(positions[1]), skipped: second ?? false)
         case .upload: return .upload(try required(uploads))
         case .acknowledged:
-            return .acknowledged(try required(acknowledgements), offset: numbers[2] ?? 0)
+            return .acknowledged(try required(acknowledgements), offset: Offset(numbers[2] ?? 0))
         case .want: return .want(try required(keys), held: candidates ?? [])
         case .states:
             return .states(
@@ -142,7 +142,8 @@ private struct FrameFields {
         case .refused:
             return .refused(
                 Frame.Refusal(
-                    actor: ActorID(try required(numbers[1])), sequence: try required(numbers[2]),
+                    actor: ActorID(try required(numbers[1])),
+                    sequence: SequenceNumber(try required(numbers[2])),
                     error: try error(from: 3), documents: keys ?? []))
         case .close: return .close(try error(from: 1))
         case .holdings: return .holdings(try required(candidates), isLast: try required(flag))
@@ -192,7 +193,8 @@ private struct FrameFields {
 
     private func hello() throws -> Frame.Hello {
         var hello = Frame.Hello(
-            version: try required(numbers[1]), databaseID: try required(texts[2]), peerKey: texts[3] ?? "",
+            version: try required(numbers[1]), databaseID: DatabaseID(try required(texts[2])),
+            peerKey: texts[3] ?? "",
             wallMilliseconds: try required(numbers[4]), credit: try required(numbers[5]),
             actors: actors ?? [],
             head: positions[7], isBehind: flag ?? false, acknowledged: acknowledgements ?? [],
@@ -247,7 +249,7 @@ extension CBORDecoder {
         let hashes = stride(from: 0, to: bytes.count, by: 8).map { place in
             bytes[place..<place + 8].reduce(0) { $0 << 8 | UInt64($1) }
         }
-        return OperationHashes(actor: actor, first: first, hashes: hashes)
+        return OperationHashes(actor: actor, first: SequenceNumber(first), hashes: hashes)
     }
 
     fileprivate mutating func kept() throws -> Frame.Kept {
@@ -269,7 +271,7 @@ extension CBORDecoder {
         guard let logID = LogID(bytes: try binary()) else {
             throw SyncError(.malformedFrame, "a log id has the wrong length")
         }
-        return LogPosition(logID: logID, offset: try unsigned(), hash: try fixed64())
+        return LogPosition(logID: logID, offset: Offset(try unsigned()), hash: try fixed64())
     }
 
     fileprivate mutating func key() throws -> DocumentKey {
@@ -277,7 +279,8 @@ extension CBORDecoder {
         guard !collection.isEmpty, collection.utf8.count <= CRDT.Limits.collectionNameBytes else {
             throw SyncError(.malformedFrame, "a collection name is empty or too long")
         }
-        return DocumentKey(collection: collection, id: try DocumentID(canonical: try binary()))
+        return DocumentKey(
+            collection: CollectionName(collection), id: try DocumentID(canonical: try binary()))
     }
 
     fileprivate mutating func listedKey() throws -> DocumentKey {
@@ -285,12 +288,12 @@ extension CBORDecoder {
         return try key()
     }
 
-    fileprivate mutating func stateItem() throws -> (key: DocumentKey, state: [UInt8]?) {
+    fileprivate mutating func stateItem() throws -> (key: DocumentKey, state: EncodedState?) {
         try tuple(3)
         let key = try key()
         switch try value() {
         case .null: return (key, nil)
-        case .binary(let state): return (key, state)
+        case .binary(let state): return (key, EncodedState(state))
         default: throw SyncError(.malformedFrame, "a state is neither bytes nor null")
         }
     }
@@ -302,7 +305,7 @@ extension CBORDecoder {
         }
         let key = try key()
         let bytes = try binary()
-        if count == 3 { return DocumentUpdate(key: key, content: .state(bytes)) }
+        if count == 3 { return DocumentUpdate(key: key, content: .state(EncodedState(bytes))) }
         if count == 4 {
             guard case .null = try value() else {
                 throw SyncError(.malformedFrame, "an update is neither state, delta nor gone")
@@ -310,7 +313,8 @@ extension CBORDecoder {
             return DocumentUpdate(key: key, content: .gone(bytes))
         }
         let actor = ActorID(try fixed64())
-        return DocumentUpdate(key: key, content: .delta(Stamp(time: try fixed64(), actor: actor), bytes))
+        let stamp = Stamp(time: try fixed64(), actor: actor)
+        return DocumentUpdate(key: key, content: .delta(stamp, EncodedDelta(bytes)))
     }
 
     fileprivate mutating func state() throws -> DocumentUpdate {
@@ -328,11 +332,13 @@ extension CBORDecoder {
 
     fileprivate mutating func actorHead() throws -> Frame.ActorHead {
         try tuple(3)
-        return Frame.ActorHead(actor: ActorID(try fixed64()), sequence: try unsigned(), hash: try fixed64())
+        return Frame.ActorHead(
+            actor: ActorID(try fixed64()), sequence: SequenceNumber(try unsigned()), hash: try fixed64())
     }
 
     fileprivate mutating func acknowledgement() throws -> Frame.Acknowledgement {
         try tuple(2)
-        return Frame.Acknowledgement(actor: ActorID(try fixed64()), sequence: try unsigned())
+        return Frame.Acknowledgement(
+            actor: ActorID(try fixed64()), sequence: SequenceNumber(try unsigned()))
     }
 }

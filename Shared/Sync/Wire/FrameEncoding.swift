@@ -56,7 +56,7 @@ extension Frame {
         case .acknowledged(let acknowledgements, let offset):
             writer.begin(.acknowledged, fields: offset > 0 ? 2 : 1)
             writer.acknowledgements(acknowledgements, at: 1)
-            if offset > 0 { writer.field(2) { $0.unsigned(offset) } }
+            if offset > 0 { writer.field(2) { $0.unsigned(offset.rawValue) } }
         default: encodeRest(&writer)
         }
         return writer.bytes
@@ -85,7 +85,7 @@ extension Frame {
                 $0.list(states) { writer, item in
                     writer.array(count: 3)
                     writer.key(item.key)
-                    if let state = item.state { writer.binary(state) } else { writer.null() }
+                    if let state = item.state { writer.binary(state.bytes) } else { writer.null() }
                 }
             }
             if let position { writer.field(2) { $0.position(position) } }
@@ -104,7 +104,7 @@ extension Frame {
         case .refused(let refusal):
             writer.begin(.refused, fields: refusal.documents.isEmpty ? 4 : 5)
             writer.field(1) { $0.fixed64(refusal.actor.rawValue) }
-            writer.field(2) { $0.unsigned(refusal.sequence) }
+            writer.field(2) { $0.unsigned(refusal.sequence.rawValue) }
             writer.error(refusal.error, from: 3)
             if !refusal.documents.isEmpty { writer.keys(refusal.documents, at: 5) }
         case .close(let error):
@@ -166,12 +166,12 @@ extension CBORWriter {
     fileprivate mutating func position(_ position: LogPosition) {
         array(count: 3)
         binary(position.logID.bytes)
-        unsigned(position.offset)
+        unsigned(position.offset.rawValue)
         fixed64(position.hash)
     }
 
     fileprivate mutating func key(_ key: DocumentKey) {
-        text(key.collection)
+        text(key.collection.text)
         binary(key.id.bytes)
     }
 
@@ -194,7 +194,7 @@ extension CBORWriter {
             $0.list(items) { writer, item in
                 writer.array(count: 2)
                 writer.fixed64(item.actor.rawValue)
-                writer.unsigned(item.sequence)
+                writer.unsigned(item.sequence.rawValue)
             }
         }
     }
@@ -207,14 +207,14 @@ extension CBORWriter {
 
     fileprivate mutating func update(_ update: DocumentUpdate) {
         switch update.content {
-        case .state(let bytes):
+        case .state(let state):
             array(count: 3)
             key(update.key)
-            binary(bytes)
-        case .delta(let stamp, let bytes):
+            binary(state.bytes)
+        case .delta(let stamp, let delta):
             array(count: 5)
             key(update.key)
-            binary(bytes)
+            binary(delta.bytes)
             fixed64(stamp.actor.rawValue)
             fixed64(stamp.time)
         case .gone(let bytes):
@@ -232,7 +232,7 @@ extension CBORWriter {
         ]
         begin(.hello, fields: 6 + optional.count { $0 })
         field(1) { $0.unsigned(hello.version) }
-        field(2) { $0.text(hello.databaseID) }
+        field(2) { $0.text(hello.databaseID.text) }
         field(3) { $0.text(hello.peerKey) }
         field(4) { $0.unsigned(hello.wallMilliseconds) }
         field(5) { $0.unsigned(hello.credit) }
@@ -240,7 +240,7 @@ extension CBORWriter {
             $0.list(hello.actors) { writer, head in
                 writer.array(count: 3)
                 writer.fixed64(head.actor.rawValue)
-                writer.unsigned(head.sequence)
+                writer.unsigned(head.sequence.rawValue)
                 writer.fixed64(head.hash)
             }
         }
@@ -264,7 +264,7 @@ extension CBORWriter {
             $0.list(hashes) { writer, part in
                 writer.array(count: 3)
                 writer.fixed64(part.actor.rawValue)
-                writer.unsigned(part.first)
+                writer.unsigned(part.first.rawValue)
                 var bytes: [UInt8] = []
                 for hash in part.hashes {
                     withUnsafeBytes(of: hash.bigEndian) { bytes.append(contentsOf: $0) }

@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Machine
 import Replica
 import Sync
 import Synchronization
@@ -276,9 +277,9 @@ private final class LatestOperation: Sendable {
     func forget() { state.withLock { $0 = nil } }
 
     /// Nil unless it is the only one of its actor behind a sequence.
-    func take(of actor: ActorID, after sequence: UInt64) -> OwnOperation? {
+    func take(of actor: ActorID, after sequence: SequenceNumber) -> OwnOperation? {
         state.withLock { latest in
-            guard let (owner, operation) = latest, owner == actor, operation.sequence == sequence + 1 else {
+            guard let (owner, operation) = latest, owner == actor, operation.sequence == sequence.next else {
                 return nil
             }
             latest = nil

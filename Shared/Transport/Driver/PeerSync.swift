@@ -2,10 +2,12 @@ import CRDT
 import DQL
 import Foundation
 import Logging
+import Machine
 import NIOSSL
 import Replica
 import Sync
 import Synchronization
+import WebSocket
 
 /// Keeps a peer's replica in sync with a server: connects, runs the session, connects again.
 ///
@@ -17,7 +19,7 @@ public final class PeerSync: Sendable {
         /// `ws://` or `wss://` address of the sync endpoint.
         public var address: WebSocketAddress
         /// The database.
-        public var databaseID: String
+        public var databaseID: DatabaseID
         /// The peer's public key text; empty when it has none.
         public var peerKey: String
         /// The access token for the next connection; a thrown error postpones the connection.
@@ -38,7 +40,7 @@ public final class PeerSync: Sendable {
 
         /// A configuration with the system's trusted authorities.
         public init(
-            address: WebSocketAddress, databaseID: String, peerKey: String,
+            address: WebSocketAddress, databaseID: DatabaseID, peerKey: String,
             token: @escaping @Sendable () async throws -> String
         ) {
             self.address = address

@@ -1,3 +1,4 @@
+import CRDT
 import Logging
 import Sync
 import Synchronization
@@ -283,7 +284,7 @@ public final class SessionPump: Sendable {
     }
 
     /// Has the session told of the live stream, where it is told without a task; false where it is not.
-    private func follow(after offset: UInt64, _ line: any SessionLine) -> Bool {
+    private func follow(after offset: Offset, _ line: any SessionLine) -> Bool {
         store.follow(after: offset) { self.tell($0, line) }
     }
 

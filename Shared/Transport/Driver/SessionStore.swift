@@ -1,3 +1,4 @@
+import CRDT
 import Sync
 
 /// Performs a session's actions on one side's store. Calls may overlap: the session requests an action that
@@ -10,7 +11,7 @@ public protocol SessionStore: Sendable {
     /// Performs `awaitOperations` without a waiting task: `deliver` is called once, at once or later, from
     /// anywhere but under a lock, unless the session ends before. False if the store cannot: then the
     /// action is performed like any other.
-    func follow(after offset: UInt64, deliver: @escaping @Sendable (Event) -> Void) -> Bool
+    func follow(after offset: Offset, deliver: @escaping @Sendable (Event) -> Void) -> Bool
 
     /// The event that answers an action, if it is at hand; nil if the action must be performed. Called
     /// between events, so it must be quick.
@@ -22,7 +23,7 @@ public protocol SessionStore: Sendable {
 
 extension SessionStore {
     /// Not supported: a task waits instead.
-    public func follow(after offset: UInt64, deliver: @escaping @Sendable (Event) -> Void) -> Bool { false }
+    public func follow(after offset: Offset, deliver: @escaping @Sendable (Event) -> Void) -> Bool { false }
 
     /// No event is at hand.
     public func ready(_ action: Action) -> Event? { nil }

@@ -19,6 +19,8 @@ let package = Package(
             name: "DQL", dependencies: ["CRDT"], path: "Shared/DQL",
             exclude: ["Functions.md", "Parameters.md", "README.md"], swiftSettings: strict),
         .target(
+            name: "Machine", path: "Shared/Machine", exclude: ["README.md"], swiftSettings: strict),
+        .target(
             name: "WriteAhead",
             dependencies: [
                 .product(name: "GRDB", package: "GRDB.swift"),
@@ -27,8 +29,8 @@ let package = Package(
         .target(
             name: "Replica",
             dependencies: [
-                "WriteAhead",
-                "CRDT", "DQL", .product(name: "GRDB", package: "GRDB.swift"),
+                "CRDT", "DQL", "Machine", "WriteAhead",
+                .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
             ], path: "Shared/Replica", exclude: ["README.md"], swiftSettings: strict),
@@ -39,7 +41,7 @@ let package = Package(
         .testTarget(
             name: "AgreementTests",
             dependencies: [
-                "Replica", "DQL", "CRDT", "DQLCorpus", "TestSupport",
+                "Replica", "DQL", "CRDT", "Machine", "DQLCorpus", "TestSupport",
                 .product(name: "Logging", package: "swift-log"),
             ], path: "Tests/ReplicaTests",
             sources: [

@@ -24,18 +24,19 @@ let package = Package(
     targets: [
         module("CRDT", [], exclude: ["Encoding.md"]),
         module("DQL", ["CRDT"], exclude: ["Functions.md", "Parameters.md"]),
+        module("Machine", []),
         module("WriteAhead", [grdb, sqlite]),
-        module("Replica", ["CRDT", "DQL", "WriteAhead", grdb, sqlite, logging]),
-        module("OperationLog", ["CRDT", "WriteAhead", grdb, sqlite, logging]),
+        module("Replica", ["CRDT", "DQL", "Machine", "WriteAhead", grdb, sqlite, logging]),
+        module("OperationLog", ["CRDT", "Machine", "WriteAhead", grdb, sqlite, logging]),
         module("Postgres", ["CRDT", "DQL", "OperationLog", "CLibPQ", logging], exclude: ["CLibPQ"]),
         .systemLibrary(name: "CLibPQ", path: "Shared/Postgres/CLibPQ", pkgConfig: "libpq"),
         .target(
-            name: "ServiceKit", dependencies: ["CRDT", "OperationLog", "Replica", logging],
+            name: "ServiceKit", dependencies: ["CRDT", "Machine", "OperationLog", "Replica", logging],
             path: "Shared/ServiceKit", sources: ["Materialization", "Limits.swift"], swiftSettings: strict),
         .executableTarget(
             name: "log-benchmark",
             dependencies: [
-                "CRDT", "OperationLog", "Postgres", "CLibPQ", "Replica", "ServiceKit", sqlite, logging,
+                "CRDT", "OperationLog", "Postgres", "CLibPQ", "ServiceKit", sqlite, logging,
             ],
             path: "Tests/Benchmarks/Log", exclude: ["Package.swift"], swiftSettings: strict),
     ],

@@ -27,19 +27,23 @@ let package = Package(
     targets: [
         module("Shared/CRDT", [], exclude: ["README.md", "Encoding.md"]),
         module("Shared/DQL", ["CRDT"], exclude: ["README.md", "Functions.md", "Parameters.md"]),
+        module("Shared/Machine", [], exclude: ["README.md"]),
         module("Shared/WriteAhead", [grdb, sqlite], exclude: ["README.md"]),
         module(
-            "Shared/Replica", ["CRDT", "DQL", "WriteAhead", grdb, sqlite, logging], exclude: ["README.md"]),
-        module("Shared/OperationLog", ["CRDT", "WriteAhead", grdb, sqlite, logging], exclude: ["README.md"]),
+            "Shared/Replica", ["CRDT", "DQL", "Machine", "WriteAhead", grdb, sqlite, logging],
+            exclude: ["README.md"]),
+        module(
+            "Shared/OperationLog", ["CRDT", "Machine", "WriteAhead", grdb, sqlite, logging],
+            exclude: ["README.md"]),
         module(
             "Shared/Identity", ["CRDT", "DQL"],
             sources: [
                 "CompiledGrant.swift", "Errors.swift", "Grant.swift", "Identity.swift", "KeyID.swift",
                 "Limits.swift",
             ]),
-        module("Shared/Sync", ["CRDT", "DQL", "Identity"], exclude: ["README.md", "Wire/wire.cddl"]),
+        module("Shared/Sync", ["CRDT", "DQL", "Identity"], exclude: ["README.md", "Gaps.md", "Wire/wire.cddl"]),
         module(
-            "Shared/Transport", ["CRDT", "DQL", "Replica", "Sync", logging],
+            "Shared/Transport", ["CRDT", "DQL", "Machine", "Replica", "Sync", logging],
             sources: [
                 "Driver/PeerStore.swift", "Driver/SessionStore.swift", "Driver/LiveSubscription.swift",
                 "Driver/SessionPump.swift", "Driver/SessionConnection.swift", "Driver/Inbox.swift",
@@ -47,7 +51,7 @@ let package = Package(
                 "Limits.swift",
             ]),
         module(
-            "Shared/ServiceKit", ["CRDT", "OperationLog", "Replica", logging],
+            "Shared/ServiceKit", ["CRDT", "Machine", "OperationLog", "Replica", logging],
             sources: [
                 "Materialization/Materializer.swift", "Materialization/LeasedActor.swift",
                 "Materialization/SnapshotTransfer.swift", "Limits.swift",
@@ -55,8 +59,8 @@ let package = Package(
         module(
             "Services/Replicator",
             [
-                "CRDT", "DQL", "Identity", "OperationLog", "Replica", "ServiceKit", "Sync", "Transport",
-                logging,
+                "CRDT", "DQL", "Identity", "Machine", "OperationLog", "Replica", "ServiceKit", "Sync",
+                "Transport", logging,
             ],
             sources: [
                 "Admission.swift", "CatchUpReader.swift", "DatabaseHub.swift", "Limits.swift",
@@ -72,9 +76,8 @@ let package = Package(
         .executableTarget(
             name: "session-benchmark",
             dependencies: [
-                "CRDT", "DQL", "Identity", "OperationLog", "Replica", "Replicator", "Sync", "Transport",
-                sqlite,
-                logging,
+                "CRDT", "DQL", "Identity", "Machine", "OperationLog", "Replica", "Replicator", "Sync",
+                "Transport", sqlite, logging,
             ],
             path: "Tests/Benchmarks/Sessions", exclude: ["Package.swift"], swiftSettings: strict),
     ],

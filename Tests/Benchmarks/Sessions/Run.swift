@@ -3,6 +3,7 @@ import DQL
 import Foundation
 import Identity
 import Logging
+import Machine
 import OperationLog
 import Replica
 import Replicator

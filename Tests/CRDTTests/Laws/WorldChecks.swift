@@ -24,7 +24,7 @@ extension World {
         guard stateByVector.count.isMultiple(of: 2) else { return }
         let bytes = document.encoded()
         try require(try Document(decoding: bytes) == document, "a state does not survive its encoding")
-        try ReaderCheck.check(bytes, document)
+        try ReaderCheck.check(bytes.bytes, document)
     }
 
     /// Full states commute, associate and are idempotent, whatever was drawn; all replicas converge; deltas

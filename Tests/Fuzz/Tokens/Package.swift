@@ -31,7 +31,7 @@ let package = Package(
             ],
             path: "Shared/Identity", exclude: ["README.md"], swiftSettings: strict),
         .target(
-            name: "FuzzTargets", dependencies: ["CRDT", "DQL", "Identity"], path: "Tests/Fuzz/Targets",
+            name: "FuzzTargets", dependencies: ["CRDT", "Identity"], path: "Tests/Fuzz/Targets",
             sources: ["FuzzTarget.swift", "Tokens"],
             swiftSettings: strict + [.define("FUZZ_TOKENS")]),
         .executableTarget(

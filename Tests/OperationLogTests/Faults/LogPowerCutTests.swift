@@ -233,13 +233,13 @@ final class LogLoad: Sendable {
             let check = try String.fetchOne(db, sql: "PRAGMA integrity_check")
             found.check(check == "ok", "the file is damaged")
         }
-        settle(entries)
+        acknowledge(entries)
         return found.texts
     }
 
     /// What is there after a restart is on the disk: it counts as acknowledged from now on. A call that was
     /// lost may be made again with another content.
-    private func settle(_ entries: [LogEntry]) {
+    private func acknowledge(_ entries: [LogEntry]) {
         state.withLock { state in
             state.calls = state.calls.compactMap { call in
                 let offsets = entries.filter {

@@ -116,7 +116,7 @@ struct FoldBoundTests {
                             actor: stamp.actor, sequence: 1, timestamp: stamp.time, changes: changes))
                 }
                 try await projection.advance()
-                try await bench.settle(projection)
+                try await bench.catchUp(projection)
                 #expect(try bench.sql("SELECT count(*)::text FROM db_cars.c") == ["\(count)"])
                 #expect(try bench.stored() == (try await bench.fold()))
             }

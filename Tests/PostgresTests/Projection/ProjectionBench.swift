@@ -96,7 +96,7 @@ final class ProjectionBench: Sendable {
     }
 
     /// Waits for the projection to show everything in the log.
-    func settle(_ projection: PostgresProjection) async throws {
+    func catchUp(_ projection: PostgresProjection) async throws {
         let head = try await log.head(of: Self.database).offset
         #expect(await projection.wait(for: head, timeout: .seconds(60)))
     }

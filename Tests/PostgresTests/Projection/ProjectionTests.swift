@@ -114,7 +114,7 @@ struct ProjectionPostgresTests {
                     try await bench.append(Self.insert(into: name, number))
                 }
                 try await projection.advance()
-                try await bench.settle(projection)
+                try await bench.catchUp(projection)
                 for round in 0..<2 {
                     for (number, name) in names.enumerated() {
                         let found = try await projection.read { snapshot in
@@ -161,7 +161,7 @@ struct ProjectionPostgresTests {
                             sequence: UInt64(start / 500 + 1)))
                 }
                 try await projection.advance()
-                try await bench.settle(projection)
+                try await bench.catchUp(projection)
                 #expect(try await projection.read { try $0.collectionNames().count } == count)
                 #expect(
                     try bench.sql("SELECT document ->> 'n' FROM db_cars.c\(count - 1)") == ["\(count - 1)"])
@@ -217,7 +217,7 @@ struct ProjectionPostgresTests {
             try await bench.log.truncate(ProjectionBench.database, through: 3, keepingHashesAfter: 3)
             try await bench.projecting { projection in
                 try await projection.advance()
-                try await bench.settle(projection)
+                try await bench.catchUp(projection)
                 #expect(try bench.stored() == folded)
                 #expect(
                     try bench.sql("SELECT max(reap_floor)::text FROM mimeo_projection.generations") == ["2"])

@@ -1,7 +1,7 @@
 import CRDT
 import DQL
 import Foundation
-import LogDoubles
+import LogFakes
 import OperationLog
 import Synchronization
 import TestSupport
@@ -78,7 +78,7 @@ struct ProjectionTakeoverPostgresTests {
                     try await killing.value
                     for _ in 0..<20 { await writer.step(on: first) }
                     try await first.advanceThroughFailures()
-                    try await bench.settle(first)
+                    try await bench.catchUp(first)
                     #expect(try bench.stored() == (try await bench.fold()))
                     #expect(try bench.stored().count > 5)
                 }
@@ -101,7 +101,7 @@ struct ProjectionTakeoverPostgresTests {
                     #expect(try bench.sql(views).count == before.count)
                 }
                 try await projection.advance()
-                try await bench.settle(projection)
+                try await bench.catchUp(projection)
                 #expect(try bench.sql("SELECT generation::text FROM mimeo_projection.databases") == ["2"])
                 #expect(try bench.stored() == (try await bench.fold()))
                 try await projection.advance()
@@ -130,7 +130,7 @@ struct ProjectionTakeoverPostgresTests {
                     COMMIT
                     """)
                 try await projection.advance()
-                try await bench.settle(projection)
+                try await bench.catchUp(projection)
                 #expect(try await bench.rows("SELECT _id FROM c", on: projection).count == 3)
                 try await bench.execute("INSERT INTO c DOCUMENTS ({'_id': 'after'})", on: projection)
                 #expect(try await bench.rows("SELECT _id FROM c", on: projection).count == 4)
@@ -152,7 +152,7 @@ struct ProjectionTakeoverPostgresTests {
                     CRDT.Operation(
                         actor: update.actor, sequence: 1, timestamp: update.timestamp, changes: [change]))
                 try await projection.advanceThroughFailures()
-                try await bench.settle(projection)
+                try await bench.catchUp(projection)
                 #expect(try bench.stored() == (try await bench.fold()))
                 #expect(try bench.stored().count == 1)
             }
@@ -183,7 +183,7 @@ struct ProjectionTakeoverPostgresTests {
     func damageBeside() async throws {
         try await ProjectionBench.run { bench in
             try await bench.append(ProjectionPostgresTests.insert(into: "c", 0))
-            try await bench.projecting { try await bench.settle($0) }
+            try await bench.projecting { try await bench.catchUp($0) }
             do {
                 let start = try #require(try await bench.log.position(at: 0, in: ProjectionBench.database))
                 let session = try ProjectionSession(
@@ -212,7 +212,7 @@ struct ProjectionTakeoverPostgresTests {
                 }
                 let failure = await projection.failure
                 #expect(generations == ["3 0"], "\(failure ?? "no failure")")
-                try await bench.settle(projection)
+                try await bench.catchUp(projection)
                 #expect(try await bench.rows("SELECT _id FROM c", on: projection).count == 1)
                 #expect(try bench.stored() == (try await bench.fold()))
             }
@@ -223,7 +223,7 @@ struct ProjectionTakeoverPostgresTests {
     func damagedSnapshot() async throws {
         try await ProjectionBench.run { bench in
             try await bench.append(ProjectionPostgresTests.insert(into: "c", 0))
-            try await bench.projecting { try await bench.settle($0) }
+            try await bench.projecting { try await bench.catchUp($0) }
             let head = try await bench.log.head(of: ProjectionBench.database)
             let draft = try await bench.log.beginSnapshot(of: ProjectionBench.database, at: head)
             var chunk = SnapshotChunk()
@@ -254,7 +254,7 @@ struct ProjectionTakeoverPostgresTests {
         try await ProjectionBench.run { bench in
             try await bench.append(ProjectionPostgresTests.insert(into: "c", 0))
             try await bench.projecting { projection in
-                try await bench.settle(projection)
+                try await bench.catchUp(projection)
                 let view = try bench.sql(
                     """
                     SELECT quote_ident(v.schemaname) || '.' || quote_ident(v.viewname) FROM pg_views v
@@ -312,7 +312,7 @@ struct ProjectionTakeoverPostgresTests {
             #expect(try stalled.look().isLeading)
             try await bench.append(ProjectionPostgresTests.insert(into: "c", 0))
             try await bench.projecting { projection in
-                try await bench.settle(projection)
+                try await bench.catchUp(projection)
                 #expect(try bench.stored().count == 1)
             }
             #expect(throws: PostgresError.self) { try stalled.look() }

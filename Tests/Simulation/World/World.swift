@@ -1,6 +1,7 @@
 import CRDT
 import FaultDisk
 import Logging
+import Machine
 import OperationLog
 import Replica
 import Replicator

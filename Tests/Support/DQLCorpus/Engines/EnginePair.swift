@@ -26,7 +26,7 @@ public final class EnginePair: StatementEngine {
     }
 
     /// The judge's documents.
-    public func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+    public func scan(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
         try judge.scan(collection, visit)
     }
 

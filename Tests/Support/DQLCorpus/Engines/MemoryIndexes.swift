@@ -5,12 +5,12 @@ import DQL
 /// of indexes without a store on disk.
 extension MemoryStore: IndexedSource {
     /// See `IndexedSource`.
-    public func catalog(of collection: String) throws -> IndexCatalog {
+    public func catalog(of collection: CollectionName) throws -> IndexCatalog {
         IndexCatalog(version: UInt64(indexVersion), indexes: indexes.filter { $0.collection == collection })
     }
 
     /// See `IndexedSource`.
-    public func catalogVersion(of collection: String) throws -> UInt64 { UInt64(indexVersion) }
+    public func catalogVersion(of collection: CollectionName) throws -> UInt64 { UInt64(indexVersion) }
 
     /// See `IndexedSource`.
     public func documents(of scan: IndexScan, _ visit: (DocumentRecord) throws -> Bool) throws {
@@ -35,7 +35,7 @@ extension MemoryStore: IndexedSource {
 
     /// See `IndexedSource`.
     public func documents(
-        _ collection: String, numbered numbers: [Int64], _ visit: (DocumentRecord) throws -> Bool
+        _ collection: CollectionName, numbered numbers: [Int64], _ visit: (DocumentRecord) throws -> Bool
     ) throws {
         var number: Int64 = 0
         let wanted = Set(numbers)
@@ -46,7 +46,7 @@ extension MemoryStore: IndexedSource {
     }
 
     /// See `IndexedSource`.
-    public func number(of id: DocumentID, in collection: String) throws -> Int64? {
+    public func number(of id: DocumentID, in collection: CollectionName) throws -> Int64? {
         var number: Int64 = 0
         var found: Int64?
         try scan(collection) { record in
@@ -58,7 +58,7 @@ extension MemoryStore: IndexedSource {
     }
 
     /// See `IndexedSource`.
-    public func count(of collection: String) throws -> Int {
+    public func count(of collection: CollectionName) throws -> Int {
         var count = 0
         try scan(collection) { _ in
             count += 1
@@ -90,7 +90,7 @@ extension MemoryStore: IndexedSource {
 
     /// Carries out CREATE INDEX or DROP INDEX.
     func change(_ change: IndexChange) throws {
-        func place(_ collection: String, _ name: String) -> Int? {
+        func place(_ collection: CollectionName, _ name: String) -> Int? {
             indexes.firstIndex { $0.collection == collection && $0.name == name }
         }
         indexVersion += 1

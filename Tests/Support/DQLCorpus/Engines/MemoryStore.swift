@@ -8,7 +8,7 @@ import DQL
 public final class MemoryStore: DocumentWriter, StatementEngine {
     /// The documents of one collection.
     private struct Shelf {
-        var documents: [DocumentID: (document: Document, bytes: [UInt8])] = [:]
+        var documents: [DocumentID: (document: Document, bytes: EncodedState)] = [:]
         /// The ids of all documents, in the order of scans.
         var ids: [DocumentID] = []
 
@@ -24,7 +24,7 @@ public final class MemoryStore: DocumentWriter, StatementEngine {
         }
     }
 
-    private var collections: [String: Shelf] = [:]
+    private var collections: [CollectionName: Shelf] = [:]
     private var time: Timestamp = 1
     private var generated = 0
     private let isSorted: Bool
@@ -41,7 +41,7 @@ public final class MemoryStore: DocumentWriter, StatementEngine {
     }
 
     /// See `DocumentSource`.
-    public func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+    public func scan(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
         guard let shelf = collections[collection] else { return }
         for id in shelf.ids {
             var goesOn = true
@@ -52,7 +52,7 @@ public final class MemoryStore: DocumentWriter, StatementEngine {
 
     /// See `DocumentSource`.
     public func lookup(
-        _ collection: String, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void
+        _ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void
     ) throws {
         guard let shelf = collections[collection] else { return }
         try read(id, in: shelf, visit)
@@ -66,13 +66,13 @@ public final class MemoryStore: DocumentWriter, StatementEngine {
     }
 
     /// See `DocumentWriter`.
-    public func exists(_ collection: String, _ id: DocumentID) throws -> Bool {
+    public func exists(_ collection: CollectionName, _ id: DocumentID) throws -> Bool {
         collections[collection]?.documents[id]?.document.isLive ?? false
     }
 
     /// See `DocumentWriter`; each edit has a stamp of its own.
     public func edit(
-        _ collection: String, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void
+        _ collection: CollectionName, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void
     ) throws {
         time += 1
         var editor = DocumentEditor(
@@ -83,7 +83,7 @@ public final class MemoryStore: DocumentWriter, StatementEngine {
     }
 
     /// See `DocumentWriter`.
-    public func evict(_ collection: String, _ ids: [DocumentID]) throws {
+    public func evict(_ collection: CollectionName, _ ids: [DocumentID]) throws {
         for id in ids { collections[collection]?.remove(id) }
     }
 

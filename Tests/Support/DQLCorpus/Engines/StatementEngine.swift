@@ -8,7 +8,7 @@ public protocol StatementEngine: AnyObject {
     func execute(_ statement: String, _ arguments: ObjectValue, strict: Bool) throws -> StatementResult
 
     /// Visits the live documents of a collection, in the transaction that is to be undone if there is one.
-    func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws
+    func scan(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws
 
     /// Runs `body` and then undoes the writes of its statements.
     func undoing<Result>(_ body: () throws -> Result) throws -> Result

@@ -1,0 +1,30 @@
+/// The encoding of a delta, as `Delta.encoded` gives it, without its stamp: what operations hold. In the log
+/// it may also be one of the forms that only servers write (`StateChange`, `ReapingChange`). Equality is that
+/// of the bytes. The type promises nothing about them: decoding checks.
+public struct EncodedDelta: Hashable, Sendable {
+    /// The encoding.
+    public let bytes: [UInt8]
+    /// A delta of these bytes.
+    public init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    /// The number of bytes.
+    public var count: Int { bytes.count }
+
+    /// Hands out the bytes in place, valid during the call. Inlined, since readers ask for it per document.
+    @inlinable
+    public func withUnsafeBytes<Result>(
+        _ body: (UnsafeRawBufferPointer) throws -> Result
+    ) rethrows -> Result {
+        try bytes.withUnsafeBytes(body)
+    }
+}
+
+extension EncodedDelta {
+    /// Hashes the bytes in one go; the synthesized version would feed them one by one.
+    public func hash(into hasher: inout Hasher) { bytes.withUnsafeBytes { hasher.combine(bytes: $0) } }
+}
+
+extension EncodedDelta: ExpressibleByArrayLiteral {
+    /// A delta of the bytes in the literal.
+    public init(arrayLiteral bytes: UInt8...) { self.bytes = bytes }
+}

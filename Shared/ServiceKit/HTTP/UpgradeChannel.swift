@@ -1,0 +1,108 @@
+import HTTPTypes
+import HummingbirdCore
+import Logging
+import Metrics
+import NIOCore
+import NIOHTTPTypes
+import NIOHTTPTypesHTTP1
+import NIOSSL
+import WebSocket
+
+/// The child channel that Hummingbird asks for: HTTP/1.1 with or without TLS, or a WebSocket
+/// (`WebSocketUpgrade`). A refused upgrade is answered with the error's body.
+struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
+    typealias HTTPConnection = NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart>
+
+    /// A connection whose first request has yet to say what it becomes.
+    struct Value: ServerChildChannelValue {
+        let channel: any Channel
+        let outcome: EventLoopFuture<WebSocketUpgrade<HTTPConnection>.Outcome>
+    }
+
+    let responder: HTTPChannelHandler.Responder
+    let upgrade: WebSocketUpgrade<HTTPConnection>
+    let idleTimeout: Duration
+    let tls: TLSFiles?
+
+    init(
+        responder: @escaping HTTPChannelHandler.Responder, routes: [WebSocketRoute], tls: TLSFiles? = nil,
+        idleTimeout: Duration = Limits.idleConnection
+    ) {
+        self.tls = tls
+        self.responder = responder
+        self.idleTimeout = idleTimeout
+        let notHTTP = ServiceError(.badRequest, "the request is no HTTP/1.1")
+        upgrade = WebSocketUpgrade(
+            routes: routes, patience: idleTimeout,
+            notHTTP: ErrorAnswer.json(code: notHTTP.publicCode, message: notHTTP.publicMessage),
+            malformed: MalformedUpgrade())
+    }
+
+    func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
+        channel.eventLoop.makeCompletedFuture {
+            if let tls {
+                try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls.context()))
+            }
+            let outcome = try upgrade.configure(channel) { try http(on: $0, logger) }
+            return Value(channel: channel, outcome: outcome)
+        }
+    }
+
+    private func http(on channel: any Channel, _ logger: Logger) throws -> HTTPConnection {
+        let operations = channel.pipeline.syncOperations
+        try operations.addHandler(HTTP1ToHTTPServerCodec(secure: tls != nil))
+        try operations.addHandler(HTTPConnectionStateHandler(idleTimeout: idleTimeout, logger: logger))
+        return try NIOAsyncChannel(
+            wrappingChannelSynchronously: channel, configuration: .init(isOutboundHalfClosureEnabled: true))
+    }
+
+    func handle(value: Value, logger: Logger) async {
+        // A connection that ended before its first request has no outcome; there is nothing to say about it.
+        guard let outcome = try? await value.outcome.get() else { return }
+        switch outcome {
+        case .plain(let connection):
+            await handleHTTP(asyncChannel: connection, logger: logger)
+        case .refused(let connection, let error):
+            let reported = ErrorAnswer.reportable(error)
+            logger.info(
+                "upgrade refused",
+                metadata: ["status": "\(reported.httpStatus.code)", "code": "\(reported.publicCode)"])
+            if reported.httpStatus.code >= 500 {
+                logger.error("upgrade failed", metadata: ["error": "\(error)"])
+            }
+            await refuse(connection, reported)
+        case .webSocket(let channel, let handler):
+            let open = Meter(label: "websocket_connections")
+            open.increment()
+            channel.closeFuture.whenComplete { _ in open.decrement() }
+            await handler(channel, logger)
+        }
+    }
+
+    private func refuse(_ connection: HTTPConnection, _ error: any HTTPReportable) async {
+        let body = ErrorAnswer.json(code: error.publicCode, message: error.publicMessage)
+        var headers = error.httpHeaders
+        headers[.contentType] = "application/json"
+        headers[.contentLength] = "\(body.count)"
+        headers[.connection] = "close"
+        let answer: [HTTPResponsePart] = [
+            .head(HTTPResponse(status: error.httpStatus, headerFields: headers)),
+            .body(ByteBuffer(bytes: body)),
+            HTTPResponsePart.end(nil),
+        ]
+        // A client that has gone does not hear why it was refused.
+        try? await connection.executeThenClose { _, outbound in
+            try await outbound.write(contentsOf: answer)
+        }
+    }
+}
+
+/// An upgrade that is none: says which version is spoken (RFC 6455 section 4.2.2).
+private struct MalformedUpgrade: HTTPReportable {
+    var httpStatus: HTTPResponse.Status { .badRequest }
+    var publicCode: String { ServiceErrorCode.badRequest.rawValue }
+    var publicMessage: String {
+        "the WebSocket upgrade is malformed: HTTP/1.1, Host, Sec-WebSocket-Key and version 13 are needed"
+    }
+    var httpHeaders: HTTPFields { [.secWebSocketVersion: "13"] }
+}

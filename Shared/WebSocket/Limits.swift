@@ -1,0 +1,15 @@
+/// The module's limits: name with unit, value, reason. Those of one connection are in
+/// `WebSocketConfiguration`.
+enum Limits {
+    /// Bytes of messages that `send` hands to the event loop before it waits for one to leave.
+    static let unwrittenBytes = 524_288
+    /// Messages that wait to be taken before the socket is read no further: enough that the next is there
+    /// when the one before is handled.
+    static let unreadMessages = 8
+    /// Their bytes.
+    static let unreadBytes = 524_288
+    /// Bytes of a framed message that an event loop keeps for the next receiver.
+    static let keptMessageBytes = 65_536
+    /// How long a peer may take to answer "going away".
+    static let goodbyeTimeout: Duration = .seconds(2)
+}

@@ -1,0 +1,125 @@
+import Foundation
+import NIOCore
+import NIOHTTP1
+import NIOWebSocket
+
+/// A server's connection that speaks HTTP/1.1, or, when its first request asks for it at a registered path
+/// and the route agrees, WebSocket.
+///
+/// The route decides before the upgrade, so a refused client gets an ordinary HTTP answer. HTTP itself is the
+/// caller's: `Plain` is what it makes of a channel that was not upgraded.
+public struct WebSocketUpgrade<Plain: Sendable>: Sendable {
+    /// What has become of a connection.
+    public enum Outcome: Sendable {
+        /// Its first request asked for no WebSocket.
+        case plain(Plain)
+        /// It asked, and was refused: it wants an answer that says so.
+        case refused(Plain, any Error)
+        /// It was upgraded; the handler runs it.
+        case webSocket(WebSocketChannel, WebSocketRoute.Handler)
+    }
+
+    private let routes: [String: WebSocketRoute]
+    private let patience: Duration
+    private let notHTTP: [UInt8]
+    private let malformed: any Error
+
+    /// An upgrade at the paths of `routes`, each of which occurs once.
+    /// - Parameters:
+    ///   - patience: how long a connection may be silent before its first request.
+    ///   - notHTTP: the JSON body of the 400 that answers a first request that is no HTTP/1.1.
+    ///   - malformed: the error of a request that asks for an upgrade against RFC 6455 section 4.2.1.
+    public init(routes: [WebSocketRoute], patience: Duration, notHTTP: [UInt8], malformed: any Error) {
+        self.routes = Dictionary(uniqueKeysWithValues: routes.map { ($0.path, $0) })
+        self.patience = patience
+        self.notHTTP = notHTTP
+        self.malformed = malformed
+    }
+
+    /// Adds the handlers of HTTP/1.1 and of the upgrade to a channel, on its event loop. `plain` takes over a
+    /// channel that was not upgraded.
+    public func configure(
+        _ channel: any Channel, plain: @escaping @Sendable (any Channel) throws -> Plain
+    ) throws -> EventLoopFuture<Outcome> {
+        // Belongs to the event loop; nil until the route of an upgrade has decided.
+        let decision = NIOLoopBoundBox<Result<WebSocketRoute.Accepted, any Error>?>(
+            nil, eventLoop: channel.eventLoop)
+        let isUpgrade = NIOLoopBoundBox(false, eventLoop: channel.eventLoop)
+        let upgrader = NIOTypedWebSocketServerUpgrader<Outcome>(
+            maxFrameSize: WebSocketConfiguration.defaultMessageBytes, enableAutomaticErrorHandling: false,
+            shouldUpgrade: { channel, head in
+                let request = WebSocketRequest(head, remoteAddress: channel.remoteAddress)
+                let isSound = Self.isSound(head)
+                return decide(request, isSound: isSound, on: channel).map { result in
+                    decision.value = result
+                    guard case .success(let accepted) = result else { return nil }
+                    return routes[request.path]?.acceptHeaders(request, accepted) ?? [:]
+                }
+            },
+            upgradePipelineHandler: { channel, _ in
+                channel.eventLoop.makeCompletedFuture {
+                    guard case .success(let accepted)? = decision.value else {
+                        preconditionFailure("an upgrade without a decision")
+                    }
+                    let pipeline = channel.pipeline.syncOperations
+                    try pipeline.addHandler(WebSocketQuiesceHandler())
+                    let decoder = try pipeline.handler(
+                        type: ByteToMessageHandler<WebSocketFrameDecoder>.self)
+                    try pipeline.addHandler(PendingBytesHandler(), position: .before(decoder))
+                    return .webSocket(channel, accepted.handler)
+                }
+            })
+        let encoder = HTTPResponseEncoder()
+        // What comes behind a request to upgrade waits in it until the route has decided.
+        let decoder = ByteToMessageHandler(
+            HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes),
+            maximumBufferSize: WebSocketConfiguration.defaultMessageBytes)
+        let filter = UpgradeFilter(
+            paths: Set(routes.keys), patience: patience, notHTTP: notHTTP,
+            onUpgrade: { isUpgrade.value = true })
+        let upgradeHandler = NIOTypedHTTPServerUpgradeHandler<Outcome>(
+            httpEncoder: encoder, extraHTTPHandlers: [decoder, filter],
+            upgradeConfiguration: NIOTypedHTTPServerUpgradeConfiguration(
+                upgraders: [upgrader],
+                notUpgradingCompletionHandler: { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        let connection = try plain(channel)
+                        guard isUpgrade.value else { return .plain(connection) }
+                        guard case .failure(let error)? = decision.value else {
+                            return .refused(connection, malformed)
+                        }
+                        return .refused(connection, error)
+                    }
+                }))
+        let operations = channel.pipeline.syncOperations
+        try operations.addHandlers([encoder, decoder, filter])
+        try operations.addHandler(upgradeHandler)
+        return upgradeHandler.upgradeResultFuture
+    }
+
+    /// Whether a request is what RFC 6455 section 4.2.1 asks for, as far as NIO does not look: HTTP/1.1, a
+    /// host, a key of 16 bytes as base64.
+    private static func isSound(_ head: HTTPRequestHead) -> Bool {
+        let keys = head.headers["sec-websocket-key"]
+        guard head.version == .http1_1, head.headers["host"].count == 1, keys.count == 1,
+            let bytes = Data(base64Encoded: keys[0])
+        else { return false }
+        return bytes.count == 16
+    }
+
+    /// The filter lets requests of registered paths through only, so each has a route.
+    private func decide(
+        _ request: WebSocketRequest, isSound: Bool, on channel: any Channel
+    ) -> EventLoopFuture<Result<WebSocketRoute.Accepted, any Error>> {
+        let promise = channel.eventLoop.makePromise(of: Result<WebSocketRoute.Accepted, any Error>.self)
+        promise.completeWithTask {
+            guard let route = routes[request.path], isSound else { return .failure(malformed) }
+            do {
+                return .success(try await route.authorize(request))
+            } catch {
+                return .failure(error)
+            }
+        }
+        return promise.futureResult
+    }
+}
