@@ -42,7 +42,7 @@ struct ReceivingTests {
 
             let state = try #require(try writer.state(try key("c", 1)))
             var again = reception
-            again.updates.insert(DocumentUpdate(key: try key("c", 1), content: .state(state)), at: 0)
+            again.updates.insert(DocumentUpdate(key: try key("c", 1), content: .state(EncodedState(state.bytes))), at: 0)
             again.settles = [try key("c", 1)]
             #expect(try reopened.receive(again) == .stored)
             #expect(try reopened.state(try key("c", 1)) == state)
@@ -130,7 +130,7 @@ struct ReceivingTests {
             let pages = try (0..<3).map { page in
                 try (0..<2).map { number in
                     DocumentUpdate(
-                        key: try key("c\(page)", .int(Int64(number))),
+                        key: try key(CollectionName("c\(page)"), .int(Int64(number))),
                         content: .state(try document("a", .int(Int64(page)), by: 5, at: 10).encoded()))
                 }
             }

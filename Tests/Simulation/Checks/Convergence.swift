@@ -36,27 +36,27 @@ extension World {
         let states = try glance(peer.replica)
         let guarded = peer.subscriptions.values.contains { $0.query.collection == Collections.guarded }
         for (key, state) in states {
-            if guarded { try checkHidden(peer, key, state) }
+            if guarded { try checkHidden(peer, key, EncodedState(state)) }
             guard !Collections.isLocked(key) else {
                 throw Violation("peer \(peer.number) still shows \(key.words), which was refused")
             }
             // Sync's README: what a restored log lost and its holder might not give back stays with it where
             // no subscription of its asked for it before it might again: then it is not told as gone.
-            if !peer.rights.mayWrite, peer.ungiven.contains(key), try !isAsked(key, state, peer) { continue }
-            let vector = try Document(decoding: state).vector
+            if !peer.rights.mayWrite, peer.ungiven.contains(key), try !isAsked(key, EncodedState(state), peer) { continue }
+            let vector = try Document(decoding: EncodedState(state)).vector
             guard reference.hasSeen(vector, of: key) else {
-                let known = try reference.states[key].map { try Document(decoding: $0).vector.entries }
+                let known = try reference.states[key].map { try Document(decoding: EncodedState($0)).vector.entries }
                 throw Violation(
                     "the server lacks what peer \(peer.number) holds of \(key.words): \(vector.entries) "
                         + "beside \(known ?? [])")
             }
         }
-        for held in peer.subscriptions.values where peer.rights.mayRead(collection: held.query.collection) {
+        for held in peer.subscriptions.values where peer.rights.mayRead(collection: held.query.collection.text) {
             try check(held.query, states, peer)
         }
     }
 
-    private func isAsked(_ key: DocumentKey, _ state: [UInt8], _ peer: Peer) throws -> Bool {
+    private func isAsked(_ key: DocumentKey, _ state: EncodedState, _ peer: Peer) throws -> Bool {
         try peer.subscriptions.values.contains { try $0.query.covers(key, state) }
     }
 
@@ -64,7 +64,7 @@ extension World {
     private func check(
         _ query: SubscriptionQuery, _ states: [DocumentKey: [UInt8]], _ peer: Peer
     ) throws {
-        for (key, state) in reference.states where try peer.rights.mayRead(key) && query.covers(key, state) {
+        for (key, state) in reference.states where try peer.rights.mayRead(key) && query.covers(key, EncodedState(state)) {
             guard let held = states[key] else {
                 throw Violation("peer \(peer.number) lacks \(key.words) of \(query.statement.text)")
             }
@@ -73,23 +73,23 @@ extension World {
                 try held == state || reference.everReaped.contains(key) && sameValue(held, state)
             guard isEqual else {
                 throw Violation(
-                    "peer \(peer.number) holds another \(key.words): \(try Document(decoding: held)) "
-                        + "and not \(try Document(decoding: state))")
+                    "peer \(peer.number) holds another \(key.words): \(try Document(decoding: EncodedState(held))) "
+                        + "and not \(try Document(decoding: EncodedState(state)))")
             }
         }
-        for (key, state) in states where try peer.rights.mayRead(key) && query.covers(key, state) {
-            guard let server = reference.states[key], try query.covers(key, server) else {
+        for (key, state) in states where try peer.rights.mayRead(key) && query.covers(key, EncodedState(state)) {
+            guard let server = reference.states[key], try query.covers(key, EncodedState(server)) else {
                 throw Violation("peer \(peer.number) shows \(key.words), which does not match any more")
             }
         }
         let cursor = try peer.replica.cursor(of: query.canonicalKey)
-        guard cursor == (try log.file.head(of: SimulatedLog.database)) else {
+        guard cursor == (try log.file.head(of: DatabaseID(SimulatedLog.database))) else {
             throw Violation("peer \(peer.number) has not reached the head in \(query.statement.text)")
         }
     }
 
     private func sameValue(_ one: [UInt8], _ other: [UInt8]) throws -> Bool {
-        try Document(decoding: one).value == Document(decoding: other).value
+        try Document(decoding: EncodedState(one)).value == Document(decoding: other).value
     }
 
     /// Every write that was not refused left its mark, and none that was refused did.
@@ -119,7 +119,7 @@ extension World {
                 throw Violation("write w\(number) was not refused")
             }
         case SyncErrorCode.writeNotGranted.rawValue:
-            let isKept = write.keys.contains { utf8Equal($0.collection, Collections.kept) }
+            let isKept = write.keys.contains { $0.collection == Collections.kept }
             guard isLocked || isKept && haveWritersBeenBarred else {
                 throw Violation("write w\(number) was refused for nothing")
             }

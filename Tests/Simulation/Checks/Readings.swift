@@ -7,20 +7,20 @@ struct Readings {
     private var balanceOf: [[UInt8]: Int64] = [:]
 
     /// The marks in a note.
-    mutating func marks(_ state: [UInt8]) throws -> [Int] {
+    mutating func marks(_ state: EncodedState) throws -> [Int] {
         if let known = marksOf[state] { return known }
         let document = try Document(decoding: state)
         let marks = document.isLive ? Reference.marks(in: document.value) : []
-        marksOf[state] = marks
+        marksOf[state.bytes] = marks
         return marks
     }
 
     /// What an account holds.
-    mutating func balance(_ state: [UInt8]) throws -> Int64 {
+    mutating func balance(_ state: EncodedState) throws -> Int64 {
         if let known = balanceOf[state] { return known }
         var found: Int64 = 0
         if case .int(let balance)? = try Document(decoding: state).value["balance"] { found = balance }
-        balanceOf[state] = found
+        balanceOf[state.bytes] = found
         return found
     }
 }

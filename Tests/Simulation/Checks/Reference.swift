@@ -22,7 +22,7 @@ struct Reference {
     private(set) var everReaped: Set<DocumentKey> = []
     /// The last entry's place; nil of an empty log.
     private(set) var position: LogPosition?
-    var offset: UInt64 { position?.offset ?? 0 }
+    var offset: Offset { position?.offset ?? 0 }
     private(set) var frontier: [ActorID: UInt64] = [:]
     /// The timestamp of each actor's last operation: what it wrote up to there is here, or was reaped.
     private(set) var times: [ActorID: UInt64] = [:]
@@ -45,13 +45,13 @@ struct Reference {
     }
 
     mutating func fold(_ entry: LogEntry, _ id: LogID) throws {
-        guard entry.offset == offset + 1 else { throw Violation("the log has a hole at \(offset + 1)") }
+        guard entry.offset == offset.next else { throw Violation("the log has a hole at \(offset.next)") }
         position = LogPosition(logID: id, offset: entry.offset, hash: entry.hash)
         let operation = try Operation(decoding: entry.bytes)
         guard operation.sequence == (frontier[operation.actor] ?? 0) + 1 else {
             throw Violation("the log's frontier of \(operation.actor) jumps to \(operation.sequence)")
         }
-        frontier[operation.actor] = operation.sequence
+        frontier[operation.actor] = operation.sequence.rawValue
         times[operation.actor] = operation.timestamp
         var done: [Change] = []
         for change in operation.changes {
@@ -82,7 +82,7 @@ struct Reference {
                 everReaped.insert(key)
             }
             let after = document?.encoded()
-            done.append(Change(key: key, before: states[key], after: after ?? [], isState: isState))
+            done.append(Change(key: key, before: states[key], after: after?.bytes ?? [], isState: isState))
             documents[key] = document
             states[key] = after
             if Collections.isNote(key) { marks.formUnion(Self.marks(in: document?.value ?? ObjectValue())) }

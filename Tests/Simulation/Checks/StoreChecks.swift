@@ -28,7 +28,7 @@ extension World {
     private func marks(_ states: [DocumentKey: [UInt8]]) throws -> Set<Int> {
         var marks: Set<Int> = []
         for (key, state) in states where Collections.isNote(key) {
-            marks.formUnion(try readings.marks(state))
+            marks.formUnion(try readings.marks(EncodedState(state)))
         }
         return marks
     }
@@ -37,7 +37,7 @@ extension World {
     func look(_ peer: Peer) throws {
         let states = try glance(peer.replica)
         note(13) { "peer \(peer.number) looks at \(states.count) documents" }
-        for (key, state) in states where peer.looked[key] != state { try noteState(key, state) }
+        for (key, state) in states where peer.looked[key] != state { try noteState(key, EncodedState(state)) }
         peer.looked = states
         try noteRefusals(peer)
         try checkAcknowledged(peer)
@@ -50,7 +50,7 @@ extension World {
     }
 
     /// Equal vectors mean identical bytes, whoever holds them and whenever (rule 6).
-    func noteState(_ key: DocumentKey, _ state: [UInt8]) throws {
+    func noteState(_ key: DocumentKey, _ state: EncodedState) throws {
         // What reaping leaves of a document has a vector that says less.
         guard !reference.everReaped.contains(key) else { return }
         let vector = try state.withUnsafeBytes { try DocumentReader($0).vector().encoded() }
@@ -67,7 +67,7 @@ extension World {
         guard restores == 0 else { return }
         var sum: Int64 = 0
         for (key, state) in states where Collections.isAccount(key) {
-            sum += try readings.balance(state)
+            sum += try readings.balance(EncodedState(state))
         }
         guard sum == 0 else { throw Violation("\(whose) sees a transfer in part: the sum is \(sum)") }
     }

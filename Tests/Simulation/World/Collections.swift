@@ -45,9 +45,9 @@ enum Collections {
 
     static func mayRead(_ key: DocumentKey) -> Bool { grant.allowsReading(collection: key.collection) }
 
-    static func isNote(_ key: DocumentKey) -> Bool { utf8Equal(key.collection, notes) }
-    static func isAccount(_ key: DocumentKey) -> Bool { utf8Equal(key.collection, accounts) }
-    static func isLocked(_ key: DocumentKey) -> Bool { utf8Equal(key.collection, locked) }
+    static func isNote(_ key: DocumentKey) -> Bool { key.collection == notes }
+    static func isAccount(_ key: DocumentKey) -> Bool { key.collection == accounts }
+    static func isLocked(_ key: DocumentKey) -> Bool { key.collection == locked }
 }
 
 /// A property that does not hold, in words.
@@ -58,8 +58,8 @@ struct Violation: Error, CustomStringConvertible {
 
 extension SubscriptionQuery {
     /// Whether a document lives in the collection and matches.
-    func covers(_ key: DocumentKey, _ state: [UInt8]) throws -> Bool {
-        guard utf8Equal(collection, key.collection) else { return false }
+    func covers(_ key: DocumentKey, _ state: EncodedState) throws -> Bool {
+        guard collection == key.collection else { return false }
         return try state.withUnsafeBytes { bytes in
             let reader = try DocumentReader(bytes)
             return try reader.isLive && matches(DocumentRecord(id: key.id, document: reader))

@@ -73,7 +73,7 @@ final class Peer: @unchecked Sendable {
     /// What its token says.
     var identity: Identity {
         Identity(
-            userID: "user \(number)", databaseID: SimulatedLog.database, peerKey: key,
+            userID: "user \(number)", databaseID: DatabaseID(SimulatedLog.database), peerKey: key,
             grant: rights.grant, expiresAtSeconds: .max)
     }
 

@@ -28,7 +28,7 @@ open class PassingOnLog: OperationLog, @unchecked Sendable {
     }
 
     /// Passed on.
-    open func databases() async throws -> [String] { try await log.databases() }
+    open func databases() async throws -> [DatabaseID] { try await log.databases() }
 
     /// Passed on.
     open func databaseExists(_ database: DatabaseID) async throws -> Bool {
@@ -86,7 +86,7 @@ open class PassingOnLog: OperationLog, @unchecked Sendable {
     }
 
     /// Passed on.
-    open func truncate(_ database: DatabaseID, through offset: Offset, keepingHashesAfter floor: UInt64)
+    open func truncate(_ database: DatabaseID, through offset: Offset, keepingHashesAfter floor: Offset)
         async throws
     {
         try await log.truncate(database, through: offset, keepingHashesAfter: floor)
