@@ -21,7 +21,7 @@ extension World {
         try checkCounts()
         for (key, state) in reference.states.sorted(by: { $0.key.words < $1.key.words }) {
             trace.note(Array(key.words.utf8))
-            trace.note(state)
+            trace.note(state.bytes)
         }
     }
 
@@ -36,22 +36,22 @@ extension World {
         let states = try glance(peer.replica)
         let guarded = peer.subscriptions.values.contains { $0.query.collection == Collections.guarded }
         for (key, state) in states {
-            if guarded { try checkHidden(peer, key, EncodedState(state)) }
+            if guarded { try checkHidden(peer, key, state) }
             guard !Collections.isLocked(key) else {
                 throw Violation("peer \(peer.number) still shows \(key.words), which was refused")
             }
             // Sync's README: what a restored log lost and its holder might not give back stays with it where
             // no subscription of its asked for it before it might again: then it is not told as gone.
-            if !peer.rights.mayWrite, peer.ungiven.contains(key), try !isAsked(key, EncodedState(state), peer) { continue }
-            let vector = try Document(decoding: EncodedState(state)).vector
+            if !peer.rights.mayWrite, peer.ungiven.contains(key), try !isAsked(key, state, peer) { continue }
+            let vector = try Document(decoding: state).vector
             guard reference.hasSeen(vector, of: key) else {
-                let known = try reference.states[key].map { try Document(decoding: EncodedState($0)).vector.entries }
+                let known = try reference.states[key].map { try Document(decoding: $0).vector.entries }
                 throw Violation(
                     "the server lacks what peer \(peer.number) holds of \(key.words): \(vector.entries) "
                         + "beside \(known ?? [])")
             }
         }
-        for held in peer.subscriptions.values where peer.rights.mayRead(collection: held.query.collection.text) {
+        for held in peer.subscriptions.values where peer.rights.mayRead(collection: CollectionName(held.query.collection.text)) {
             try check(held.query, states, peer)
         }
     }
@@ -62,9 +62,9 @@ extension World {
 
     /// A subscriber has exactly the matching documents, as the plain fold and the evaluator say.
     private func check(
-        _ query: SubscriptionQuery, _ states: [DocumentKey: [UInt8]], _ peer: Peer
+        _ query: SubscriptionQuery, _ states: [DocumentKey: EncodedState], _ peer: Peer
     ) throws {
-        for (key, state) in reference.states where try peer.rights.mayRead(key) && query.covers(key, EncodedState(state)) {
+        for (key, state) in reference.states where try peer.rights.mayRead(key) && query.covers(key, state) {
             guard let held = states[key] else {
                 throw Violation("peer \(peer.number) lacks \(key.words) of \(query.statement.text)")
             }
@@ -73,23 +73,23 @@ extension World {
                 try held == state || reference.everReaped.contains(key) && sameValue(held, state)
             guard isEqual else {
                 throw Violation(
-                    "peer \(peer.number) holds another \(key.words): \(try Document(decoding: EncodedState(held))) "
-                        + "and not \(try Document(decoding: EncodedState(state)))")
+                    "peer \(peer.number) holds another \(key.words): \(try Document(decoding: held)) "
+                        + "and not \(try Document(decoding: state))")
             }
         }
-        for (key, state) in states where try peer.rights.mayRead(key) && query.covers(key, EncodedState(state)) {
-            guard let server = reference.states[key], try query.covers(key, EncodedState(server)) else {
+        for (key, state) in states where try peer.rights.mayRead(key) && query.covers(key, state) {
+            guard let server = reference.states[key], try query.covers(key, server) else {
                 throw Violation("peer \(peer.number) shows \(key.words), which does not match any more")
             }
         }
         let cursor = try peer.replica.cursor(of: query.canonicalKey)
-        guard cursor == (try log.file.head(of: DatabaseID(SimulatedLog.database))) else {
+        guard cursor == (try log.file.head(of: SimulatedLog.database)) else {
             throw Violation("peer \(peer.number) has not reached the head in \(query.statement.text)")
         }
     }
 
-    private func sameValue(_ one: [UInt8], _ other: [UInt8]) throws -> Bool {
-        try Document(decoding: EncodedState(one)).value == Document(decoding: other).value
+    private func sameValue(_ one: EncodedState, _ other: EncodedState) throws -> Bool {
+        try Document(decoding: one).value == Document(decoding: other).value
     }
 
     /// Every write that was not refused left its mark, and none that was refused did.

@@ -54,7 +54,7 @@ extension World {
             if link.peer.written.contains(update.key) { return }
             for change in reference.merged where change.key == update.key && change.after == bytes {
                 guard let before = change.before else { continue }
-                if try link.asked.contains(where: { try $0.query.covers(update.key, EncodedState(before)) }) { return }
+                if try link.asked.contains(where: { try $0.query.covers(update.key, before) }) { return }
             }
             try checkState(update, link)
         case .delta(let stamp, _):
@@ -64,7 +64,7 @@ extension World {
             let before = reference.changes[stamp]?.filter { $0.key == update.key }.compactMap(\.before) ?? []
             guard !before.isEmpty else { throw Violation("a delta comes without a state before") }
             let isAsked = try before.contains { state in
-                try link.asked.contains { try $0.query.covers(update.key, EncodedState(state)) }
+                try link.asked.contains { try $0.query.covers(update.key, state) }
             }
             guard isAsked else { throw Violation("a delta of \(update.key.words) did not match before") }
         }

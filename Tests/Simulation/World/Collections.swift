@@ -5,24 +5,24 @@ import Identity
 /// What the applications of every world keep, and what they may.
 enum Collections {
     /// Registers, maps, deletions, evictions, subscriptions that documents enter and leave.
-    static let plain = ["cars", "boats"]
+    static let plain: [CollectionName] = ["cars", "boats"]
     /// Every write adds a field of its own, which nothing removes, and counts one: what is lost or counted
     /// twice shows, and so does what is seen before its cause.
-    static let notes = "notes"
+    static let notes: CollectionName = "notes"
     /// Transfers between two documents: the sum is zero in every snapshot.
-    static let accounts = "accounts"
+    static let accounts: CollectionName = "accounts"
     /// What is looked at after every commit.
     static let observed = [notes, accounts]
     /// Documents that every store writes at every start (INITIAL).
-    static let seeds = "seeds"
+    static let seeds: CollectionName = "seeds"
     /// Here the right to read comes and goes, for all documents or for some.
-    static let guarded = "boats"
+    static let guarded: CollectionName = "boats"
     /// Here the right to write comes and goes.
-    static let kept = "cars"
+    static let kept: CollectionName = "cars"
     /// Nobody may read here.
-    static let secrets = "secrets"
+    static let secrets: CollectionName = "secrets"
     /// Nobody may write here.
-    static let locked = "locked"
+    static let locked: CollectionName = "locked"
 
     static let statements = [
         "SELECT * FROM cars", "SELECT * FROM cars WHERE color = 'red'",
@@ -37,7 +37,7 @@ enum Collections {
     static let grant = Grant(
         read: rules(without: secrets), write: rules(without: locked), remoteQuery: false, queryLanguage: 1)
 
-    private static func rules(without missing: String) -> AccessRules {
+    private static func rules(without missing: CollectionName) -> AccessRules {
         let all = plain + [notes, accounts, seeds, secrets, locked]
         let granted = all.filter { $0 != missing }.map { ($0, ["true"]) }
         return AccessRules(queriesByCollection: Dictionary(uniqueKeysWithValues: granted))

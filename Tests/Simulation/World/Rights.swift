@@ -25,15 +25,15 @@ struct Rights: Equatable, CustomStringConvertible {
         }
     }
 
-    func mayRead(collection name: String) -> Bool {
-        utf8Equal(name, Collections.guarded)
-            ? reading != .nothing : Collections.grant.allowsReading(collection: CollectionName(name))
+    func mayRead(collection name: CollectionName) -> Bool {
+        name == Collections.guarded
+            ? reading != .nothing : Collections.grant.allowsReading(collection: name)
     }
 
     /// As the session takes it: a predicate, and a number that stands for it.
     var access: ReadAccess {
         ReadAccess(
-            collection: { mayRead(collection: $0.text) }, document: { mayRead($0) },
+            collection: { mayRead(collection: CollectionName($0.text)) }, document: { mayRead($0) },
             mark: { $0 == Collections.guarded ? reading.rawValue : 1 })
     }
 
@@ -41,8 +41,8 @@ struct Rights: Equatable, CustomStringConvertible {
     /// predicate's.)
     var grant: Grant {
         var grant = Collections.grant
-        if reading == .nothing { grant.read.queriesByCollection[CollectionName(Collections.guarded)] = nil }
-        if !mayWrite { grant.write.queriesByCollection[CollectionName(Collections.kept)] = nil }
+        if reading == .nothing { grant.read.queriesByCollection[CollectionName(Collections.guarded.text)] = nil }
+        if !mayWrite { grant.write.queriesByCollection[CollectionName(Collections.kept.text)] = nil }
         return grant
     }
 

@@ -14,7 +14,7 @@ final class SimulatedLog: OperationLog, @unchecked Sendable {
         let continuation: CheckedContinuation<[AppendOutcome], any Error>
     }
 
-    static let database = "simulated"
+    static let database: DatabaseID = "simulated"
 
     unowned let world: World
     private(set) var file: SQLiteLogFile
@@ -33,7 +33,7 @@ final class SimulatedLog: OperationLog, @unchecked Sendable {
         self.folder = folder
         self.disk = disk
         file = try Self.open(folder, world)
-        try file.createDatabase(DatabaseID(Self.database), id: id)
+        try file.createDatabase(DatabaseID(Self.database.text), id: id)
         // Whatever happens later, there is a log.
         try file.close()
         file = try Self.open(folder, world)
@@ -169,7 +169,7 @@ final class SimulatedLog: OperationLog, @unchecked Sendable {
     // MARK: What nobody asks of a simulated log
 
     func createDatabase(_ database: DatabaseID) async throws -> Bool { false }
-    func databases() async throws -> [String] { [Self.database] }
+    func databases() async throws -> [DatabaseID] { [Self.database] }
     func databaseExists(_ database: DatabaseID) async throws -> Bool { true }
     var status: LogStatus {
         LogStatus(queuedOperations: pending.count, queuedBytes: 0, waitingAppends: 0, refusal: nil)

@@ -9,9 +9,9 @@ extension SimulatedLog {
     }
 
     func truncate(
-        _ database: DatabaseID, through offset: Offset, keepingHashesAfter floor: UInt64
+        _ database: DatabaseID, through offset: Offset, keepingHashesAfter floor: Offset
     ) async throws {
-        try await change { try $0.truncate(database, through: offset, keepingHashesAfter: Offset(floor)) }
+        try await change { try $0.truncate(database, through: offset, keepingHashesAfter: floor) }
         world.note(27) { "the log is truncated through \(offset)" }
         world.statistics.truncations += 1
     }

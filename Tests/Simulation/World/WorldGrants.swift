@@ -26,7 +26,7 @@ extension World {
     func apply(_ rights: Rights, _ link: Link) {
         link.rights = rights
         link.serverStore = ServerStore(
-            hub: link.hub, log: log, database: DatabaseID(SimulatedLog.database), session: link.origin,
+            hub: link.hub, log: log, database: SimulatedLog.database, session: link.origin,
             identity: link.peer.identity)
         tell(.grantChanged(rights.access), link, true)
     }

@@ -9,7 +9,7 @@ extension World {
         guard let hub = instance.hub else { return }
         let reaps = profile.faults.contains(.reaping) && generator.chance(60)
         let housekeeper = Housekeeper(
-            materializer: hub.materializer, log: log, database: DatabaseID(SimulatedLog.database),
+            materializer: hub.materializer, log: log, database: SimulatedLog.database,
             options: housekeepingOptions(), logger: Self.logger,
             wallMilliseconds: { [unowned self] in now })
         let lifetime = instance.lifetime

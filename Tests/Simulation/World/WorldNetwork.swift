@@ -54,7 +54,7 @@ extension World {
         func configuration(_ role: Session.Role, _ wall: UInt64) -> Session.Configuration {
             let isTight = generator.chance(70)
             return Session.Configuration(
-                role: role, databaseID: DatabaseID(SimulatedLog.database),
+                role: role, databaseID: SimulatedLog.database,
                 peerKey: role == .peer ? peer.key : "", wallMilliseconds: wall,
                 creditBytes: isTight ? 300 + generator.below(2_000) : Limits.creditBytes,
                 batchBytes: isTight ? 100 + generator.below(600) : Limits.batchBytes,
@@ -68,7 +68,7 @@ extension World {
         let link = Link(
             number: number, peer: peer, instance: instance, hub: hub, origin: origin,
             serverStore: ServerStore(
-                hub: hub, log: log, database: DatabaseID(SimulatedLog.database), session: origin,
+                hub: hub, log: log, database: SimulatedLog.database, session: origin,
                 identity: peer.identity),
             peerStore: PeerStore(
                 replica: peer.replica, executor: .inline,

@@ -13,7 +13,7 @@ extension World {
         Task { [self] in
             do {
                 let hub = try await DatabaseHub.open(
-                    DatabaseID(SimulatedLog.database), log: log, folder: instance.folder, logger: Self.logger,
+                    SimulatedLog.database, log: log, folder: instance.folder, logger: Self.logger,
                     environment: serverEnvironment, executor: .inline, bounds: profile.bounds)
                 instance.isStarting = false
                 guard instance.lifetime == lifetime else {
@@ -93,7 +93,7 @@ extension World {
         let acknowledged = reference.position
         try log.restart { log.disk.restart() }
         if let acknowledged {
-            let found = try log.file.position(at: acknowledged.offset, in: DatabaseID(SimulatedLog.database))
+            let found = try log.file.position(at: acknowledged.offset, in: SimulatedLog.database)
             guard found == acknowledged else {
                 throw Violation("the log has lost what it acknowledged at \(acknowledged.offset)")
             }
@@ -103,7 +103,7 @@ extension World {
 
     /// The reference folds everything again, of what the log has truncated the entries that it once had.
     private func foldAnew() throws {
-        let id = try log.file.head(of: DatabaseID(SimulatedLog.database)).logID
+        let id = try log.file.head(of: SimulatedLog.database).logID
         reference.beginAnew()
         for entry in archive { try reference.fold(entry, id) }
         try committed()
@@ -111,9 +111,9 @@ extension World {
 
     /// The log has grown: the reference folds what has come.
     func committed() throws {
-        let id = try log.file.head(of: DatabaseID(SimulatedLog.database)).logID
+        let id = try log.file.head(of: SimulatedLog.database).logID
         while case let entries = try log.file.read(
-            DatabaseID(SimulatedLog.database), after: reference.offset, limit: .standard), !entries.isEmpty
+            SimulatedLog.database, after: reference.offset, limit: .standard), !entries.isEmpty
         {
             for entry in entries {
                 trace.note(entry.hash)
