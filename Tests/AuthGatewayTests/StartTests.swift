@@ -37,7 +37,8 @@ private final class InterruptedLog: PassingOnLog, @unchecked Sendable {
         try await passing(true) { try await super.createDatabase(database) }
     }
 
-    override func append(_ requests: [AppendRequest], to database: DatabaseID) async throws -> [AppendOutcome] {
+    override func append(_ requests: [AppendRequest], to database: DatabaseID) async throws -> [AppendOutcome]
+    {
         try await passing(true) { try await super.append(requests, to: database) }
     }
 
@@ -51,7 +52,8 @@ private final class InterruptedLog: PassingOnLog, @unchecked Sendable {
         try await passing(false) { try await super.head(of: database) }
     }
 
-    override func read(_ database: DatabaseID, after offset: Offset, limit: ReadLimit) async throws -> [LogEntry]
+    override func read(_ database: DatabaseID, after offset: Offset, limit: ReadLimit) async throws
+        -> [LogEntry]
     {
         try await passing(false) { try await super.read(database, after: offset, limit: limit) }
     }

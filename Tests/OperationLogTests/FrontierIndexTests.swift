@@ -135,7 +135,9 @@ struct FrontierIndexTests {
             for round in 0..<UInt64(LogLimits.unflushedOperations) * 3 / each + 1 {
                 let first = round / 3 * each + 1
                 _ = try await log.append(requests(round % 3 + 1, first...first + each - 1), to: "db")
-                let (place, head) = (try await Self.flushed(log), try await log.head(of: "db").offset.rawValue)
+                let (place, head) = (
+                    try await Self.flushed(log), try await log.head(of: "db").offset.rawValue
+                )
                 #expect(head - place < UInt64(LogLimits.unflushedOperations))
                 flushed.insert(place)
                 guard place == head else { continue }
@@ -143,7 +145,8 @@ struct FrontierIndexTests {
                 for entry in try await readAll(log, step: 1_000) { lasts[entry.actor] = entry }
                 let expected = lasts.values.map {
                     Stored(
-                        actor: $0.actor.rawValue, key: "key", sequence: $0.sequence.rawValue, timestamp: $0.timestamp,
+                        actor: $0.actor.rawValue, key: "key", sequence: $0.sequence.rawValue,
+                        timestamp: $0.timestamp,
                         hash: ChainHash.content($0.bytes))
                 }
                 #expect(try await Self.stored(log) == expected.sorted { $0.actor < $1.actor })
@@ -189,7 +192,8 @@ struct FrontierIndexTests {
                 )
                 let both = [request(1, SequenceNumber(round + 5)), request(3, SequenceNumber(round))]
                 let offsets = [2 * round + 6, 2 * round + 7]
-                #expect(try await opening.append(both, to: "db") == offsets.map { .appended(offset: Offset($0)) })
+                #expect(
+                    try await opening.append(both, to: "db") == offsets.map { .appended(offset: Offset($0)) })
             }
         }
     }

@@ -70,7 +70,8 @@ struct GroupCommitterTests {
         private static let committing = DispatchSpecificKey<Bool>()
     }
 
-    private static func append(_ committer: GroupCommitter, _ sequence: SequenceNumber) async throws -> AppendOutcome
+    private static func append(_ committer: GroupCommitter, _ sequence: SequenceNumber) async throws
+        -> AppendOutcome
     {
         try await committer.append(AppendCall([request(1, sequence)], database: "db"))[0]
     }
@@ -157,7 +158,8 @@ struct GroupCommitterTests {
         let diary = Diary()
         let committer = diary.committer(2, waits: false, decides: { _ in true })
         for number in 1...10 as ClosedRange<UInt64> {
-            #expect(try await Self.append(committer, SequenceNumber(number)) == .appended(offset: Offset(number)))
+            #expect(
+                try await Self.append(committer, SequenceNumber(number)) == .appended(offset: Offset(number)))
         }
         #expect(diary.state.withLock { $0.begunThere + $0.finishedThere } == 0)
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -228,7 +230,8 @@ struct GroupCommitterTests {
         let committer = diary.committer(2, waits: false, decides: { $0 != 0 || sleptTooLong() })
         // The first is not decided, and finished by the committing thread.
         for number in 1...3 as ClosedRange<UInt64> {
-            #expect(try await Self.append(committer, SequenceNumber(number)) == .appended(offset: Offset(number)))
+            #expect(
+                try await Self.append(committer, SequenceNumber(number)) == .appended(offset: Offset(number)))
             while committer.hasTurnTaken { try await Task.sleep(for: .milliseconds(1)) }
         }
         #expect(diary.state.withLock { $0.begunThere } == 1)

@@ -35,7 +35,8 @@ struct TouchIndexTests {
             let first = try open()
             try await first.createDatabase("db")
             for sequence in 1...6 as ClosedRange<UInt64> {
-                _ = try await first.append([change(1, SequenceNumber(sequence), [Int(sequence), 100])], to: "db")
+                _ = try await first.append(
+                    [change(1, SequenceNumber(sequence), [Int(sequence), 100])], to: "db")
             }
             await first.close()
             let second = try open()
@@ -92,7 +93,10 @@ struct TouchIndexTests {
             let third = try open()
             let far = try change(2, 2, [9], readAt: 2, reads: [7])
             let end = 3 + LogLimits.readForConditions
-            #expect(try await third.append([far], to: "db") == [.conflict(.condition(offset: Offset(UInt64(end))))])
+            #expect(
+                try await third.append([far], to: "db") == [
+                    .conflict(.condition(offset: Offset(UInt64(end))))
+                ])
             await third.close()
         }
     }
@@ -106,7 +110,8 @@ struct TouchIndexTests {
             for sequence in 1...4 as ClosedRange<UInt64> {
                 let start = Int(sequence) * count
                 // With their collection as many touches as a part has room for.
-                _ = try await log.append([change(1, SequenceNumber(sequence), Array(start..<start + count - 1))], to: "db")
+                _ = try await log.append(
+                    [change(1, SequenceNumber(sequence), Array(start..<start + count - 1))], to: "db")
             }
             func outcome(_ actor: UInt64, _ readAt: Offset, _ id: Int) async throws -> AppendOutcome? {
                 try await log.append([change(actor, 1, [1], readAt: readAt, reads: [id])], to: "db").first

@@ -78,7 +78,9 @@ struct FormerFormatTests {
             _ = try tables.query(
                 "SELECT mimeo_log.create_database('db', $1, $2)",
                 [.bytes(logID.bytes), .int8(Int64(bitPattern: ChainHash.start(logID)))])
-            for sequence in 1...2 as ClosedRange<UInt64> { try Self.append(SequenceNumber(sequence), on: tables) }
+            for sequence in 1...2 as ClosedRange<UInt64> {
+                try Self.append(SequenceNumber(sequence), on: tables)
+            }
 
             let migrating = try Connection(url: url)
             try migrating.run("BEGIN; \(PostgresLogSchema.steps[4]); UPDATE mimeo_log.format SET version = 5")

@@ -25,7 +25,9 @@ struct GroupsUnderWayTests {
         }
     }
 
-    private static func call(_ requests: AppendRequest..., to database: DatabaseID = "db") throws -> AppendCall {
+    private static func call(_ requests: AppendRequest..., to database: DatabaseID = "db") throws
+        -> AppendCall
+    {
         try AppendCall(requests, database: database)
     }
 
@@ -43,7 +45,9 @@ struct GroupsUnderWayTests {
         }
     }
 
-    private static func code(_ finished: (GroupOutcome, grown: [DatabaseID: Offset])) -> OperationLogErrorCode? {
+    private static func code(_ finished: (GroupOutcome, grown: [DatabaseID: Offset]))
+        -> OperationLogErrorCode?
+    {
         #expect(throws: OperationLogError.self) { _ = try outcomes(finished) }?.code
     }
 
@@ -106,7 +110,8 @@ struct GroupsUnderWayTests {
     }
 
     /// An operation that was judged in a term.
-    private static func judged(_ actor: UInt64, _ sequence: SequenceNumber, in term: UInt64) -> AppendRequest {
+    private static func judged(_ actor: UInt64, _ sequence: SequenceNumber, in term: UInt64) -> AppendRequest
+    {
         AppendRequest(record: record(actor, sequence).record, authorKey: "key", touches: [], term: term)
     }
 
@@ -122,7 +127,9 @@ struct GroupsUnderWayTests {
             #expect(try Self.outcomes(writer.finish(writer.begin([call]))) == [[.conflict(.termOver)]])
             let again = try Self.call(Self.judged(1, sequence.next, in: writer.term))
             #expect(
-                try Self.outcomes(writer.finish(writer.begin([again]))) == [Self.appended(sequence.next.rawValue)])
+                try Self.outcomes(writer.finish(writer.begin([again]))) == [
+                    Self.appended(sequence.next.rawValue)
+                ])
             let first = PostgresLogWriter(url: url, logger: quiet)
             let early = try Self.call(Self.judged(5, 1, in: first.term))
             #expect(try Self.outcomes(first.finish(first.begin([early]))) == [[.conflict(.termOver)]])
@@ -310,11 +317,14 @@ struct GroupsUnderWayTests {
             let known = writer.begin([try Self.call(record(1_000_000, 2))])
             let unread = writer.begin([try Self.call(record(2_000_000, 2))])
             #expect(known.sent.isEmpty && unread.sent.isEmpty)
-            #expect(try Self.outcomes(writer.finish(begun[1]))[0].last == .appended(offset: Offset(1 + 2 * each)))
+            #expect(
+                try Self.outcomes(writer.finish(begun[1]))[0].last == .appended(offset: Offset(1 + 2 * each)))
             #expect(try Self.outcomes(writer.finish(known)) == [Self.appended(2 + 2 * each)])
             #expect(try Self.outcomes(writer.finish(unread)) == [Self.appended(3 + 2 * each)])
             let next = writer.begin([try Self.call(record(2_000_000, 3), record(1, 2))])
-            #expect(next.sent == [Offset(3 + 2 * each)], "it was not sent: it forgets everything, or asks each time")
+            #expect(
+                next.sent == [Offset(3 + 2 * each)],
+                "it was not sent: it forgets everything, or asks each time")
             #expect(try Self.outcomes(writer.finish(next)) == [Self.appended(4 + 2 * each, 5 + 2 * each)])
             let actors = [ActorID(1_000_000), ActorID(2_000_000), ActorID(2_000_000 + each - 1)]
             let frontier = try await log.frontier(of: actors, in: "db")

@@ -24,7 +24,8 @@ struct PostgresLogMeasurement {
             var latencies: [Duration] = []
             let reader = try PostgresOperationLog(url: url)
             for sequence in 1...50 as ClosedRange<UInt64> {
-                latencies.append(try await visibility(from: log, in: reader, sequence: SequenceNumber(sequence)))
+                latencies.append(
+                    try await visibility(from: log, in: reader, sequence: SequenceNumber(sequence)))
             }
             let median = latencies.sorted()[latencies.count / 2]
             print(

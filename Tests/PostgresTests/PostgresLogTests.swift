@@ -50,7 +50,8 @@ struct PostgresLogTests {
                             let actor = UInt64(number) * 100 + task + 1
                             for sequence in 1...20 as ClosedRange<UInt64> {
                                 for name in names {
-                                    _ = try await logs[number].append([record(actor, SequenceNumber(sequence))], to: DatabaseID(name))
+                                    _ = try await logs[number].append(
+                                        [record(actor, SequenceNumber(sequence))], to: DatabaseID(name))
                                 }
                             }
                         }
@@ -58,7 +59,9 @@ struct PostgresLogTests {
                 }
                 try await group.waitForAll()
             }
-            for name in ["a", "b", "c"] { #expect(try await logs[0].head(of: DatabaseID(name)).offset == 240) }
+            for name in ["a", "b", "c"] {
+                #expect(try await logs[0].head(of: DatabaseID(name)).offset == 240)
+            }
             for log in logs { await log.close() }
         }
     }
@@ -380,7 +383,8 @@ struct PostgresLogTests {
                 let draft = try await log.beginSnapshot(of: "db", at: head)
                 try await log.add([UInt8](repeating: 7, count: 100_000), to: draft, in: "db")
                 _ = try await log.finish(draft, in: "db")
-                try await log.truncate("db", through: head.offset.advanced(by: -100), keepingHashesAfter: head.offset)
+                try await log.truncate(
+                    "db", through: head.offset.advanced(by: -100), keepingHashesAfter: head.offset)
                 sizes.append(
                     try connection.query("SELECT pg_total_relation_size('mimeo_log.operations_1')").int8(0, 0)
                 )

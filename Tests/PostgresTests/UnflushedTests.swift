@@ -16,7 +16,8 @@ struct UnflushedTests {
     ) async throws {
         for sequence in sequences {
             let request = AppendRequest(
-                record: record(actor, SequenceNumber(sequence)).record, authorKey: "key", touches: touch.map { [$0] } ?? [])
+                record: record(actor, SequenceNumber(sequence)).record, authorKey: "key",
+                touches: touch.map { [$0] } ?? [])
             let outcome = try await log.append([request], to: "db")[0]
             guard case .appended = outcome else {
                 Issue.record("operation \(sequence) of \(actor): \(outcome)")
@@ -120,9 +121,13 @@ struct UnflushedTests {
                 let first = round * each + 1
                 let touch = Touch(rawValue: round % 7)
                 let requests = (first..<first + each).map { sequence in
-                    AppendRequest(record: record(1, SequenceNumber(sequence)).record, authorKey: "key", touches: [touch])
+                    AppendRequest(
+                        record: record(1, SequenceNumber(sequence)).record, authorKey: "key", touches: [touch]
+                    )
                 }
-                #expect(try await log.append(requests, to: "db").last == .appended(offset: Offset(first + each - 1)))
+                #expect(
+                    try await log.append(requests, to: "db").last
+                        == .appended(offset: Offset(first + each - 1)))
                 let row = try tables.query("SELECT head - settled, settled FROM mimeo_log.databases")
                 #expect(row.int8(0, 0) < most + each)
                 flushed.insert(row.int8(0, 1))
@@ -137,8 +142,12 @@ struct UnflushedTests {
             #expect(table.int8(0, 0) == table.int8(0, 1) && table.int8(0, 2) == table.int8(0, 1))
             #expect(table.int8(0, 3) == 7)
             #expect(
-                try await other.frontier(of: [ActorID(1)], in: "db")[ActorID(1)]?.sequence.rawValue == rounds * each)
-            #expect(try await other.append([record(1, 1)], to: "db") == [.duplicate(through: SequenceNumber(rounds * each))])
+                try await other.frontier(of: [ActorID(1)], in: "db")[ActorID(1)]?.sequence.rawValue == rounds
+                    * each)
+            #expect(
+                try await other.append([record(1, 1)], to: "db") == [
+                    .duplicate(through: SequenceNumber(rounds * each))
+                ])
         }
     }
 

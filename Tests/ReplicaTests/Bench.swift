@@ -84,7 +84,8 @@ extension Replica {
             var states: [DocumentKey: EncodedState] = [:]
             for collection in try transaction.collectionNames() {
                 try transaction.changes(in: collection, after: 0) { document in
-                    states[DocumentKey(collection: collection, id: document.id)] = EncodedState([UInt8](document.state))
+                    states[DocumentKey(collection: collection, id: document.id)] = EncodedState(
+                        [UInt8](document.state))
                     return true
                 }
             }

@@ -161,7 +161,8 @@ struct EvictionTests {
             try replica.execute("EVICT FROM c")
             #expect(try replica.wanted(limit: 10).isEmpty)
             let refusal = RepairRequest.Refused(
-                actor: replica.actor, sequence: SequenceNumber(UInt64(writes.count)), code: "SYNC-0401", message: "",
+                actor: replica.actor, sequence: SequenceNumber(UInt64(writes.count)), code: "SYNC-0401",
+                message: "",
                 isForItsBase: false)
             let request = RepairRequest(
                 admitted: [:], closed: [replica.actor], refused: [refusal], seen: nil)
@@ -268,7 +269,7 @@ struct EvictionTests {
             let state = try #require(try replica.state(key("c", 1)))
             try replica.execute("EVICT FROM c")
             _ = try replica.receive(
-                Reception(updates: [DocumentUpdate(key: key("c", 1), content: .state(EncodedState(state.bytes)))]))
+                Reception(updates: [DocumentUpdate(key: key("c", 1), content: .state(state))]))
             #expect(try replica.state(key("c", 1)) == state)
             #expect(try replica.wanted(limit: 10).isEmpty)
         }

@@ -9,17 +9,21 @@ struct HistoryPlaceTests {
 
     /// Operations 1 and on; `branch` tells histories apart.
     private static func operation(_ sequence: SequenceNumber, _ branch: UInt64) -> [UInt8] {
-        Operation(actor: actor, sequence: sequence, timestamp: sequence.rawValue * 10 + branch, changes: []).encoded()
+        Operation(actor: actor, sequence: sequence, timestamp: sequence.rawValue * 10 + branch, changes: [])
+            .encoded()
     }
 
     /// Compares a store that knows 2 acknowledged operations and has written 3 to 6, the first `common` of
     /// all as the server has them, with a server that has `head`.
     private static func compare(
-        common: SequenceNumber, head: SequenceNumber, told: ClosedRange<SequenceNumber>?, isCurrent: Bool = true
+        common: SequenceNumber, head: SequenceNumber, told: ClosedRange<SequenceNumber>?,
+        isCurrent: Bool = true
     ) -> HistoryPlace.Comparison {
         let place = HistoryPlace(
             actor: actor, sequence: 2, timestamp: 20, hash: hash64(operation(2, 0)))
-        func server(_ sequence: SequenceNumber) -> UInt64 { hash64(operation(sequence, sequence <= common ? 0 : 1)) }
+        func server(_ sequence: SequenceNumber) -> UInt64 {
+            hash64(operation(sequence, sequence <= common ? 0 : 1))
+        }
         return place.compare(
             sequence: head, hash: server(head), last: 6, isCurrent: isCurrent,
             server: told.map {

@@ -51,7 +51,8 @@ enum RandomIndexes {
     ]
 
     /// CREATE INDEX statements for `c`.
-    static func statement(_ number: Int, on collection: CollectionName, _ random: inout SplitMix64) -> String {
+    static func statement(_ number: Int, on collection: CollectionName, _ random: inout SplitMix64) -> String
+    {
         var keys: [String] = []
         for path in (0..<(1 + random.below(3))).map({ _ in random.pick(paths) })
         where !keys.contains(where: { $0.hasPrefix(path + " ") }) {

@@ -73,9 +73,13 @@ struct LimitTests {
                         == .invalidCollection)
             }
             let names = ["e\u{301}", "\u{e9}", String(repeating: "é", count: 256)]
-            for name in names { _ = try replica.write { try $0.edit(CollectionName(name), id) { $0.create() } } }
+            for name in names {
+                _ = try replica.write { try $0.edit(CollectionName(name), id) { $0.create() } }
+            }
             #expect(
-                try replica.read { try $0.collectionNames() }.map { Array($0.text.utf8).count } == [3, 2, 512])
+                try replica.read { try $0.collectionNames() }.map { Array($0.text.utf8).count } == [
+                    3, 2, 512,
+                ])
             #expect(try replica.everything().count == 3)
         }
     }

@@ -42,7 +42,7 @@ struct ReceivingTests {
 
             let state = try #require(try writer.state(try key("c", 1)))
             var again = reception
-            again.updates.insert(DocumentUpdate(key: try key("c", 1), content: .state(EncodedState(state.bytes))), at: 0)
+            again.updates.insert(DocumentUpdate(key: try key("c", 1), content: .state(state)), at: 0)
             again.settles = [try key("c", 1)]
             #expect(try reopened.receive(again) == .stored)
             #expect(try reopened.state(try key("c", 1)) == state)

@@ -102,7 +102,7 @@ struct ReferringOperationTests {
                 let update = DocumentUpdate(key: key, content: .state(state))
                 #expect(try replica.receive(Reception(updates: [update])) == .stored)
             case .receiveDelta:
-                let document = try Document(decoding: EncodedState(before.bytes))
+                let document = try Document(decoding: before)
                 let stamp = Stamp(
                     time: try #require(document.vector.greatestTime) + 9, actor: ActorID(77))
                 var editor = DocumentEditor(document: document, stamp: stamp)
@@ -336,7 +336,8 @@ struct ReferringOperationTests {
                     let count = random.pick([1, 5, 20, 40])
                     let collection = random.pick(["c", "c", "d"])
                     expected.append(
-                        try insert(next...(next + count - 1), into: replica, CollectionName(collection)).encoded())
+                        try insert(next...(next + count - 1), into: replica, CollectionName(collection))
+                            .encoded())
                     next += count
                 case 4...6:
                     let result = try replica.execute("UPDATE c SET m.n = 5 WHERE _id <= \(target)")

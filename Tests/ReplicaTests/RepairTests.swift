@@ -7,7 +7,8 @@ import Testing
 @Suite("Repairing a store")
 struct RepairTests {
     private func request(
-        _ replica: Replica, admitted: SequenceNumber = 0, refused: [SequenceNumber] = [], isForItsBase: Bool = false
+        _ replica: Replica, admitted: SequenceNumber = 0, refused: [SequenceNumber] = [],
+        isForItsBase: Bool = false
     ) -> RepairRequest {
         RepairRequest(
             admitted: [replica.actor: admitted], closed: [replica.actor],

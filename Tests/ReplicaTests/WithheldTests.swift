@@ -322,7 +322,7 @@ struct WithheldTests {
 
         private mutating func download() throws {
             for (key, state) in try server.everything() where random.chance(50) {
-                let update = DocumentUpdate(key: key, content: .state(EncodedState(state.bytes)))
+                let update = DocumentUpdate(key: key, content: .state(state))
                 #expect(try replica.receive(Reception(updates: [update])) == .stored)
             }
         }

@@ -128,7 +128,7 @@ final class World {
     func sendStates(to peer: Peer, chance: Int) throws {
         for (key, state) in try server.everything().sorted(by: { $0.key.id < $1.key.id })
         where random.chance(chance) {
-            try deliver([DocumentUpdate(key: key, content: .state(EncodedState(state.bytes)))], at: nil, to: peer)
+            try deliver([DocumentUpdate(key: key, content: .state(state))], at: nil, to: peer)
         }
     }
 

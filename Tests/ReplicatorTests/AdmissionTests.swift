@@ -427,7 +427,8 @@ extension AdmissionTests {
 private final class WatchedLog: PassingOnLog, @unchecked Sendable {
     let conditions = Mutex<[AppendCondition]>([])
 
-    override func append(_ requests: [AppendRequest], to database: DatabaseID) async throws -> [AppendOutcome] {
+    override func append(_ requests: [AppendRequest], to database: DatabaseID) async throws -> [AppendOutcome]
+    {
         conditions.withLock { $0 += requests.compactMap(\.condition) }
         return try await super.append(requests, to: database)
     }
@@ -438,7 +439,8 @@ private final class ConflictingLog: PassingOnLog, @unchecked Sendable {
     /// How many operations each append had.
     let appended = Mutex<[Int]>([])
 
-    override func append(_ requests: [AppendRequest], to database: DatabaseID) async throws -> [AppendOutcome] {
+    override func append(_ requests: [AppendRequest], to database: DatabaseID) async throws -> [AppendOutcome]
+    {
         let isFirst = appended.withLock { appended in
             appended.append(requests.count)
             return appended.count == 1
@@ -464,7 +466,8 @@ private final class HeldLog: PassingOnLog, @unchecked Sendable {
         isHeld.withLock { $0 = false }
     }
 
-    override func append(_ requests: [AppendRequest], to database: DatabaseID) async throws -> [AppendOutcome] {
+    override func append(_ requests: [AppendRequest], to database: DatabaseID) async throws -> [AppendOutcome]
+    {
         giveWay()
         return try await super.append(requests, to: database)
     }

@@ -36,7 +36,8 @@ struct ChangingRightsTests {
     private func grant(reads: [String] = [], writes: [String] = []) -> Grant {
         func rules(_ names: [String]) -> AccessRules {
             AccessRules(
-                queriesByCollection: Dictionary(uniqueKeysWithValues: names.map { (CollectionName($0), ["true"]) }))
+                queriesByCollection: Dictionary(
+                    uniqueKeysWithValues: names.map { (CollectionName($0), ["true"]) }))
         }
         return Grant(read: rules(reads), write: rules(writes))
     }

@@ -207,7 +207,8 @@ struct FanOutTests {
             matches: QueryMatches(after: numbers))
         return LiveStream.Concerned(
             operation: LiveOperation(
-                position: try position(offset), stamp: Stamp(time: offset.rawValue, actor: actor), origin: origin,
+                position: try position(offset), stamp: Stamp(time: offset.rawValue, actor: actor),
+                origin: origin,
                 changes: [change]),
             numbers: numbers)
     }

@@ -27,7 +27,8 @@ struct GivingWayTests {
             let change = CRDT.Operation.Change(
                 collection: "c", id: try DocumentID(.int(1)), delta: delta.encoded())
             return CRDT.Operation(
-                actor: stamp.actor, sequence: SequenceNumber(UInt64(number)), timestamp: stamp.time, changes: [change]
+                actor: stamp.actor, sequence: SequenceNumber(UInt64(number)), timestamp: stamp.time,
+                changes: [change]
             ).encoded()
         }
     }

@@ -128,7 +128,8 @@ struct PeerProofTests {
                     token: token,
                     [
                         Written.upload(
-                            try Written.operation(sequence: sequence, time: sequence.rawValue << 16, base: base))
+                            try Written.operation(
+                                sequence: sequence, time: sequence.rawValue << 16, base: base))
                     ],
                     until: { $0.isAcknowledged || !$0.refusals.isEmpty })
             }

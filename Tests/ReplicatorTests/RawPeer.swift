@@ -49,7 +49,8 @@ extension TestBench {
 
     /// A token for any database, grant and peer (by a test's name for it), signed with this bench's key.
     func token(
-        database: DatabaseID = TestBench.database, grant: Grant, peerKey: String? = nil, tokenID: String? = nil,
+        database: DatabaseID = TestBench.database, grant: Grant, peerKey: String? = nil,
+        tokenID: String? = nil,
         userID: String = "tester"
     ) -> String {
         let now = SystemClock.seconds()
@@ -114,7 +115,8 @@ extension [Frame] {
 /// Operations as a peer would write them, well formed or not.
 enum Written {
     static func operation(
-        actor: UInt64 = 7, sequence: SequenceNumber = 1, time: UInt64 = 1 << 16, base: [VersionVector.Entry] = [],
+        actor: UInt64 = 7, sequence: SequenceNumber = 1, time: UInt64 = 1 << 16,
+        base: [VersionVector.Entry] = [],
         collection: CollectionName = "cars"
     ) throws -> [UInt8] {
         let stamp = Stamp(time: time, actor: ActorID(actor))

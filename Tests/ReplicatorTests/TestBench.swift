@@ -151,6 +151,7 @@ extension TestBench {
         let delta = try #require(editor.pending.delta(stamp: stamp))
         let change = CRDT.Operation.Change(
             collection: "c", id: try DocumentID(.int(Int64(number))), delta: delta.encoded())
-        return CRDT.Operation(actor: stamp.actor, sequence: SequenceNumber(number), timestamp: stamp.time, changes: [change])
+        return CRDT.Operation(
+            actor: stamp.actor, sequence: SequenceNumber(number), timestamp: stamp.time, changes: [change])
     }
 }

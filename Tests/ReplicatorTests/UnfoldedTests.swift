@@ -77,7 +77,8 @@ extension UnfoldedTests {
         let unfolded = UnfoldedDocuments(partBytes: 10)
         for number in 1...3 {
             unfolded.note(
-                [try key(number): document(1, UInt64(number), bytes: 10)], bytes: 10, through: Offset(UInt64(number)))
+                [try key(number): document(1, UInt64(number), bytes: 10)], bytes: 10,
+                through: Offset(UInt64(number)))
         }
         let two = try key(2)
         unfolded.forget(through: 1)

@@ -115,11 +115,13 @@ struct SessionPumpTests {
                 return pages
             }
             let key = DocumentKey(collection: "c", id: try DocumentID(.int(Int64(number))))
-            let update = DocumentUpdate(key: key, content: .state(EncodedState([UInt8](repeating: 7, count: 1 << 20))))
+            let update = DocumentUpdate(
+                key: key, content: .state(EncodedState([UInt8](repeating: 7, count: 1 << 20))))
             return .page(
                 subscription: id,
                 CatchUpPage(
-                    documents: [update], candidates: [], offset: Offset(UInt64(number)), head: nil, asOf: head))
+                    documents: [update], candidates: [], offset: Offset(UInt64(number)), head: nil, asOf: head
+                ))
         }
     }
 
@@ -172,7 +174,8 @@ struct SessionPumpTests {
                 state.withLock { $0 = offset.next.rawValue }
                 let place = LogPosition(logID: log, offset: offset.next, hash: 0)
                 let key = DocumentKey(collection: "c", id: try DocumentID(.int(Int64(place.offset.rawValue))))
-                let change = LiveOperation.Change(key: key, delta: nil, before: nil, after: EncodedState(document))
+                let change = LiveOperation.Change(
+                    key: key, delta: nil, before: nil, after: EncodedState(document))
                 let operation = LiveOperation(position: place, stamp: stamp, origin: nil, changes: [change])
                 return .operations([operation], through: place)
             default: return try await greeting.perform(action)
@@ -382,7 +385,8 @@ struct SessionPumpTests {
             try await until({ pump.unsentBytes == 0 }, line.turn)
             let before = line.written.count
             let operation = LiveOperation(
-                position: try position(Offset(round)), stamp: Stamp(time: round + 5, actor: ActorID(9)), origin: nil,
+                position: try position(Offset(round)), stamp: Stamp(time: round + 5, actor: ActorID(9)),
+                origin: nil,
                 changes: [change])
             let byTeller = line.writtenByTeller {
                 tell(.operations([operation], through: operation.position))

@@ -111,7 +111,8 @@ final class GatewayState: Sendable {
     func deleteDatabase(_ id: DatabaseID) async throws {
         let now = nowSeconds()
         try await system.write { writer in
-            guard var record = try writer.get(id.text, as: DatabaseRecord.self), record.deletedAtSeconds == nil
+            guard var record = try writer.get(id.text, as: DatabaseRecord.self),
+                record.deletedAtSeconds == nil
             else { throw AuthGatewayError(.databaseUnknown, "there is no such database") }
             record.deletedAtSeconds = now
             try writer.put(record)
@@ -269,7 +270,8 @@ final class GatewayState: Sendable {
     /// - Throws: `AUTH-0402`, `AUTH-0401` for a configuration that is none, `AUTH-0409` where there is
     ///   something else than what is to be replaced.
     func putProvider(
-        _ name: String, of databaseID: DatabaseID, configuration: Value, inPlaceOf known: ProviderRecord? = nil
+        _ name: String, of databaseID: DatabaseID, configuration: Value,
+        inPlaceOf known: ProviderRecord? = nil
     ) async throws {
         let text = JSONText.print(configuration)
         let provider = try ProvidersFile.provider(name: name, json: Array(text.utf8), logger: logger)

@@ -100,7 +100,8 @@ public protocol IndexedSource: DocumentSource {
 
     /// Visits the live documents of some numbers, which ascend, in this order; as `scan`.
     func documents(
-        _ collection: CollectionName, numbered numbers: [Int64], _ visit: (DocumentRecord) throws -> Bool) throws
+        _ collection: CollectionName, numbered numbers: [Int64], _ visit: (DocumentRecord) throws -> Bool)
+        throws
 
     /// The number of a live document; nil when there is none with this id.
     func number(of id: DocumentID, in collection: CollectionName) throws -> Int64?

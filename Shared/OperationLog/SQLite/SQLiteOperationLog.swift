@@ -120,7 +120,9 @@ public final class SQLiteOperationLog: OperationLog {
     }
 
     /// One look-up per actor, and where this process has not appended last, a scan of what is not flushed.
-    public func frontier(of actors: [ActorID], in database: DatabaseID) async throws -> [ActorID: FrontierEntry] {
+    public func frontier(of actors: [ActorID], in database: DatabaseID) async throws -> [ActorID:
+        FrontierEntry]
+    {
         try await reading { [writer] in
             try LogReader.frontier($0, database: database, actors: actors, writer.frontiers)
         }

@@ -53,7 +53,8 @@ public final class OpenDatabases<Opened: Sendable>: Sendable {
     /// Closes a database, if what is open there is meant and no other caller was first: who asks next opens
     /// it anew, behind that.
     public func close(
-        _ database: DatabaseID, if isMeant: (Opened) -> Bool, _ close: @escaping @Sendable (Opened) async -> Void
+        _ database: DatabaseID, if isMeant: (Opened) -> Bool,
+        _ close: @escaping @Sendable (Opened) async -> Void
     ) async {
         let closing = table.withLock { table -> Task<Void, Never>? in
             guard let opened = table.opened[database], isMeant(opened) else { return nil }

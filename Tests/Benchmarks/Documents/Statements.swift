@@ -108,7 +108,9 @@ private struct EncodedDocuments: DocumentSource {
         }
     }
 
-    func lookup(_ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void) throws {}
+    func lookup(_ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void)
+        throws
+    {}
 }
 
 /// SQLite in memory.

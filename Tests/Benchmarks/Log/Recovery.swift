@@ -5,7 +5,9 @@ import OperationLog
 import ServiceKit
 
 /// A log of many operations of an actor over a tenth as many documents of its own, written in groups.
-func writeHistory(_ log: any OperationLog, operations: Int, actor: ActorID, collection: CollectionName) async throws {
+func writeHistory(_ log: any OperationLog, operations: Int, actor: ActorID, collection: CollectionName)
+    async throws
+{
     var states: [Document] = Array(repeating: Document(), count: max(1, operations / 10))
     var batch: [AppendRequest] = []
     for number in 0..<operations {

@@ -200,7 +200,8 @@ private struct EventSource {
         case 5: return .operations([operation()], through: position())
         case 6: return .lagging(position())
         case 7:
-            return .appended([Frame.Acknowledgement(actor: actor(), sequence: 1)], offset: Offset(UInt64(byte())))
+            return .appended(
+                [Frame.Acknowledgement(actor: actor(), sequence: 1)], offset: Offset(UInt64(byte())))
         case 8:
             let codes = SyncErrorCode.allCases
             let refusal = Frame.Refusal(
@@ -223,7 +224,8 @@ private struct EventSource {
     private mutating func standing() -> HistoryStanding {
         let states: [HistoryStanding.State] = [.open, .closed, .forked]
         return HistoryStanding(
-            actor: actor(), admitted: SequenceNumber(UInt64(byte() % 8)), state: states[Int(byte()) % 3], isExact: flag())
+            actor: actor(), admitted: SequenceNumber(UInt64(byte() % 8)), state: states[Int(byte()) % 3],
+            isExact: flag())
     }
 
     private mutating func request() -> SubscriptionRequest {
@@ -242,7 +244,8 @@ private struct EventSource {
         switch byte() % 3 {
         case 0: DocumentUpdate(key: key(), content: .state(EncodedState(run())))
         case 1: DocumentUpdate(key: key(), content: .gone(run()))
-        default: DocumentUpdate(key: key(), content: .delta(Stamp(time: 9, actor: actor()), EncodedDelta(run())))
+        default:
+            DocumentUpdate(key: key(), content: .delta(Stamp(time: 9, actor: actor()), EncodedDelta(run())))
         }
     }
 
@@ -250,12 +253,14 @@ private struct EventSource {
         let (head, reached) = (flag() ? position() : nil, flag() ? position() : nil)
         return CatchUpPage(
             documents: flag() ? [DocumentUpdate(key: key(), content: .state(EncodedState(run())))] : [],
-            candidates: flag() ? [candidate()] : [], offset: Offset(UInt64(byte())), head: head, reached: reached)
+            candidates: flag() ? [candidate()] : [], offset: Offset(UInt64(byte())), head: head,
+            reached: reached)
     }
 
     private mutating func operation() -> LiveOperation {
         let change = LiveOperation.Change(
-            key: key(), delta: flag() ? EncodedDelta(run()) : nil, before: flag() ? EncodedState(run()) : nil, after: EncodedState(run()),
+            key: key(), delta: flag() ? EncodedDelta(run()) : nil, before: flag() ? EncodedState(run()) : nil,
+            after: EncodedState(run()),
             gone: flag() ? run() : nil)
         return LiveOperation(
             position: position(), stamp: Stamp(time: 1, actor: actor()), origin: flag() ? 1 : nil,

@@ -60,7 +60,9 @@ private final class SampleStore: DocumentWriter {
         }
     }
 
-    func lookup(_ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void) throws {
+    func lookup(_ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void)
+        throws
+    {
         if let bytes = documents[id] { try read(id, bytes, visit) }
     }
 
@@ -75,7 +77,9 @@ private final class SampleStore: DocumentWriter {
         try documents[id].map { try Document(decoding: EncodedState($0)).isLive } ?? false
     }
 
-    func edit(_ collection: CollectionName, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void) throws {
+    func edit(_ collection: CollectionName, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void)
+        throws
+    {
         let document = try documents[id].map { try Document(decoding: EncodedState($0)) } ?? Document()
         let stamp = Stamp(time: (document.vector.greatestTime ?? 0) + 1, actor: ActorID(77))
         var editor = DocumentEditor(document: document, stamp: stamp)

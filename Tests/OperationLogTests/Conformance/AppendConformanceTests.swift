@@ -178,7 +178,8 @@ private func appendConcurrently(
             let log = log(actor)
             group.addTask {
                 for sequence in 1...operations {
-                    let outcome = try await log.append([request(actor, SequenceNumber(sequence))], to: "db")[0]
+                    let outcome = try await log.append([request(actor, SequenceNumber(sequence))], to: "db")[
+                        0]
                     guard case .appended = outcome else { throw Unexpected(outcome: outcome) }
                 }
             }

@@ -123,7 +123,8 @@ struct LeaseConformanceTests {
     }
 
     private func append(
-        _ log: any OperationLog, _ lease: ActorLease, _ sequence: SequenceNumber, to database: DatabaseID = "db"
+        _ log: any OperationLog, _ lease: ActorLease, _ sequence: SequenceNumber,
+        to database: DatabaseID = "db"
     ) async throws -> AppendOutcome? {
         let operation = CRDT.Operation(
             actor: lease.actor, sequence: sequence, timestamp: sequence.rawValue, changes: [])

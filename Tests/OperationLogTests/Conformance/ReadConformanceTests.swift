@@ -24,7 +24,8 @@ struct ReadConformanceTests {
         try await driver.withLog { log, _ in
             let long = String(repeating: "x", count: LogLimits.databaseIDCharacters + 1)
             for id in ["", ".", "..", "-a", "a/b", "a b", "\u{E9}", "a\u{0}", long] {
-                #expect(try await code { _ = try await log.createDatabase(DatabaseID(id)) } == .invalidDatabaseID)
+                #expect(
+                    try await code { _ = try await log.createDatabase(DatabaseID(id)) } == .invalidDatabaseID)
             }
             let isCreated = try await log.createDatabase("7a.B_c-d")
             #expect(isCreated)

@@ -170,7 +170,10 @@ struct RetentionConformanceTests {
             #expect(try await place(1, log) == places[0])
             #expect(try await place(4_097, log) == places[1])
             #expect(try await log.head(of: "db") == places[2])
-            #expect(try await log.append([request(1, SequenceNumber(count.next.rawValue))], to: "db") == [.appended(offset: count.next)])
+            #expect(
+                try await log.append([request(1, SequenceNumber(count.next.rawValue))], to: "db") == [
+                    .appended(offset: count.next)
+                ])
         }
     }
 
@@ -229,7 +232,8 @@ struct RetentionConformanceTests {
             let touches = bits.map { Touch(rawValue: $0) }
             for (number, start) in stride(from: 0, to: touches.count, by: 10_000).enumerated() {
                 let part = Array(touches[start..<start + 10_000])
-                _ = try await log.append([request(1, SequenceNumber(UInt64(number + 1)), touches: part)], to: "db")
+                _ = try await log.append(
+                    [request(1, SequenceNumber(UInt64(number + 1)), touches: part)], to: "db")
             }
             _ = try await log.append([request(1, 4, touches: [touches[5], touches[29_999]])], to: "db")
             _ = try await write([[1]], at: 3, log)

@@ -217,7 +217,7 @@ final class LogLoad: Sendable {
         found.check(exists || !isCreated, "the database is gone")
         let start = exists ? try await checkRetention(log, &found) : 0
         let entries = exists ? try await readAll(log, after: start) : []
-let offsets = Array(start.next..<start.advanced(by: entries.count + 1))
+        let offsets = Array(start.next..<start.advanced(by: entries.count + 1))
         found.check(entries.map(\.offset) == offsets, "an offset is missing")
         if let seen, seen.offset > start {
             found.check(entries.contains(seen), "what a reader has seen is gone")

@@ -38,7 +38,8 @@ struct CorpusOnPostgresTests {
             let names = Names()
             for cases in RelationCases.chunks(of: 500).prefix(1) {
                 let reports = try RelationRun(documents: 12).violations(of: cases) { _ in
-                    EnginePair(MemoryStore(), try ProjectionEngine(url: url, database: DatabaseID(names.next())))
+                    EnginePair(
+                        MemoryStore(), try ProjectionEngine(url: url, database: DatabaseID(names.next())))
                 }
                 #expect(reports == [], "\(reports.joined(separator: "\n\n"))")
             }

@@ -17,9 +17,9 @@ struct FoldBoundTests {
         _ body: (ProjectionBench, GenerationWriter, inout [Document]) async throws -> Void
     ) async throws {
         try await ProjectionBench.run { bench in
-            let start = try #require(try await bench.log.position(at: 0, in: DatabaseID(ProjectionBench.database.text)))
+            let start = try #require(try await bench.log.position(at: 0, in: ProjectionBench.database))
             let session = try ProjectionSession(
-                url: bench.url, database: DatabaseID(ProjectionBench.database.text), start: start, logger: quiet)
+                url: bench.url, database: ProjectionBench.database, start: start, logger: quiet)
             let writer = try GenerationWriter(
                 try session.look().current, views: "db_cars", try Connection(url: bench.url), quiet)
             var documents: [Document] = []
@@ -30,7 +30,8 @@ struct FoldBoundTests {
                 try editor.set(["t"], .string(String(repeating: "x", count: Self.bytes)))
                 documents.append(editor.document)
                 try await append([number], [editor], sequence: SequenceNumber(UInt64(number + 1)), to: bench)
-                try writer.fold(try await bench.log.read(ProjectionBench.database, after: Offset(UInt64(number))))
+                try writer.fold(
+                    try await bench.log.read(ProjectionBench.database, after: Offset(UInt64(number))))
             }
             try await body(bench, writer, &documents)
             #expect(try bench.stored() == (try await bench.fold()))
@@ -74,7 +75,7 @@ struct FoldBoundTests {
                 let editor = try edited(documents[number], sequence: SequenceNumber(sequence))
                 try await append([number], [editor], sequence: SequenceNumber(sequence), to: bench)
             }
-            let entries = try await bench.log.read(DatabaseID(ProjectionBench.database.text), after: Offset(first))
+            let entries = try await bench.log.read(ProjectionBench.database, after: Offset(first))
             #expect(entries.count == Self.documents)
             try writer.fold(entries)
             let sizes = try transactions(bench)
@@ -91,7 +92,8 @@ struct FoldBoundTests {
             try await append(Array(documents.indices), editors, sequence: sequence, to: bench)
             let next = try edited(editors[0].document, sequence: sequence.next)
             try await append([0], [next], sequence: sequence.next, to: bench)
-            try writer.fold(try await bench.log.read(ProjectionBench.database, after: Offset(sequence.previous.rawValue)))
+            try writer.fold(
+                try await bench.log.read(ProjectionBench.database, after: Offset(sequence.previous.rawValue)))
             #expect(writer.generation.position.offset.rawValue == sequence.next.rawValue)
         }
     }

@@ -78,7 +78,7 @@ final class ProjectionBench: Sendable {
     ) async throws {
         let offset = try await append(statement, arguments, on: projection)
         try await projection.advance()
-        #expect(await projection.wait(for: Offset(offset.rawValue), timeout: .seconds(30)))
+        #expect(await projection.wait(for: offset, timeout: .seconds(30)))
     }
 
     /// The rows of a statement as JSON.
@@ -161,10 +161,12 @@ final class ProjectionBench: Sendable {
             let rows = try connection.query(
                 "SELECT coalesce(whole, id), state, \"offset\", live, body::text FROM \(table)")
             for row in 0..<rows.count {
-                let key = DocumentKey(collection: CollectionName(name), id: DocumentID(trusted: rows.bytes(row, 0)))
+                let key = DocumentKey(
+                    collection: CollectionName(name), id: DocumentID(trusted: rows.bytes(row, 0)))
                 let body = rows.isNull(row, 4) ? nil : try JSONText.parse(rows.text(row, 4))
                 stored[key] = Folded(
-                    state: EncodedState(rows.bytes(row, 1)), offset: Offset(rows.bits(row, 2)), isLive: rows.bool(row, 3),
+                    state: EncodedState(rows.bytes(row, 1)), offset: Offset(rows.bits(row, 2)),
+                    isLive: rows.bool(row, 3),
                     body: body)
             }
         }

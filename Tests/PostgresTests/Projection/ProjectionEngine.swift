@@ -93,11 +93,15 @@ private struct Evicting: DocumentWriter {
         try draft.scan(collection, visit)
     }
 
-    func lookup(_ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void) throws {
+    func lookup(_ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void)
+        throws
+    {
         try draft.lookup(collection, id, visit)
     }
 
-    func exists(_ collection: CollectionName, _ id: DocumentID) throws -> Bool { try draft.exists(collection, id) }
+    func exists(_ collection: CollectionName, _ id: DocumentID) throws -> Bool {
+        try draft.exists(collection, id)
+    }
 
     func edit(
         _ collection: CollectionName, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void

@@ -54,7 +54,7 @@ struct ProjectionErrorPostgresTests {
         try await ProjectionBench.run { bench in
             try await bench.projecting { projection in
                 try await bench.execute("INSERT INTO c DOCUMENTS ({'_id': 1})", on: projection)
-                _ = try await bench.log.append([record(77, 1)], to: DatabaseID(ProjectionBench.database.text))
+                _ = try await bench.log.append([record(77, 1)], to: ProjectionBench.database)
                 let refusal4 = await code { try await projection.advance() }
                 #expect(refusal4 == .brokenLog)
                 #expect(await projection.failure?.contains("offset 2") == true)
@@ -67,7 +67,9 @@ struct ProjectionErrorPostgresTests {
     func drafts() async throws {
         try await ProjectionBench.run { bench in
             try await bench.projecting { projection async throws in
-                func refusal(of texts: [Int], in collection: CollectionName = "c") async -> ProjectionErrorCode? {
+                func refusal(of texts: [Int], in collection: CollectionName = "c") async
+                    -> ProjectionErrorCode?
+                {
                     await code {
                         _ = try await projection.draft(as: ActorID(1), sequence: 1, wallMilliseconds: 1) {
                             draft in
@@ -86,7 +88,7 @@ struct ProjectionErrorPostgresTests {
                 #expect(await refusal(of: [1], in: CollectionName(long)) == .invalidCollection)
                 #expect(await refusal(of: [1], in: "") == .invalidCollection)
                 #expect(await refusal(of: [1]) == nil)
-                #expect(try await bench.log.head(of: DatabaseID(ProjectionBench.database.text)).offset == 0)
+                #expect(try await bench.log.head(of: ProjectionBench.database).offset == 0)
             }
         }
     }
@@ -94,12 +96,12 @@ struct ProjectionErrorPostgresTests {
     @Test("a stored document that cannot be read is said so")
     func damaged() async throws {
         try await ProjectionBench.run { bench in
-            let start = try #require(try await bench.log.position(at: 0, in: DatabaseID(ProjectionBench.database.text)))
+            let start = try #require(try await bench.log.position(at: 0, in: ProjectionBench.database))
             try await bench.append(ProjectionPostgresTests.insert(into: "c", 0))
             try await bench.append(ProjectionPostgresTests.insert(into: "c", 0, actor: 8))
-            let entries = try await bench.log.read(DatabaseID(ProjectionBench.database.text), after: 0)
+            let entries = try await bench.log.read(ProjectionBench.database, after: 0)
             let session = try ProjectionSession(
-                url: bench.url, database: DatabaseID(ProjectionBench.database.text), start: start, logger: quiet)
+                url: bench.url, database: ProjectionBench.database, start: start, logger: quiet)
             #expect(try session.look().isLeading)
             _ = try session.fold([entries[0]])
             try Connection(url: bench.url).run("UPDATE mimeo_g1.c1 SET state = '\\x00'")

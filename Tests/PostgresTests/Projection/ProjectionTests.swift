@@ -159,7 +159,9 @@ struct ProjectionPostgresTests {
                 for start in stride(from: 0, to: count, by: 500) {
                     try await bench.append(
                         Self.operation(
-                            (start..<min(start + 500, count)).map { (CollectionName("c\($0)"), ["n": .int(Int64($0))]) },
+                            (start..<min(start + 500, count)).map {
+                                (CollectionName("c\($0)"), ["n": .int(Int64($0))])
+                            },
                             sequence: SequenceNumber(UInt64(start / 500 + 1))))
                 }
                 try await projection.advance()
@@ -197,7 +199,7 @@ struct ProjectionPostgresTests {
     func snapshot() async throws {
         try await ProjectionBench.run { bench in
             for number in 0..<3 { try await bench.append(Self.insert(into: "c", number)) }
-            let position = try await bench.log.head(of: DatabaseID(ProjectionBench.database.text))
+            let position = try await bench.log.head(of: ProjectionBench.database)
             let before = try await bench.fold()
             var chunk = SnapshotChunk()
             chunk.add(.begin(SnapshotStart(position: position, clock: 3 << 20, reapFloor: 2)))
@@ -209,12 +211,12 @@ struct ProjectionPostgresTests {
                     ))
             }
             chunk.add(.end(actors: 0, documents: 3))
-            let draft = try await bench.log.beginSnapshot(of: DatabaseID(ProjectionBench.database.text), at: position)
-            try await bench.log.add(chunk.bytes, to: draft, in: DatabaseID(ProjectionBench.database.text))
-            _ = try await bench.log.finish(draft, in: DatabaseID(ProjectionBench.database.text))
+            let draft = try await bench.log.beginSnapshot(of: ProjectionBench.database, at: position)
+            try await bench.log.add(chunk.bytes, to: draft, in: ProjectionBench.database)
+            _ = try await bench.log.finish(draft, in: ProjectionBench.database)
             try await bench.append(Self.insert(into: "d", 3))
             let folded = try await bench.fold()
-            try await bench.log.truncate(DatabaseID(ProjectionBench.database.text), through: 3, keepingHashesAfter: 3)
+            try await bench.log.truncate(ProjectionBench.database, through: 3, keepingHashesAfter: 3)
             try await bench.projecting { projection in
                 try await projection.advance()
                 try await bench.catchUp(projection)
@@ -243,12 +245,15 @@ struct ProjectionPostgresTests {
     }
 
     static func insert(into collection: CollectionName, _ number: Int, actor: UInt64 = 7) -> CRDT.Operation {
-        operation([(collection, ["n": .int(Int64(number))])], actor: actor, sequence: SequenceNumber(UInt64(number + 1)))
+        operation(
+            [(collection, ["n": .int(Int64(number))])], actor: actor,
+            sequence: SequenceNumber(UInt64(number + 1)))
     }
 
     /// An operation that makes a document in each collection.
     static func operation(
-        _ documents: [(collection: CollectionName, fields: ObjectValue)], actor: UInt64 = 7, sequence: SequenceNumber
+        _ documents: [(collection: CollectionName, fields: ObjectValue)], actor: UInt64 = 7,
+        sequence: SequenceNumber
     ) -> CRDT.Operation {
         let stamp = Stamp(time: sequence.rawValue << 20, actor: ActorID(actor))
         let changes = documents.enumerated().map { number, document in

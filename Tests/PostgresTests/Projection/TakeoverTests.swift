@@ -36,13 +36,13 @@ struct ProjectionTakeoverPostgresTests {
     @Test("a writer that lost its lead without knowing writes nothing")
     func fencing() async throws {
         try await ProjectionBench.run { bench in
-            let start = try #require(try await bench.log.position(at: 0, in: DatabaseID(ProjectionBench.database.text)))
+            let start = try #require(try await bench.log.position(at: 0, in: ProjectionBench.database))
             let session = try ProjectionSession(
-                url: bench.url, database: DatabaseID(ProjectionBench.database.text), start: start, logger: quiet)
+                url: bench.url, database: ProjectionBench.database, start: start, logger: quiet)
             for number in 0..<2 {
                 try await bench.append(ProjectionPostgresTests.insert(into: "c", number))
             }
-            let entries = try await bench.log.read(DatabaseID(ProjectionBench.database.text), after: 0)
+            let entries = try await bench.log.read(ProjectionBench.database, after: 0)
             let generation = try session.look().current
             let (zombie, heir) = (
                 try GenerationWriter(generation, views: "db_cars", try Connection(url: bench.url), quiet),
@@ -185,12 +185,12 @@ struct ProjectionTakeoverPostgresTests {
             try await bench.append(ProjectionPostgresTests.insert(into: "c", 0))
             try await bench.projecting { try await bench.catchUp($0) }
             do {
-                let start = try #require(try await bench.log.position(at: 0, in: DatabaseID(ProjectionBench.database.text)))
+                let start = try #require(try await bench.log.position(at: 0, in: ProjectionBench.database))
                 let session = try ProjectionSession(
-                    url: bench.url, database: DatabaseID(ProjectionBench.database.text), start: start, logger: quiet)
+                    url: bench.url, database: ProjectionBench.database, start: start, logger: quiet)
                 #expect(try session.look().isLeading)
                 _ = try session.startBuilding(at: start)
-                _ = try session.build(try await bench.log.read(DatabaseID(ProjectionBench.database.text), after: 0))
+                _ = try session.build(try await bench.log.read(ProjectionBench.database, after: 0))
                 let table = try bench.sql(
                     "SELECT 'mimeo_g2.c' || number FROM mimeo_projection.collections WHERE generation = 2")[0]
                 try Connection(url: bench.url).run("UPDATE \(table) SET state = '\\x00'")
@@ -224,18 +224,18 @@ struct ProjectionTakeoverPostgresTests {
         try await ProjectionBench.run { bench in
             try await bench.append(ProjectionPostgresTests.insert(into: "c", 0))
             try await bench.projecting { try await bench.catchUp($0) }
-            let head = try await bench.log.head(of: DatabaseID(ProjectionBench.database.text))
-            let draft = try await bench.log.beginSnapshot(of: DatabaseID(ProjectionBench.database.text), at: head)
+            let head = try await bench.log.head(of: ProjectionBench.database)
+            let draft = try await bench.log.beginSnapshot(of: ProjectionBench.database, at: head)
             var chunk = SnapshotChunk()
             let key = DocumentKey(collection: "c", id: try DocumentID(.int(0)))
             chunk.add(.begin(SnapshotStart(position: head, clock: 1, reapFloor: 0)))
             chunk.add(.document(SnapshotDocument(key: key, isLive: true, offset: 1, state: [0xff])))
             chunk.add(.end(actors: 0, documents: 1))
-            try await bench.log.add(chunk.bytes, to: draft, in: DatabaseID(ProjectionBench.database.text))
-            _ = try await bench.log.finish(draft, in: DatabaseID(ProjectionBench.database.text))
+            try await bench.log.add(chunk.bytes, to: draft, in: ProjectionBench.database)
+            _ = try await bench.log.finish(draft, in: ProjectionBench.database)
             _ = try bench.sql("SELECT mimeo_projection.rebuild('cars')::text")
             let projections = PostgresProjections(url: bench.url, logger: quiet)
-            let projection = try await projections.open(DatabaseID(ProjectionBench.database.text), log: bench.log)
+            let projection = try await projections.open(ProjectionBench.database, log: bench.log)
             for attempt in 0..<4 {
                 let error = await #expect(throws: ProjectionError.self) { try await projection.advance() }
                 #expect(error?.code == .damaged, "\(attempt)")
@@ -280,20 +280,20 @@ struct ProjectionTakeoverPostgresTests {
     func verifying() async throws {
         try await ProjectionBench.run { bench in
             try await bench.append(ProjectionPostgresTests.insert(into: "c", 0))
-            let head = try await bench.log.head(of: DatabaseID(ProjectionBench.database.text))
-            let draft = try await bench.log.beginSnapshot(of: DatabaseID(ProjectionBench.database.text), at: head)
+            let head = try await bench.log.head(of: ProjectionBench.database)
+            let draft = try await bench.log.beginSnapshot(of: ProjectionBench.database, at: head)
             for number in 0..<3 {
                 var chunk = SnapshotChunk()
                 if number == 0 { chunk.add(.begin(SnapshotStart(position: head, clock: 1, reapFloor: 0))) }
                 chunk.add(.actor(ActorProgress(actor: ActorID(UInt64(number)), sequence: 1, timestamp: 1)))
                 if number == 2 { chunk.add(.end(actors: 3, documents: 0)) }
-                try await bench.log.add(chunk.bytes, to: draft, in: DatabaseID(ProjectionBench.database.text))
+                try await bench.log.add(chunk.bytes, to: draft, in: ProjectionBench.database)
             }
-            _ = try await bench.log.finish(draft, in: DatabaseID(ProjectionBench.database.text))
-            try await bench.log.truncate(DatabaseID(ProjectionBench.database.text), through: 1, keepingHashesAfter: 0)
+            _ = try await bench.log.finish(draft, in: ProjectionBench.database)
+            try await bench.log.truncate(ProjectionBench.database, through: 1, keepingHashesAfter: 0)
             let log = try WatchedLog(bench.log, url: bench.url)
             let projections = PostgresProjections(url: bench.url, logger: quiet)
-            let projection = try await projections.open(DatabaseID(ProjectionBench.database.text), log: log)
+            let projection = try await projections.open(ProjectionBench.database, log: log)
             try await projection.advance()
             // Three to verify, three to load; what the last chunk's loading does is not seen any more.
             #expect(log.changes.count == 6)
@@ -306,9 +306,9 @@ struct ProjectionTakeoverPostgresTests {
     @Test("a leader that does nothing while there is something to do loses its lead")
     func stalled() async throws {
         try await ProjectionBench.run { bench in
-            let start = try #require(try await bench.log.position(at: 0, in: DatabaseID(ProjectionBench.database.text)))
+            let start = try #require(try await bench.log.position(at: 0, in: ProjectionBench.database))
             let stalled = try ProjectionSession(
-                url: bench.url, database: DatabaseID(ProjectionBench.database.text), start: start, logger: quiet)
+                url: bench.url, database: ProjectionBench.database, start: start, logger: quiet)
             #expect(try stalled.look().isLeading)
             try await bench.append(ProjectionPostgresTests.insert(into: "c", 0))
             try await bench.projecting { projection in
@@ -334,7 +334,9 @@ private final class WatchedLog: PassingOnLog, @unchecked Sendable {
     /// When the leader's connection last did something, at each chunk that was read.
     var changes: [String] { seen.withLock { $0 } }
 
-    override func chunk(_ index: Int, of snapshot: LogSnapshot, in database: DatabaseID) async throws -> [UInt8] {
+    override func chunk(_ index: Int, of snapshot: LogSnapshot, in database: DatabaseID) async throws
+        -> [UInt8]
+    {
         let rows = try connection.query(
             """
             SELECT a.state_change::text FROM pg_locks l JOIN pg_stat_activity a USING (pid)

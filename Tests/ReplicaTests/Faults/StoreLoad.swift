@@ -64,7 +64,8 @@ struct StoreLoad {
             collection: dice.chance(80) ? "c" : "d", id: try DocumentID(.int(id)),
             delta: StateChange.encode(state.encoded()))
         return CRDT.Operation(
-            actor: ActorID(5), sequence: SequenceNumber(offset.next.rawValue), timestamp: time << 16, changes: [change])
+            actor: ActorID(5), sequence: SequenceNumber(offset.next.rawValue), timestamp: time << 16,
+            changes: [change])
     }
 }
 
@@ -107,7 +108,8 @@ extension Replica {
             _ = try receive(
                 Reception(
                     updates: [try foreign(id, time), try foreign(id + 1, time)],
-                    cursors: [(key: [9], position: log.position(Offset(time)))], seen: log.position(Offset(time))))
+                    cursors: [(key: [9], position: log.position(Offset(time)))],
+                    seen: log.position(Offset(time))))
         case .stage(let id, let time):
             try stage([try foreign(id, time), try foreign(id + 1, time)], for: Self.page)
         case .publish:

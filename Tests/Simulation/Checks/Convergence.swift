@@ -51,7 +51,8 @@ extension World {
                         + "beside \(known ?? [])")
             }
         }
-        for held in peer.subscriptions.values where peer.rights.mayRead(collection: CollectionName(held.query.collection.text)) {
+        for held in peer.subscriptions.values
+        where peer.rights.mayRead(collection: CollectionName(held.query.collection.text)) {
             try check(held.query, states, peer)
         }
     }

@@ -7,12 +7,14 @@ import Transport
 /// What must hold of every store at any time: looked at as an application or an observer would.
 extension World {
     /// All documents of a store in one snapshot, tombstones included.
-    func glance(_ replica: Replica, only some: [CollectionName]? = nil) throws -> [DocumentKey: EncodedState] {
+    func glance(_ replica: Replica, only some: [CollectionName]? = nil) throws -> [DocumentKey: EncodedState]
+    {
         try replica.read { transaction in
             var states: [DocumentKey: EncodedState] = [:]
             for name in try some ?? transaction.collectionNames() {
                 try transaction.changes(in: name, after: 0) { document in
-                    states[DocumentKey(collection: name, id: document.id)] = EncodedState([UInt8](document.state))
+                    states[DocumentKey(collection: name, id: document.id)] = EncodedState(
+                        [UInt8](document.state))
                     return true
                 }
             }

@@ -41,7 +41,9 @@ struct Rights: Equatable, CustomStringConvertible {
     /// predicate's.)
     var grant: Grant {
         var grant = Collections.grant
-        if reading == .nothing { grant.read.queriesByCollection[CollectionName(Collections.guarded.text)] = nil }
+        if reading == .nothing {
+            grant.read.queriesByCollection[CollectionName(Collections.guarded.text)] = nil
+        }
         if !mayWrite { grant.write.queriesByCollection[CollectionName(Collections.kept.text)] = nil }
         return grant
     }

@@ -108,7 +108,8 @@ extension World {
         var keys: [DocumentKey] = []
         for _ in 0...generator.pick([0, 0, 0, 1, 2]) {
             let key = DocumentKey(
-                collection: CollectionName(generator.pick(collections).text), id: try Self.id(generator.below(5)))
+                collection: CollectionName(generator.pick(collections).text),
+                id: try Self.id(generator.below(5)))
             if !keys.contains(key) { keys.append(key) }
         }
         try write(peer, keys)

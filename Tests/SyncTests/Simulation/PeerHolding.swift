@@ -92,7 +92,9 @@ extension PeerReplica {
         return .held(key: request.key, Array(page), isLast: all.count <= 2)
     }
 
-    mutating func acknowledged(_ actor: ActorID, _ sequence: SequenceNumber, _ offset: Offset?) throws -> Event? {
+    mutating func acknowledged(_ actor: ActorID, _ sequence: SequenceNumber, _ offset: Offset?) throws
+        -> Event?
+    {
         let keys = try (own[actor] ?? []).filter { $0.sequence <= sequence }
             .flatMap { try Operation(decoding: $0.bytes).keys }
             .filter { key in !subscriptions.contains { $0.collection == key.collection } }

@@ -181,20 +181,22 @@ extension World {
     }
 
     /// Takes states that a peer holds to the log.
-    private mutating func admit(_ states: [(key: DocumentKey, state: EncodedState)], _ index: Int) throws -> Event
+    private mutating func admit(_ states: [(key: DocumentKey, state: EncodedState)], _ index: Int) throws
+        -> Event
     {
         try fold(index, count: .max)
         let changes = try states.map { item in
             (key: item.key, state: try instances[index].withoutReaped(item.state, item.key))
         }.filter { item in
-            let vector = try Document(decoding: EncodedState(item.state.bytes)).vector
+            let vector = try Document(decoding: item.state).vector
             let time = vector.greatestTime ?? 0
             return mayWrite(item.key)
                 && !HybridClock.isTooFarAhead(time, wallMilliseconds: serverWall, admitted: log.latest)
                 && !instances[index].vector(of: item.key).covers(vector)
         }.map {
             Operation.Change(
-                collection: $0.key.collection, id: $0.key.id, delta: StateChange.encode(EncodedState($0.state.bytes)))
+                collection: $0.key.collection, id: $0.key.id,
+                delta: StateChange.encode(EncodedState($0.state.bytes)))
         }
         // As the wire's runs want it: one collection's changes side by side.
         let sorted = changes.sorted { $0.collection < $1.collection }
