@@ -1,3 +1,4 @@
+import CRDT
 import LogFakes
 import Logging
 import Synchronization
@@ -22,7 +23,7 @@ struct SnapshotReaderTests {
         }
 
         override func chunk(
-            _ index: Int, of snapshot: LogSnapshot, in database: String
+            _ index: Int, of snapshot: LogSnapshot, in database: DatabaseID
         ) async throws -> [UInt8] {
             let number = asked.withLock { asked in
                 asked += 1

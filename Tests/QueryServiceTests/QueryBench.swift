@@ -22,7 +22,7 @@ final class QueryBench: Sendable {
 
     init(postgres: String? = nil) throws {
         self.postgres = postgres
-        key = try DatabaseSigningKey(databaseID: Self.database, number: 1)
+        key = try DatabaseSigningKey(databaseID: DatabaseID(Self.database), number: 1)
         otherKey = try DatabaseSigningKey(databaseID: "boats", number: 1)
         source = InMemoryKeySource(KeySet([key.publicKey, otherKey.publicKey]))
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
@@ -41,7 +41,7 @@ final class QueryBench: Sendable {
     /// Opens the log in the folder, its database created.
     func openLog() async throws -> SQLiteOperationLog {
         let log = try SQLiteOperationLog(path: "\(folder)/log.sqlite")
-        try await log.createDatabase(Self.database)
+        try await log.createDatabase(DatabaseID(Self.database))
         return log
     }
 

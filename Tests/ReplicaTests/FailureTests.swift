@@ -38,7 +38,7 @@ struct FailureTests {
                 #expect(try survivor.everything() == before)
                 #expect(survivor.head == UInt64(round))
                 let sequences = try survivor.ownActors().map(\.sequence)
-                #expect(sequences == (round == 0 ? [] : [UInt64(round)]))
+                #expect(sequences == (round == 0 ? [] : [SequenceNumber(UInt64(round))]))
                 try survivor.close()
                 try FileManager.default.removeItem(at: copy)
             }

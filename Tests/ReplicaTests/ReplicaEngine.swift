@@ -48,7 +48,7 @@ final class ReplicaEngine: StatementEngine {
         return result
     }
 
-    func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+    func scan(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
         if let open { return try open.scan(collection, visit) }
         try replica.read { try $0.scan(collection, visit) }
     }

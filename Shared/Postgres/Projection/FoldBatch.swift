@@ -172,7 +172,9 @@ struct FoldBatch {
         result = last.result
     }
 
-    private func outcome(_ change: LoggedChange, on state: EncodedState?) throws(ProjectionError) -> Fold.Outcome {
+    private func outcome(_ change: LoggedChange, on state: EncodedState?) throws(ProjectionError)
+        -> Fold.Outcome
+    {
         do {
             return try Fold.step(change, on: state)
         } catch {

@@ -102,7 +102,8 @@ final class GenerationWriter {
 
     private func check(_ rows: Rows) throws(ProjectionError) {
         let expected = generation.position
-        guard rows.count == 1, rows.bytes(0, 0) == expected.logID.bytes, rows.bits(0, 1) == expected.offset.rawValue,
+        guard rows.count == 1, rows.bytes(0, 0) == expected.logID.bytes,
+            rows.bits(0, 1) == expected.offset.rawValue,
             rows.bits(0, 2) == expected.hash
         else {
             throw ProjectionError(.storageFailed, "another worker has taken over this projection")

@@ -16,7 +16,7 @@ enum Samples {
         var stored: [DocumentID: [UInt8]] = [:]
         for (number, document) in [plain, conflicted, nested].enumerated() {
             guard let id = try? DocumentID(.int(Int64(number))) else { continue }
-            stored[id] = document.encoded()
+            stored[id] = document.encoded().bytes
         }
         return stored
     }()

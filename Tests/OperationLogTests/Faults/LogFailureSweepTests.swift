@@ -226,7 +226,7 @@ private final class Trial {
         attempted.formUnion(sequences)
         try await change(log) {
             let outcomes = try await log.append(requests(1, sequences, size: size), to: "db")
-            #expect(outcomes == sequences.map { .appended(offset: $0) }, self.note)
+            #expect(outcomes == sequences.map { .appended(offset: Offset($0)) }, self.note)
             self.acknowledged.formUnion(sequences)
         }
     }
@@ -250,7 +250,8 @@ private final class Trial {
     /// What the log holds, or a snapshot stands for.
     private func sequences(_ log: SQLiteOperationLog) async throws -> Set<UInt64> {
         let cut = try await log.truncation(of: "db").offset
-        return Set(try await readAll(log, after: cut).map(\.sequence)).union(1..<cut + 1)
+        let sequences = try await readAll(log, after: cut).map(\.sequence.rawValue)
+        return Set(sequences).union(1..<cut.next.rawValue)
     }
 
     /// The snapshot is one of those that may be there, and whole; a lease is what was acknowledged of it.
@@ -299,8 +300,8 @@ private final class Trial {
             attemptedSnapshot = snapshot
         }
         let next = UInt64(acknowledged.count) + 1
-        let outcomes = try await log.append([request(1, next)], to: "db")
-        #expect(outcomes == [.appended(offset: next)], note)
+        let outcomes = try await log.append([request(1, SequenceNumber(next))], to: "db")
+        #expect(outcomes == [.appended(offset: Offset(next))], note)
         acknowledged.insert(next)
         attempted = []
         await log.close()
@@ -316,8 +317,8 @@ private final class Trial {
         #expect(rest.isEmpty || rest == attempted.subtracting(acknowledged), note)
         try await verifyRetention(log)
         let next = UInt64(found.count) + 1
-        let outcomes = try await log.append([request(1, next)], to: "db")
-        #expect(outcomes == [.appended(offset: next)], note)
+        let outcomes = try await log.append([request(1, SequenceNumber(next))], to: "db")
+        #expect(outcomes == [.appended(offset: Offset(next))], note)
         await log.close()
         try edit(path) { db in
             let check = try String.fetchOne(db, sql: "PRAGMA integrity_check")

@@ -32,8 +32,9 @@ struct FoldBoundTests {
                 editor.create()
                 try editor.set(["t"], .string(String(repeating: "x", count: Self.bytes)))
                 documents.append(editor.document)
-                try await append([number], [editor], sequence: UInt64(number + 1), to: bench)
-                try writer.fold(try await bench.log.read(ProjectionBench.database, after: UInt64(number)))
+                try await append([number], [editor], sequence: SequenceNumber(UInt64(number + 1)), to: bench)
+                try writer.fold(
+                    try await bench.log.read(ProjectionBench.database, after: Offset(UInt64(number))))
             }
             try await body(bench, writer, &documents)
             #expect(try bench.stored() == (try await bench.fold()))
@@ -41,9 +42,9 @@ struct FoldBoundTests {
     }
 
     private func append(
-        _ numbers: [Int], _ editors: [DocumentEditor], sequence: UInt64, to bench: ProjectionBench
+        _ numbers: [Int], _ editors: [DocumentEditor], sequence: SequenceNumber, to bench: ProjectionBench
     ) async throws {
-        let stamp = Stamp(time: sequence << 16, actor: ActorID(1))
+        let stamp = Stamp(time: sequence.rawValue << 16, actor: ActorID(1))
         let changes = try zip(numbers, editors).map { number, editor in
             CRDT.Operation.Change(
                 collection: "c", id: try DocumentID(.int(Int64(number))),
@@ -54,10 +55,10 @@ struct FoldBoundTests {
                 actor: stamp.actor, sequence: sequence, timestamp: stamp.time, changes: changes))
     }
 
-    private func edited(_ document: Document, sequence: UInt64) throws -> DocumentEditor {
+    private func edited(_ document: Document, sequence: SequenceNumber) throws -> DocumentEditor {
         var editor = DocumentEditor(
-            document: document, stamp: Stamp(time: sequence << 16, actor: ActorID(1)))
-        try editor.set(["n"], .int(Int64(sequence)))
+            document: document, stamp: Stamp(time: sequence.rawValue << 16, actor: ActorID(1)))
+        try editor.set(["n"], .int(Int64(sequence.rawValue)))
         return editor
     }
 
@@ -74,10 +75,10 @@ struct FoldBoundTests {
             let first = UInt64(Self.documents)
             for number in documents.indices {
                 let sequence = first + UInt64(number) + 1
-                let editor = try edited(documents[number], sequence: sequence)
-                try await append([number], [editor], sequence: sequence, to: bench)
+                let editor = try edited(documents[number], sequence: SequenceNumber(sequence))
+                try await append([number], [editor], sequence: SequenceNumber(sequence), to: bench)
             }
-            let entries = try await bench.log.read(ProjectionBench.database, after: first)
+            let entries = try await bench.log.read(ProjectionBench.database, after: Offset(first))
             #expect(entries.count == Self.documents)
             try writer.fold(entries)
             let sizes = try transactions(bench)
@@ -89,13 +90,14 @@ struct FoldBoundTests {
     @Test("an operation that needs more than that is folded by itself")
     func one() async throws {
         try await large { bench, writer, documents in
-            let sequence = UInt64(Self.documents) + 1
+            let sequence = SequenceNumber(UInt64(Self.documents) + 1)
             let editors = try documents.map { try edited($0, sequence: sequence) }
             try await append(Array(documents.indices), editors, sequence: sequence, to: bench)
-            let next = try edited(editors[0].document, sequence: sequence + 1)
-            try await append([0], [next], sequence: sequence + 1, to: bench)
-            try writer.fold(try await bench.log.read(ProjectionBench.database, after: sequence - 1))
-            #expect(writer.generation.position.offset == sequence + 1)
+            let next = try edited(editors[0].document, sequence: sequence.next)
+            try await append([0], [next], sequence: sequence.next, to: bench)
+            try writer.fold(
+                try await bench.log.read(ProjectionBench.database, after: Offset(sequence.previous.rawValue)))
+            #expect(writer.generation.position.offset.rawValue == sequence.next.rawValue)
         }
     }
 
