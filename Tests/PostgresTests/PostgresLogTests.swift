@@ -304,7 +304,7 @@ struct PostgresLogTests {
         }
     }
 
-    @Test("what waits in the table of the fourth format is settled by the migration, once")
+    @Test("the migration flushes the changes that wait in the table of the fourth format, once")
     func migrationOfWaiting() async throws {
         try await TestDatabase.use { url in
             let connection = try Connection(url: url)
@@ -332,7 +332,7 @@ struct PostgresLogTests {
                         .int8(Int64(bitPattern: hash)), .bytes(record.bytes),
                     ])
             }
-            // Settled through 2; a group of two of actor 1, one of the new actor 2, and one long settled.
+            // Flushed through 2; a group of two of actor 1, one of the new actor 2, and one flushed long ago.
             _ = try connection.query(
                 """
                 WITH home AS (UPDATE mimeo_log.databases SET head = 5, hash = $1, settled = 2),
