@@ -10,7 +10,7 @@ import Testing
     "The log in PostgreSQL, beyond the contract",
     .enabled(if: TestDatabase.serverURL != nil, "`make test` starts a PostgreSQL"), .timeLimit(.minutes(5)))
 struct PostgresLogTests {
-    /// What a reader finds when it is woken up; nobody else looks, and wake-ups do not wait for it.
+    /// The head that a reader finds when it is woken up; nobody else looks, and wake-ups do not wait for it.
     private final class Seen: Sendable { let head = Atomic<UInt64>(0) }
 
     @Test("appenders of several openings get contiguous offsets, each operation one, in its actor's order")
