@@ -17,7 +17,7 @@ private final class InterruptedLog: PassingOnLog, @unchecked Sendable {
         super.init(log)
     }
 
-    /// Whether that call has come.
+    /// True if that call has come.
     var hasFailed: Bool { remaining.withLock { $0 < 0 } }
 
     private func passing<Result>(_ isChange: Bool, _ body: () async throws -> Result) async throws -> Result {

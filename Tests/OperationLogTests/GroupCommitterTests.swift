@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Groups are formed, begun and finished in order", .timeLimit(.minutes(5)))
 struct GroupCommitterTests {
-    /// What a committer did, in order: groups by their number, with the sequences of their calls.
+    /// The steps of a committer, in order: groups by their number, with the sequences of their calls.
     private final class Diary: Sendable {
         struct State {
             var begun: [[UInt64]] = []
@@ -65,7 +65,7 @@ struct GroupCommitterTests {
             return committer
         }
 
-        /// Whether this is the committing thread.
+        /// True on the committing thread.
         private static var isCommitting: Bool { DispatchQueue.getSpecific(key: committing) ?? false }
         private static let committing = DispatchSpecificKey<Bool>()
     }

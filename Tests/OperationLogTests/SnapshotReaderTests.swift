@@ -43,9 +43,9 @@ struct SnapshotReaderTests {
     struct Run: Sendable {
         /// When newer snapshots come.
         let moments: Set<Int>
-        /// What `begin` heard.
+        /// The argument of each call of `begin`: true if it begins again.
         let begun: [Bool]
-        /// Of the snapshot that was loaded.
+        /// The mark of the snapshot that was loaded.
         let mark: UInt8
     }
 

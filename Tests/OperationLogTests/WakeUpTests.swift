@@ -30,7 +30,7 @@ struct WakeUpTests {
     @Test("a writer rings for others that have the log open, and not where it is alone")
     func alone() async throws {
         try await withTemporaryPath { path in
-            /// Whether an append rings: the bell has a byte then.
+            /// Appends, and returns whether that rang: the bell has a byte then.
             func rings(_ log: SQLiteOperationLog, _ sequence: SequenceNumber) async throws -> Bool {
                 #expect(truncate(path + "-wake", 0) == 0)
                 _ = try await log.append([request(1, sequence)], to: "db")

@@ -9,7 +9,7 @@ import Testing
     "The log in PostgreSQL: a process of the fourth format",
     .enabled(if: TestDatabase.serverURL != nil, "`make test` starts a PostgreSQL"), .timeLimit(.minutes(2)))
 struct FormerFormatTests {
-    /// What such a process appended one operation with, in that format's own words.
+    /// The function by which such a process appended one operation, in that format's own words.
     private static let appendNext = """
         CREATE FUNCTION mimeo_log.append_next(
             database_id text, known int8, wanted_slot int8, who int8, key text, sequence int8, stamp int8,

@@ -92,7 +92,7 @@ struct LoneCallerTests {
                 record: record(1, 2).record, authorKey: "key", touches: [],
                 condition: AppendCondition(readAt: 1, reads: []))
             #expect(!writer.isSentAtOnce(try Self.call(conditional)), "it takes a second round trip")
-            // What waits to be settled goes with the next append, and can be large.
+            // Unflushed changes go with the next append, and can be large.
             var sequence: SequenceNumber = 2
             while writer.isSentAtOnce(try Self.call(record(1, sequence))), sequence < 40_000 {
                 let next = sequence.advanced(by: 2_000)
@@ -102,7 +102,7 @@ struct LoneCallerTests {
             }
             #expect(2_000..<40_000 ~= sequence)
             #expect(writer.finish(writer.begin([try Self.call(record(1, sequence))])).grown.count == 1)
-            #expect(writer.isSentAtOnce(try Self.call(record(1, sequence.next))), "it is settled")
+            #expect(writer.isSentAtOnce(try Self.call(record(1, sequence + 1))), "everything is flushed")
         }
     }
 

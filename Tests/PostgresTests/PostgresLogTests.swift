@@ -10,7 +10,7 @@ import Testing
     "The log in PostgreSQL, beyond the contract",
     .enabled(if: TestDatabase.serverURL != nil, "`make test` starts a PostgreSQL"), .timeLimit(.minutes(5)))
 struct PostgresLogTests {
-    /// What a reader finds when it is woken up; nobody else looks, and wake-ups do not wait for it.
+    /// The head that a reader finds when it is woken up; nobody else looks, and wake-ups do not wait for it.
     private final class Seen: Sendable { let head = Atomic<UInt64>(0) }
 
     @Test("appenders of several openings get contiguous offsets, each operation one, in its actor's order")
@@ -307,7 +307,7 @@ struct PostgresLogTests {
         }
     }
 
-    @Test("what waits in the table of the fourth format is settled by the migration, once")
+    @Test("the migration flushes the changes that wait in the table of the fourth format, once")
     func migrationOfWaiting() async throws {
         try await TestDatabase.use { url in
             let connection = try Connection(url: url)
@@ -335,7 +335,7 @@ struct PostgresLogTests {
                         .int8(Int64(bitPattern: hash)), .bytes(record.bytes),
                     ])
             }
-            // Settled through 2; a group of two of actor 1, one of the new actor 2, and one long settled.
+            // Flushed through 2; a group of two of actor 1, one of the new actor 2, and one flushed long ago.
             _ = try connection.query(
                 """
                 WITH home AS (UPDATE mimeo_log.databases SET head = 5, hash = $1, settled = 2),

@@ -14,7 +14,7 @@ final class QueryBench: Sendable {
     let folder = FileManager.default.temporaryDirectory.appendingPathComponent("query-\(UUID().uuidString)")
         .path
     let key: DatabaseSigningKey
-    /// Of a database that the log does not have.
+    /// The key of a database that the log does not have.
     let otherKey: DatabaseSigningKey
     private let source: InMemoryKeySource
     /// The PostgreSQL database of the projections; nil keeps them in folders.

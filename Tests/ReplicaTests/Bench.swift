@@ -132,14 +132,14 @@ struct TestLog {
 
     mutating func append(_ operation: CRDT.Operation) { operations.append(operation) }
 
-    /// What a materialization folds after an offset.
+    /// The entries that a materialization folds after an offset.
     func items(after offset: Offset = 0) -> [Replica.LogItem] {
         operations.enumerated().dropFirst(Int(offset.rawValue)).map { index, operation in
             Replica.LogItem(position: position(Offset(UInt64(index) + 1)), bytes: operation.encoded())
         }
     }
 
-    /// What a peer is told of an operation.
+    /// The updates that a peer receives of an operation.
     static func deltas(of operation: CRDT.Operation) -> [DocumentUpdate] {
         operation.changes.map {
             DocumentUpdate(

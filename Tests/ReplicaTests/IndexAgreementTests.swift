@@ -237,7 +237,7 @@ final class IndexedWorld {
         ])
     }
 
-    /// What differs between the naive answer, the scan's and the index's.
+    /// The difference between the naive answer, the scan's and the index's; nil if there is none.
     private func difference(_ statement: String) throws -> String? {
         try difference(PreparedStatement(statement), ObjectValue())
     }

@@ -78,7 +78,7 @@ struct ReferringOperationTests {
         }
     }
 
-    /// What may happen to a document that an operation refers to.
+    /// An event that may happen to a document to which an operation refers.
     enum Event: CaseIterable {
         case update, delete, evict, insertAgain, receiveState, receiveDelta, hide, gone, withAnIndex, move
     }

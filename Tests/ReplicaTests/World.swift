@@ -21,7 +21,7 @@ final class World {
         var replica: Replica
         /// The offset it was told operations up to.
         var offset: Offset = 0
-        /// What it evicted and has not been sent whole since.
+        /// The documents that it evicted and was not sent whole since.
         var evicted: Set<DocumentKey> = []
 
         init(_ folder: URL, _ environment: TestEnvironment, _ query: SubscriptionQuery?) throws {

@@ -15,8 +15,8 @@ func fuzzFrame(_ bytes: [UInt8]) {
 /// the one that the other side gave); the close comes last, and nothing after it.
 func fuzzSession(_ bytes: [UInt8]) { drive(bytes) { _, _ in } }
 
-/// What an input leads a session to: "asks readPage", "sends catchUp", "closes SYNC-0104". Says whether seeds
-/// and corpus reach what lies deep, beyond greeting, subscription and credit.
+/// The actions that an input leads a session to: "asks readPage", "sends catchUp", "closes SYNC-0104". They
+/// show whether seeds and corpus reach deep code, beyond greeting, subscription and credit.
 public func reachedBySession(_ bytes: [UInt8]) -> Set<String> {
     var reached: Set<String> = []
     drive(bytes) { event, actions in

@@ -110,7 +110,7 @@ private final class Trial {
     let path: String
     let call: Int
     let note: Comment
-    /// What has to be in the log afterwards, and what may be.
+    /// The sequences that must be in the log afterwards, and those that may be.
     private var acknowledged: Set<UInt64>
     private var attempted: Set<UInt64> = []
     /// The content of the snapshot that is acknowledged, and of the one that may be there instead.
@@ -118,7 +118,7 @@ private final class Trial {
     private var attemptedSnapshot: UInt8?
     private var place: LogPosition?
     private var lease: ActorLease?
-    /// Whether the lease is certainly lost, if anything is certain.
+    /// True if the lease is certainly lost, false if it certainly is not, else nil.
     private var isLeaseLost: Bool?
 
     init(sweep: LogFailureSweepTests.Case, disk: FaultDisk, path: String, call: Int, note: Comment) {
@@ -247,7 +247,7 @@ private final class Trial {
         #expect(try await code { _ = try await log.createDatabase("other") } == .poisoned, note)
     }
 
-    /// What the log holds, or a snapshot stands for.
+    /// The sequences that the log holds, or a snapshot stands for.
     private func sequences(_ log: SQLiteOperationLog) async throws -> Set<UInt64> {
         let cut = try await log.truncation(of: "db").offset
         let sequences = try await readAll(log, after: cut).map(\.sequence.rawValue)
@@ -290,7 +290,7 @@ private final class Trial {
         #expect(log.status.refusal == nil, note)
     }
 
-    /// What the log shows once it was opened again is durable, whatever failed before.
+    /// Opens the log again: the entries that it shows then are durable, whatever failed before.
     func reopen() async throws {
         let log = try SQLiteOperationLog(path: path)
         try await log.createDatabase("db")

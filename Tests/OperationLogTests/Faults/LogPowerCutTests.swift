@@ -56,7 +56,7 @@ private struct Call {
     var offsets: [Offset]?
 }
 
-/// What a check finds wrong.
+/// The faults that a check finds.
 private struct Findings {
     private(set) var texts: [String] = []
 
@@ -119,7 +119,7 @@ final class LogLoad: Sendable {
         await log.close()
     }
 
-    /// What the log has of an actor is what counts: a call that failed may have been stored.
+    /// Appends after the log's own frontier of the actor: a call that failed may have been stored.
     private func append(_ actor: UInt64, to log: SQLiteOperationLog, _ disk: FaultDisk) async {
         guard let frontier = try? await log.frontier(of: [ActorID(actor)], in: "db") else { return }
         var next = (frontier[ActorID(actor)]?.sequence ?? 0).next
@@ -207,8 +207,8 @@ final class LogLoad: Sendable {
         #expect(found.isEmpty, "\(moment): \(found)")
     }
 
-    /// What is not as it has to be: everything that was acknowledged is there, where it was said to be; of
-    /// everything else a call whole or nothing; and the log goes on.
+    /// Returns what is wrong. All acknowledged entries must be there, at the offsets that were told; each
+    /// other call must be there whole or not at all; and the log must accept appends.
     func problems(_ path: String) async throws -> [String] {
         var found = Findings()
         let log = try SQLiteOperationLog(path: path)
@@ -238,8 +238,8 @@ final class LogLoad: Sendable {
         return found.texts
     }
 
-    /// What is there after a restart is on the disk: it counts as acknowledged from now on. A call that was
-    /// lost may be made again with another content.
+    /// Entries that are there after a restart are on the disk: they count as acknowledged from now on. A call
+    /// that was lost may be made again with another content.
     private func acknowledge(_ entries: [LogEntry]) {
         state.withLock { state in
             state.calls = state.calls.compactMap { call in

@@ -46,8 +46,8 @@ struct CorpusOnPostgresTests {
         }
     }
 
-    /// Whether a case evicts or is about indexes, which is for small peers: a projection has no copy of its
-    /// own to drop, and no indexes of ours.
+    /// Returns whether a case evicts or is about indexes, which is for small peers: a projection has no copy
+    /// of its own to drop, and no indexes of ours.
     private static func isForPeers(_ test: CorpusCase) -> Bool {
         test.steps.contains { step in
             let words = step.statement.uppercased()

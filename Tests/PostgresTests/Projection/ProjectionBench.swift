@@ -89,7 +89,7 @@ final class ProjectionBench: Sendable {
         }
     }
 
-    /// What PostgreSQL gives for plain SQL, one text a row.
+    /// The result of plain SQL in PostgreSQL, one text per row.
     func sql(_ text: String) throws -> [String] {
         let rows = try Connection(url: url).query(text)
         return (0..<rows.count).map { rows.isNull($0, 0) ? "NULL" : rows.text($0, 0) }
@@ -110,7 +110,7 @@ final class ProjectionBench: Sendable {
         var body: Value?
     }
 
-    /// What the log folds to, by collection and id.
+    /// The fold of the log, by collection and id.
     func fold() async throws -> [DocumentKey: Folded] {
         var states: [DocumentKey: (state: EncodedState, offset: Offset)] = [:]
         var offset: Offset = 0
@@ -145,7 +145,7 @@ final class ProjectionBench: Sendable {
         return folded
     }
 
-    /// What stands in the tables that readers use, by collection and id.
+    /// The documents in the tables that readers use, by collection and id.
     func stored() throws -> [DocumentKey: Folded] {
         let connection = try Connection(url: url)
         let collections = try connection.query(

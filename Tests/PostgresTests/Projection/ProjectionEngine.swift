@@ -30,7 +30,7 @@ final class ProjectionEngine: StatementEngine {
         guard try session.look().isLeading else { preconditionFailure("two engines of one database") }
     }
 
-    /// Whether no statement has written anything or been given an id.
+    /// True if no statement has written anything or been given an id.
     var isUntouched: Bool { sequence == 0 && generated == 0 }
 
     func execute(_ statement: String, _ arguments: ObjectValue, strict: Bool) throws -> StatementResult {

@@ -5,9 +5,9 @@ import TestSupport
 
 @testable import Replica
 
-/// What a store does all day, one step at a time, the same from the same seed: local writes, what a server
-/// sends, pages of a catch-up, acknowledgements, repairs, evictions, checkpoints. Run twice side by side, on
-/// a good disk and on a bad one, it says what the bad one has to hold.
+/// The usual work of a store, one step at a time, the same from the same seed: local writes, a server's
+/// operations, pages of a catch-up, acknowledgements, repairs, evictions, checkpoints. It runs twice side by
+/// side, on a good disk and on a bad one: the good one tells what the bad one must hold.
 struct StoreLoad {
     enum Step: Sendable {
         case insert(Int64, size: Int)
