@@ -86,7 +86,8 @@ private func inserts(_ numbers: Range<Int>, _ each: Int) -> CRDT.Operation {
         }
         return CRDT.Operation.Change(collection: "cars", id: id, delta: delta)
     }
-    return CRDT.Operation(actor: stamp.actor, sequence: SequenceNumber(sequence), timestamp: stamp.time, changes: changes)
+    return CRDT.Operation(
+        actor: stamp.actor, sequence: SequenceNumber(sequence), timestamp: stamp.time, changes: changes)
 }
 
 /// libpq, as bare as it gets.
