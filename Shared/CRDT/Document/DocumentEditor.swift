@@ -117,10 +117,11 @@ public struct DocumentEditor: Sendable {
 
     // MARK: Removing
 
-    /// Removes everything under a path, or only one kind.
-    public mutating func unset(_ path: [String], kind: FieldKind? = nil) throws(CRDTError) {
+    /// Removes everything under a path, or only one kind. Returns whether there was anything.
+    @discardableResult
+    public mutating func unset(_ path: [String], kind: FieldKind? = nil) throws(CRDTError) -> Bool {
         try Self.check(path)
-        guard document.root[path[...]]?.holds(kind) == true else { return }
+        guard document.root[path[...]]?.holds(kind) == true else { return false }
         let plan = WritePlan(objectsAreRegisters: false, stamp: stamp)
         var step = MapEdit()
         func descend(_ edit: inout MapEdit, _ rest: ArraySlice<String>, _ map: WritePlan.SeenMap) {
@@ -137,6 +138,7 @@ public struct DocumentEditor: Sendable {
         }
         descend(&step, path[...], seen)
         perform(step)
+        return true
     }
 
     /// Removes the whole document as observed.

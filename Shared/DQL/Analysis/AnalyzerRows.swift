@@ -34,13 +34,13 @@ extension Analyzer {
         for (index, join) in written.joins.enumerated() {
             binder.scope.sources = Array(bindings[...(index + 1)])
             binder.scope.aggregatesRefused = "ON"
-            conditions.append(try binder.bind(join.condition))
+            conditions.append(try binder.bind(condition: join.condition))
         }
         binder.scope.sources = bindings
         var bound: BoundExpression?
         if let condition {
             binder.scope.aggregatesRefused = "WHERE"
-            bound = try binder.bind(condition)
+            bound = try binder.bind(condition: condition)
         }
         let first = isSwapped ? 1 : 0
         var rows = try leaf(sources[first], first, ids[first], bound)
@@ -82,7 +82,7 @@ extension Analyzer {
         binder.reads(collection.qualifiedName)
         return SourceBinding(
             index: index, name: name, isAlias: written.alias != nil, collection: CollectionName(collection.name.text),
-            types: try TypeResolver.resolve(collection.fields, source))
+            types: try TypeResolver.resolve(collection.fields, source), isSystem: collection.isSystem)
     }
 
     private func leaf(

@@ -16,9 +16,11 @@ struct FieldWriter {
         }
     }
 
-    mutating func unset(_ path: [String], _ kind: FieldKind?) throws(DQLError) {
+    /// Returns whether there was anything to remove.
+    @discardableResult
+    mutating func unset(_ path: [String], _ kind: FieldKind?) throws(DQLError) -> Bool {
         do {
-            try editor.unset(path, kind: kind)
+            return try editor.unset(path, kind: kind)
         } catch {
             throw refusal(error)
         }

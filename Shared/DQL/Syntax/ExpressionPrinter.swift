@@ -33,6 +33,13 @@ struct ExpressionPrinter {
             write(left, atLeast: symbol.precedence)
             text += " \(symbol.rawValue) "
             write(right, atLeast: symbol.precedence + 1)
+        case .chain(let first, let links):
+            let precedence = links[0].symbol.precedence
+            write(first, atLeast: precedence)
+            for link in links {
+                text += " \(link.symbol.rawValue) "
+                write(link.operand, atLeast: precedence + 1)
+            }
         case .and(let operands): join(operands, " AND ", Precedence.and)
         case .or(let operands): join(operands, " OR ", Precedence.or)
         case .array(let elements): enclose("[", "]") { $0.list(elements) }
@@ -214,6 +221,7 @@ struct ExpressionPrinter {
         case .like, .similar: Precedence.like
         case .between, .inList, .inCollection, .inSubquery: Precedence.comparison
         case .binary(let symbol, _, _): symbol.precedence
+        case .chain(_, let links): links[0].symbol.precedence
         case .negate: Precedence.negate
         case .literal(.int(let value)) where value < 0: Precedence.negate
         case .literal(.double(let value)) where value.sign == .minus: Precedence.negate

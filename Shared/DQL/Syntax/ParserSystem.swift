@@ -55,7 +55,7 @@ extension Parser {
 
     /// `path` with INCLUDE MISSING or EXCLUDE MISSING, and ASC or DESC, in any order.
     private mutating func indexKey() throws(DQLError) -> IndexKeySyntax {
-        let path = try target()
+        let path = try target(takes: .all)
         if isAt(.leftParenthesis) {
             throw error(.unsupportedClause, "an index has fields as keys, not expressions")
         }
