@@ -146,6 +146,7 @@ extension SplitMix64 {
             var entry = CounterNode.Entry(actor: ActorID(UInt64(actor)), point: point)
             let seen = CounterNode.Point(time: UInt64(below(4)), total: hostileNumber())
             if chance(60) { entry.baseline = seen.isBefore(point) ? seen : point }
+            if let seen = entry.baseline, seen.time < point.time, chance(40) { entry.point.since = seen.time }
             node.entries.append(entry)
         }
         return node
@@ -176,6 +177,7 @@ extension SplitMix64 {
         }
         if chance(30) { edit.restart = hostileNumber() }
         if chance(50) { edit.amount = hostileNumber() }
+        edit.beginsSum = edit.amount != nil && chance(40)
         return edit.isEmpty ? nil : edit
     }
 }

@@ -14,8 +14,8 @@ struct CounterSum {
     }
 
     /// Adds the growth of an actor's total since its baseline.
-    mutating func add(_ total: Value, since baseline: Value?) {
-        switch Self.difference(total, baseline ?? .int(0)) {
+    mutating func add(_ growth: Value) {
+        switch growth {
         case .int(let number): whole += Int128(number)
         case let number: fraction = Self.finite((fraction ?? 0) + Self.double(number))
         }

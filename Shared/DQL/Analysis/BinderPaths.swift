@@ -185,7 +185,8 @@ extension Binder {
         else { return nil }
         let bound = zip(beginning, rest).map { BoundExpression.Link(symbol: $0.symbol, operand: $1) }
         return chains.filter {
-            $0.links.count <= bound.count && $0.first == start && $0.links.elementsEqual(bound.prefix($0.links.count))
+            $0.links.count <= bound.count && $0.first == start
+                && $0.links.elementsEqual(bound.prefix($0.links.count))
         }
         .max { $0.links.count < $1.links.count }.map { (slot: $0.slot, count: $0.links.count) }
     }

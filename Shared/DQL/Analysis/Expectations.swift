@@ -106,7 +106,8 @@ extension Binder {
             let hasWarned = findings.warnings > known
             if !hasWarned { expect(operand, link.operand, link.symbol) }
             if let result, !rest.isEmpty, !hasWarned, result != StaticType(link.symbol) {
-                let need = TypeNeed(by: link.symbol.rawValue, type: link.symbol.operandType, code: .literalType)
+                let need = TypeNeed(
+                    by: link.symbol.rawValue, type: link.symbol.operandType, code: .literalType)
                 warn(need.code, need.message("its left operand", is: result.named), at: link.operand.span)
             }
             rest.append(BoundExpression.Link(symbol: link.symbol, operand: operand))
@@ -181,7 +182,9 @@ extension Binder {
         case .documentID(let source): place = source
         default: return
         }
-        guard let binding = scope.sources.first(where: { $0.index == place }), !binding.isSystem else { return }
+        guard let binding = scope.sources.first(where: { $0.index == place }), !binding.isSystem else {
+            return
+        }
         expectations.append(
             FieldExpectation(
                 field: field, name: shown(written.span), source: place, collection: binding.collection,

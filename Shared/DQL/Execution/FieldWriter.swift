@@ -20,7 +20,9 @@ struct FieldWriter {
     @discardableResult
     mutating func unset(_ path: [String], _ kind: FieldKind?) throws(DQLError) -> Bool {
         do {
-            return try editor.unset(path, kind: kind)
+            let isThere = editor.holds(path, kind: kind)
+            try editor.unset(path, kind: kind)
+            return isThere
         } catch {
             throw refusal(error)
         }

@@ -20,7 +20,8 @@ extension PreparedStatement {
             try documents.scan(collection) { record in
                 try context.meter.step()
                 var isOpen = false
-                for index in open.indices where !open[index].isMet && open[index].expected.collection == collection {
+                for index in open.indices
+                where !open[index].isMet && open[index].expected.collection == collection {
                     row.documents[open[index].expected.source] = record
                     open[index].meet(try evaluator.evaluate(open[index].expected.field, row))
                     row.documents[open[index].expected.source] = nil
@@ -110,7 +111,8 @@ private struct OpenExpectation {
         }
         let wanted = Set(values.map(ValueClass.init(of:))).sorted().map(\.named).joined(separator: " or ")
         let shown = source.token(of: expected.span) ?? ""
-        return "\(shown) compares \(expected.name) with \(wanted), and every \(expected.name) that was met is "
+        return
+            "\(shown) compares \(expected.name) with \(wanted), and every \(expected.name) that was met is "
             + "\(types): that is never true"
     }
 }

@@ -12,7 +12,9 @@ public enum PlanTree {
             guard let plan = profile["plan"] else { return nil }
             return lines(of: profile) + tree(of: plan)
         }
-        guard let plan = row["plan"], plan[operatorKey] != nil, row.objectValue?.count == 1 else { return nil }
+        guard let plan = row["plan"], plan[operatorKey] != nil, row.objectValue?.count == 1 else {
+            return nil
+        }
         return tree(of: plan)
     }
 

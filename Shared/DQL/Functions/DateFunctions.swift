@@ -144,10 +144,9 @@ enum DateFunctions {
             !others.contains(name.lowercased())
         else { return nil }
         let isDate = Moment(iso: name) != nil || lacksZone(name)
+        let order = isDate ? "; the date comes before the part" : ""
         return ArgumentProblem(
-            index: index,
-            message: "has no date part '\(name)'\(isDate ? "; the date comes before the part" : ""): always MISSING",
-            isError: false)
+            index: index, message: "has no date part '\(name)'\(order): always MISSING", isError: false)
     }
 
     /// A problem with a date that is written out.
@@ -162,7 +161,8 @@ enum DateFunctions {
             return isDate && Moment(iso: text) == nil
         }
         guard let place, let text = arguments[place].text else { return nil }
-        let problem = lacksZone(text) ? "takes a date with its zone, as '\(text)" : "cannot read '\(text)' as a date"
+        let problem =
+            lacksZone(text) ? "takes a date with its zone, as '\(text)" : "cannot read '\(text)' as a date"
         let cure = lacksZone(text) ? (text.contains(":") ? "Z'" : "T00:00:00Z'") : ""
         return ArgumentProblem(index: place, message: problem + cure + ": always MISSING", isError: false)
     }

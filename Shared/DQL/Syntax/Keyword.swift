@@ -142,7 +142,8 @@ enum Keyword: String, CaseIterable, Sendable {
     /// a field.
     var isNameAsOperand: Bool {
         switch self {
-        case .advise, .all, .alter, .collection, .create, .delete, .do, .drop, .evict, .explain, .full, .index,
+        case .advise, .all, .alter, .collection, .create, .delete, .do, .drop, .evict, .explain, .full,
+            .index,
             .inner, .insert, .into, .left, .outer, .profile, .raw, .right, .show, .to, .tombstone, .update,
             .value, .values:
             true
@@ -153,7 +154,8 @@ enum Keyword: String, CaseIterable, Sendable {
     /// True if an expression begins with the word.
     var beginsOperand: Bool {
         switch self {
-        case .any, .array, .case, .cast, .every, .exists, .false, .missing, .not, .null, .object, .trim, .true:
+        case .any, .array, .case, .cast, .every, .exists, .false, .missing, .not, .null, .object, .trim,
+            .true:
             true
         default: !isReserved || isNameAsOperand
         }

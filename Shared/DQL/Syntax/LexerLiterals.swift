@@ -142,7 +142,8 @@ extension Lexer {
     /// Refuses `12abc`, which would otherwise read as a number and an alias, and `1.2.3`.
     private mutating func expectNumberEnd(from start: Int) throws(DQLError) {
         guard let next = byte(),
-            next == UInt8(ascii: "_") || next == UInt8(ascii: ".") || Self.isLetter(next) || Self.isDigit(next)
+            next == UInt8(ascii: "_") || next == UInt8(ascii: ".") || Self.isLetter(next)
+                || Self.isDigit(next)
         else { return }
         offset = source.endOfRun(from: start)
         let text = source.token(of: SourceSpan(start: start, end: offset)) ?? ""

@@ -51,7 +51,9 @@ extension Parser {
             links.append(ExpressionSyntax.Link(symbol: symbol, operand: try operand(above: precedence)))
         }
         let span = left.span.through(lastSpan)
-        guard links.count > 1 else { return try node(.binary(links[0].symbol, first, links[0].operand), span) }
+        guard links.count > 1 else {
+            return try node(.binary(links[0].symbol, first, links[0].operand), span)
+        }
         return try node(.chain(first, links), span)
     }
 

@@ -165,7 +165,8 @@ extension Parser {
         let span = SourceSpan(start: start.start, end: max(end, start.end))
         let text = source.token(of: span) ?? ""
         return source.error(
-            .syntax, "a name of other characters than letters, digits and '_', or one that begins with a "
+            .syntax,
+            "a name of other characters than letters, digits and '_', or one that begins with a "
                 + "digit, stands in back quotes: write `\(text)`", at: span, suggestion: "`\(text)`")
     }
 

@@ -59,7 +59,8 @@ extension Parser {
         let having = try take(.having) ? try expression() : nil
         try orderAndLimits(into: &selection)
         return SelectStatement(
-            directives: directives, isDistinct: isDistinct, distinctSpan: word.span, projection: projection, source: source,
+            directives: directives, isDistinct: isDistinct, distinctSpan: word.span, projection: projection,
+            source: source,
             groupKeys: groupKeys, having: having, selection: selection)
     }
 

@@ -152,7 +152,8 @@ extension Parser {
         case all
     }
 
-    private mutating func firstName(_ what: String, _ reserved: ReservedNames) throws(DQLError) -> NameSyntax {
+    private mutating func firstName(_ what: String, _ reserved: ReservedNames) throws(DQLError) -> NameSyntax
+    {
         guard case .word(let text, let keyword?) = current.kind, keyword.isReserved else {
             return try fieldName(what)
         }

@@ -66,7 +66,8 @@ struct SourceText: Sendable {
         let bytes = text.utf8.dropFirst(start)
         let marks: Set<UInt8> = Set("_-./+%>".utf8)
         return start
-            + bytes.prefix { Lexer.isLetter($0) || Lexer.isDigit($0) || $0 >= 0x80 || marks.contains($0) }.count
+            + bytes.prefix { Lexer.isLetter($0) || Lexer.isDigit($0) || $0 >= 0x80 || marks.contains($0) }
+            .count
     }
 
     /// The text of a span.
