@@ -22,12 +22,12 @@ struct PlanTreeTests {
     @Test("the last step stands first, and each step's input below it")
     func chain() throws {
         #expect(
-            try tree("EXPLAIN SELECT make FROM cars AS c WHERE color = 'red' ORDER BY year DESC LIMIT 5")
+            try tree("EXPLAIN SELECT make FROM cars AS c WHERE color = 'red' ORDER BY price DESC LIMIT 5")
                 == """
                 finalProjection
                 └─ projection  make
                    └─ limit  limit 5
-                      └─ sort  by year DESC  method topRows
+                      └─ sort  by price DESC  method topRows
                          └─ filter  color = 'red'
                             └─ scan  cars AS c
 

@@ -136,7 +136,7 @@ struct CounterNode: Sendable, Equatable {
         let place = position(of: stamp.actor)
         if place < entries.count, entries[place].actor == stamp.actor {
             let entry = entries[place]
-            let isNew = beginsSum && entry.isSeen
+            let isNew = beginsSum && entry.isSeen && !CounterSum.areIntegers(entry.point.total, amount)
             entries[place].point = Point(
                 time: stamp.time,
                 total: CounterSum.total(isNew ? .int(0) : entry.point.total, plus: amount),
@@ -189,7 +189,8 @@ extension CounterNode {
         guard let left else { return right }
         if right.isBefore(left) { return left }
         if left.isBefore(right) { return right }
-        return (left.since ?? 0) > (right.since ?? 0) ? left : right
+        guard let since = left.since else { return right }
+        return right.since.map { $0 < since } ?? true ? left : right
     }
 }
 

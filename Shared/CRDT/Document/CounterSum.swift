@@ -39,6 +39,11 @@ struct CounterSum {
         return .double(finite(double(total) - double(before)))
     }
 
+    /// Returns whether sums and differences of two numbers are exact.
+    static func areIntegers(_ left: Value, _ right: Value) -> Bool {
+        if case (.int, .int) = (left, right) { true } else { false }
+    }
+
     /// Returns whether a value can be an amount, a total or a RESTART's value: an integer or a finite
     /// double.
     static func isNumber(_ value: Value) -> Bool {

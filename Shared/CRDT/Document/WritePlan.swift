@@ -130,8 +130,7 @@ struct WritePlan {
         guard let point = edit.before?.point, let entry = seen.slot?.counter?[stamp.actor],
             entry.baseline?.time == point.time
         else { return false }
-        if case .int = point.total, case .int? = edit.amount { return false }
-        return true
+        return edit.amount.map { !CounterSum.areIntegers(point.total, $0) } ?? false
     }
 
     func restart(with value: Value, seeing seen: Seen) -> CounterEdit {

@@ -128,7 +128,9 @@ struct Binder {
             let bound = try bind(value)
             let list = try bind(elements)
             if !warnAboutComparison(bound, list, at: expression.span) {
-                noteComparison(bound, value, .comparable(list), expression.span)
+                let isParameter = if case .parameter? = list.first { list.count == 1 } else { false }
+                noteComparison(
+                    bound, value, isParameter ? .listed(list[0]) : .comparable(list), expression.span)
             }
             if case .parameter(let place)? = list.first, list.count == 1 {
                 listedParameters.append(ListedParameter(place: place, span: elements[0].span))

@@ -45,6 +45,8 @@ struct FieldExpectation: Sendable {
     enum Wanted: Sendable {
         /// A value that can be compared with one of these.
         case comparable([BoundExpression])
+        /// A value that can be compared with an argument that stands alone in a list.
+        case listed(BoundExpression)
         /// A value that can be compared with an element of this array.
         case element(of: BoundExpression)
         case type(TypeNeed)
@@ -159,7 +161,7 @@ extension Binder {
         let others: [BoundExpression]
         switch wanted {
         case .comparable(let values): others = values
-        case .element(let array): others = [array]
+        case .element(let other), .listed(let other): others = [other]
         case .type: return
         }
         let areKnown = others.allSatisfy { other in

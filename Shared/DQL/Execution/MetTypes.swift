@@ -9,9 +9,7 @@ extension PreparedStatement {
     func typeWarnings(
         _ documents: any DocumentSource, _ context: ExecutionContext
     ) throws -> [DQLWarning] {
-        var open: [OpenExpectation] = expectations.enumerated().compactMap { place, expected in
-            OpenExpectation(expected, place, context.arguments)
-        }
+        var open = expectations.compactMap { OpenExpectation($0, context.arguments) }
         let evaluator = Evaluator(context.options, types: conditionTypes)
         for collection in Set(open.map(\.expected.collection)) {
             var row = Row(
@@ -31,9 +29,11 @@ extension PreparedStatement {
                 return isOpen && left > 0
             }
         }
-        return open.filter { !$0.isMet && !$0.met.isEmpty }.sorted { $0.place < $1.place }.map { one in
-            source.warning(one.code, one.message(source, parameters), at: one.expected.span)
+        var told: [OpenExpectation] = []
+        for one in open where !one.isMet && !one.met.isEmpty && !told.contains(where: one.repeats) {
+            told.append(one)
         }
+        return told.map { source.warning($0.code, $0.message(source), at: $0.expected.span) }
     }
 
     /// The types that the condition's sources declare.
@@ -55,8 +55,6 @@ extension PreparedStatement {
 /// An expectation of one execution, and the types met so far.
 private struct OpenExpectation {
     let expected: FieldExpectation
-    /// Its position among the statement's.
-    let place: Int
     /// The values that the field is compared with.
     private let values: [Value]
     /// True once a value of a type was met for which the condition can be true.
@@ -64,12 +62,15 @@ private struct OpenExpectation {
     private(set) var met: Set<ValueClass> = []
 
     /// Nil if the condition asks for nothing that depends on a type.
-    init?(_ expected: FieldExpectation, _ place: Int, _ arguments: [Value]) {
+    init?(_ expected: FieldExpectation, _ arguments: [Value]) {
         self.expected = expected
-        self.place = place
         let written: [Value?]
         switch expected.wanted {
         case .comparable(let others): written = others.map { Self.value($0, arguments) }
+        case .listed(let argument):
+            written = [Self.value(argument, arguments)]
+            // Another warning says that the list has the array as its only element.
+            if case .array?? = written.first { return nil }
         case .element(let array):
             guard case .array(let elements)? = Self.value(array, arguments) else { return nil }
             written = elements
@@ -104,12 +105,24 @@ private struct OpenExpectation {
         if case .type(let need) = expected.wanted { need.code } else { .neverEqual }
     }
 
-    func message(_ source: SourceText, _ parameters: [NameSyntax]) -> String {
+    /// The types for which the condition can be true.
+    private var wanted: Set<ValueClass> { Set(values.map(ValueClass.init(of:))) }
+
+    /// Returns whether this would say of a field what another one said.
+    func repeats(_ other: OpenExpectation) -> Bool {
+        guard expected.field == other.expected.field, code == other.code else { return false }
+        guard case .type(let need) = expected.wanted, case .type(let known) = other.expected.wanted else {
+            return !wanted.isEmpty && wanted == other.wanted
+        }
+        return need.type == known.type
+    }
+
+    func message(_ source: SourceText) -> String {
         let types = met.sorted().map(\.named).joined(separator: " or ")
         if case .type(let need) = expected.wanted {
             return need.message("every \(expected.name) that was met", is: types)
         }
-        let wanted = Set(values.map(ValueClass.init(of:))).sorted().map(\.named).joined(separator: " or ")
+        let wanted = wanted.sorted().map(\.named).joined(separator: " or ")
         let shown = source.token(of: expected.span) ?? ""
         return
             "\(shown) compares \(expected.name) with \(wanted), and every \(expected.name) that was met is "

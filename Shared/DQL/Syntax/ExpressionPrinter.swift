@@ -18,7 +18,8 @@ struct ExpressionPrinter {
         case .parameter(let name): text += ":\(name.text)"
         case .name(let name): text += Self.name(name.text)
         case .member(let base, let name):
-            write(base, atLeast: Precedence.primary)
+            // A point behind digits would belong to the number.
+            write(base, atLeast: base.kind.isNumber ? .max : Precedence.primary)
             text += ".\(Self.name(name.text))"
         case .element(let base, let index):
             write(base, atLeast: Precedence.primary)
@@ -272,5 +273,14 @@ struct ExpressionPrinter {
             }
         }
         return result + "'"
+    }
+}
+
+extension ExpressionSyntax.Kind {
+    fileprivate var isNumber: Bool {
+        switch self {
+        case .literal(.int), .literal(.double): true
+        default: false
+        }
     }
 }

@@ -19,6 +19,8 @@ struct Parser {
     var sourceComplaint = ""
     /// Set within RETURNING.
     var readsDistinctAsName = false
+    /// Set within the keys of an index, where every word is a name.
+    var takesReservedItems = false
     /// Set within the value of ALTER SYSTEM SET.
     var takesUnquotedKeys = false
 
@@ -197,7 +199,8 @@ struct Parser {
             case .symbol(.rightParenthesis), .symbol(.rightBracket), .symbol(.rightBrace), .symbol(.comma),
                 .symbol(.semicolon):
                 true
-            case .word(_, let keyword?) where keyword.beginsClause: try !isTargetName(keyword)
+            case .word(_, let keyword?) where keyword.beginsClause:
+                takesReservedItems ? false : try !isTargetName(keyword)
             default: false
             }
         if isOver { throw unexpected("something after ','") }

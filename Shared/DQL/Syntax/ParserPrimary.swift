@@ -79,7 +79,7 @@ extension Parser {
         let next = try peek().kind
         let begins =
             switch keyword {
-            case .cast, .exists, .trim: next == .symbol(.leftParenthesis)
+            case .cast, .exists, .trim: try isOperandNext()
             case .any, .every:
                 switch next {
                 case .quotedName: true

@@ -47,6 +47,8 @@ extension Parser {
         try expect(.on)
         let collection = try collection(takesTypes: false)
         try expect(.leftParenthesis)
+        takesReservedItems = true
+        defer { takesReservedItems = false }
         let keys = try terms { parser throws(DQLError) in try parser.indexKey() }
         try expect(.rightParenthesis)
         try expectEnd(.other)

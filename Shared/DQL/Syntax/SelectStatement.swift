@@ -108,13 +108,13 @@ extension IDsSyntax {
 }
 
 extension ProjectionSyntax {
-    /// The place of its first element.
+    /// The place of its first element that is no `*`.
     var span: SourceSpan {
         switch self {
         case .all(let span): span
         case .raw(let value): value.span
         case .elements(let elements):
-            switch elements.first {
+            switch elements.first(where: { if case .star = $0 { false } else { true } }) ?? elements.first {
             case .expression(let value, _): value.span
             case .allFields(let name): name.span
             case .missing(let path): path[0].span
