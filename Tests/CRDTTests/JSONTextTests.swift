@@ -12,9 +12,9 @@ struct JSONTextTests {
         ("0", 0), ("-1", -1), ("42", 42), ("1.0", 1.0), ("-0.0", -0.0), ("0e1", 0.0), ("1E5", 1e5),
         ("1e+2", 100.0), ("25e-1", 2.5), ("123.456e-2", 1.23456), ("-0", -0.0),
         ("9223372036854775807", .int(.max)), ("-9223372036854775808", .int(.min)),
-        ("9223372036854775808", 9.223372036854775808e18),
-        ("-9223372036854775809", -9.223372036854775809e18),
-        ("100000000000000000000000000000000", 1e32), ("1e-400", 0.0),
+        ("9223372036854775808.0", 9.223372036854775808e18),
+        ("-9223372036854775809e0", -9.223372036854775809e18),
+        ("1e-400", 0.0),
         ("5e-324", .double(.leastNonzeroMagnitude)),
         ("1.7976931348623157e308", .double(.greatestFiniteMagnitude)),
         (#""\"\\\/\b\f\n\r\t""#, "\"\\/\u{8}\u{C}\n\r\t"), (#""\u0000""#, "\u{0}"),
@@ -51,6 +51,21 @@ struct JSONTextTests {
     @Test("what the grammar does not allow is refused", arguments: refused)
     func refuses(_ text: String) {
         #expect(errorCode { try JSONText.parse(text) } == .invalidJSON)
+    }
+
+    @Test(
+        "an integer beyond 64 bits is refused at its place, unless it may be rounded",
+        arguments: [
+            ("9223372036854775808", 9.223372036854775808e18),
+            ("-9223372036854775809", -9.223372036854775809e18),
+            ("100000000000000000000000000000000", 1e32),
+        ])
+    func largeIntegers(_ text: String, _ rounded: Double) throws {
+        let error = #expect(throws: CRDTError.self) { try JSONText.parse("{\"a\":\n [\(text)]}") }
+        #expect(error?.code == .invalidJSON)
+        #expect(error?.message.contains("64 bits") == true)
+        #expect(error?.message.hasSuffix("at line 2, column 3") == true)
+        #expect(try JSONText.parse(Array(text.utf8), roundsIntegers: true) == .double(rounded))
     }
 
     @Test(

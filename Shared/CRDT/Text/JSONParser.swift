@@ -1,9 +1,14 @@
 /// A recursive-descent parser over UTF-8 bytes; see `JSONText`.
 struct JSONParser {
     let bytes: [UInt8]
+    /// True if an integer beyond 64 bits becomes a double.
+    let roundsIntegers: Bool
     var place = 0
 
-    init(bytes: [UInt8]) { self.bytes = bytes }
+    init(bytes: [UInt8], roundsIntegers: Bool = false) {
+        self.bytes = bytes
+        self.roundsIntegers = roundsIntegers
+    }
 
     mutating func value(depth: Int) throws(CRDTError) -> Value {
         guard depth <= Limits.nestingDepth else { throw .tooDeep }
@@ -152,7 +157,14 @@ struct JSONParser {
             try digits()
         }
         let text = String(decoding: bytes[start..<place], as: UTF8.self)
-        if isInteger, text != "-0", let number = Int64(text) { return .int(number) }
+        if isInteger, text != "-0" {
+            if let number = Int64(text) { return .int(number) }
+            guard roundsIntegers else {
+                place = start
+                throw failure(
+                    "an integer beyond 64 bits (a string keeps its digits, an exponent makes it a double)")
+            }
+        }
         guard let number = Double(text), number.isFinite else { throw failure("a number out of range") }
         return .double(number)
     }

@@ -206,7 +206,7 @@ package struct Failure: Error, Sendable, Equatable {
 
     /// A message with its suggestion, whichever module raised it.
     package static func text(_ message: String, suggestion: String?) -> String {
-        message + (suggestion.map { " (did you mean \($0)?)" } ?? "")
+        DQLError.text(message, suggestion: suggestion)
     }
 
     /// The public error.
