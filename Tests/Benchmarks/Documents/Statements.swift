@@ -99,7 +99,7 @@ private struct EncodedDocuments: DocumentSource {
         }
     }
 
-    func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+    func scan(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
         for document in documents {
             let goesOn = try document.bytes.withUnsafeBytes { raw in
                 try visit(DocumentRecord(id: document.id, document: try DocumentReader(raw)))
@@ -108,7 +108,9 @@ private struct EncodedDocuments: DocumentSource {
         }
     }
 
-    func lookup(_ collection: String, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void) throws {}
+    func lookup(_ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void)
+        throws
+    {}
 }
 
 /// SQLite in memory.

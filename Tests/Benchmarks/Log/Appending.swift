@@ -11,7 +11,7 @@ let operationBytes = 300
 private let uncountedRows = 400
 
 /// A request as a small write makes it: one document of one collection.
-func request(_ actor: UInt64, _ sequence: UInt64) throws -> AppendRequest {
+func request(_ actor: UInt64, _ sequence: SequenceNumber) throws -> AppendRequest {
     let record = OperationRecord(
         actor: ActorID(actor), sequence: sequence, timestamp: sequence << 16,
         bytes: [UInt8](repeating: UInt8(truncatingIfNeeded: sequence), count: operationBytes))

@@ -120,7 +120,7 @@ private final class BareConnection {
     }
 
     /// A projection's rows, each in the binary form that COPY takes.
-    func rows(of database: String, count: Int) -> [[UInt8]] {
+    func rows(of database: DatabaseID, count: Int) -> [[UInt8]] {
         let find = """
             SELECT 'mimeo_g' || c.generation || '.c' || c.number FROM mimeo_projection.collections c
             JOIN mimeo_projection.databases d USING (generation) WHERE d.id = '\(database)'

@@ -5,7 +5,9 @@ import OperationLog
 import ServiceKit
 
 /// A log of many operations of an actor over a tenth as many documents of its own, written in groups.
-func writeHistory(_ log: any OperationLog, operations: Int, actor: ActorID, collection: String) async throws {
+func writeHistory(_ log: any OperationLog, operations: Int, actor: ActorID, collection: CollectionName)
+    async throws
+{
     var states: [Document] = Array(repeating: Document(), count: max(1, operations / 10))
     var batch: [AppendRequest] = []
     for number in 0..<operations {
@@ -18,7 +20,7 @@ func writeHistory(_ log: any OperationLog, operations: Int, actor: ActorID, coll
         guard let delta = editor.pending.delta(stamp: stamp) else { fatalError("an edit has a delta") }
         states[place] = editor.document
         let operation = CRDT.Operation(
-            actor: actor, sequence: UInt64(number + 1), timestamp: stamp.time,
+            actor: actor, sequence: SequenceNumber(number + 1), timestamp: stamp.time,
             changes: [
                 .init(
                     collection: collection, id: try DocumentID(.int(Int64(place))), delta: delta.encoded())

@@ -103,7 +103,7 @@ struct Bench {
         let operations = zip(samples.operations, samples.states).enumerated().map { place, pair in
             let (operation, state) = pair
             return LiveOperation(
-                position: LogPosition(logID: logID, offset: UInt64(place + 1), hash: UInt64(place + 1)),
+                position: LogPosition(logID: logID, offset: Offset(place + 1), hash: UInt64(place + 1)),
                 stamp: operation.stamp, origin: nil,
                 changes: operation.changes.map {
                     LiveOperation.Change(

@@ -23,7 +23,7 @@ struct Samples {
             states.append((id.bytes, editor.document.encoded()))
             operations.append(
                 Operation(
-                    actor: Samples.actor, sequence: UInt64(number + 1), timestamp: stamp.time,
+                    actor: Samples.actor, sequence: SequenceNumber(number + 1), timestamp: stamp.time,
                     changes: [.init(collection: "orders", id: id, delta: delta.encoded())]))
         }
         self.operations = operations
@@ -54,7 +54,7 @@ struct Samples {
     private static let note = String(repeating: "n", count: 100)
 
     /// Appends all of it to a log, in groups.
-    func append(to log: any OperationLog, _ database: String) async throws {
+    func append(to log: any OperationLog, _ database: DatabaseID) async throws {
         for start in stride(from: 0, to: operations.count, by: 1_000) {
             let end = min(start + 1_000, operations.count)
             let requests = (start..<end).map {
