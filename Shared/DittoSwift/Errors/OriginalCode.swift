@@ -60,12 +60,14 @@ package enum OriginalCode: String, Sendable, CaseIterable {
             case .attachmentCopyExists: .ioAlreadyExists
             case .attachmentCopyFailed: .ioOperationFailed
             case .argumentTypeInvalid, .argumentOutOfRange, .argumentTooDeep: .queryArgumentsInvalid
+            case .itemUndecodable: .queryExecution
             case .notObservable, .windowedSubscriptionUnsupported, .transactionNested,
                 .statementNotTransactional:
                 .queryUnsupported
             case .transactionReadOnly: .storeTransactionReadOnly
             case .expirationHandlerMissing: .expirationHandlerMissing
-            case .loginRefused, .serverUnreachable, .loginAnswerMalformed: .authenticationFailed
+            case .loginRefused, .serverUnreachable, .loginAnswerMalformed, .serverSpeaksPlainHTTP:
+                .authenticationFailed
             case .smallPeerSyncUnsupported: .unsupported
             case .identityFileUnusable, .parametersFileUnusable: .ioOperationFailed
             case .closed, .transactionEnded, .transactionTimeout: .storeBackend
