@@ -1,9 +1,19 @@
 /// A recursive-descent parser over UTF-8 bytes; see `JSONText`.
 struct JSONParser {
     let bytes: [UInt8]
+    /// True if duplicate keys and integers beyond 64 bits are errors.
+    let isStrict: Bool
     var place = 0
 
-    init(bytes: [UInt8]) { self.bytes = bytes }
+    init(bytes: [UInt8], isStrict: Bool = false) {
+        self.bytes = bytes
+        self.isStrict = isStrict
+    }
+
+    mutating func skipByteOrderMark() {
+        let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+        if bytes[place...].starts(with: mark) { place += mark.count }
+    }
 
     mutating func value(depth: Int) throws(CRDTError) -> Value {
         guard depth <= Limits.nestingDepth else { throw .tooDeep }
@@ -49,19 +59,26 @@ struct JSONParser {
     private mutating func object(depth: Int) throws(CRDTError) -> ObjectValue {
         place += 1
         var entries: [ObjectValue.Entry] = []
+        // By bytes: Swift takes some texts for equal that are different keys.
+        var keys: Set<[UInt8]> = []
         skipSpace()
         if take("}") { return ObjectValue() }
         repeat {
             skipSpace()
             guard peek == UInt8(ascii: "\"") else { throw failure("a key must be a string") }
+            let start = place
             let key = try string()
+            if isStrict, !keys.insert(Array(key.utf8)).inserted {
+                place = start
+                throw failure("the key \"\(Self.shown(key))\" stands twice in an object")
+            }
             skipSpace()
             guard take(":") else { throw failure("a colon is missing") }
             entries.append((key: key, value: try value(depth: depth + 1)))
             skipSpace()
         } while take(",")
         guard take("}") else { throw failure("a comma or closing brace is missing") }
-        return ObjectValue(entries)
+        return isStrict ? ObjectValue(unique: entries) : ObjectValue(entries)
     }
 
     private mutating func array(depth: Int) throws(CRDTError) -> [Value] {
@@ -153,8 +170,17 @@ struct JSONParser {
         }
         let text = String(decoding: bytes[start..<place], as: UTF8.self)
         if isInteger, text != "-0", let number = Int64(text) { return .int(number) }
+        if isInteger, text != "-0", isStrict {
+            place = start
+            throw failure("the integer \(Self.shown(text)) is beyond 64 bits; write it as a string")
+        }
         guard let number = Double(text), number.isFinite else { throw failure("a number out of range") }
         return .double(number)
+    }
+
+    /// A bounded beginning of a text from the input, for a message.
+    private static func shown(_ text: String) -> String {
+        text.count <= Limits.shownCharacters ? text : "\(text.prefix(Limits.shownCharacters))…"
     }
 
     private mutating func digits() throws(CRDTError) {

@@ -10,10 +10,22 @@ public enum JSONText {
 
     /// As `parse(_:)`, but from UTF-8 bytes.
     public static func parse(_ bytes: [UInt8]) throws(CRDTError) -> Value {
-        var parser = JSONParser(bytes: bytes)
+        try parse(JSONParser(bytes: bytes))
+    }
+
+    /// As `parse(_:)`, for texts whose writer wants to hear of a slip: a key that stands twice in an object
+    /// and an integer beyond 64 bits are errors that name it. A leading byte order mark is skipped.
+    public static func parseStrictly(_ bytes: [UInt8]) throws(CRDTError) -> Value {
+        var parser = JSONParser(bytes: bytes, isStrict: true)
+        parser.skipByteOrderMark()
+        return try parse(parser)
+    }
+
+    private static func parse(_ start: JSONParser) throws(CRDTError) -> Value {
+        var parser = start
         let value = try parser.value(depth: 0)
         parser.skipSpace()
-        guard parser.place == bytes.count else { throw parser.failure("text follows the value") }
+        guard parser.place == parser.bytes.count else { throw parser.failure("text follows the value") }
         return value
     }
 
