@@ -67,7 +67,7 @@ private struct UnpackedBody: AsyncSequence, Sendable {
                     inflater.feed(more)
                 }
             } catch is Inflater.Malformed {
-                throw ServiceError(.badRequest, "the body is no gzip, although Content-Encoding says so")
+                throw ServiceError(.badRequest, "the body is not valid gzip, although Content-Encoding says so")
             }
         }
     }

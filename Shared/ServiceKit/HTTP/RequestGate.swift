@@ -218,12 +218,12 @@ extension RequestGate {
                 .badRequest,
                 isInBody
                     ? "the body ended before the length that was announced" : "the request ended in its head")
-        case .invalidVersion: ServiceError(.badRequest, "the request is no HTTP/1.1 or HTTP/1.0")
+        case .invalidVersion: ServiceError(.badRequest, "the request is not HTTP/1.1 or HTTP/1.0")
         case .invalidContentLength, .unexpectedContentLength:
             ServiceError(
                 .badRequest, "Content-Length is no number, stands twice or beside Transfer-Encoding")
         case .invalidChunkSize: ServiceError(.badRequest, "the chunks of the body are malformed")
-        default: ServiceError(.badRequest, isInBody ? "the body is malformed" : "the request is no HTTP/1.1")
+        default: ServiceError(.badRequest, isInBody ? "the body is malformed" : "the request is not valid HTTP/1.1")
         }
     }
 }
