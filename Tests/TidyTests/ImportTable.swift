@@ -83,7 +83,7 @@ struct ImportTable {
                     "CRDT", "DQL", "Identity", "Machine", "OperationLog", "Postgres", "Replica", "WebSocket",
                 ],
                 packages: [
-                    "ArgumentParser", "AsyncHTTPClient", "Crypto", "HTTPTypes", "Hummingbird",
+                    "ArgumentParser", "AsyncHTTPClient", "CZlib", "Crypto", "HTTPTypes", "Hummingbird",
                     "HummingbirdCore", "Metrics", "NIOCore", "NIOHTTP1", "NIOHTTPTypes", "NIOHTTPTypesHTTP1",
                     "NIOPosix", "NIOSSL", "ServiceLifecycle", "UnixSignals",
                 ],

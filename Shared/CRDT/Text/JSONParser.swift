@@ -1,13 +1,21 @@
 /// A recursive-descent parser over UTF-8 bytes; see `JSONText`.
 struct JSONParser {
     let bytes: [UInt8]
-    /// True if an integer beyond 64 bits becomes a double.
+    /// True if an integer beyond 64 bits becomes a double; otherwise it is an error.
     let roundsIntegers: Bool
+    /// True if duplicate keys, and numbers so small that they would become zero, are errors.
+    let isStrict: Bool
     var place = 0
 
-    init(bytes: [UInt8], roundsIntegers: Bool = false) {
+    init(bytes: [UInt8], roundsIntegers: Bool = false, isStrict: Bool = false) {
         self.bytes = bytes
         self.roundsIntegers = roundsIntegers
+        self.isStrict = isStrict
+    }
+
+    mutating func skipByteOrderMark() {
+        let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+        if bytes[place...].starts(with: mark) { place += mark.count }
     }
 
     mutating func value(depth: Int) throws(CRDTError) -> Value {
@@ -54,19 +62,26 @@ struct JSONParser {
     private mutating func object(depth: Int) throws(CRDTError) -> ObjectValue {
         place += 1
         var entries: [ObjectValue.Entry] = []
+        // By bytes: Swift takes some texts for equal that are different keys.
+        var keys: Set<[UInt8]> = []
         skipSpace()
         if take("}") { return ObjectValue() }
         repeat {
             skipSpace()
             guard peek == UInt8(ascii: "\"") else { throw failure("a key must be a string") }
+            let start = place
             let key = try string()
+            if isStrict, !keys.insert(Array(key.utf8)).inserted {
+                place = start
+                throw failure("the key \"\(Self.shown(key))\" appears twice in one object")
+            }
             skipSpace()
             guard take(":") else { throw failure("a colon is missing") }
             entries.append((key: key, value: try value(depth: depth + 1)))
             skipSpace()
         } while take(",")
         guard take("}") else { throw failure("a comma or closing brace is missing") }
-        return ObjectValue(entries)
+        return isStrict ? ObjectValue(unique: entries) : ObjectValue(entries)
     }
 
     private mutating func array(depth: Int) throws(CRDTError) -> [Value] {
@@ -162,11 +177,26 @@ struct JSONParser {
             guard roundsIntegers else {
                 place = start
                 throw failure(
-                    "an integer beyond 64 bits (a string keeps its digits, an exponent makes it a double)")
+                    "the integer \(Self.shown(text)) is beyond 64 bits (a string keeps its digits, an exponent "
+                        + "makes it a double)")
             }
         }
         guard let number = Double(text), number.isFinite else { throw failure("a number out of range") }
+        if isStrict, number == 0, Self.hasDigits(text) {
+            place = start
+            throw failure("a number out of range")
+        }
         return .double(number)
+    }
+
+    /// Returns whether a number's text has a digit other than 0 before its exponent.
+    private static func hasDigits(_ text: String) -> Bool {
+        text.utf8.prefix { $0 | 0x20 != UInt8(ascii: "e") }.contains { (0x31...0x39).contains($0) }
+    }
+
+    /// A bounded beginning of a text from the input, for a message.
+    private static func shown(_ text: String) -> String {
+        text.count <= Limits.shownCharacters ? text : "\(text.prefix(Limits.shownCharacters))…"
     }
 
     private mutating func digits() throws(CRDTError) {

@@ -13,10 +13,23 @@ public enum JSONText {
     /// - Parameter roundsIntegers: an integer beyond 64 bits becomes the nearest double: for texts of others
     ///   whose numbers are only shown.
     public static func parse(_ bytes: [UInt8], roundsIntegers: Bool = false) throws(CRDTError) -> Value {
-        var parser = JSONParser(bytes: bytes, roundsIntegers: roundsIntegers)
+        try parse(JSONParser(bytes: bytes, roundsIntegers: roundsIntegers))
+    }
+
+    /// As `parse(_:)`, but refuses texts of which a part would be lost, for values that a person or a program
+    /// typed: a key that appears twice in an object, and a number too small for a double. A leading byte
+    /// order mark is skipped.
+    public static func parseStrictly(_ bytes: [UInt8]) throws(CRDTError) -> Value {
+        var parser = JSONParser(bytes: bytes, isStrict: true)
+        parser.skipByteOrderMark()
+        return try parse(parser)
+    }
+
+    private static func parse(_ start: JSONParser) throws(CRDTError) -> Value {
+        var parser = start
         let value = try parser.value(depth: 0)
         parser.skipSpace()
-        guard parser.place == bytes.count else { throw parser.failure("text follows the value") }
+        guard parser.place == parser.bytes.count else { throw parser.failure("text follows the value") }
         return value
     }
 

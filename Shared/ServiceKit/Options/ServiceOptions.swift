@@ -30,6 +30,13 @@ public struct ServiceOptions: ParsableArguments, Sendable {
     @Option(help: ArgumentHelp("Private key of the certificate (PEM).", valueName: "file"))
     public var tlsKey: String?
 
+    /// The origins of web pages that may call the service.
+    @Option(
+        help: ArgumentHelp(
+            "Origin of web pages that may call this server, or '*'; may be given several times.",
+            valueName: "origin"))
+    public var corsOrigin: [String] = []
+
     /// The configuration file.
     @Option(help: ArgumentHelp("JSON file with values of these flags; flags override it.", valueName: "file"))
     public var config: String?
@@ -134,6 +141,9 @@ public struct ServiceConfiguration: Sendable, Equatable {
     /// The certificate chain and the key of the listener, if it speaks TLS.
     public var tls: TLSPaths?
 
+    /// The web pages that may call the service.
+    public var cors = CORSPolicy.none
+
     /// Two files that belong together.
     public struct TLSPaths: Sendable, Equatable {
         /// The certificate chain, PEM.
@@ -144,7 +154,7 @@ public struct ServiceConfiguration: Sendable, Equatable {
 
     /// Joins flags, file and defaults.
     /// - Parameter port: the service's own default port.
-    /// - Throws: `SRV-0101` to `SRV-0105`.
+    /// - Throws: `SRV-0101` to `SRV-0107`.
     public init(
         _ options: ServiceOptions, projection: ProjectionOptions? = nil, issuer: IssuerOptions? = nil,
         providers: ProviderOptions? = nil, admin: AdminOptions? = nil, port: Int
@@ -167,6 +177,9 @@ public struct ServiceConfiguration: Sendable, Equatable {
         secretsKey = providers?.secretsKey ?? file?["secretsKey"]
         adminToken = providers?.adminToken ?? admin?.adminToken ?? file?["adminToken"]
         behindProxy = providers?.behindProxy ?? false
+        // The file has strings only: origins with commas or blanks between them.
+        let origins = (file?["corsOrigin"] ?? "").split { $0 == "," || $0 == " " }.map(String.init)
+        cors = try CORSPolicy(origins: options.corsOrigin.isEmpty ? origins : options.corsOrigin)
         switch (options.tlsCertificate ?? file?["tlsCertificate"], options.tlsKey ?? file?["tlsKey"]) {
         case (let certificate?, let key?): tls = TLSPaths(certificate: certificate, key: key)
         case (nil, nil): tls = nil
@@ -226,7 +239,7 @@ public struct ServiceConfiguration: Sendable, Equatable {
 struct ConfigurationFile {
     private static let names: Set<String> = [
         "data", "listen", "log", "projection", "issuer", "providers", "secretsKey", "adminToken",
-        "tlsCertificate", "tlsKey",
+        "tlsCertificate", "tlsKey", "corsOrigin",
     ]
     private let values: [String: String]
 

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import venv
 
-PINS = ("cbor2==6.2.1", "websockets==17.4", "wsproto==1.3.2")
+PINS = ("cbor2==6.2.1", "requests==2.34.2", "websockets==17.4", "wsproto==1.3.2")
 
 
 def use_packages():
