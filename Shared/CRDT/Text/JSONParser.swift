@@ -2,6 +2,8 @@
 struct JSONParser {
     let bytes: [UInt8]
     var place = 0
+    /// True if duplicate keys and numbers that no value holds are errors.
+    var isExact = false
 
     init(bytes: [UInt8]) { self.bytes = bytes }
 
@@ -51,10 +53,16 @@ struct JSONParser {
         var entries: [ObjectValue.Entry] = []
         skipSpace()
         if take("}") { return ObjectValue() }
+        var keys: Set<[UInt8]> = []
         repeat {
             skipSpace()
             guard peek == UInt8(ascii: "\"") else { throw failure("a key must be a string") }
+            let start = place
             let key = try string()
+            if isExact, !keys.insert(Array(key.utf8)).inserted {
+                place = start
+                throw failure("the key \"\(key)\" appears twice in one object")
+            }
             skipSpace()
             guard take(":") else { throw failure("a colon is missing") }
             entries.append((key: key, value: try value(depth: depth + 1)))
@@ -154,7 +162,25 @@ struct JSONParser {
         let text = String(decoding: bytes[start..<place], as: UTF8.self)
         if isInteger, text != "-0", let number = Int64(text) { return .int(number) }
         guard let number = Double(text), number.isFinite else { throw failure("a number out of range") }
+        if isExact { try checkExact(text, number, isInteger: isInteger, from: start) }
         return .double(number)
+    }
+
+    /// Refuses a whole number that would become a double, and one that would become zero.
+    private mutating func checkExact(
+        _ text: String, _ number: Double, isInteger: Bool, from start: Int
+    ) throws(CRDTError) {
+        let mantissa = text.utf8.prefix { $0 | 0x20 != UInt8(ascii: "e") }
+        let isZero = !mantissa.contains { (0x31...0x39).contains($0) }
+        if isInteger, !isZero {
+            place = start
+            throw failure(
+                "the number \(text) does not fit 64 bits; write it with a fraction for a double, or as a string")
+        }
+        if number == 0, !isZero {
+            place = start
+            throw failure("a number out of range")
+        }
     }
 
     private mutating func digits() throws(CRDTError) {

@@ -10,10 +10,22 @@ public enum JSONText {
 
     /// As `parse(_:)`, but from UTF-8 bytes.
     public static func parse(_ bytes: [UInt8]) throws(CRDTError) -> Value {
+        try parse(JSONParser(bytes: bytes))
+    }
+
+    /// As `parse(_:)`, but refuses texts of which a part would be lost: a key that an object has twice, a whole
+    /// number beyond 64 bits, and a number too small for a double. For values that a person or program typed.
+    public static func parseExactly(_ bytes: [UInt8]) throws(CRDTError) -> Value {
         var parser = JSONParser(bytes: bytes)
+        parser.isExact = true
+        return try parse(parser)
+    }
+
+    private static func parse(_ start: JSONParser) throws(CRDTError) -> Value {
+        var parser = start
         let value = try parser.value(depth: 0)
         parser.skipSpace()
-        guard parser.place == bytes.count else { throw parser.failure("text follows the value") }
+        guard parser.place == parser.bytes.count else { throw parser.failure("text follows the value") }
         return value
     }
 
