@@ -2,11 +2,11 @@ import Attachments
 import Machine
 
 extension BlobStore {
-    /// For what blocks for the disk: an fsync of a large file takes seconds, and the cooperative pool has one
-    /// thread per core.
+    /// Runs blocking disk calls on its own threads: an fsync of a large file takes seconds, and the
+    /// cooperative pool has only one thread per core.
     private static let disk = BlockingExecutor(label: "attachments.disk", isSerial: false)
 
-    /// Runs `work` on the disk's threads; the blob store's errors come out as answers (`BlobFailure`).
+    /// Runs `work` on these threads. Throws the blob store's errors as answers (`BlobFailure`).
     static func onDisk<Result: Sendable>(
         _ work: @escaping @Sendable () throws -> Result
     ) async throws -> Result {
@@ -14,7 +14,7 @@ extension BlobStore {
     }
 }
 
-/// A blob on its way in. Safe although unchecked: one request owns it and awaits each call before the next.
+/// An upload in flight. Safe although unchecked: one request owns it and awaits each call before the next.
 final class Upload: @unchecked Sendable {
     private let writer: BlobWriter
 

@@ -164,7 +164,8 @@ struct AdmissionCheck {
             documents: operation.changes.map { DocumentKey(collection: $0.collection, id: $0.id) })
     }
 
-    private func malformed(_ actor: ActorID, _ sequence: SequenceNumber, _ error: any Error) -> Frame.Refusal {
+    private func malformed(_ actor: ActorID, _ sequence: SequenceNumber, _ error: any Error) -> Frame.Refusal
+    {
         Frame.Refusal(actor: actor, sequence: sequence, error: SyncError(.malformedOperation, "\(error)"))
     }
 

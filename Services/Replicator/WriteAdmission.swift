@@ -230,7 +230,8 @@ extension DatabaseHub {
 
         init() {}
 
-        init(_ reached: [ActorID: SequenceNumber], _ rejected: [Frame.Refusal], last: Offset, isAnyOld: Bool) {
+        init(_ reached: [ActorID: SequenceNumber], _ rejected: [Frame.Refusal], last: Offset, isAnyOld: Bool)
+        {
             self.reached = reached
             self.rejected = rejected
             self.isAnyOld = isAnyOld

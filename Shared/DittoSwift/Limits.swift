@@ -55,9 +55,9 @@ enum Limits {
     static let waitingLogLines = 10_000
     /// Requests that `system:request_history` remembers unless `dql_request_history_size` says otherwise.
     static let rememberedRequests = 4_096
-    /// How many more it may hold before it drops those beyond: dropping one at a time would move all the
-    /// others.
+    /// Requests kept above that number before the excess is dropped: dropping one at a time would move all
+    /// the others.
     static let requestSlack = 256
-    /// How much of a statement's text it remembers, in UTF-8 bytes.
+    /// UTF-8 bytes kept of a statement's text.
     static let rememberedStatementBytes = 1_024
 }

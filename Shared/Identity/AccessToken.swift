@@ -68,7 +68,8 @@ public enum AccessToken {
         try check(claims, keyID: parts.keyID, databaseID: databaseID, nowSeconds: nowSeconds)
         return Identity(
             userID: claims.sub, databaseID: DatabaseID(claims.db), peerKey: claims.pk,
-            rights: try compile(claims.grant), expiresAtSeconds: claims.exp, issuedAtSeconds: claims.iat, tokenID: claims.jti,
+            rights: try compile(claims.grant), expiresAtSeconds: claims.exp, issuedAtSeconds: claims.iat,
+            tokenID: claims.jti,
             signedBy: parts.keyID, metadata: claims.meta)
     }
 

@@ -48,7 +48,8 @@ public struct Identity: Sendable, Hashable {
 
     /// An identity whose grant is already compiled.
     public init(
-        userID: String, databaseID: DatabaseID, peerKey: String?, rights: CompiledGrant, expiresAtSeconds: Int64,
+        userID: String, databaseID: DatabaseID, peerKey: String?, rights: CompiledGrant,
+        expiresAtSeconds: Int64,
         issuedAtSeconds: Int64 = 0, tokenID: String? = nil, signedBy: KeyID? = nil, metadata: String? = nil
     ) {
         self.signedBy = signedBy

@@ -4,7 +4,7 @@ public struct Environment: Sendable {
     public let wallMilliseconds: @Sendable () -> UInt64
     /// 64 random bits.
     public let random: @Sendable () -> UInt64
-    /// Blocks the calling thread (only while waiting for the directory's lock).
+    /// Blocks the calling thread. A store pauses only while it waits for its directory's lock.
     public let pause: @Sendable (Duration) -> Void
 
     /// An environment with these sources.

@@ -2,11 +2,11 @@ import Foundation
 
 /// The time zones of this machine, for the date functions of statements.
 public struct SystemTimeZones: Sendable {
-    /// Loads no table until its first use.
+    /// A lookup that loads no table before its first use.
     public init() {}
 
-    /// The offset from UTC, in seconds, at a Unix time in milliseconds; nil for a zone that is not in the
-    /// system's tables. The system caches them.
+    /// Returns the offset from UTC, in seconds, at a Unix time in milliseconds; nil for a zone that is not in
+    /// the system's tables. The system caches them.
     public func offsetSeconds(of zone: String, at milliseconds: Int64) -> Int? {
         // Foundation also takes abbreviations, which are ambiguous.
         guard zone.contains("/"), let zone = TimeZone(identifier: zone) else { return nil }

@@ -107,7 +107,8 @@ public protocol OperationLog: Sendable {
 
     /// Removes the entries up to an offset. Hashes stay for cursors at offsets after `floor`.
     /// - Throws: `LOG-0106` unless a finished snapshot stands at or after that offset.
-    func truncate(_ database: DatabaseID, through offset: Offset, keepingHashesAfter floor: Offset) async throws
+    func truncate(_ database: DatabaseID, through offset: Offset, keepingHashesAfter floor: Offset)
+        async throws
 
     /// The finished snapshot; nil while there is none.
     func snapshot(of database: DatabaseID) async throws -> LogSnapshot?

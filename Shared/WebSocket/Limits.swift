@@ -3,10 +3,10 @@
 enum Limits {
     /// Bytes of messages that `send` hands to the event loop before it waits for one to leave.
     static let unwrittenBytes = 524_288
-    /// Messages that wait to be taken before the socket is read no further: enough that the next is there
-    /// when the one before is handled.
+    /// Messages that wait for the reader before the socket is no longer read: enough that the next one is
+    /// there when the reader has handled the one before.
     static let unreadMessages = 8
-    /// Their bytes.
+    /// Bytes of these messages.
     static let unreadBytes = 524_288
     /// Bytes of a framed message that an event loop keeps for the next receiver.
     static let keptMessageBytes = 65_536

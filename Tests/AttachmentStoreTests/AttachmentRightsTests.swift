@@ -13,20 +13,20 @@ struct AttachmentRightsTests {
     private final class Author: Sendable {
         private let log: SQLiteOperationLog
         private let actor: ActorID
-        private let state = Mutex<(sequence: UInt64, documents: [DocumentKey: Document])>((0, [:]))
+        private let state = Mutex<(sequence: SequenceNumber, documents: [DocumentKey: Document])>((0, [:]))
 
         init(_ log: SQLiteOperationLog, actor: UInt64 = 7) {
             self.log = log
             self.actor = ActorID(actor)
         }
 
-        func write(_ collection: String, _ id: String, _ edit: (inout DocumentEditor) throws -> Void)
+        func write(_ collection: CollectionName, _ id: String, _ edit: (inout DocumentEditor) throws -> Void)
             async throws
         {
             let key = DocumentKey(collection: collection, id: try DocumentID(.string(id)))
             let operation = try state.withLock { state in
-                state.sequence += 1
-                let stamp = Stamp(time: state.sequence << 16, actor: actor)
+                state.sequence = state.sequence.next
+                let stamp = Stamp(time: state.sequence.rawValue << 16, actor: actor)
                 var editor = DocumentEditor(document: state.documents[key] ?? Document(), stamp: stamp)
                 try edit(&editor)
                 state.documents[key] = editor.document
@@ -46,7 +46,7 @@ struct AttachmentRightsTests {
         [AttachmentToken.marker: ["id": .string(id), "len": 4, "metadata": [:]]]
     }
 
-    private func grant(_ queries: [String: [String]]) -> Grant {
+    private func grant(_ queries: [CollectionName: [String]]) -> Grant {
         let rules = AccessRules(queriesByCollection: queries)
         return Grant(read: rules, write: rules, queryLanguage: 1)
     }

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Multipart parser")
 struct MultipartParserTests {
-    /// What a form comes to when it arrives in pieces of a size: parts' headers and bodies.
+    /// Parses a form that arrives in pieces of one size; returns its parts' headers and bodies.
     private func parse(_ text: String, pieces size: Int, boundary: String = "b") throws -> [String] {
         var parser = try MultipartParser(contentType: "multipart/form-data; boundary=\(boundary)")
         var result: [String] = []

@@ -76,7 +76,7 @@ struct Answer: Sendable {
         return try? JSONDecoder().decode(Body.self, from: Data(body)).error.code
     }
 
-    /// What an upload is answered with.
+    /// The body as the answer to an upload; nil if it is none.
     var stored: Stored? { try? JSONDecoder().decode(Stored.self, from: Data(body)) }
 
     struct Stored: Decodable, Sendable, Equatable {

@@ -1,4 +1,5 @@
 import AsyncHTTPClient
+import CRDT
 import Foundation
 import Identity
 import ServiceKit
@@ -28,7 +29,7 @@ struct AdminTests {
     }
 
     /// An access token of the development provider.
-    private func token(_ admin: Admin, _ database: String, peer: String? = nil) async throws -> Answer {
+    private func token(_ admin: Admin, _ database: DatabaseID, peer: String? = nil) async throws -> Answer {
         let secret = try await admin.get("databases/\(database)").object["developmentToken"] ?? ""
         let more = peer.map { #","peerKey":"\#($0)""# } ?? ""
         return try await login(

@@ -71,7 +71,7 @@ struct AttemptTests {
 
         func pass(_ time: Duration) { clock.passed.withLock { $0 += time } }
 
-        /// Whether an attempt may begin; it ends at once.
+        /// Returns whether an attempt may begin; it ends at once.
         func isAdmitted(_ source: AttemptLimiter.Source, at provider: AttemptLimiter.Source? = nil) -> Bool {
             guard (try? limiter.begin(source, at: provider)) != nil else { return false }
             limiter.end(source, at: provider, .uncounted)

@@ -56,7 +56,7 @@ final class GatewayFixture: Sendable {
             folder: folder ?? self.folder, system: system, options: options, nowSeconds: now,
             attemptClock: { [started] in started }, logger: logger
         ) { id in
-            self.names.withLock { $0.append(id) }
+            self.names.withLock { $0.append(id.text) }
             try await log.createDatabase(id)
         }
     }

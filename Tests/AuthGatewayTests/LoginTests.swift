@@ -27,7 +27,7 @@ struct LoginTests {
             let source = JWKSKeySource(issuer: try Origin(address.origin))
             let authenticator = Authenticator(source: source, nowSeconds: { GatewayFixture.now })
             let identity = try await authenticator.identity(token: answer.object["accessToken"] ?? "")
-            #expect(identity.databaseID == database.id)
+            #expect(identity.databaseID.text == database.id)
             #expect(identity.peerKey == peer)
             #expect(identity.grant == .everything)
             #expect(identity.expiresAtSeconds == GatewayFixture.now + 3600)

@@ -47,7 +47,7 @@ struct SealingTests {
         }
     }
 
-    /// Whether everything opens: every token is told, every provider takes a login, every key signs.
+    /// Returns whether all secrets open: each token is shown, each provider accepts a login, each key signs.
     private func everythingOpens(_ gateway: AuthGateway, _ address: ListenAddress) async throws -> Bool {
         let admin = try Admin(address, fixture)
         var answers = [try await login(address, gateway.development.loginBody()).status]
@@ -209,7 +209,7 @@ struct SealingTests {
             try await self.fixture.serving(gateways[1]) { second async throws in
                 let admins = [try Admin(first, self.fixture), try Admin(second, self.fixture)]
                 var made = 0
-                /// What went wrong where each makes a database and each opens it; nil where nothing did.
+                /// Lets each gateway make a database and each open it; returns the first failure, or nil.
                 func refusal() async throws -> String? {
                     for admin in admins {
                         made += 1

@@ -1,4 +1,5 @@
 import AsyncHTTPClient
+import CRDT
 import Foundation
 import Identity
 import Logging
@@ -113,7 +114,7 @@ struct SecrecyTests {
             let identity = try PeerCertificate.verify(
                 PeerCertificate.der(pem: issued.certificate),
                 authorities: gateway.systemDatabase.directory.keys,
-                databaseID: gateway.development.id, nowSeconds: now)
+                databaseID: DatabaseID(gateway.development.id), nowSeconds: now)
             #expect(identity.peerKey == peer.publicKeyString && identity.userID == "development")
             #expect(identity.expiresAtSeconds == now + 3600)
             #expect(try await ask(PeerKey().signingRequest(), token).code == "AUTH-0305")

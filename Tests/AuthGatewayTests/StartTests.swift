@@ -17,7 +17,7 @@ private final class InterruptedLog: PassingOnLog, @unchecked Sendable {
         super.init(log)
     }
 
-    /// Whether that call has come.
+    /// True if that call has come.
     var hasFailed: Bool { remaining.withLock { $0 < 0 } }
 
     private func passing<Result>(_ isChange: Bool, _ body: () async throws -> Result) async throws -> Result {
@@ -33,31 +33,33 @@ private final class InterruptedLog: PassingOnLog, @unchecked Sendable {
         throw OperationLogError(.unreachable, "the server went away")
     }
 
-    override func createDatabase(_ database: String) async throws -> Bool {
+    override func createDatabase(_ database: DatabaseID) async throws -> Bool {
         try await passing(true) { try await super.createDatabase(database) }
     }
 
-    override func append(_ requests: [AppendRequest], to database: String) async throws -> [AppendOutcome] {
+    override func append(_ requests: [AppendRequest], to database: DatabaseID) async throws -> [AppendOutcome]
+    {
         try await passing(true) { try await super.append(requests, to: database) }
     }
 
     override func frontier(
-        of actors: [ActorID], in database: String
+        of actors: [ActorID], in database: DatabaseID
     ) async throws -> [ActorID: FrontierEntry] {
         try await passing(false) { try await super.frontier(of: actors, in: database) }
     }
 
-    override func head(of database: String) async throws -> LogPosition {
+    override func head(of database: DatabaseID) async throws -> LogPosition {
         try await passing(false) { try await super.head(of: database) }
     }
 
-    override func read(_ database: String, after offset: UInt64, limit: ReadLimit) async throws -> [LogEntry]
+    override func read(_ database: DatabaseID, after offset: Offset, limit: ReadLimit) async throws
+        -> [LogEntry]
     {
         try await passing(false) { try await super.read(database, after: offset, limit: limit) }
     }
 
     override func lease(
-        _ purpose: String, of slots: Int, for duration: Duration, in database: String
+        _ purpose: String, of slots: Int, for duration: Duration, in database: DatabaseID
     ) async throws -> ActorLease? {
         try await passing(true) {
             try await super.lease(purpose, of: slots, for: duration, in: database)

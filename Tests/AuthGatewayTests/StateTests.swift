@@ -37,7 +37,7 @@ struct StateTests {
             #expect(second.development == database)
             let authenticator = Authenticator(
                 system: second.systemDatabase, nowSeconds: { GatewayFixture.now })
-            #expect(try await authenticator.identity(token: token).databaseID == database.id)
+            #expect(try await authenticator.identity(token: token).databaseID.text == database.id)
         }
         #expect(fixture.registered == [database.id, database.id])
     }

@@ -23,7 +23,7 @@ struct WebhookAnswerTests {
     private static let deep = String(repeating: "[", count: 3_000) + String(repeating: "]", count: 3_000)
     private static func text(_ count: Int) -> String { #""\#(String(repeating: "x", count: count))""# }
 
-    /// What each field makes of each value, in the order of `values`.
+    /// The values that each field is given, in the order of the letters in `table`.
     private static let values: [String?] = [
         nil, "null", "true", "false", "7", "0", "-1", "1.5", #""""#, #""text""#, "[]", "{}", long,
     ]

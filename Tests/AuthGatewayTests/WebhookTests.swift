@@ -348,7 +348,7 @@ private struct SlowPart: ServicePart {
     }
 }
 
-/// What was logged.
+/// The lines that were logged.
 final class Lines: Sendable {
     private let lines = Mutex<[String]>([])
     var all: [String] { lines.withLock { $0 } }

@@ -38,7 +38,7 @@ struct CBORTests {
         ("d74401020304", .binary([1, 2, 3, 4])), ("a2616101616102", ["a": 2]),
     ]
 
-    /// What no value can hold, or what is no item at all.
+    /// Items that no value can hold, and bytes that are no item at all.
     static let refused: [(String, CRDTErrorCode)] = [
         ("", .truncated), ("18", .truncated), ("19ff", .truncated), ("1a0000", .truncated),
         ("41", .truncated),

@@ -77,7 +77,9 @@ struct CanonicalFormTests {
         ] as [(String, [UInt8])])
     func values(_ what: String, _ value: [UInt8]) {
         let bytes = [1, 0, 0, 4, 1, 0, 2] + value
-        #expect(errorCode { try Delta(decoding: EncodedDelta(bytes), stamp: Self.stamp) } == .malformed, "\(what)")
+        #expect(
+            errorCode { try Delta(decoding: EncodedDelta(bytes), stamp: Self.stamp) } == .malformed, "\(what)"
+        )
     }
 
     @Test(
@@ -95,6 +97,8 @@ struct CanonicalFormTests {
             ("bytes behind the end", [1, 0, 0, 1, 0]),
         ] as [(String, [UInt8])])
     func deltas(_ what: String, _ bytes: [UInt8]) {
-        #expect(errorCode { try Delta(decoding: EncodedDelta(bytes), stamp: Self.stamp) } == .malformed, "\(what)")
+        #expect(
+            errorCode { try Delta(decoding: EncodedDelta(bytes), stamp: Self.stamp) } == .malformed, "\(what)"
+        )
     }
 }

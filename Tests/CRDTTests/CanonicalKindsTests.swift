@@ -69,7 +69,8 @@ struct CanonicalKindsTests {
             ("bytes behind its end", [3, 0, 1, 8, 0x85, 0]),
         ] as [(String, [UInt8])])
     func counters(_ what: String, _ bytes: [UInt8]) {
-        #expect(errorCode { try Document(decoding: EncodedState(Self.counter(bytes))) } == .malformed, "\(what)")
+        #expect(
+            errorCode { try Document(decoding: EncodedState(Self.counter(bytes))) } == .malformed, "\(what)")
     }
 
     @Test(
@@ -85,7 +86,9 @@ struct CanonicalKindsTests {
             ("a token that is none", [0x88, 0x85]), ("an empty object", [0x88, 8, 1, 0]),
         ] as [(String, [UInt8])])
     func attachments(_ what: String, _ slot: [UInt8]) {
-        #expect(errorCode { try Document(decoding: EncodedState(Self.document(3, slot))) } == .malformed, "\(what)")
+        #expect(
+            errorCode { try Document(decoding: EncodedState(Self.document(3, slot))) } == .malformed,
+            "\(what)")
     }
 
     /// A delta on the base {1: 8} that edits the field "a".
@@ -132,6 +135,8 @@ struct CanonicalKindsTests {
             ("a seed that its edit's base lacks", [1, 2, 0, 2, 2]),
         ] as [(String, [UInt8])])
     func seeds(_ what: String, _ bytes: [UInt8]) {
-        #expect(errorCode { try Delta(decoding: EncodedDelta(bytes), stamp: Self.stamp) } == .malformed, "\(what)")
+        #expect(
+            errorCode { try Delta(decoding: EncodedDelta(bytes), stamp: Self.stamp) } == .malformed, "\(what)"
+        )
     }
 }

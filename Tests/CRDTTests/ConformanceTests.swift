@@ -93,7 +93,8 @@ extension SplitMix64 {
         let delta = delta(on: document)
         let operation = operation()
         let valid: [(kind: String, bytes: [UInt8], stamp: Stamp)] = [
-            ("document", document.encoded().bytes, delta.stamp), ("delta", delta.encoded().bytes, delta.stamp),
+            ("document", document.encoded().bytes, delta.stamp),
+            ("delta", delta.encoded().bytes, delta.stamp),
             ("operation", operation.encoded(), delta.stamp),
             ("vector", document.vector.encoded(), delta.stamp),
             ("id", DocumentID.numbered(below(100)).bytes, delta.stamp),

@@ -157,7 +157,7 @@ struct DiffTests {
     }
 }
 
-/// What a reader in place sees of a state: per path and kind.
+/// The leaves of a state that a reader in place sees, by path and kind.
 private enum Visible {
     struct Place: Hashable {
         let path: [[UInt8]]

@@ -37,7 +37,7 @@ enum Edit: Sendable, CustomStringConvertible {
         }
     }
 
-    /// What INSERT INITIAL did.
+    /// The outcome of INSERT INITIAL.
     enum SeedOutcome: Equatable {
         case nothing
         /// Written as the operation of this stamp.

@@ -46,7 +46,9 @@ struct ErrorCodeTests {
         for version: UInt8 in [0, 2, 0xFF] {
             let bytes = [version] + [UInt8](repeating: 0, count: 30)
             #expect(errorCode { try Document(decoding: EncodedState(bytes)) } == .unsupportedVersion)
-            #expect(errorCode { try Delta(decoding: EncodedDelta(bytes), stamp: Self.stamp) } == .unsupportedVersion)
+            #expect(
+                errorCode { try Delta(decoding: EncodedDelta(bytes), stamp: Self.stamp) }
+                    == .unsupportedVersion)
             #expect(errorCode { try Operation(decoding: bytes) } == .unsupportedVersion)
             #expect(errorCode { try OperationHeader.peek(bytes) } == .unsupportedVersion)
             #expect(

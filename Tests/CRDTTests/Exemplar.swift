@@ -1,6 +1,6 @@
 @testable import CRDT
 
-/// What a fixture decodes to, as plain JSON: stamps are `time@actor`, 64-bit numbers are strings, binaries
+/// A decoded fixture as plain JSON: stamps are `time@actor`, 64-bit numbers are strings, binaries
 /// `{"$binary": hex}`, and doubles that JSON has no word for `{"$double": "nan"}`.
 enum Exemplar {
     static func describe(_ kind: String, _ bytes: [UInt8], _ stamp: Stamp) throws -> Value {

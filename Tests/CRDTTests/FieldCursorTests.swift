@@ -3,7 +3,7 @@ import Testing
 
 @testable import CRDT
 
-/// What scans find in place is what is read with care, whatever the documents before it were like.
+/// Scans find in place the same as a careful read, whatever the documents before were like.
 @Suite("Paths found in document after document")
 struct FieldCursorTests {
     /// About the eight bytes that are compared at once, and about the lengths of encodings.

@@ -127,12 +127,16 @@ struct HostileBytesTests {
         #expect(code { _ = try Document(decoding: EncodedState([1, 0] + huge)) } == .truncated)
         #expect(code { _ = try Document(decoding: EncodedState([1, 0, 0] + huge)) } == .truncated)
         #expect(code { _ = try Document(decoding: EncodedState([1, 0, 0, 1, 0] + huge)) } == .truncated)
-        #expect(code { _ = try Document(decoding: EncodedState([1, 0, 0, 1, 0, 0, 0] + huge)) } == .truncated)
+        #expect(
+            code { _ = try Document(decoding: EncodedState([1, 0, 0, 1, 0, 0, 0] + huge)) } == .truncated)
         #expect(code { _ = try Delta(decoding: EncodedDelta([1, 0] + huge), stamp: stamp) } == .truncated)
-        #expect(code { _ = try Delta(decoding: EncodedDelta([1, 0, 0, 4] + huge), stamp: stamp) } == .truncated)
+        #expect(
+            code { _ = try Delta(decoding: EncodedDelta([1, 0, 0, 4] + huge), stamp: stamp) } == .truncated)
         for tag: UInt8 in [5, 6, 7, 8] {
             #expect(
-                code { _ = try Delta(decoding: EncodedDelta([1, 0, 0, 4, 1, 0, 2, tag] + huge), stamp: stamp) }
+                code {
+                    _ = try Delta(decoding: EncodedDelta([1, 0, 0, 4, 1, 0, 2, tag] + huge), stamp: stamp)
+                }
                     == .truncated)
         }
         let header = [UInt8](repeating: 1, count: 1) + [0] + [UInt8](repeating: 7, count: 8) + [1]

@@ -8,7 +8,8 @@ struct OperationTests {
     private let header: [UInt8] =
         [1, 0] + [0, 0, 0, 0, 0, 0, 0, 5] + [3] + [0, 0, 0, 0, 0, 0, 0, 9]
 
-    private func change(_ collection: CollectionName, _ id: Value, _ delta: EncodedDelta = [1, 0, 0, 2]) throws
+    private func change(_ collection: CollectionName, _ id: Value, _ delta: EncodedDelta = [1, 0, 0, 2])
+        throws
         -> Operation.Change
     {
         Operation.Change(collection: collection, id: try DocumentID(id), delta: delta)
@@ -53,10 +54,12 @@ struct OperationTests {
     @Test("a collection name is as long as the limit allows and no longer")
     func nameLength() throws {
         let name = String(repeating: "x", count: Limits.collectionNameBytes)
-        let longest = Operation(actor: ActorID(5), sequence: 1, timestamp: 9, changes: [try change(CollectionName(name), 1)])
+        let longest = Operation(
+            actor: ActorID(5), sequence: 1, timestamp: 9, changes: [try change(CollectionName(name), 1)])
         #expect(try Operation(decoding: longest.encoded()) == longest)
         let longer = Operation(
-            actor: ActorID(5), sequence: 1, timestamp: 9, changes: [try change(CollectionName(name + "x"), 1)])
+            actor: ActorID(5), sequence: 1, timestamp: 9, changes: [try change(CollectionName(name + "x"), 1)]
+        )
         #expect(errorCode { try Operation(decoding: longer.encoded()) } == .malformed)
     }
 

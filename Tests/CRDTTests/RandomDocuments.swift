@@ -41,7 +41,7 @@ extension SplitMix64 {
         return ObjectValue(keys.map { (key: $0, value: value(depth: 0)) })
     }
 
-    /// What an increment adds: mostly a small integer, sometimes one that overflows or a fraction.
+    /// The amount of an increment: mostly a small integer, sometimes one that overflows or a fraction.
     mutating func amount() -> Value {
         chance(75)
             ? .int(pick([1, 1, 2, 3, 5, -1, 0, 1_000, .max, .min]))

@@ -30,7 +30,9 @@ struct ConflictTests {
             }
         }
 
-        func lookup(_ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void) throws {
+        func lookup(_ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void)
+            throws
+        {
             try scan(collection) { record in
                 try visit(record)
                 return false

@@ -158,5 +158,7 @@ private struct DamagedStore: DocumentSource {
         throw CRDTError(.malformed, "no document")
     }
 
-    func lookup(_ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void) throws {}
+    func lookup(_ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void)
+        throws
+    {}
 }

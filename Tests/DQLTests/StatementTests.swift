@@ -80,7 +80,9 @@ private final class CountingStore: DocumentSource {
 
     func scan(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws { scans += 1 }
 
-    func lookup(_ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void) throws {
+    func lookup(_ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void)
+        throws
+    {
         lookups += 1
     }
 }

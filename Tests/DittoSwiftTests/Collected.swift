@@ -16,7 +16,7 @@ final class Collected<Element: Sendable>: Sendable {
     }
 }
 
-/// Whether the condition came true within ninety seconds.
+/// Returns whether the condition came true within ninety seconds.
 func eventually(_ condition: () async throws -> Bool) async rethrows -> Bool {
     let deadline = ContinuousClock.now + .seconds(90)
     while ContinuousClock.now < deadline {

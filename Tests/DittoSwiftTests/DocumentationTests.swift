@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// What `make docs` would find, without making them: names that nothing has any more, and types that no page
-/// lists.
+/// Checks the manual as `make docs` would, without making it: names that do not exist any more, and types
+/// that no page lists.
 @Suite("The manual's names")
 struct DocumentationTests {
     private static let module = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath()

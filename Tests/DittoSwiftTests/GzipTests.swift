@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Compressed files")
 struct GzipTests {
-    /// What `gzip` makes of a file: a reader that is not ours.
+    /// The content of a file as `gzip` unpacks it: a reader that is not ours.
     static func unpacked(_ file: URL) throws -> Data {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")

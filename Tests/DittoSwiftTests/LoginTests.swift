@@ -339,7 +339,8 @@ struct LoginTests {
                 HTTPClientRequest(url: server.url + "/_ditto/auth/jwks.json"), timeout: .seconds(30))
             let set = try KeySet(json: Array(buffer: try await keys.body.collect(upTo: 1_000_000)))
             let identity = try PeerCertificate.verify(
-                PeerCertificate.der(pem: kept.certificate), authorities: set, databaseID: server.databaseID,
+                PeerCertificate.der(pem: kept.certificate), authorities: set,
+                databaseID: DatabaseID(server.databaseID),
                 nowSeconds: Int64(Date().timeIntervalSince1970))
             #expect(identity.peerKey == ditto.auth?.peerKey && identity.grant == .everything)
             ditto.auth?.logout()

@@ -6,7 +6,8 @@ import Testing
 
 @Suite("Compiled grants")
 struct CompiledGrantTests {
-    private func rules(_ queries: [CollectionName: [String]], everything: Bool = false, language: Int = 1) throws
+    private func rules(_ queries: [CollectionName: [String]], everything: Bool = false, language: Int = 1)
+        throws
         -> CompiledRules
     {
         let side = AccessRules(everything: everything, queriesByCollection: queries)

@@ -15,7 +15,8 @@ struct PeerChallengeTests {
         let answer = challenge.answer(with: key, databaseID: "cars", token: "t")
         #expect(answer.count == 64)
         func holds(
-            _ answer: [UInt8], _ challenge: PeerChallenge, of peer: String? = nil, database: DatabaseID = "cars",
+            _ answer: [UInt8], _ challenge: PeerChallenge, of peer: String? = nil,
+            database: DatabaseID = "cars",
             token: String = "t"
         ) -> Bool {
             challenge.isAnswered(

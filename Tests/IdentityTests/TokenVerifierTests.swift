@@ -1,5 +1,5 @@
-import Identity
 import CRDT
+import Identity
 import Testing
 
 @Suite("Token verifier")

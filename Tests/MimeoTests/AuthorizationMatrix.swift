@@ -1,5 +1,5 @@
-/// Who may do what, one row for each operation over HTTP: the statuses in the order of the columns. A digit
-/// behind a colon is how many rows a statement gives, or documents it changes.
+/// The rights of each identity, one row for each operation over HTTP: the statuses in the order of the
+/// columns. A digit after a colon is the number of rows that a statement gives, or of documents it changes.
 ///
 /// | column | identity |
 /// |---|---|

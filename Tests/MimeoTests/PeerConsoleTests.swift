@@ -8,7 +8,7 @@ import Testing
 
 @Suite("A peer's lines", .timeLimit(.minutes(5)))
 struct PeerConsoleTests {
-    /// What a console wrote, line by line.
+    /// The output of a console, line by line.
     private final class Output: Sendable {
         private let text = Mutex("")
         var writer: LineWriter {

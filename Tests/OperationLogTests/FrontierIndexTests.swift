@@ -20,7 +20,7 @@ struct FrontierIndexTests {
             let log = try SQLiteOperationLog(path: path)
             try await log.createDatabase("db")
             for sequence in 1...4 as ClosedRange<UInt64> {
-                _ = try await log.append([request(1, sequence)], to: "db")
+                _ = try await log.append([request(1, SequenceNumber(sequence))], to: "db")
             }
             _ = try await log.append([request(2, 1)], to: "db")
             _ = try await log.append([request(2, 2), request(1, 5)], to: "db")
@@ -52,8 +52,8 @@ struct FrontierIndexTests {
         }
     }
 
-    private static func settled(_ log: SQLiteOperationLog) async throws -> UInt64 {
-        try await log.reading { try LogReader.head($0, database: "db").settled }
+    private static func flushed(_ log: SQLiteOperationLog) async throws -> UInt64 {
+        try await log.reading { try LogReader.head($0, database: "db").flushed.rawValue }
     }
 
     @Test("a frontier counts it, for whoever asks")
@@ -117,7 +117,7 @@ struct FrontierIndexTests {
             for log in logs {
                 let frontier = try await log.frontier(of: actors, in: "db")
                 #expect(frontier.count == last.count)
-                for (actor, entry) in frontier { #expect(entry.sequence == last[actor.rawValue]) }
+                for (actor, entry) in frontier { #expect(entry.sequence.rawValue == last[actor.rawValue]) }
             }
             #expect(try await readAll(logs[0], step: 500).count == Int(last.values.reduce(0, +)))
             for log in logs { await log.close() }
@@ -132,23 +132,26 @@ struct FrontierIndexTests {
             let log = try SQLiteOperationLog(path: path)
             try await log.createDatabase("db")
             var flushed: Set<UInt64> = []
-            for round in 0..<LogLimits.unflushedOperations * 3 / each + 1 {
+            for round in 0..<UInt64(LogLimits.unflushedOperations) * 3 / each + 1 {
                 let first = round / 3 * each + 1
                 _ = try await log.append(requests(round % 3 + 1, first...first + each - 1), to: "db")
-                let (place, head) = (try await Self.settled(log), try await log.head(of: "db").offset)
-                #expect(head - place < LogLimits.unflushedOperations)
-                settled.insert(place)
+                let (place, head) = (
+                    try await Self.flushed(log), try await log.head(of: "db").offset.rawValue
+                )
+                #expect(head - place < UInt64(LogLimits.unflushedOperations))
+                flushed.insert(place)
                 guard place == head else { continue }
                 var lasts: [ActorID: LogEntry] = [:]
                 for entry in try await readAll(log, step: 1_000) { lasts[entry.actor] = entry }
                 let expected = lasts.values.map {
                     Stored(
-                        actor: $0.actor.rawValue, key: "key", sequence: $0.sequence, timestamp: $0.timestamp,
+                        actor: $0.actor.rawValue, key: "key", sequence: $0.sequence.rawValue,
+                        timestamp: $0.timestamp,
                         hash: ChainHash.content($0.bytes))
                 }
                 #expect(try await Self.stored(log) == expected.sorted { $0.actor < $1.actor })
             }
-            #expect(settled.count >= 3, "nothing was settled")
+            #expect(flushed.count >= 3, "nothing was settled")
             await log.close()
         }
     }
@@ -161,10 +164,10 @@ struct FrontierIndexTests {
             var flushed: Set<UInt64> = []
             for sequence in 1...20 as ClosedRange<UInt64> {
                 let size = LogLimits.unflushedBytes / 5
-                _ = try await log.append([request(1, sequence, size: size)], to: "db")
-                settled.insert(try await Self.settled(log))
+                _ = try await log.append([request(1, SequenceNumber(sequence), size: size)], to: "db")
+                flushed.insert(try await Self.flushed(log))
             }
-            #expect(settled == [0, 5, 10, 15, 20])
+            #expect(flushed == [0, 5, 10, 15, 20])
             await log.close()
         }
     }
@@ -184,11 +187,13 @@ struct FrontierIndexTests {
             try edit(path) { try $0.execute(sql: "DROP TRIGGER refusing") }
             for (opening, round) in zip([log, second], 1...2 as ClosedRange<UInt64>) {
                 #expect(
-                    try await opening.append([request(1, round + 6)], to: "db") == [.gap(expected: round + 5)]
+                    try await opening.append([request(1, SequenceNumber(round + 6))], to: "db")
+                        == [.gap(expected: SequenceNumber(round + 5))]
                 )
-                let both = [request(1, round + 5), request(3, round)]
+                let both = [request(1, SequenceNumber(round + 5)), request(3, SequenceNumber(round))]
                 let offsets = [2 * round + 6, 2 * round + 7]
-                #expect(try await opening.append(both, to: "db") == offsets.map { .appended(offset: $0) })
+                #expect(
+                    try await opening.append(both, to: "db") == offsets.map { .appended(offset: Offset($0)) })
             }
         }
     }
@@ -226,7 +231,7 @@ struct FrontierIndexTests {
                 var strange = known
                 let entry = FrontierEntry(sequence: 9, timestamp: 9, hash: 9, authorKey: "key")
                 strange.advance(ActorID(9), to: KnownFrontier.Registration(key: "key", frontier: entry))
-                for offset in [7, 5] as [UInt64] {
+                for offset in [7, 5] as [Offset] {
                     strange.appended(bytes: 0, through: offset, hash: ~hash)
                     let found = try KnownFrontier.reading(db, "db", head, since: strange)
                     #expect(found.hash == hash && found.offset == 7)
@@ -264,7 +269,7 @@ struct FrontierIndexTests {
             try await log.createDatabase("db")
             _ = try await log.append([request(1, 1)], to: "db")
             _ = try await log.append(requests(1, 2...600, size: 300), to: "db")
-            #expect(try await Self.settled(log) == 0, "nothing waits: this shows nothing")
+            #expect(try await Self.flushed(log) == 0, "nothing waits: this shows nothing")
             await log.close()
             let url = URL(fileURLWithPath: path)
             var file = try Data(contentsOf: url)

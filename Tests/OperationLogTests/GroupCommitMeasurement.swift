@@ -1,3 +1,4 @@
+import CRDT
 import Foundation
 import GRDB
 import Glibc
@@ -53,7 +54,7 @@ private func rate(
         for actor in firstActor..<firstActor + appenders {
             group.addTask {
                 for sequence in 1...operations {
-                    _ = try await log.append([request(actor, sequence, size: 300)], to: "db")
+                    _ = try await log.append([request(actor, SequenceNumber(sequence), size: 300)], to: "db")
                 }
             }
         }

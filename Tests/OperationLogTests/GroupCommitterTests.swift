@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Groups are formed, begun and finished in order", .timeLimit(.minutes(5)))
 struct GroupCommitterTests {
-    /// What a committer did, in order: groups by their number, with the sequences of their calls.
+    /// The steps of a committer, in order: groups by their number, with the sequences of their calls.
     private final class Diary: Sendable {
         struct State {
             var begun: [[UInt64]] = []
@@ -38,7 +38,7 @@ struct GroupCommitterTests {
                 gate: gate, groupsUnderWay: groupsUnderWay, runsInline: decides == nil ? nil : runsInline
             ) { calls in
                 let number = self.state.withLock { state in
-                    state.begun.append(calls.map { $0.operations[0].record.sequence })
+                    state.begun.append(calls.map { $0.operations[0].record.sequence.rawValue })
                     state.begunThere += Self.isCommitting ? 1 : 0
                     state.mostUnderWay = max(state.mostUnderWay, state.begun.count - state.finished)
                     return state.begun.count - 1
@@ -56,7 +56,7 @@ struct GroupCommitterTests {
                     }
                     let results = calls.indices.map { place in
                         Result<[AppendOutcome], OperationLogError>.success(
-                            [.appended(offset: UInt64(offset + place + 1))])
+                            [.appended(offset: Offset(UInt64(offset + place + 1)))])
                     }
                     return (.committed(results), {})
                 }
@@ -65,12 +65,13 @@ struct GroupCommitterTests {
             return committer
         }
 
-        /// Whether this is the committing thread.
+        /// True on the committing thread.
         private static var isCommitting: Bool { DispatchQueue.getSpecific(key: committing) ?? false }
         private static let committing = DispatchSpecificKey<Bool>()
     }
 
-    private static func append(_ committer: GroupCommitter, _ sequence: UInt64) async throws -> AppendOutcome
+    private static func append(_ committer: GroupCommitter, _ sequence: SequenceNumber) async throws
+        -> AppendOutcome
     {
         try await committer.append(AppendCall([request(1, sequence)], database: "db"))[0]
     }
@@ -86,7 +87,7 @@ struct GroupCommitterTests {
                 group.addTask {
                     var own: [AppendOutcome] = []
                     for number in 0..<50 as Range<UInt64> {
-                        own.append(try await Self.append(committer, caller * 50 + number + 1))
+                        own.append(try await Self.append(committer, SequenceNumber(caller * 50 + number + 1)))
                     }
                     return own
                 }
@@ -94,7 +95,7 @@ struct GroupCommitterTests {
             return try await group.reduce(into: []) { $0 += $1 }
         }
         #expect(offsets.count == 3_200)
-        #expect(Set(offsets) == Set((1...3_200).map { .appended(offset: $0) }))
+        #expect(Set(offsets) == Set((1...3_200).map { AppendOutcome.appended(offset: Offset($0)) }))
         let state = diary.state.withLock { $0 }
         #expect(state.begun.reduce(0) { $0 + $1.count } == 3_200)
         #expect(state.mostUnderWay <= groupsUnderWay)
@@ -120,7 +121,7 @@ struct GroupCommitterTests {
             for caller in 0..<UInt64(callers) {
                 group.addTask {
                     for number in 0..<20 as Range<UInt64> {
-                        _ = try await Self.append(committer, caller * 100 + number + 1)
+                        _ = try await Self.append(committer, SequenceNumber(caller * 100 + number + 1))
                     }
                     diary.alive.subtract(1, ordering: .relaxed)
                 }
@@ -142,7 +143,7 @@ struct GroupCommitterTests {
             for caller in 0..<UInt64(LogLimits.callersInTurns / 2) {
                 group.addTask {
                     for number in 0..<100 as Range<UInt64> {
-                        _ = try await Self.append(committer, caller * 100 + number + 1)
+                        _ = try await Self.append(committer, SequenceNumber(caller * 100 + number + 1))
                     }
                 }
             }
@@ -157,14 +158,15 @@ struct GroupCommitterTests {
         let diary = Diary()
         let committer = diary.committer(2, waits: false, decides: { _ in true })
         for number in 1...10 as ClosedRange<UInt64> {
-            #expect(try await Self.append(committer, number) == .appended(offset: number))
+            #expect(
+                try await Self.append(committer, SequenceNumber(number)) == .appended(offset: Offset(number)))
         }
         #expect(diary.state.withLock { $0.begunThere + $0.finishedThere } == 0)
         try await withThrowingTaskGroup(of: Void.self) { group in
             for caller in 1...32 as ClosedRange<UInt64> {
                 group.addTask {
                     for number in 0..<20 {
-                        _ = try await Self.append(committer, caller * 100 + UInt64(number))
+                        _ = try await Self.append(committer, SequenceNumber(caller * 100 + UInt64(number)))
                     }
                 }
             }
@@ -228,7 +230,8 @@ struct GroupCommitterTests {
         let committer = diary.committer(2, waits: false, decides: { $0 != 0 || sleptTooLong() })
         // The first is not decided, and finished by the committing thread.
         for number in 1...3 as ClosedRange<UInt64> {
-            #expect(try await Self.append(committer, number) == .appended(offset: number))
+            #expect(
+                try await Self.append(committer, SequenceNumber(number)) == .appended(offset: Offset(number)))
             while committer.hasTurnTaken { try await Task.sleep(for: .milliseconds(1)) }
         }
         #expect(diary.state.withLock { $0.begunThere } == 1)

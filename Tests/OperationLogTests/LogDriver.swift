@@ -67,18 +67,18 @@ func withTemporaryPath(_ body: (_ path: String) async throws -> Void) async thro
 
 /// A request whose bytes say who wrote it, so that every operation differs.
 func request(
-    _ actor: UInt64, _ sequence: UInt64, key: String = "key", text: String = "", size: Int = 0,
+    _ actor: UInt64, _ sequence: SequenceNumber, key: String = "key", text: String = "", size: Int = 0,
     touches: [Touch] = [], condition: AppendCondition? = nil
 ) -> AppendRequest {
     let bytes = Array("\(actor)/\(sequence)/\(text)".utf8) + [UInt8](repeating: 7, count: size)
     let record = OperationRecord(
-        actor: ActorID(actor), sequence: sequence, timestamp: 1_000 + sequence, bytes: bytes)
+        actor: ActorID(actor), sequence: sequence, timestamp: 1_000 + sequence.rawValue, bytes: bytes)
     return AppendRequest(record: record, authorKey: key, touches: touches, condition: condition)
 }
 
 /// Operations `sequences` of an actor.
 func requests(_ actor: UInt64, _ sequences: ClosedRange<UInt64>, size: Int = 0) -> [AppendRequest] {
-    sequences.map { request(actor, $0, size: size) }
+    sequences.map { request(actor, SequenceNumber($0), size: size) }
 }
 
 /// The code that a body throws; nil if it throws nothing.
@@ -93,7 +93,7 @@ func code(_ body: () async throws -> Void) async throws -> OperationLogErrorCode
 
 /// All entries of a database, read in small steps.
 func readAll(
-    _ log: any OperationLog, _ database: String = "db", after start: UInt64 = 0, step: Int = 7
+    _ log: any OperationLog, _ database: DatabaseID = "db", after start: Offset = 0, step: Int = 7
 ) async throws -> [LogEntry] {
     var entries: [LogEntry] = []
     while true {

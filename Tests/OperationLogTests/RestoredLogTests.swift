@@ -23,7 +23,7 @@ struct RestoredLogTests {
             restored: { log, places in
                 #expect(try await log.head(of: "db") == places[10])
                 #expect(try await self.places(log, 0...10) == Array(places[...10]))
-                for offset in UInt64(11)...15 {
+                for offset in Offset(11)...15 {
                     #expect(try await log.position(at: offset, in: "db") == nil)
                 }
                 // Other operations take the lost ones' offsets, one of them even the same actor and number.
@@ -50,7 +50,7 @@ struct RestoredLogTests {
     func leases(driver: LogDriver) async throws {
         let held = Mutex<ActorLease?>(nil)
         let old: @Sendable () throws -> ActorLease = { try #require(held.withLock { $0 }) }
-        func append(_ sequence: UInt64, _ lease: ActorLease, _ log: any OperationLog) async throws
+        func append(_ sequence: SequenceNumber, _ lease: ActorLease, _ log: any OperationLog) async throws
             -> AppendOutcome
         {
             let record = request(lease.actor.rawValue, sequence).record
@@ -84,7 +84,7 @@ struct RestoredLogTests {
         _ log: any OperationLog, _ offsets: ClosedRange<UInt64>
     ) async throws -> [LogPosition?] {
         var places: [LogPosition?] = []
-        for offset in offsets { places.append(try await log.position(at: offset, in: "db")) }
+        for offset in offsets { places.append(try await log.position(at: Offset(offset), in: "db")) }
         return places
     }
 }

@@ -139,7 +139,7 @@ private final class HeldFailure: TransactionObserver, Sendable {
     private let gate = DispatchSemaphore(value: 0)
     private let commits = Mutex(0)
 
-    /// Whether the commit that is to fail has begun.
+    /// True if the commit that is to fail has begun.
     var isReached: Bool { commits.withLock { $0 > 0 } }
     func letGo() { gate.signal() }
 

@@ -1,3 +1,4 @@
+import CRDT
 import LogFakes
 import Logging
 import Synchronization
@@ -22,7 +23,7 @@ struct SnapshotReaderTests {
         }
 
         override func chunk(
-            _ index: Int, of snapshot: LogSnapshot, in database: String
+            _ index: Int, of snapshot: LogSnapshot, in database: DatabaseID
         ) async throws -> [UInt8] {
             let number = asked.withLock { asked in
                 asked += 1
@@ -42,9 +43,9 @@ struct SnapshotReaderTests {
     struct Run: Sendable {
         /// When newer snapshots come.
         let moments: Set<Int>
-        /// What `begin` heard.
+        /// The argument of each call of `begin`: true if it begins again.
         let begun: [Bool]
-        /// Of the snapshot that was loaded.
+        /// The mark of the snapshot that was loaded.
         let mark: UInt8
     }
 

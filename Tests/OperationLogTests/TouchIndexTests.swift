@@ -7,13 +7,13 @@ import Testing
 struct TouchIndexTests {
     /// An operation that changes these documents of a collection.
     private func change(
-        _ actor: UInt64, _ sequence: UInt64, _ ids: [Int], readAt: UInt64? = nil, reads: [Int] = []
+        _ actor: UInt64, _ sequence: SequenceNumber, _ ids: [Int], readAt: Offset? = nil, reads: [Int] = []
     ) throws -> AppendRequest {
         let changes = try ids.map {
             CRDT.Operation.Change(collection: "c", id: try DocumentID(.int(Int64($0))), delta: [1, 2, 3])
         }
         let operation = CRDT.Operation(
-            actor: ActorID(actor), sequence: sequence, timestamp: 1_000 + sequence, changes: changes)
+            actor: ActorID(actor), sequence: sequence, timestamp: 1_000 + sequence.rawValue, changes: changes)
         let condition = try readAt.map { readAt in
             AppendCondition(
                 readAt: readAt, reads: try reads.map { .document("c", try DocumentID(.int(Int64($0)))) })
@@ -35,12 +35,13 @@ struct TouchIndexTests {
             let first = try open()
             try await first.createDatabase("db")
             for sequence in 1...6 as ClosedRange<UInt64> {
-                _ = try await first.append([change(1, sequence, [Int(sequence), 100])], to: "db")
+                _ = try await first.append(
+                    [change(1, SequenceNumber(sequence), [Int(sequence), 100])], to: "db")
             }
             await first.close()
             let second = try open()
             func outcome(_ actor: UInt64, _ readAt: UInt64, _ reads: [Int]) async throws -> AppendOutcome? {
-                let request = try change(actor, 1, [900], readAt: readAt, reads: reads)
+                let request = try change(actor, 1, [900], readAt: Offset(readAt), reads: reads)
                 return try await second.append([request], to: "db").first
             }
             #expect(try await outcome(2, 2, [4]) == .conflict(.condition(offset: 4)))
@@ -86,13 +87,16 @@ struct TouchIndexTests {
             #expect(try await second.append([behind], to: "db") == [.appended(offset: 3)])
             let before = try change(2, 2, [9], readAt: 1, reads: [7])
             #expect(try await second.append([before], to: "db") == [.conflict(.condition(offset: 2))])
-            let many = (1...LogLimits.readForConditions).map { request(6, $0) }
+            let many = (1...LogLimits.readForConditions).map { request(6, SequenceNumber(UInt64($0))) }
             _ = try await second.append(many, to: "db")
             await second.close()
             let third = try open()
             let far = try change(2, 2, [9], readAt: 2, reads: [7])
             let end = 3 + LogLimits.readForConditions
-            #expect(try await third.append([far], to: "db") == [.conflict(.condition(offset: end))])
+            #expect(
+                try await third.append([far], to: "db") == [
+                    .conflict(.condition(offset: Offset(UInt64(end))))
+                ])
             await third.close()
         }
     }
@@ -106,9 +110,10 @@ struct TouchIndexTests {
             for sequence in 1...4 as ClosedRange<UInt64> {
                 let start = Int(sequence) * count
                 // With their collection as many touches as a part has room for.
-                _ = try await log.append([change(1, sequence, Array(start..<start + count - 1))], to: "db")
+                _ = try await log.append(
+                    [change(1, SequenceNumber(sequence), Array(start..<start + count - 1))], to: "db")
             }
-            func outcome(_ actor: UInt64, _ readAt: UInt64, _ id: Int) async throws -> AppendOutcome? {
+            func outcome(_ actor: UInt64, _ readAt: Offset, _ id: Int) async throws -> AppendOutcome? {
                 try await log.append([change(actor, 1, [1], readAt: readAt, reads: [id])], to: "db").first
             }
             #expect(try await outcome(2, 3, 4 * count) == .conflict(.condition(offset: 4)))
@@ -126,10 +131,10 @@ struct TouchIndexTests {
             let log = try open()
             try await log.createDatabase("db")
             for sequence in 1...4 as ClosedRange<UInt64> {
-                _ = try await log.append([change(1, sequence, [Int(sequence)])], to: "db")
+                _ = try await log.append([change(1, SequenceNumber(sequence), [Int(sequence)])], to: "db")
             }
             let (first, other) = (try touch(1), try touch(9))
-            let found = try await log.reading { db -> [UInt64?] in
+            let found = try await log.reading { db -> [Offset?] in
                 let head = try LogReader.head(db, database: "db")
                 let index = TouchIndex(partTouches: 2)
                 index.note([(first, 1), (other, 1)], in: head.number, after: 0, through: 1)
@@ -149,9 +154,9 @@ struct TouchIndexTests {
     func bounded() async throws {
         let index = TouchIndex(partTouches: 4, allTouches: 12)
         for database in 1...9 as ClosedRange<Int64> {
-            for offset in 1...9 as ClosedRange<UInt64> {
+            for offset in 1...9 as ClosedRange<Offset> {
                 let touches = (0..<3).map { (touch: Touch(rawValue: $0), offset: offset) }
-                index.note(touches, in: database, after: offset - 1, through: offset)
+                index.note(touches, in: database, after: offset.previous, through: offset)
                 #expect(index.count <= 12)
             }
         }
@@ -161,10 +166,10 @@ struct TouchIndexTests {
             let large = LogLimits.readForConditionsBytes / 2 + 1
             _ = try await log.append([request(5, 1, size: large), request(5, 2, size: large)], to: "db")
             _ = try await log.append([change(1, 1, [1])], to: "db")
-            let found = try await log.reading { db -> [UInt64?] in
+            let found = try await log.reading { db -> [Offset?] in
                 let head = try LogReader.head(db, database: "db")
                 let index = TouchIndex(partTouches: 4)
-                let many = (0..<9).map { (touch: Touch(rawValue: $0), offset: UInt64(3)) }
+                let many = (0..<9).map { (touch: Touch(rawValue: $0), offset: Offset(3)) }
                 index.note(many, in: head.number, after: 2, through: 3)
                 return [
                     // One that touches too much touches everything.

@@ -15,9 +15,9 @@ struct WakeUpTests {
         try await withTwoLogs(options) { writer, reader, _ in
             var delays: [Duration] = []
             for sequence in 1...9 as ClosedRange<UInt64> {
-                async let woken = waitForHead(reader, sequence)
+                async let woken = waitForHead(reader, Offset(sequence))
                 try await Task.sleep(for: .milliseconds(5))
-                _ = try await writer.append([request(1, sequence)], to: "db")
+                _ = try await writer.append([request(1, SequenceNumber(sequence))], to: "db")
                 let acknowledged = ContinuousClock.now
                 delays.append(try await woken - acknowledged)
             }
@@ -30,8 +30,8 @@ struct WakeUpTests {
     @Test("a writer rings for others that have the log open, and not where it is alone")
     func alone() async throws {
         try await withTemporaryPath { path in
-            /// Whether an append rings: the bell has a byte then.
-            func rings(_ log: SQLiteOperationLog, _ sequence: UInt64) async throws -> Bool {
+            /// Appends, and returns whether that rang: the bell has a byte then.
+            func rings(_ log: SQLiteOperationLog, _ sequence: SequenceNumber) async throws -> Bool {
                 #expect(truncate(path + "-wake", 0) == 0)
                 _ = try await log.append([request(1, sequence)], to: "db")
                 // It is rung a moment later.
@@ -80,7 +80,7 @@ struct ChangeHubTests {
         let counting = Task { for await _ in stream { woken.withLock { $0 += 1 } } }
         #expect(try await eventually { woken.withLock { $0 } == 1 })
         for (number, head) in [UInt64(5), 3, 4].enumerated() {
-            hub.announce("db", head: head)
+            hub.announce("db", head: Offset(head))
             #expect(try await eventually { woken.withLock { $0 } == number + 2 })
         }
         hub.announce("db", head: 4)
@@ -93,9 +93,11 @@ struct ChangeHubTests {
 
 @Suite("What wake-ups bring along")
 struct BroughtAlongTests {
-    private func entry(_ offset: UInt64) -> LogEntry {
-        let record = OperationRecord(actor: ActorID(1), sequence: offset, timestamp: offset, bytes: [1])
-        return LogEntry(offset: offset, hash: offset, record: record)
+    private func entry(_ offset: Offset) -> LogEntry {
+        let record = OperationRecord(
+            actor: ActorID(1), sequence: SequenceNumber(offset.rawValue), timestamp: offset.rawValue,
+            bytes: [1])
+        return LogEntry(offset: offset, hash: offset.rawValue, record: record)
     }
 
     @Test("one that takes the place of another brings nothing: they may have overtaken each other")
@@ -120,8 +122,8 @@ struct BroughtAlongTests {
     func groups() async throws {
         try await withTemporaryPath { path in
             let file = try SQLiteLogFile(path: path, now: { 0 }, random: { 7 })
-            for name in ["db", "other"] { try file.createDatabase(name, id: .random()) }
-            func call(_ requests: [AppendRequest], _ database: String = "db") throws -> AppendCall {
+            for name in ["db", "other"] { try file.createDatabase(DatabaseID(name), id: .random()) }
+            func call(_ requests: [AppendRequest], _ database: DatabaseID = "db") throws -> AppendCall {
                 try AppendCall(requests, database: database)
             }
             // A duplicate, a gap and what rests on it are not there.
@@ -144,7 +146,7 @@ struct BroughtAlongTests {
 }
 
 /// When the reader's wake-ups and reads have shown it this head.
-private func waitForHead(_ log: any OperationLog, _ offset: UInt64) async throws -> ContinuousClock.Instant {
+private func waitForHead(_ log: any OperationLog, _ offset: Offset) async throws -> ContinuousClock.Instant {
     for await _ in log.changes(in: "db") where try await log.head(of: "db").offset >= offset { break }
     return .now
 }

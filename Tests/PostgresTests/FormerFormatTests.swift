@@ -9,7 +9,7 @@ import Testing
     "The log in PostgreSQL: a process of the fourth format",
     .enabled(if: TestDatabase.serverURL != nil, "`make test` starts a PostgreSQL"), .timeLimit(.minutes(2)))
 struct FormerFormatTests {
-    /// What such a process appended one operation with, in that format's own words.
+    /// The function by which such a process appended one operation, in that format's own words.
     private static let appendNext = """
         CREATE FUNCTION mimeo_log.append_next(
             database_id text, known int8, wanted_slot int8, who int8, key text, sequence int8, stamp int8,
@@ -38,7 +38,7 @@ struct FormerFormatTests {
         END $body$;
         """
 
-    private static func append(_ sequence: UInt64, on connection: Connection) throws {
+    private static func append(_ sequence: SequenceNumber, on connection: Connection) throws {
         let record = record(1, sequence).record
         let content = ChainHash.content(record.bytes)
         let digest = ChainHash.digest(
@@ -46,7 +46,8 @@ struct FormerFormatTests {
         _ = try connection.query(
             "SELECT mimeo_log.append_next('db', $1, $2, 1, 'key', $3, $4, $5, $6, $7, '{}', '{}')",
             [
-                .int8(Int64(sequence) - 1), .int8(Int64(sequence)), .int8(Int64(sequence)),
+                .int8(Int64(sequence.rawValue) - 1), .int8(Int64(sequence.rawValue)),
+                .int8(Int64(sequence.rawValue)),
                 .int8(Int64(record.timestamp)), .int8(Int64(bitPattern: content)),
                 .int8(Int64(bitPattern: digest)), .bytes(record.bytes),
             ])
@@ -77,7 +78,9 @@ struct FormerFormatTests {
             _ = try tables.query(
                 "SELECT mimeo_log.create_database('db', $1, $2)",
                 [.bytes(logID.bytes), .int8(Int64(bitPattern: ChainHash.start(logID)))])
-            for sequence in 1...2 as ClosedRange<UInt64> { try Self.append(sequence, on: tables) }
+            for sequence in 1...2 as ClosedRange<UInt64> {
+                try Self.append(SequenceNumber(sequence), on: tables)
+            }
 
             let migrating = try Connection(url: url)
             try migrating.run("BEGIN; \(PostgresLogSchema.steps[4]); UPDATE mimeo_log.format SET version = 5")

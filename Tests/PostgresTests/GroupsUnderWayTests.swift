@@ -25,17 +25,19 @@ struct GroupsUnderWayTests {
         }
     }
 
-    private static func call(_ requests: AppendRequest..., to database: String = "db") throws -> AppendCall {
+    private static func call(_ requests: AppendRequest..., to database: DatabaseID = "db") throws
+        -> AppendCall
+    {
         try AppendCall(requests, database: database)
     }
 
     private static func appended(_ offsets: UInt64...) -> [AppendOutcome] {
-        offsets.map { .appended(offset: $0) }
+        offsets.map { .appended(offset: Offset($0)) }
     }
 
     /// By call; throws what was refused.
     private static func outcomes(
-        _ finished: (GroupOutcome, grown: [String: UInt64])
+        _ finished: (GroupOutcome, grown: [DatabaseID: Offset])
     ) throws -> [[AppendOutcome]] {
         switch finished.0 {
         case .committed(let results): try results.map { try $0.get() }
@@ -43,7 +45,9 @@ struct GroupsUnderWayTests {
         }
     }
 
-    private static func code(_ finished: (GroupOutcome, grown: [String: UInt64])) -> OperationLogErrorCode? {
+    private static func code(_ finished: (GroupOutcome, grown: [DatabaseID: Offset]))
+        -> OperationLogErrorCode?
+    {
         #expect(throws: OperationLogError.self) { _ = try outcomes(finished) }?.code
     }
 
@@ -106,7 +110,8 @@ struct GroupsUnderWayTests {
     }
 
     /// An operation that was judged in a term.
-    private static func judged(_ actor: UInt64, _ sequence: UInt64, in term: UInt64) -> AppendRequest {
+    private static func judged(_ actor: UInt64, _ sequence: SequenceNumber, in term: UInt64) -> AppendRequest
+    {
         AppendRequest(record: record(actor, sequence).record, authorKey: "key", touches: [], term: term)
     }
 
@@ -118,11 +123,13 @@ struct GroupsUnderWayTests {
             _ = writer.finish(lost)
             let between = writer.term
             let sequence = try await log.frontier(of: [ActorID(1)], in: "db")[ActorID(1)]?.sequence ?? 0
-            let call = try Self.call(Self.judged(1, sequence + 1, in: between))
+            let call = try Self.call(Self.judged(1, sequence.next, in: between))
             #expect(try Self.outcomes(writer.finish(writer.begin([call]))) == [[.conflict(.termOver)]])
-            let again = try Self.call(Self.judged(1, sequence + 1, in: writer.term))
+            let again = try Self.call(Self.judged(1, sequence.next, in: writer.term))
             #expect(
-                try Self.outcomes(writer.finish(writer.begin([again]))) == [Self.appended(sequence + 1)])
+                try Self.outcomes(writer.finish(writer.begin([again]))) == [
+                    Self.appended(sequence.next.rawValue)
+                ])
             let first = PostgresLogWriter(url: url, logger: quiet)
             let early = try Self.call(Self.judged(5, 1, in: first.term))
             #expect(try Self.outcomes(first.finish(first.begin([early]))) == [[.conflict(.termOver)]])
@@ -262,7 +269,7 @@ struct GroupsUnderWayTests {
             let held = "SELECT count(*) FROM mimeo_log.leases WHERE actor IS NOT NULL"
             #expect(try tables.query(held).int8(0, 0) == 1)
             for sequence in 2...3 as ClosedRange<UInt64> {
-                let group = writer.begin([try Self.call(record(1, sequence))])
+                let group = writer.begin([try Self.call(record(1, SequenceNumber(sequence)))])
                 #expect(try Self.outcomes(writer.finish(group)) == [Self.appended(sequence)])
             }
             #expect(try tables.query(held).int8(0, 0) == 0)
@@ -304,17 +311,20 @@ struct GroupsUnderWayTests {
                 (start..<start + each).map { record($0, 1) }
             }
             let begun = try parts.map { writer.begin([try AppendCall($0, database: "db")]) }
-            #expect(begun.map(\.sent) == [[1], [1 + each]], "they were not sent: this shows nothing")
-            #expect(try Self.outcomes(writer.finish(begun[0]))[0].last == .appended(offset: 1 + each))
+            #expect(begun.map(\.sent) == [[1], [Offset(1 + each)]], "they were not sent: this shows nothing")
+            #expect(try Self.outcomes(writer.finish(begun[0]))[0].last == .appended(offset: Offset(1 + each)))
             // Forgotten, with all others, behind a group under way: the server compares what comes.
             let known = writer.begin([try Self.call(record(1_000_000, 2))])
             let unread = writer.begin([try Self.call(record(2_000_000, 2))])
             #expect(known.sent.isEmpty && unread.sent.isEmpty)
-            #expect(try Self.outcomes(writer.finish(begun[1]))[0].last == .appended(offset: 1 + 2 * each))
+            #expect(
+                try Self.outcomes(writer.finish(begun[1]))[0].last == .appended(offset: Offset(1 + 2 * each)))
             #expect(try Self.outcomes(writer.finish(known)) == [Self.appended(2 + 2 * each)])
             #expect(try Self.outcomes(writer.finish(unread)) == [Self.appended(3 + 2 * each)])
             let next = writer.begin([try Self.call(record(2_000_000, 3), record(1, 2))])
-            #expect(next.sent == [3 + 2 * each], "it was not sent: it forgets everything, or asks each time")
+            #expect(
+                next.sent == [Offset(3 + 2 * each)],
+                "it was not sent: it forgets everything, or asks each time")
             #expect(try Self.outcomes(writer.finish(next)) == [Self.appended(4 + 2 * each, 5 + 2 * each)])
             let actors = [ActorID(1_000_000), ActorID(2_000_000), ActorID(2_000_000 + each - 1)]
             let frontier = try await log.frontier(of: actors, in: "db")
@@ -371,14 +381,14 @@ struct GroupsUnderWayTests {
                 (try? Self.outcomes(finished)) == nil ? Self.code(finished) : nil
             }
             let sequence = try await log.frontier(of: [ActorID(1)], in: "db")[ActorID(1)]?.sequence ?? 0
-            for (outcome, own) in zip(outcomes, 2...3 as ClosedRange<UInt64>) {
+            for (outcome, own) in zip(outcomes, 2...3 as ClosedRange<SequenceNumber>) {
                 #expect(outcome == .outcomeUnknown || sequence >= own)
             }
             // What was sent behind a group that was lost is not sent again by itself.
             #expect(outcomes[0] != .outcomeUnknown || outcomes[1] == .outcomeUnknown)
-            let next = writer.begin([try Self.call(record(1, sequence + 1))])
+            let next = writer.begin([try Self.call(record(1, sequence.next))])
             #expect(next.sent.isEmpty)
-            #expect(try Self.outcomes(writer.finish(next)) == [Self.appended(sequence + 1)])
+            #expect(try Self.outcomes(writer.finish(next)) == [Self.appended(sequence.next.rawValue)])
         }
     }
 

@@ -45,11 +45,11 @@ struct LoneCallerTests {
     func decided() async throws {
         try await Self.use { writer, log, _ in
             for sequence in 2...20 as ClosedRange<UInt64> {
-                let call = try Self.call(record(1, sequence))
+                let call = try Self.call(record(1, SequenceNumber(sequence)))
                 #expect(writer.isSentAtOnce(call))
                 let group = writer.begin([call])
                 #expect(writer.hasAppended(group, within: .seconds(30)))
-                #expect(writer.finish(group).grown == ["db": sequence])
+                #expect(writer.finish(group).grown == ["db": Offset(sequence)])
             }
             #expect(try await log.head(of: "db").offset == 20)
         }
@@ -92,17 +92,17 @@ struct LoneCallerTests {
                 record: record(1, 2).record, authorKey: "key", touches: [],
                 condition: AppendCondition(readAt: 1, reads: []))
             #expect(!writer.isSentAtOnce(try Self.call(conditional)), "it takes a second round trip")
-            // What waits to be settled goes with the next append, and can be large.
-            var sequence: UInt64 = 2
+            // Unflushed changes go with the next append, and can be large.
+            var sequence: SequenceNumber = 2
             while writer.isSentAtOnce(try Self.call(record(1, sequence))), sequence < 40_000 {
-                let next = sequence + 2_000
+                let next = sequence.advanced(by: 2_000)
                 let many = try AppendCall((sequence..<next).map { record(1, $0) }, database: "db")
                 #expect(writer.finish(writer.begin([many])).grown.count == 1)
                 sequence = next
             }
             #expect(2_000..<40_000 ~= sequence)
             #expect(writer.finish(writer.begin([try Self.call(record(1, sequence))])).grown.count == 1)
-            #expect(writer.isSentAtOnce(try Self.call(record(1, sequence + 1))), "it is settled")
+            #expect(writer.isSentAtOnce(try Self.call(record(1, sequence.next))), "everything is flushed")
         }
     }
 
@@ -112,17 +112,17 @@ struct LoneCallerTests {
             let log = try PostgresOperationLog(url: url)
             try await log.createDatabase("db")
             _ = try await log.append([record(1, 1)], to: "db")
-            var sequence: UInt64 = 1
+            var sequence: SequenceNumber = 1
             // Sooner or later one takes no longer than a caller waits.
             var hasBeen = false
             while !hasBeen, sequence < 200 {
                 // Behind a pause everything takes longer.
                 for _ in 0..<4 {
-                    sequence += 1
+                    sequence = sequence.next
                     _ = try await log.append([record(1, sequence)], to: "db")
                 }
                 while log.committer.hasTurnTaken { try await Task.sleep(for: .milliseconds(1)) }
-                sequence += 1
+                sequence = sequence.next
                 let isAnswered = Answered()
                 log.committer.queue.suspend()
                 let append = Task { [sequence] in
@@ -134,7 +134,7 @@ struct LoneCallerTests {
                 }
                 hasBeen = isAnswered.flag.load(ordering: .relaxed)
                 log.committer.queue.resume()
-                #expect(try await append.value == [.appended(offset: sequence)])
+                #expect(try await append.value == [.appended(offset: Offset(sequence.rawValue))])
                 while log.committer.hasTurnTaken { try await Task.sleep(for: .milliseconds(1)) }
             }
             #expect(hasBeen, "none of \(sequence) appends")
@@ -149,14 +149,14 @@ struct LoneCallerTests {
             let names = (0...ProcessInfo.processInfo.activeProcessorCount).map { "db\($0)" }
             let logs = try names.map { _ in try PostgresOperationLog(url: url) }
             for (log, name) in zip(logs, names) {
-                try await log.createDatabase(name)
-                _ = try await log.append([record(1, 1)], to: name)
+                try await log.createDatabase(DatabaseID(name))
+                _ = try await log.append([record(1, 1)], to: DatabaseID(name))
             }
             let holder = try Self.locked(url)
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for (log, name) in zip(logs, names) {
                     group.addTask {
-                        let outcomes = try await log.append([record(1, 2)], to: name)
+                        let outcomes = try await log.append([record(1, 2)], to: DatabaseID(name))
                         #expect(outcomes == [.appended(offset: 2)])
                     }
                 }

@@ -2,10 +2,10 @@ import Testing
 
 @testable import Postgres
 
-/// What is sent with a statement stands in memory that is used again.
+/// The parameters of a statement stand in memory that is used again.
 @Suite("Parameters of a statement")
 struct ParameterBufferTests {
-    /// What a buffer hands to libpq.
+    /// The parameters that a buffer hands to libpq.
     private static func sent(_ parameters: [Parameter], in buffer: ParameterBuffer) -> [[UInt8]?] {
         buffer.with(parameters) { count, values, lengths, formats in
             (0..<Int(count)).map { number in

@@ -1,3 +1,4 @@
+import CRDT
 import Foundation
 import OperationLog
 import Testing
@@ -23,13 +24,14 @@ struct PostgresLogMeasurement {
             var latencies: [Duration] = []
             let reader = try PostgresOperationLog(url: url)
             for sequence in 1...50 as ClosedRange<UInt64> {
-                latencies.append(try await visibility(from: log, in: reader, sequence: sequence))
+                latencies.append(
+                    try await visibility(from: log, in: reader, sequence: SequenceNumber(sequence)))
             }
             let median = latencies.sorted()[latencies.count / 2]
             print(
                 "bare loop \(bare)/s and \(again)/s, 1 appender \(one)/s, 64 appenders \(many)/s;",
                 "append to seen by another opening, median \(median)")
-            #expect(try await log.head(of: "db").offset == 1_000 + 64 * 300 + 50)
+            #expect(try await log.head(of: "db").offset.rawValue == 1_000 + 64 * 300 + 50)
             await reader.close()
             await log.close()
         }
@@ -47,7 +49,7 @@ private func rate(
         for actor in firstActor..<firstActor + appenders {
             group.addTask {
                 for sequence in 1...operations {
-                    _ = try await log.append([record(actor, sequence, size: 300)], to: "db")
+                    _ = try await log.append([record(actor, SequenceNumber(sequence), size: 300)], to: "db")
                 }
             }
         }
@@ -69,7 +71,7 @@ private func bareLoop(_ url: String, count: Int) throws -> Int {
 
 /// From before an append to when another opening's follower has read it.
 private func visibility(
-    from log: PostgresOperationLog, in reader: PostgresOperationLog, sequence: UInt64
+    from log: PostgresOperationLog, in reader: PostgresOperationLog, sequence: SequenceNumber
 ) async throws -> Duration {
     let head = try await reader.head(of: "db").offset
     var changes = reader.changes(in: "db").makeAsyncIterator()

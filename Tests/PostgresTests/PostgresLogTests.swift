@@ -10,7 +10,7 @@ import Testing
     "The log in PostgreSQL, beyond the contract",
     .enabled(if: TestDatabase.serverURL != nil, "`make test` starts a PostgreSQL"), .timeLimit(.minutes(5)))
 struct PostgresLogTests {
-    /// What a reader finds when it is woken up; nobody else looks, and wake-ups do not wait for it.
+    /// The head that a reader finds when it is woken up; nobody else looks, and wake-ups do not wait for it.
     private final class Seen: Sendable { let head = Atomic<UInt64>(0) }
 
     @Test("appenders of several openings get contiguous offsets, each operation one, in its actor's order")
@@ -23,7 +23,7 @@ struct PostgresLogTests {
                     let log = logs[Int(actor) % 4]
                     group.addTask {
                         for sequence in 1...25 as ClosedRange<UInt64> {
-                            _ = try await log.append([record(actor, sequence)], to: "db")
+                            _ = try await log.append([record(actor, SequenceNumber(sequence))], to: "db")
                         }
                     }
                 }
@@ -42,7 +42,7 @@ struct PostgresLogTests {
     func severalDatabases() async throws {
         try await TestDatabase.use { url in
             let logs = try (0..<2).map { _ in try PostgresOperationLog(url: url) }
-            for name in ["a", "b", "c"] { try await logs[0].createDatabase(name) }
+            for name in ["a", "b", "c"] { try await logs[0].createDatabase(DatabaseID(name)) }
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for (number, names) in [["a", "b", "c"], ["c", "b", "a"]].enumerated() {
                     for task in 0..<6 as Range<UInt64> {
@@ -50,7 +50,8 @@ struct PostgresLogTests {
                             let actor = UInt64(number) * 100 + task + 1
                             for sequence in 1...20 as ClosedRange<UInt64> {
                                 for name in names {
-                                    _ = try await logs[number].append([record(actor, sequence)], to: name)
+                                    _ = try await logs[number].append(
+                                        [record(actor, SequenceNumber(sequence))], to: DatabaseID(name))
                                 }
                             }
                         }
@@ -58,7 +59,9 @@ struct PostgresLogTests {
                 }
                 try await group.waitForAll()
             }
-            for name in ["a", "b", "c"] { #expect(try await logs[0].head(of: name).offset == 240) }
+            for name in ["a", "b", "c"] {
+                #expect(try await logs[0].head(of: DatabaseID(name)).offset == 240)
+            }
             for log in logs { await log.close() }
         }
     }
@@ -82,7 +85,7 @@ struct PostgresLogTests {
                 return try await group.reduce(into: [:]) { $0.merge($1) { max($0, $1) } }
             }
             let entries = try await readThroughFailures(log)
-            #expect(entries.map(\.offset) == Array(1...UInt64(entries.count)))
+            #expect(entries.map(\.offset.rawValue) == Array(1...UInt64(entries.count)))
             #expect(acknowledged == Dictionary(uniqueKeysWithValues: (1...8).map { ($0, 40) }))
             for actor in 1...8 as ClosedRange<UInt64> {
                 #expect(entries.filter { $0.actor == ActorID(actor) }.map(\.sequence) == Array(1...40))
@@ -128,7 +131,7 @@ struct PostgresLogTests {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask {
                     for await _ in reader.changes(in: "db") {
-                        seen.head.store(try await reader.head(of: "db").offset, ordering: .relaxed)
+                        seen.head.store(try await reader.head(of: "db").offset.rawValue, ordering: .relaxed)
                     }
                 }
                 var last: UInt64 = 0
@@ -137,7 +140,7 @@ struct PostgresLogTests {
                     try await Task.sleep(for: PostgresLimits.noticeSpacing * 2)
                     for _ in 0...round % 4 {
                         last += 1
-                        _ = try await writer.append([record(1, last)], to: "db")
+                        _ = try await writer.append([record(1, SequenceNumber(last))], to: "db")
                         if milliseconds > 0 { try await Task.sleep(for: .milliseconds(milliseconds)) }
                     }
                     while seen.head.load(ordering: .relaxed) < last {
@@ -164,7 +167,7 @@ struct PostgresLogTests {
             for await _ in reader.changes(in: "db") {
                 seen = try await readThroughFailures(reader).count
                 guard seen < 3 else { break }
-                let call = try AppendCall([record(1, UInt64(seen) + 1)], database: "db")
+                let call = try AppendCall([record(1, SequenceNumber(UInt64(seen) + 1))], database: "db")
                 guard case .committed = writer.finish(writer.begin([call])).0 else { break }
             }
             #expect(seen == 3)
@@ -178,8 +181,8 @@ struct PostgresLogTests {
         try await TestDatabase.use { url in
             let log = try PostgresOperationLog(url: url)
             for name in ["a", "b"] {
-                try await log.createDatabase(name)
-                _ = try await log.append([record(1, 1), record(1, 2)], to: name)
+                try await log.createDatabase(DatabaseID(name))
+                _ = try await log.append([record(1, 1), record(1, 2)], to: DatabaseID(name))
             }
             let rows = try Connection(url: url).query(
                 """
@@ -213,7 +216,7 @@ struct PostgresLogTests {
             let log = try PostgresOperationLog(url: url)
             try await log.createDatabase("db")
             for sequence in 1...5 as ClosedRange<UInt64> {
-                _ = try await log.append([record(1, sequence)], to: "db")
+                _ = try await log.append([record(1, SequenceNumber(sequence))], to: "db")
             }
             let connection = try Connection(url: url)
             try connection.run(
@@ -304,7 +307,7 @@ struct PostgresLogTests {
         }
     }
 
-    @Test("what waits in the table of the fourth format is settled by the migration, once")
+    @Test("the migration flushes the changes that wait in the table of the fourth format, once")
     func migrationOfWaiting() async throws {
         try await TestDatabase.use { url in
             let connection = try Connection(url: url)
@@ -317,7 +320,7 @@ struct PostgresLogTests {
                 [.bytes(logID.bytes), .int8(Int64(bitPattern: hash))])
             var contents: [Int64] = []
             for sequence in 1...5 as ClosedRange<UInt64> {
-                let record = record(sequence < 5 ? 1 : 2, sequence < 5 ? sequence : 1).record
+                let record = record(sequence < 5 ? 1 : 2, sequence < 5 ? SequenceNumber(sequence) : 1).record
                 let content = ChainHash.content(record.bytes)
                 let digest = ChainHash.digest(
                     actor: record.actor, sequence: record.sequence, timestamp: record.timestamp,
@@ -328,11 +331,11 @@ struct PostgresLogTests {
                     "INSERT INTO mimeo_log.operations VALUES (1, $1, $2, $3, $4, $5, $6)",
                     [
                         .int8(Int64(sequence)), .int8(Int64(bitPattern: record.actor.rawValue)),
-                        .int8(Int64(record.sequence)), .int8(Int64(record.timestamp)),
+                        .int8(Int64(record.sequence.rawValue)), .int8(Int64(record.timestamp)),
                         .int8(Int64(bitPattern: hash)), .bytes(record.bytes),
                     ])
             }
-            // Settled through 2; a group of two of actor 1, one of the new actor 2, and one long settled.
+            // Flushed through 2; a group of two of actor 1, one of the new actor 2, and one flushed long ago.
             _ = try connection.query(
                 """
                 WITH home AS (UPDATE mimeo_log.databases SET head = 5, hash = $1, settled = 2),
@@ -373,14 +376,15 @@ struct PostgresLogTests {
             var sizes: [Int64] = []
             for round in 0..<6 as Range<UInt64> {
                 for start in stride(from: round * 2_000 + 1, to: (round + 1) * 2_000, by: 500) {
-                    let requests = (start..<start + 500).map { record(1, $0, size: 300) }
+                    let requests = (start..<start + 500).map { record(1, SequenceNumber($0), size: 300) }
                     _ = try await log.append(requests, to: "db")
                 }
                 let head = try await log.head(of: "db")
                 let draft = try await log.beginSnapshot(of: "db", at: head)
                 try await log.add([UInt8](repeating: 7, count: 100_000), to: draft, in: "db")
                 _ = try await log.finish(draft, in: "db")
-                try await log.truncate("db", through: head.offset - 100, keepingHashesAfter: head.offset)
+                try await log.truncate(
+                    "db", through: head.offset.advanced(by: -100), keepingHashesAfter: head.offset)
                 sizes.append(
                     try connection.query("SELECT pg_total_relation_size('mimeo_log.operations_1')").int8(0, 0)
                 )
@@ -448,7 +452,7 @@ struct PostgresLogTests {
             try await log.createDatabase("db")
             for round in 0..<8 {
                 try TestDatabase.endConnections(of: url)
-                #expect(try await log.createDatabase("db\(round)"))
+                #expect(try await log.createDatabase(DatabaseID("db\(round)")))
             }
             await log.close()
         }

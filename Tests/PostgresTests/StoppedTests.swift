@@ -111,7 +111,7 @@ struct StoppedTests {
             return UInt16(bigEndian: pointer.pointee.sin_port)
         }
         let error = #expect(throws: OperationLogError.self) {
-            try PostgresOperationLog(url: "postgres://127.0.0.1:\(port)/none")
+            try PostgresOperationLog(url: "postgres://127.0.0.1:\(port)/none?connect_timeout=2")
         }
         #expect(error?.code == .unreachable)
     }

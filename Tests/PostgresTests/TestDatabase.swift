@@ -37,10 +37,10 @@ enum TestDatabase {
 let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
 /// An operation whose bytes say which it is.
-func record(_ actor: UInt64, _ sequence: UInt64, size: Int = 0) -> AppendRequest {
+func record(_ actor: UInt64, _ sequence: SequenceNumber, size: Int = 0) -> AppendRequest {
     let bytes = Array("\(actor)/\(sequence)".utf8) + [UInt8](repeating: 7, count: size)
     let record = OperationRecord(
-        actor: ActorID(actor), sequence: sequence, timestamp: 1_000 + sequence, bytes: bytes)
+        actor: ActorID(actor), sequence: sequence, timestamp: 1_000 + sequence.rawValue, bytes: bytes)
     return AppendRequest(record: record, authorKey: "key", touches: [])
 }
 
@@ -53,7 +53,7 @@ func appendThroughFailures(
     for sequence in 1...count {
         while true {
             do {
-                let outcome = try await log.append([record(actor, sequence)], to: "db")[0]
+                let outcome = try await log.append([record(actor, SequenceNumber(sequence))], to: "db")[0]
                 switch outcome {
                 case .appended, .duplicate: break
                 case .gap, .conflict: Issue.record("operation \(sequence) of \(actor): \(outcome)")

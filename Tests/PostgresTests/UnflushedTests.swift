@@ -16,7 +16,8 @@ struct UnflushedTests {
     ) async throws {
         for sequence in sequences {
             let request = AppendRequest(
-                record: record(actor, sequence).record, authorKey: "key", touches: touch.map { [$0] } ?? [])
+                record: record(actor, SequenceNumber(sequence)).record, authorKey: "key",
+                touches: touch.map { [$0] } ?? [])
             let outcome = try await log.append([request], to: "db")[0]
             guard case .appended = outcome else {
                 Issue.record("operation \(sequence) of \(actor): \(outcome)")
@@ -103,7 +104,7 @@ struct UnflushedTests {
             for (readAt, outcome) in zip(3...4 as ClosedRange<UInt64>, outcomes) {
                 let late = AppendRequest(
                     record: record(2, 1).record, authorKey: "key", touches: [],
-                    condition: AppendCondition(readAt: readAt, reads: [touch]))
+                    condition: AppendCondition(readAt: Offset(readAt), reads: [touch]))
                 #expect(try await other.append([late], to: "db") == [outcome])
             }
         }
@@ -120,9 +121,13 @@ struct UnflushedTests {
                 let first = round * each + 1
                 let touch = Touch(rawValue: round % 7)
                 let requests = (first..<first + each).map { sequence in
-                    AppendRequest(record: record(1, sequence).record, authorKey: "key", touches: [touch])
+                    AppendRequest(
+                        record: record(1, SequenceNumber(sequence)).record, authorKey: "key", touches: [touch]
+                    )
                 }
-                #expect(try await log.append(requests, to: "db").last == .appended(offset: first + each - 1))
+                #expect(
+                    try await log.append(requests, to: "db").last
+                        == .appended(offset: Offset(first + each - 1)))
                 let row = try tables.query("SELECT head - settled, settled FROM mimeo_log.databases")
                 #expect(row.int8(0, 0) < most + each)
                 flushed.insert(row.int8(0, 1))
@@ -137,8 +142,12 @@ struct UnflushedTests {
             #expect(table.int8(0, 0) == table.int8(0, 1) && table.int8(0, 2) == table.int8(0, 1))
             #expect(table.int8(0, 3) == 7)
             #expect(
-                try await other.frontier(of: [ActorID(1)], in: "db")[ActorID(1)]?.sequence == rounds * each)
-            #expect(try await other.append([record(1, 1)], to: "db") == [.duplicate(through: rounds * each)])
+                try await other.frontier(of: [ActorID(1)], in: "db")[ActorID(1)]?.sequence.rawValue == rounds
+                    * each)
+            #expect(
+                try await other.append([record(1, 1)], to: "db") == [
+                    .duplicate(through: SequenceNumber(rounds * each))
+                ])
         }
     }
 
@@ -149,8 +158,8 @@ struct UnflushedTests {
             let most = PostgresLimits.unflushedEntries
             for sequence in 1...UInt64(most / touches.count + 3) {
                 let request = AppendRequest(
-                    record: record(1, sequence).record, authorKey: "key", touches: touches)
-                #expect(try await log.append([request], to: "db") == [.appended(offset: sequence)])
+                    record: record(1, SequenceNumber(sequence)).record, authorKey: "key", touches: touches)
+                #expect(try await log.append([request], to: "db") == [.appended(offset: Offset(sequence))])
                 let waiting = try tables.query(
                     """
                     SELECT coalesce(sum(array_length(o.touches, 1)), 0)::int8 FROM mimeo_log.operations o
@@ -164,7 +173,7 @@ struct UnflushedTests {
     }
 
     /// An operation that alone is as much as may wait.
-    private static func large(_ actor: UInt64, _ sequence: UInt64) -> AppendRequest {
+    private static func large(_ actor: UInt64, _ sequence: SequenceNumber) -> AppendRequest {
         let touches = (0..<UInt64(PostgresLimits.unflushedEntries)).map { Touch(rawValue: $0) }
         return AppendRequest(record: record(actor, sequence).record, authorKey: "key", touches: touches)
     }
@@ -175,7 +184,7 @@ struct UnflushedTests {
             try await Self.append(1...2, of: 1, to: log)
             let requests = [UInt64(7), 9, 7, 8].enumerated().map { number, touch in
                 AppendRequest(
-                    record: record(UInt64(number % 3) + 2, UInt64(number / 3) + 1).record,
+                    record: record(UInt64(number % 3) + 2, SequenceNumber(UInt64(number / 3) + 1)).record,
                     authorKey: "key \(number % 3)", touches: [Touch(rawValue: 1 << 40 | touch)])
             }
             #expect(try await log.append(requests, to: "db").last == .appended(offset: 6))
@@ -254,7 +263,7 @@ struct UnflushedTests {
             let lists: [[UInt64]] = [[1, 2], [], [2, 3, 4], [1], []]
             let requests = lists.enumerated().map { number, touches in
                 AppendRequest(
-                    record: record(1, UInt64(number) + 2).record, authorKey: "key",
+                    record: record(1, SequenceNumber(UInt64(number) + 2)).record, authorKey: "key",
                     touches: touches.map { Touch(rawValue: $0) })
             }
             _ = try await log.append(requests, to: "db")

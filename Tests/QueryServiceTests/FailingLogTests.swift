@@ -102,7 +102,7 @@ struct FailingLogTests {
         let bench = try QueryBench()
         let first = try await bench.openLog()
         let other = try SQLiteOperationLog(path: "\(bench.folder)/other.sqlite")
-        try await other.createDatabase(QueryBench.database)
+        try await other.createDatabase(DatabaseID(QueryBench.database))
         let log = TamperedLog(first)
         try await bench.serving(log) { client async throws in
             _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
@@ -114,7 +114,7 @@ struct FailingLogTests {
             }
             #expect(try await client.health() == 200)
         }
-        let head = try await other.head(of: QueryBench.database)
+        let head = try await other.head(of: DatabaseID(QueryBench.database))
         #expect(head.offset == 0)
         for log in [first, other] { await log.close() }
     }
@@ -134,12 +134,12 @@ struct FailingLogTests {
                 }
             }
             let fold = try await Materializer.open(
-                QueryBench.database, log: underneath, folder: "\(bench.folder)/fold",
+                DatabaseID(QueryBench.database), log: underneath, folder: "\(bench.folder)/fold",
                 logger: Logger(label: "test"))
             try await fold.advance()
             _ = try await fold.writeSnapshot { true }
             await fold.close()
-            try await underneath.truncate(QueryBench.database, through: 15, keepingHashesAfter: 0)
+            try await underneath.truncate(DatabaseID(QueryBench.database), through: 15, keepingHashesAfter: 0)
             #expect(try await one.execute("SELECT * FROM c").status == 503)
             log.failReads(nil)
             let answer = try await one.execute("UPDATE c SET n = 1")

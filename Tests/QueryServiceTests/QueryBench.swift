@@ -14,7 +14,7 @@ final class QueryBench: Sendable {
     let folder = FileManager.default.temporaryDirectory.appendingPathComponent("query-\(UUID().uuidString)")
         .path
     let key: DatabaseSigningKey
-    /// Of a database that the log does not have.
+    /// The key of a database that the log does not have.
     let otherKey: DatabaseSigningKey
     private let source: InMemoryKeySource
     /// The PostgreSQL database of the projections; nil keeps them in folders.
@@ -22,7 +22,7 @@ final class QueryBench: Sendable {
 
     init(postgres: String? = nil) throws {
         self.postgres = postgres
-        key = try DatabaseSigningKey(databaseID: Self.database, number: 1)
+        key = try DatabaseSigningKey(databaseID: DatabaseID(Self.database), number: 1)
         otherKey = try DatabaseSigningKey(databaseID: "boats", number: 1)
         source = InMemoryKeySource(KeySet([key.publicKey, otherKey.publicKey]))
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
@@ -41,7 +41,7 @@ final class QueryBench: Sendable {
     /// Opens the log in the folder, its database created.
     func openLog() async throws -> SQLiteOperationLog {
         let log = try SQLiteOperationLog(path: "\(folder)/log.sqlite")
-        try await log.createDatabase(Self.database)
+        try await log.createDatabase(DatabaseID(Self.database))
         return log
     }
 

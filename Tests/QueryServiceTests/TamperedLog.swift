@@ -21,7 +21,8 @@ final class TamperedLog: PassingOnLog, @unchecked Sendable {
     /// Everything that was to be appended.
     var requests: [AppendRequest] { tampering.withLock { $0.requests } }
 
-    override func append(_ requests: [AppendRequest], to database: String) async throws -> [AppendOutcome] {
+    override func append(_ requests: [AppendRequest], to database: DatabaseID) async throws -> [AppendOutcome]
+    {
         let (outcome, failure) = tampering.withLock { state in
             state.requests += requests
             return (state.outcomes.isEmpty ? nil : state.outcomes.removeFirst(), state.appendFailure)
@@ -31,7 +32,8 @@ final class TamperedLog: PassingOnLog, @unchecked Sendable {
         return try await super.append(requests, to: database)
     }
 
-    override func read(_ database: String, after offset: UInt64, limit: ReadLimit) async throws -> [LogEntry]
+    override func read(_ database: DatabaseID, after offset: Offset, limit: ReadLimit) async throws
+        -> [LogEntry]
     {
         if let failure = tampering.withLock({ $0.readFailure }) {
             throw OperationLogError(failure, "tampered with")

@@ -76,15 +76,16 @@ extension Replica {
         return try read { try prepared.rows(in: $0).map { JSONText.print($0, sortedKeys: true) } }
     }
 
-    func state(_ key: DocumentKey) throws -> [UInt8]? { try read { try $0.state(of: key) } }
+    func state(_ key: DocumentKey) throws -> EncodedState? { try read { try $0.state(of: key) } }
 
     /// Every document's encoded state, tombstones included.
-    func everything() throws -> [DocumentKey: [UInt8]] {
+    func everything() throws -> [DocumentKey: EncodedState] {
         try read { transaction in
-            var states: [DocumentKey: [UInt8]] = [:]
+            var states: [DocumentKey: EncodedState] = [:]
             for collection in try transaction.collectionNames() {
                 try transaction.changes(in: collection, after: 0) { document in
-                    states[DocumentKey(collection: collection, id: document.id)] = [UInt8](document.state)
+                    states[DocumentKey(collection: collection, id: document.id)] = EncodedState(
+                        [UInt8](document.state))
                     return true
                 }
             }
@@ -93,7 +94,7 @@ extension Replica {
     }
 }
 
-func key(_ collection: String, _ id: Value) throws -> DocumentKey {
+func key(_ collection: CollectionName, _ id: Value) throws -> DocumentKey {
     DocumentKey(collection: collection, id: try DocumentID(id))
 }
 
@@ -123,22 +124,22 @@ struct TestLog {
         self.id = id
     }
 
-    func position(_ offset: UInt64) -> LogPosition {
-        LogPosition(logID: id, offset: offset, hash: offset &* 0x9E37_79B9_7F4A_7C15)
+    func position(_ offset: Offset) -> LogPosition {
+        LogPosition(logID: id, offset: offset, hash: offset.rawValue &* 0x9E37_79B9_7F4A_7C15)
     }
 
-    var head: LogPosition { position(UInt64(operations.count)) }
+    var head: LogPosition { position(Offset(UInt64(operations.count))) }
 
     mutating func append(_ operation: CRDT.Operation) { operations.append(operation) }
 
-    /// What a materialization folds after an offset.
-    func items(after offset: UInt64 = 0) -> [Replica.LogItem] {
-        operations.enumerated().dropFirst(Int(offset)).map { index, operation in
-            Replica.LogItem(position: position(UInt64(index) + 1), bytes: operation.encoded())
+    /// The entries that a materialization folds after an offset.
+    func items(after offset: Offset = 0) -> [Replica.LogItem] {
+        operations.enumerated().dropFirst(Int(offset.rawValue)).map { index, operation in
+            Replica.LogItem(position: position(Offset(UInt64(index) + 1)), bytes: operation.encoded())
         }
     }
 
-    /// What a peer is told of an operation.
+    /// The updates that a peer receives of an operation.
     static func deltas(of operation: CRDT.Operation) -> [DocumentUpdate] {
         operation.changes.map {
             DocumentUpdate(

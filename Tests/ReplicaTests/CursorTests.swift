@@ -13,7 +13,7 @@ struct CursorTests {
             try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
             try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 2})")
             let bytes = try replica.ownOperations(of: replica.actor, after: 0, maxBytes: 1 << 20).map(\.bytes)
-            func standing(_ sequence: UInt64, _ hash: UInt64) throws -> Replica.Standing {
+            func standing(_ sequence: SequenceNumber, _ hash: UInt64) throws -> Replica.Standing {
                 try replica.standing(of: replica.actor, sequence: sequence, hash: hash).standing
             }
             #expect(try standing(0, 0) == .open)

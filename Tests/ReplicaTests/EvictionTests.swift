@@ -161,7 +161,8 @@ struct EvictionTests {
             try replica.execute("EVICT FROM c")
             #expect(try replica.wanted(limit: 10).isEmpty)
             let refusal = RepairRequest.Refused(
-                actor: replica.actor, sequence: UInt64(writes.count), code: "SYNC-0401", message: "",
+                actor: replica.actor, sequence: SequenceNumber(UInt64(writes.count)), code: "SYNC-0401",
+                message: "",
                 isForItsBase: false)
             let request = RepairRequest(
                 admitted: [:], closed: [replica.actor], refused: [refusal], seen: nil)

@@ -9,8 +9,8 @@ import Testing
 
 @Suite("Crashes and full disks")
 struct FailureTests {
-    /// What kill -9 leaves are the files as they are at that moment (the kernel's cache survives the
-    /// process); a copy made while a transaction is open is the same, without a child process.
+    /// A kill -9 leaves the files as they are at that moment (the kernel's cache survives the process). A
+    /// copy made while a transaction is open is the same, without a child process.
     @Test(
         "files taken in the middle of a transaction hold every finished commit and nothing of the open one"
     )
@@ -38,7 +38,7 @@ struct FailureTests {
                 #expect(try survivor.everything() == before)
                 #expect(survivor.head == UInt64(round))
                 let sequences = try survivor.ownActors().map(\.sequence)
-                #expect(sequences == (round == 0 ? [] : [UInt64(round)]))
+                #expect(sequences == (round == 0 ? [] : [SequenceNumber(UInt64(round))]))
                 try survivor.close()
                 try FileManager.default.removeItem(at: copy)
             }

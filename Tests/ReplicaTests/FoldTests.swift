@@ -47,7 +47,7 @@ struct FoldTests {
     ]
 
     /// The log that a peer's statements make, and the peer's documents.
-    private func withLog(_ body: (URL, TestLog, [DocumentKey: [UInt8]]) throws -> Void) throws {
+    private func withLog(_ body: (URL, TestLog, [DocumentKey: EncodedState]) throws -> Void) throws {
         try withTemporaryDirectory { folder in
             let writer = try open(folder.appendingPathComponent("writer"))
             var log = TestLog()
@@ -63,20 +63,20 @@ struct FoldTests {
         try withLog { folder, log, expected in
             for size in 1...log.operations.count {
                 let place = folder.appendingPathComponent("fold-\(size)")
-                var folded: [UInt64] = []
+                var folded: [Offset] = []
                 while folded.count < log.operations.count {
                     let replica = try open(place, role: .materialization)
                     let checkpoint = try replica.checkpoint()?.offset ?? 0
-                    #expect(checkpoint == UInt64(folded.count))
+                    #expect(checkpoint.rawValue == UInt64(folded.count))
                     folded += try replica.fold(Array(log.items(after: checkpoint).prefix(size))).map(
                         \.position.offset)
                     try replica.close()
                 }
-                #expect(folded == Array(1...UInt64(log.operations.count)))
+                #expect(folded.map(\.rawValue) == Array(1...UInt64(log.operations.count)))
                 let replica = try open(place, role: .materialization)
                 #expect(try replica.checkpoint() == log.head)
                 #expect(try replica.everything() == expected)
-                #expect(replica.head == log.head.offset)
+                #expect(replica.head == log.head.offset.rawValue)
             }
         }
     }
@@ -131,7 +131,7 @@ struct FoldTests {
         try withLog { folder, log, expected in
             let replica = try open(folder.appendingPathComponent("fold"), role: .materialization)
             let folded = try replica.fold(log.items())
-            var states: [DocumentKey: [UInt8]] = [:]
+            var states: [DocumentKey: EncodedState] = [:]
             for operation in folded {
                 for change in operation.changes {
                     #expect(change.before == states[change.key])
@@ -153,10 +153,10 @@ struct FoldTests {
         try withLog { folder, log, _ in
             let replica = try open(folder.appendingPathComponent("fold"), role: .materialization)
             _ = try replica.fold(log.items())
-            func positions(after offset: UInt64, atMost: Int = .max) throws -> [UInt64] {
+            func positions(after offset: Offset, atMost: Int = .max) throws -> [UInt64] {
                 try replica.read { transaction in
                     var found: [UInt64] = []
-                    try transaction.changes(in: "c", after: offset) { document in
+                    try transaction.changes(in: "c", after: offset.rawValue) { document in
                         found.append(document.position)
                         return found.count < atMost
                     }

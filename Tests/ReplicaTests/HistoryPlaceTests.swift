@@ -8,18 +8,22 @@ struct HistoryPlaceTests {
     private static let actor = ActorID(5)
 
     /// Operations 1 and on; `branch` tells histories apart.
-    private static func operation(_ sequence: UInt64, _ branch: UInt64) -> [UInt8] {
-        Operation(actor: actor, sequence: sequence, timestamp: sequence * 10 + branch, changes: []).encoded()
+    private static func operation(_ sequence: SequenceNumber, _ branch: UInt64) -> [UInt8] {
+        Operation(actor: actor, sequence: sequence, timestamp: sequence.rawValue * 10 + branch, changes: [])
+            .encoded()
     }
 
     /// Compares a store that knows 2 acknowledged operations and has written 3 to 6, the first `common` of
     /// all as the server has them, with a server that has `head`.
     private static func compare(
-        common: UInt64, head: UInt64, told: ClosedRange<UInt64>?, isCurrent: Bool = true
+        common: SequenceNumber, head: SequenceNumber, told: ClosedRange<SequenceNumber>?,
+        isCurrent: Bool = true
     ) -> HistoryPlace.Comparison {
         let place = HistoryPlace(
             actor: actor, sequence: 2, timestamp: 20, hash: hash64(operation(2, 0)))
-        func server(_ sequence: UInt64) -> UInt64 { hash64(operation(sequence, sequence <= common ? 0 : 1)) }
+        func server(_ sequence: SequenceNumber) -> UInt64 {
+            hash64(operation(sequence, sequence <= common ? 0 : 1))
+        }
         return place.compare(
             sequence: head, hash: server(head), last: 6, isCurrent: isCurrent,
             server: told.map {
@@ -28,8 +32,8 @@ struct HistoryPlaceTests {
         ) { $0 <= 6 ? operation($0, 0) : nil }
     }
 
-    @Test("the last operation that both have is found, and it is certain", arguments: UInt64(2)...5)
-    func fork(_ common: UInt64) {
+    @Test("the last operation that both have is found, and it is certain", arguments: SequenceNumber(2)...5)
+    func fork(_ common: SequenceNumber) {
         let found = Self.compare(common: common, head: 9, told: 3...6)
         #expect(found == HistoryPlace.Comparison(state: .forked, admitted: common, isExact: true))
     }

@@ -50,7 +50,8 @@ enum RandomIndexes {
     ]
 
     /// CREATE INDEX statements for `c`.
-    static func statement(_ number: Int, on collection: String, _ random: inout SplitMix64) -> String {
+    static func statement(_ number: Int, on collection: CollectionName, _ random: inout SplitMix64) -> String
+    {
         var keys: [String] = []
         for path in (0..<(1 + random.below(3))).map({ _ in random.pick(paths) })
         where !keys.contains(where: { $0.hasPrefix(path + " ") }) {
@@ -65,7 +66,7 @@ enum RandomIndexes {
         for collection in ["c", "r"] {
             for number in 0..<random.below(7) {
                 _ = try engine.execute(
-                    statement(number, on: collection, &random), ObjectValue(), strict: false)
+                    statement(number, on: CollectionName(collection), &random), ObjectValue(), strict: false)
             }
         }
     }
@@ -236,7 +237,7 @@ final class IndexedWorld {
         ])
     }
 
-    /// What differs between the naive answer, the scan's and the index's.
+    /// The difference between the naive answer, the scan's and the index's; nil if there is none.
     private func difference(_ statement: String) throws -> String? {
         try difference(PreparedStatement(statement), ObjectValue())
     }

@@ -189,7 +189,9 @@ struct IndexScanTests {
         }
     }
 
-    @Test("a collection with all the indexes it may have is written and read; one more is refused")
+    @Test(
+        "a collection with all the indexes it may have is written and read; one more is refused",
+        .enabled(if: Depth.current == .deep, "a thousand indexes take half a minute"))
     func many() throws {
         try withPeer { replica, _ in
             for number in 0..<DQLLimits.indexesOfCollection {

@@ -69,13 +69,17 @@ struct LimitTests {
             let id = try DocumentID("a")
             for name in ["", String(repeating: "é", count: 257)] {
                 #expect(
-                    code { _ = try replica.write { try $0.edit(name, id) { $0.create() } } }
+                    code { _ = try replica.write { try $0.edit(CollectionName(name), id) { $0.create() } } }
                         == .invalidCollection)
             }
             let names = ["e\u{301}", "\u{e9}", String(repeating: "é", count: 256)]
-            for name in names { _ = try replica.write { try $0.edit(name, id) { $0.create() } } }
+            for name in names {
+                _ = try replica.write { try $0.edit(CollectionName(name), id) { $0.create() } }
+            }
             #expect(
-                try replica.read { try $0.collectionNames() }.map { Array($0.utf8).count } == [3, 2, 512])
+                try replica.read { try $0.collectionNames() }.map { Array($0.text.utf8).count } == [
+                    3, 2, 512,
+                ])
             #expect(try replica.everything().count == 3)
         }
     }

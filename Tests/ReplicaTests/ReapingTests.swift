@@ -7,7 +7,9 @@ import Testing
 
 @Suite("Folding a reaping")
 struct ReapingTests {
-    private func reaping(_ keys: [(DocumentKey, VersionVector)], sequence: UInt64 = 1) -> CRDT.Operation {
+    private func reaping(_ keys: [(DocumentKey, VersionVector)], sequence: SequenceNumber = 1)
+        -> CRDT.Operation
+    {
         CRDT.Operation(
             actor: ActorID(0xFEED), sequence: sequence, timestamp: 1 << 60,
             changes: keys.map {

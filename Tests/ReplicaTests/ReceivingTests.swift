@@ -130,7 +130,7 @@ struct ReceivingTests {
             let pages = try (0..<3).map { page in
                 try (0..<2).map { number in
                     DocumentUpdate(
-                        key: try key("c\(page)", .int(Int64(number))),
+                        key: try key(CollectionName("c\(page)"), .int(Int64(number))),
                         content: .state(try document("a", .int(Int64(page)), by: 5, at: 10).encoded()))
                 }
             }

@@ -16,7 +16,7 @@ struct ReferringOperationTests {
     /// Documents of about a kilobyte, in one transaction.
     @discardableResult
     private func insert(
-        _ numbers: ClosedRange<Int>, into replica: Replica, _ collection: String = "c"
+        _ numbers: ClosedRange<Int>, into replica: Replica, _ collection: CollectionName = "c"
     ) throws -> CRDT.Operation {
         let documents = numbers.map { number in
             Value.object(
@@ -78,7 +78,7 @@ struct ReferringOperationTests {
         }
     }
 
-    /// What may happen to a document that an operation refers to.
+    /// An event that may happen to a document to which an operation refers.
     enum Event: CaseIterable {
         case update, delete, evict, insertAgain, receiveState, receiveDelta, hide, gone, withAnIndex, move
     }
@@ -338,7 +338,8 @@ struct ReferringOperationTests {
                     let count = random.pick([1, 5, 20, 40])
                     let collection = random.pick(["c", "c", "d"])
                     expected.append(
-                        try insert(next...(next + count - 1), into: replica, collection).encoded())
+                        try insert(next...(next + count - 1), into: replica, CollectionName(collection))
+                            .encoded())
                     next += count
                 case 4...6:
                     let result = try replica.execute("UPDATE c SET m.n = 5 WHERE _id <= \(target)")
@@ -353,7 +354,7 @@ struct ReferringOperationTests {
                     _ = try replica.receive(Reception(updates: [update]))
                 case 9 where !expected.isEmpty:
                     let actor = try #require(try replica.ownActors().last)
-                    try replica.acknowledge(actor.actor, through: actor.acknowledged + 1)
+                    try replica.acknowledge(actor.actor, through: actor.acknowledged.next)
                     expected.removeFirst()
                 case 10:
                     try replica.close()

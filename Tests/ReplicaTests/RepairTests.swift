@@ -7,7 +7,8 @@ import Testing
 @Suite("Repairing a store")
 struct RepairTests {
     private func request(
-        _ replica: Replica, admitted: UInt64 = 0, refused: [UInt64] = [], isForItsBase: Bool = false
+        _ replica: Replica, admitted: SequenceNumber = 0, refused: [SequenceNumber] = [],
+        isForItsBase: Bool = false
     ) -> RepairRequest {
         RepairRequest(
             admitted: [replica.actor: admitted], closed: [replica.actor],
@@ -20,8 +21,8 @@ struct RepairTests {
 
     /// Repairs with a server that has these states.
     private func repair(
-        _ replica: Replica, _ request: RepairRequest, states: [DocumentKey: [UInt8]] = [:]
-    ) throws -> [(actor: ActorID, sequence: UInt64)] {
+        _ replica: Replica, _ request: RepairRequest, states: [DocumentKey: EncodedState] = [:]
+    ) throws -> [(actor: ActorID, sequence: SequenceNumber)] {
         guard case .needs(let keys) = try replica.repair(request) else { return [] }
         try replica.stageRepair(keys.map { ($0, states[$0]) })
         guard case .repaired(let outcome) = try replica.repair(request) else { return [] }
@@ -293,7 +294,7 @@ struct RepairTests {
         try withPeer { replica, _ in
             let count = ReplicaLimits.refusedWrites + 3
             for number in 1...count { try replica.execute("INSERT INTO c DOCUMENTS ({'_id': \(number)})") }
-            _ = try repair(replica, request(replica, refused: (1...UInt64(count)).map { $0 }))
+            _ = try repair(replica, request(replica, refused: (1...UInt64(count)).map { SequenceNumber($0) }))
             #expect(try replica.refusedWrites().map(\.commit) == (4...UInt64(count)).map { $0 })
             // That they were refused is told of all of them.
             #expect(try replica.refusedCommits().map(\.commit) == (1...UInt64(count)).map { $0 })

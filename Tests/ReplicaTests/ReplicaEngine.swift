@@ -21,7 +21,7 @@ final class ReplicaEngine: StatementEngine {
             directory: folder.path, role: .peer, environment: TestEnvironment().environment, logger: quiet)
     }
 
-    /// Whether no statement has written anything or been given an id, so that the next case cannot tell.
+    /// True if no statement has written anything or been given an id, so that the next case cannot tell.
     var isUntouched: Bool { replica.head == 0 && generated == 0 && !hasHadIndexes }
 
     func close() throws { try replica.close() }
@@ -48,7 +48,7 @@ final class ReplicaEngine: StatementEngine {
         return result
     }
 
-    func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+    func scan(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
         if let open { return try open.scan(collection, visit) }
         try replica.read { try $0.scan(collection, visit) }
     }

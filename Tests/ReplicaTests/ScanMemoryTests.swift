@@ -5,9 +5,9 @@ import Testing
 
 @testable import Replica
 
-/// What a scan holds does not grow with its collection: with room for a few rows only, statements over many
-/// documents give what they give with all the room there is. (`scripts/bench-queries` samples the process's
-/// memory.)
+/// The memory of a scan does not grow with its collection: with room for only a few rows, statements over
+/// many documents have the same results as with unlimited room. (`scripts/bench-queries` samples the
+/// process's memory.)
 @Suite("The memory of scans")
 struct ScanMemoryTests {
     private static let documents = 3_000

@@ -80,7 +80,9 @@ struct ScanTests {
                     return true
                 }
                 for (collection, id) in [("unknown", 1), ("c", 3), ("c", 4)] {
-                    try transaction.lookup(collection, DocumentID(.int(Int64(id)))) { _ in visits += 100 }
+                    try transaction.lookup(CollectionName(collection), DocumentID(.int(Int64(id)))) { _ in
+                        visits += 100
+                    }
                 }
                 try transaction.lookup("c", DocumentID(2)) { _ in visits += 1 }
             }

@@ -17,7 +17,7 @@ struct StagedDocumentsTests {
             content: .state(try document("a", value, by: actor, at: time).encoded()))
     }
 
-    private func end(_ log: TestLog, _ offset: UInt64 = 7, _ updates: [DocumentUpdate] = []) -> Reception {
+    private func end(_ log: TestLog, _ offset: Offset = 7, _ updates: [DocumentUpdate] = []) -> Reception {
         Reception(updates: updates, cursors: [(key: [1], position: log.position(offset))], publishes: [1])
     }
 

@@ -15,7 +15,7 @@ struct WithheldTests {
         }
     }
 
-    private func names(_ operations: [OwnOperation]) throws -> [String] {
+    private func names(_ operations: [OwnOperation]) throws -> [CollectionName] {
         try operations.flatMap { try CRDT.Operation(decoding: $0.bytes).changes.map(\.collection) }
     }
 
@@ -266,15 +266,15 @@ struct WithheldTests {
             case 11..<13: try download()
             case 13:
                 try replica.execute("EVICT FROM \(name) WHERE _id = \(id)")
-                evicted.insert(try key(name, .int(Int64(id))))
+                evicted.insert(try key(CollectionName(name), .int(Int64(id))))
             case 14:
                 try replica.close()
                 replica = try ReplicaTests.open(folder.appendingPathComponent("peer"), environment)
-                replica.withhold(Array(withheld))
+                replica.withhold(withheld.map { CollectionName($0) })
             case 15..<17: try replica.releaseWithheld()
             default:
                 if withheld.remove(name) == nil { withheld.insert(name) }
-                replica.withhold(Array(withheld))
+                replica.withhold(withheld.map { CollectionName($0) })
             }
         }
 
@@ -313,7 +313,7 @@ struct WithheldTests {
                 for operation in pending {
                     let decoded = try CRDT.Operation(decoding: operation.bytes)
                     log.append(decoded)
-                    let folded = try server.fold(log.items(after: log.head.offset - 1))
+                    let folded = try server.fold(log.items(after: log.head.offset.previous))
                     #expect(folded.first?.changes.count == decoded.changes.count, "seed \(seed)")
                     try replica.acknowledge(decoded.actor, through: decoded.sequence)
                 }

@@ -20,8 +20,8 @@ final class World {
         let query: SubscriptionQuery?
         var replica: Replica
         /// The offset it was told operations up to.
-        var offset: UInt64 = 0
-        /// What it evicted and has not been sent whole since.
+        var offset: Offset = 0
+        /// The documents that it evicted and was not sent whole since.
         var evicted: Set<DocumentKey> = []
 
         init(_ folder: URL, _ environment: TestEnvironment, _ query: SubscriptionQuery?) throws {
@@ -57,7 +57,7 @@ final class World {
         switch random.below(100) {
         case 0..<50: try write(peer)
         case 50..<65: try upload(peer)
-        case 65..<85: try download(peer, upTo: UInt64(random.below(log.operations.count + 1)))
+        case 65..<85: try download(peer, upTo: Offset(UInt64(random.below(log.operations.count + 1))))
         case 85..<92: try sendStates(to: peer, chance: 30)
         case 92..<96: try evict(peer)
         default: try restart(peer)
@@ -106,21 +106,21 @@ final class World {
         for operation in pending.sorted(by: { $0.commit < $1.commit }) {
             let decoded = try CRDT.Operation(decoding: operation.bytes)
             log.append(decoded)
-            folded += try server.fold(log.items(after: log.head.offset - 1))
+            folded += try server.fold(log.items(after: log.head.offset.previous))
             try peer.replica.acknowledge(decoded.actor, through: decoded.sequence)
         }
     }
 
     /// Tells a peer the operations after its offset that concern it; its own ones too, as after a lost
     /// answer.
-    func download(_ peer: Peer, upTo end: UInt64) throws {
+    func download(_ peer: Peer, upTo end: Offset) throws {
         while peer.offset < end {
-            let operation = folded[Int(peer.offset)]
+            let operation = folded[Int(peer.offset.rawValue)]
             let updates = try operation.changes.filter { try concerns($0, peer.query) }.map {
                 DocumentUpdate(key: $0.key, content: .delta(operation.stamp, $0.delta ?? []))
             }
             try deliver(updates, at: operation.position, to: peer)
-            peer.offset += 1
+            peer.offset = peer.offset.next
         }
     }
 

@@ -74,7 +74,7 @@ struct AdmissionTests {
     }
 
     fileprivate func operation(
-        by actor: UInt64, _ sequence: UInt64, _ time: UInt64, _ deltas: [(String, Delta)]
+        by actor: UInt64, _ sequence: SequenceNumber, _ time: UInt64, _ deltas: [(String, Delta)]
     ) throws -> [UInt8] {
         let changes = try deltas.map { name, delta in
             CRDT.Operation.Change(
@@ -129,7 +129,7 @@ struct AdmissionTests {
     private func uploads() throws -> [[UInt8]] {
         try (1...3 as ClosedRange<UInt64>).map { number in
             let delta = try edit(Document(), by: 1, number, "f", bytes: 200_000).delta
-            return try operation(by: 1, number, number, [("d\(number)", delta)])
+            return try operation(by: 1, SequenceNumber(number), number, [("d\(number)", delta)])
         }
     }
 
@@ -254,7 +254,7 @@ struct AdmissionTests {
             let everything = identity(.everything)
             let uploads = try (1...3 as ClosedRange<UInt64>).map { number in
                 let delta = try edit(Document(), by: 1, number, "f").delta
-                return try operation(by: 1, number, number, [("\(number)", delta)])
+                return try operation(by: 1, SequenceNumber(number), number, [("\(number)", delta)])
             }
             log.isHeld.withLock { $0 = true }
             for _ in 0..<2 { _ = try await hub.admit(uploads, from: session) { everything } }
@@ -264,7 +264,7 @@ struct AdmissionTests {
             while origins.count < uploads.count {
                 guard
                     case .operations(let folded, _)? = await hub.operations(
-                        after: UInt64(origins.count), for: session)
+                        after: Offset(UInt64(origins.count)), for: session)
                 else { break }
                 origins += folded.map(\.origin)
             }
@@ -427,7 +427,8 @@ extension AdmissionTests {
 private final class WatchedLog: PassingOnLog, @unchecked Sendable {
     let conditions = Mutex<[AppendCondition]>([])
 
-    override func append(_ requests: [AppendRequest], to database: String) async throws -> [AppendOutcome] {
+    override func append(_ requests: [AppendRequest], to database: DatabaseID) async throws -> [AppendOutcome]
+    {
         conditions.withLock { $0 += requests.compactMap(\.condition) }
         return try await super.append(requests, to: database)
     }
@@ -438,7 +439,8 @@ private final class ConflictingLog: PassingOnLog, @unchecked Sendable {
     /// How many operations each append had.
     let appended = Mutex<[Int]>([])
 
-    override func append(_ requests: [AppendRequest], to database: String) async throws -> [AppendOutcome] {
+    override func append(_ requests: [AppendRequest], to database: DatabaseID) async throws -> [AppendOutcome]
+    {
         let isFirst = appended.withLock { appended in
             appended.append(requests.count)
             return appended.count == 1
@@ -464,13 +466,14 @@ private final class HeldLog: PassingOnLog, @unchecked Sendable {
         isHeld.withLock { $0 = false }
     }
 
-    override func append(_ requests: [AppendRequest], to database: String) async throws -> [AppendOutcome] {
+    override func append(_ requests: [AppendRequest], to database: DatabaseID) async throws -> [AppendOutcome]
+    {
         giveWay()
         return try await super.append(requests, to: database)
     }
 
     override func read(
-        _ database: String, after offset: UInt64, limit: ReadLimit
+        _ database: DatabaseID, after offset: Offset, limit: ReadLimit
     ) async throws -> [LogEntry] {
         isHeld.withLock(\.self) ? [] : try await super.read(database, after: offset, limit: limit)
     }

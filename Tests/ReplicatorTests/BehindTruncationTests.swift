@@ -22,7 +22,7 @@ struct BehindTruncationTests {
         func hold(_ flag: Bool) { isHeld.withLock { $0 = flag } }
 
         override func read(
-            _ database: String, after offset: UInt64, limit: ReadLimit
+            _ database: DatabaseID, after offset: Offset, limit: ReadLimit
         ) async throws -> [LogEntry] {
             guard !isHeld.withLock({ $0 }) else { throw OperationLogError(.storageFailed, "held") }
             return try await super.read(database, after: offset, limit: limit)

@@ -21,19 +21,19 @@ struct BroughtEntriesTests {
 
         func tell(_ entries: [LogEntry]) { told.continuation.yield(LogChange(entries: entries)) }
 
-        override func head(of database: String) async throws -> LogPosition {
+        override func head(of database: DatabaseID) async throws -> LogPosition {
             asked.withLock { $0 += 1 }
             return try await super.head(of: database)
         }
 
         override func read(
-            _ database: String, after offset: UInt64, limit: ReadLimit
+            _ database: DatabaseID, after offset: Offset, limit: ReadLimit
         ) async throws -> [LogEntry] {
             asked.withLock { $0 += 1 }
             return try await super.read(database, after: offset, limit: limit)
         }
 
-        override func changes(in database: String) -> AsyncStream<LogChange> {
+        override func changes(in database: DatabaseID) -> AsyncStream<LogChange> {
             told.stream
         }
     }
@@ -52,13 +52,13 @@ struct BroughtEntriesTests {
             return try await log.read(TestBench.database, after: before)
         }
 
-        func reaches(_ offset: UInt64) async -> Bool { await fold.wait(for: offset, timeout: .seconds(60)) }
+        func reaches(_ offset: Offset) async -> Bool { await fold.wait(for: offset, timeout: .seconds(60)) }
 
         /// Whether it has folded what the log has.
         func isRight() async throws -> Bool {
             let head = try await log.head(of: TestBench.database)
             let isWhole = try fold.replica.read { transaction in
-                try (1...Int64(head.offset)).allSatisfy { number in
+                try (1...Int64(head.offset.rawValue)).allSatisfy { number in
                     try transaction.state(of: DocumentKey(collection: "c", id: DocumentID(.int(number))))
                         != nil
                 }
@@ -89,7 +89,7 @@ struct BroughtEntriesTests {
         try await following { bench in
             for sequence in 1...20 as ClosedRange<UInt64> {
                 bench.told.tell(try await bench.append(sequence...sequence))
-                #expect(await bench.reaches(sequence))
+                #expect(await bench.reaches(Offset(sequence)))
             }
             #expect(bench.told.asking == 0)
             #expect(try await bench.isRight())
@@ -132,7 +132,7 @@ struct BroughtEntriesTests {
                 let entries = try await bench.append(2 * round + 1...2 * round + 2)
                 bench.told.tell([entries[0]])
                 try await bench.fold.advance()
-                #expect(await bench.fold.position.offset == 2 * round + 2)
+                #expect(await bench.fold.position.offset.rawValue == 2 * round + 2)
             }
             #expect(try await bench.isRight())
         }

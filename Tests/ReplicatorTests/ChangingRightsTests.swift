@@ -36,7 +36,8 @@ struct ChangingRightsTests {
     private func grant(reads: [String] = [], writes: [String] = []) -> Grant {
         func rules(_ names: [String]) -> AccessRules {
             AccessRules(
-                queriesByCollection: Dictionary(uniqueKeysWithValues: names.map { ($0, ["true"]) }))
+                queriesByCollection: Dictionary(
+                    uniqueKeysWithValues: names.map { (CollectionName($0), ["true"]) }))
         }
         return Grant(read: rules(reads), write: rules(writes))
     }
@@ -230,7 +231,7 @@ struct ChangingRightsTests {
     @Test("the identity moves only to one of the same peer, and tells what may be read when that has changed")
     func identities() throws {
         func identity(
-            _ grant: Grant, key: String? = "k", database: String = "d", until end: Int64 = 5,
+            _ grant: Grant, key: String? = "k", database: DatabaseID = "d", until end: Int64 = 5,
             issued: Int64 = 0
         ) -> Identity {
             Identity(

@@ -74,7 +74,7 @@ struct DataFolderTests {
 
     private static func append(_ number: UInt64, time: UInt64, to log: SQLiteOperationLog) async throws {
         let operation = CRDT.Operation(
-            actor: ActorID(7), sequence: number, timestamp: time << 16, changes: [])
+            actor: ActorID(7), sequence: SequenceNumber(number), timestamp: time << 16, changes: [])
         _ = try await log.append([AppendRequest(operation, authorKey: "")], to: "d")
     }
 }

@@ -10,7 +10,7 @@ import Testing
 struct FanOutTests {
     private static let actor = ActorID(7)
 
-    private static func state(_ fields: [(String, Value)], isLive: Bool = true) throws -> [UInt8] {
+    private static func state(_ fields: [(String, Value)], isLive: Bool = true) throws -> EncodedState {
         var editor = DocumentEditor(document: Document(), stamp: Stamp(time: 9, actor: actor))
         if isLive { editor.create() }
         for (name, value) in fields where isLive { try editor.set([name], value) }
@@ -25,9 +25,9 @@ struct FanOutTests {
         DocumentKey(collection: "c", id: try DocumentID(.int(id)))
     }
 
-    private static func position(_ offset: UInt64) throws -> LogPosition {
+    private static func position(_ offset: Offset) throws -> LogPosition {
         let log = try #require(LogID(bytes: [UInt8](repeating: 1, count: LogID.byteCount)))
-        return LogPosition(logID: log, offset: offset, hash: offset)
+        return LogPosition(logID: log, offset: offset, hash: offset.rawValue)
     }
 
     // MARK: The index
@@ -57,18 +57,18 @@ struct FanOutTests {
             .int(1), .double(1), .int(2), .int(3), .null, .string("a"), .string("b"), .double(1.5),
         ]
         for _ in 0..<400 {
-            func random() throws -> [UInt8]? {
+            func random() throws -> EncodedState? {
                 guard dice.next() % 5 > 0 else { return nil }
                 let fields = ["n", "s", composed, decomposed].filter { _ in dice.next() % 4 > 0 }
                     .map { ($0, values[Int(dice.next() % UInt64(values.count))]) }
-                return try Self.state(fields, isLive: dice.next() % 6 > 0)
+                return try EncodedState(Self.state(fields, isLive: dice.next() % 6 > 0).bytes)
             }
             let key = try Self.key(Int64(dice.next() % 5))
             let (before, after) = (try random(), try random())
             let found = index.find([(key, before, after, false)])
             for (query, handle) in followed {
-                func expected(_ state: [UInt8]?) throws -> Bool {
-                    guard let state, utf8Equal(query.collection, "c") else { return false }
+                func expected(_ state: EncodedState?) throws -> Bool {
+                    guard let state, query.collection == "c" else { return false }
                     return try state.withUnsafeBytes { bytes in
                         let document = try DocumentReader(bytes)
                         return try document.isLive
@@ -199,7 +199,7 @@ struct FanOutTests {
 
     // MARK: The stream
 
-    private static func operation(_ offset: UInt64, _ numbers: [UInt64], from origin: UInt64? = nil) throws
+    private static func operation(_ offset: Offset, _ numbers: [UInt64], from origin: UInt64? = nil) throws
         -> LiveStream.Concerned
     {
         let change = LiveOperation.Change(
@@ -207,12 +207,13 @@ struct FanOutTests {
             matches: QueryMatches(after: numbers))
         return LiveStream.Concerned(
             operation: LiveOperation(
-                position: try position(offset), stamp: Stamp(time: offset, actor: actor), origin: origin,
+                position: try position(offset), stamp: Stamp(time: offset.rawValue, actor: actor),
+                origin: origin,
                 changes: [change]),
             numbers: numbers)
     }
 
-    private static func offsets(_ answer: LiveStream.Answer?) -> [UInt64]? {
+    private static func offsets(_ answer: LiveStream.Answer?) -> [Offset]? {
         guard case .operations(let operations, _)? = answer else { return nil }
         return operations.map(\.position.offset)
     }
@@ -222,7 +223,7 @@ struct FanOutTests {
         var stream = LiveStream(head: try Self.position(0))
         for offset in 1...10 as ClosedRange<UInt64> {
             let concerned = try Self.operation(
-                offset, offset % 2 == 0 ? [5] : [], from: offset == 7 ? 42 : nil)
+                Offset(offset), offset % 2 == 0 ? [5] : [], from: offset == 7 ? 42 : nil)
             stream.append([concerned], waking: [])
         }
         #expect(Self.offsets(stream.answer(after: 0, for: 1, following: [5])) == [2, 4, 6, 8, 10])
@@ -255,7 +256,7 @@ struct FanOutTests {
         async let answer = box.wait(1, following: [5])
         await box.parked(1)
         for offset in 1...Limits.progressOperations {
-            try await box.append(Self.operation(offset, []), waking: [])
+            try await box.append(Self.operation(Offset(UInt64(offset)), []), waking: [])
         }
         #expect(Self.offsets(await answer) == [])
         #expect(Limits.progressOperations * 2 <= UInt64(Limits.liveOperations))
@@ -290,11 +291,11 @@ struct FanOutTests {
             let end = CatchUpPage(documents: [], candidates: [], offset: 10, head: try Self.position(10))
             _ = server.receive(.page(subscription: 1, end))
             let change = (
-                key: try Self.key(1), before: [UInt8]?.none,
+                key: try Self.key(1), before: EncodedState?.none,
                 after: Optional(try Self.state([("n", .int(1))])), isGone: false
             )
             let other = (
-                key: try Self.key(2), before: [UInt8]?.none,
+                key: try Self.key(2), before: EncodedState?.none,
                 after: Optional(try Self.state([("n", .int(2))])), isGone: false
             )
             let found = index.find([other, change])

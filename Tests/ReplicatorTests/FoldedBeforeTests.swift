@@ -62,7 +62,7 @@ struct FoldedBeforeTests {
             try FileManager.default.setAttributes(
                 [.modificationDate: Date(timeIntervalSince1970: seconds)], ofItemAtPath: file)
         }
-        let all = ["a", "b", "c", "elsewhere"]
+        let all: [DatabaseID] = ["a", "b", "c", "elsewhere"]
         #expect(FoldedBefore.databases(in: folder.path, of: all) == ["b", "c", "a"])
     }
 }

@@ -21,11 +21,11 @@ struct ForeignContentTests {
     private static func actions() throws -> [Action] {
         let key = DocumentKey(collection: "c", id: try DocumentID(.int(1)))
         let page = StagedPage(
-            subscription: [1], updates: [DocumentUpdate(key: key, content: .state(junk))])
+            subscription: [1], updates: [DocumentUpdate(key: key, content: .state(EncodedState(junk)))])
         return [
-            .store(batch(.state(junk), key)), .stage(page),
-            .store(batch(.delta(Stamp(time: 1, actor: ActorID(1)), junk), key)),
-            .stageRepair([(key: key, state: junk)]),
+            .store(batch(.state(EncodedState(junk)), key)), .stage(page),
+            .store(batch(.delta(Stamp(time: 1, actor: ActorID(1)), EncodedDelta(junk)), key)),
+            .stageRepair([(key: key, state: EncodedState(junk))]),
             .findOutdated([Frame.Candidate(key: key, vector: junk)], subscription: [1]),
         ]
     }

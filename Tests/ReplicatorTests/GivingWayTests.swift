@@ -27,7 +27,8 @@ struct GivingWayTests {
             let change = CRDT.Operation.Change(
                 collection: "c", id: try DocumentID(.int(1)), delta: delta.encoded())
             return CRDT.Operation(
-                actor: stamp.actor, sequence: UInt64(number), timestamp: stamp.time, changes: [change]
+                actor: stamp.actor, sequence: SequenceNumber(UInt64(number)), timestamp: stamp.time,
+                changes: [change]
             ).encoded()
         }
     }
@@ -36,7 +37,7 @@ struct GivingWayTests {
         let hub: DatabaseHub
         let store: ServerStore
 
-        func folded() async -> UInt64 { await hub.materializer.position.offset }
+        func folded() async -> Offset { await hub.materializer.position.offset }
 
         func append(_ uploads: [[UInt8]], isMore: Bool) async throws {
             let event = try await store.perform(.append(uploads, isMore: isMore))
@@ -48,7 +49,7 @@ struct GivingWayTests {
 
         /// Whether the fold stays where it is, as long as one looks. It cannot go on where it gives way,
         /// however long that is.
-        func stays(at offset: UInt64) async throws -> Bool {
+        func stays(at offset: Offset) async throws -> Bool {
             for _ in 0..<20 {
                 try await Task.sleep(for: .milliseconds(5))
                 guard await folded() == offset else { return false }

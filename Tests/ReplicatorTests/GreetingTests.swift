@@ -11,13 +11,13 @@ import Testing
 
 @Suite("What a greeting is told", .timeLimit(.minutes(2)))
 struct GreetingTests {
-    private func operation(_ actor: UInt64, _ sequence: UInt64) throws -> CRDT.Operation {
-        let stamp = Stamp(time: sequence << 16, actor: ActorID(actor))
+    private func operation(_ actor: UInt64, _ sequence: SequenceNumber) throws -> CRDT.Operation {
+        let stamp = Stamp(time: sequence.rawValue << 16, actor: ActorID(actor))
         let fresh = try #require(try FreshDocument(ObjectValue([(key: "a", value: 1)]), stamp: stamp))
         return CRDT.Operation(
             actor: stamp.actor, sequence: sequence, timestamp: stamp.time,
             changes: [
-                .init(collection: "c", id: try DocumentID(.int(Int64(sequence))), delta: fresh.delta)
+                .init(collection: "c", id: try DocumentID(.int(Int64(sequence.rawValue))), delta: fresh.delta)
             ])
     }
 
@@ -32,7 +32,7 @@ struct GreetingTests {
             version: 2, databaseID: "db", peerKey: key ?? "", wallMilliseconds: 9, credit: 1,
             actors: actors.map { Frame.ActorHead(actor: ActorID($0), sequence: 9, hash: 1) }, head: seen)
         hello.acknowledged = actors.map {
-            Frame.Acknowledgement(actor: ActorID($0), sequence: acknowledged)
+            Frame.Acknowledgement(actor: ActorID($0), sequence: SequenceNumber(acknowledged))
         }
         guard
             case .frontier(let heads, _, let isBehind, let hashes)? = try await store.perform(

@@ -39,7 +39,7 @@ struct HostilePeerTests {
                 logID: try await bench.log.head(of: TestBench.database).logID, offset: 9_999, hash: 1)
             let key = DocumentKey(collection: "cars", id: try DocumentID(.int(1)))
             let frames: [Frame] = [
-                .credit(1), .want([key]), .states([(key: key, state: [1])]),
+                .credit(1), .want([key]), .states([(key: key, state: EncodedState([1]))]),
                 .held(id: 1, [], isLast: true), .holdings([], isLast: true),
                 .holdings([Frame.Candidate(key: key, vector: [1, 2])], isLast: true),
             ]

@@ -25,7 +25,7 @@ struct HousekeepingTests {
 
     /// A log with a writer of its own, and housekeepers whose clocks are days ahead.
     fileprivate final class Shop: Sendable {
-        static let database = "d"
+        static let database: DatabaseID = "d"
         let folder: URL
         let log: any OperationLog
         let kind: HousekeptLog
@@ -127,7 +127,7 @@ struct HousekeepingTests {
     private final class FickleLog: PassingOnLog, @unchecked Sendable {
         private let renewals = Mutex(0)
 
-        override func renew(_ lease: ActorLease, for duration: Duration, in database: String) async throws
+        override func renew(_ lease: ActorLease, for duration: Duration, in database: DatabaseID) async throws
             -> Bool
         {
             let count = renewals.withLock { count in
@@ -171,7 +171,7 @@ struct HousekeepingTests {
                 directory: shop.folder.appendingPathComponent("lost").path, role: .peer,
                 environment: Environment.system, logger: silent)
             let key = DocumentKey(collection: "c", id: try DocumentID(.int(1)))
-            var states: [[UInt8]] = []
+            var states: [EncodedState] = []
             var requests: [AppendRequest] = []
             for statement in ["INSERT INTO c DOCUMENTS ({'_id': 1})", "DELETE FROM c"] {
                 let prepared = try PreparedStatement(statement)
@@ -492,7 +492,7 @@ struct HousekeepingTests {
 /// Stores every chunk of a snapshot with another last byte.
 private final class ForgetfulLog: PassingOnLog, @unchecked Sendable {
     // Unchecked as its superclass; it has nothing of its own.
-    override func add(_ chunk: [UInt8], to draft: SnapshotDraft, in database: String) async throws {
+    override func add(_ chunk: [UInt8], to draft: SnapshotDraft, in database: DatabaseID) async throws {
         try await super.add(chunk.dropLast() + [(chunk.last ?? 0) ^ 1], to: draft, in: database)
     }
 }

@@ -69,7 +69,7 @@ struct LogWentBackTests {
     private final class CountingLog: PassingOnLog, @unchecked Sendable {
         let count = Atomic(0)
 
-        override func position(at offset: UInt64, in database: String) async throws -> LogPosition? {
+        override func position(at offset: Offset, in database: DatabaseID) async throws -> LogPosition? {
             count.add(1, ordering: .relaxed)
             return try await super.position(at: offset, in: database)
         }
@@ -113,7 +113,7 @@ struct LogWentBackTests {
                 await peer.sync.stop()
                 try peer.replica.close()
             }
-            func length() async throws -> UInt64 { try await restored.head(of: TestBench.database).offset }
+            func length() async throws -> Offset { try await restored.head(of: TestBench.database).offset }
             try await visit(.everything) { peer in
                 // So nothing is left to ask: who asks for what it may not write is told that it is gone.
                 _ = try peer.sync.subscribe(
@@ -133,7 +133,7 @@ struct LogWentBackTests {
             try await visit(.everything) { peer in
                 let isTaken = try await eventually { try peer.replica.declinedRights() == nil }
                 #expect(isTaken)
-                #expect(try await length() == before + 1)
+                #expect(try await length() == before.next)
             }
         }
     }

@@ -113,7 +113,7 @@ struct PeerGrantTests {
                     userID: "u", databaseID: "bench", peerKey: nil, grant: grant, expiresAtSeconds: 10),
                 with: key, nowSeconds: 0)
         }
-        func document(_ collection: String, _ id: String) throws -> DocumentKey {
+        func document(_ collection: CollectionName, _ id: String) throws -> DocumentKey {
             DocumentKey(collection: collection, id: try DocumentID(.string(id)))
         }
         #expect(AccessToken.claimedWriteRules(of: token(.everything)) == nil)

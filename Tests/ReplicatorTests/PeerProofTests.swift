@@ -122,13 +122,14 @@ struct PeerProofTests {
         try await TestBench.run { bench in
             let ada = bench.token(grant: .everything, userID: "ada")
             let eve = bench.token(grant: .everything, userID: "eve")
-            @Sendable func upload(_ token: String, _ sequence: UInt64) async throws -> [Frame] {
+            @Sendable func upload(_ token: String, _ sequence: SequenceNumber) async throws -> [Frame] {
                 let base = (1..<sequence).map { _ in VersionVector.Entry(actor: ActorID(7), time: 1 << 16) }
                 return try await bench.converse(
                     token: token,
                     [
                         Written.upload(
-                            try Written.operation(sequence: sequence, time: sequence << 16, base: base))
+                            try Written.operation(
+                                sequence: sequence, time: sequence.rawValue << 16, base: base))
                     ],
                     until: { $0.isAcknowledged || !$0.refusals.isEmpty })
             }

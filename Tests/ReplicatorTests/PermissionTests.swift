@@ -295,7 +295,7 @@ private enum SystemBench {
             let host = ServiceHost(parts: parts, listen: .anyLoopbackPort, logger: TestBench.quiet)
             try await host.run { address in
                 try await system.write {
-                    try $0.put(DatabaseRecord(id: TestBench.database, createdAtSeconds: 1))
+                    try $0.put(DatabaseRecord(id: TestBench.database.text, createdAtSeconds: 1))
                 }
                 let bench = TestBench(folder: folder, log: log, key: key, address: address, part: part)
                 try await body(bench, system)

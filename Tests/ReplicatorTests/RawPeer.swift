@@ -39,7 +39,7 @@ extension TestBench {
         guard let payload, let claims = try? JSONDecoder().decode(Claims.self, from: Data(payload)),
             let key = peerKeys.withLock({ $0.values.first { $0.publicKeyString == claims.pk } })
         else { return nil }
-        return challenge.answer(with: key, databaseID: database, token: token)
+        return challenge.answer(with: key, databaseID: DatabaseID(database.text), token: token)
     }
 
     /// The same for a challenge as it travels.
@@ -49,7 +49,8 @@ extension TestBench {
 
     /// A token for any database, grant and peer (by a test's name for it), signed with this bench's key.
     func token(
-        database: String = TestBench.database, grant: Grant, peerKey: String? = nil, tokenID: String? = nil,
+        database: DatabaseID = TestBench.database, grant: Grant, peerKey: String? = nil,
+        tokenID: String? = nil,
         userID: String = "tester"
     ) -> String {
         let now = SystemClock.seconds()
@@ -114,8 +115,9 @@ extension [Frame] {
 /// Operations as a peer would write them, well formed or not.
 enum Written {
     static func operation(
-        actor: UInt64 = 7, sequence: UInt64 = 1, time: UInt64 = 1 << 16, base: [VersionVector.Entry] = [],
-        collection: String = "cars"
+        actor: UInt64 = 7, sequence: SequenceNumber = 1, time: UInt64 = 1 << 16,
+        base: [VersionVector.Entry] = [],
+        collection: CollectionName = "cars"
     ) throws -> [UInt8] {
         let stamp = Stamp(time: time, actor: ActorID(actor))
         var editor = DocumentEditor(

@@ -17,7 +17,7 @@ import WebSocket
 
 /// A replicator on a free loopback port over a log in a temporary folder, and peers that sync with it.
 struct TestBench {
-    static let database = "bench"
+    static let database: DatabaseID = "bench"
     let folder: URL
     let log: SQLiteOperationLog
     let key: DatabaseSigningKey
@@ -34,7 +34,7 @@ struct TestBench {
         _ folder: URL, _ body: @escaping @Sendable (TestBench) async throws -> Void
     ) async throws {
         let log = try SQLiteOperationLog(path: folder.appendingPathComponent("log.sqlite").path)
-        try await log.createDatabase(database)
+        try await log.createDatabase(DatabaseID(database.text))
         try await serve(folder, over: log, log, body)
         await log.close()
     }
@@ -46,7 +46,7 @@ struct TestBench {
         housekeeping: HousekeepingOptions = HousekeepingOptions(),
         _ body: @escaping @Sendable (TestBench) async throws -> Void
     ) async throws {
-        let key = try DatabaseSigningKey(databaseID: database, number: 1)
+        let key = try DatabaseSigningKey(databaseID: DatabaseID(database.text), number: 1)
         let source = InMemoryKeySource()
         source.insert(key.publicKey)
         let part = ReplicatorPart(
@@ -151,6 +151,7 @@ extension TestBench {
         let delta = try #require(editor.pending.delta(stamp: stamp))
         let change = CRDT.Operation.Change(
             collection: "c", id: try DocumentID(.int(Int64(number))), delta: delta.encoded())
-        return CRDT.Operation(actor: stamp.actor, sequence: number, timestamp: stamp.time, changes: [change])
+        return CRDT.Operation(
+            actor: stamp.actor, sequence: SequenceNumber(number), timestamp: stamp.time, changes: [change])
     }
 }

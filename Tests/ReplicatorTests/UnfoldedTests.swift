@@ -38,7 +38,7 @@ struct UnfoldedTests {
         for number in 1...4 {
             unfolded.note(
                 [try key(number): document(1, UInt64(number), bytes: 10)], bytes: 10,
-                through: UInt64(2 * number))
+                through: Offset(UInt64(2 * number)))
         }
         unfolded.forget(through: 3)
         #expect(unfolded[try key(1)] == nil)
@@ -64,7 +64,7 @@ extension UnfoldedTests {
         for number in 1...4 {
             unfolded.note(
                 [try key(number): document(1, UInt64(number), bytes: 10)], bytes: 10,
-                through: UInt64(2 * number))
+                through: Offset(UInt64(2 * number)))
         }
         #expect(unfolded.excess(over: 40) == nil)
         #expect(unfolded.excess(over: 39) == 2)
@@ -77,7 +77,8 @@ extension UnfoldedTests {
         let unfolded = UnfoldedDocuments(partBytes: 10)
         for number in 1...3 {
             unfolded.note(
-                [try key(number): document(1, UInt64(number), bytes: 10)], bytes: 10, through: UInt64(number))
+                [try key(number): document(1, UInt64(number), bytes: 10)], bytes: 10,
+                through: Offset(UInt64(number)))
         }
         let two = try key(2)
         unfolded.forget(through: 1)

@@ -1,3 +1,4 @@
+import CRDT
 import Foundation
 import LogFakes
 import OperationLog
@@ -18,7 +19,7 @@ struct WaitingPeersTests {
 
         func letGo() { isHeld.withLock { $0 = false } }
 
-        override func head(of database: String) async throws -> LogPosition {
+        override func head(of database: DatabaseID) async throws -> LogPosition {
             while isHeld.withLock(\.self) { try await Task.sleep(for: .milliseconds(10)) }
             return try await super.head(of: database)
         }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("What is open per database", .timeLimit(.minutes(1)))
 struct OpenDatabasesTests {
-    /// What is open, by number, and what happened in which order.
+    /// The databases that are open, by number, and the events in their order.
     private final class Book: Sendable {
         private let state = Mutex((last: 0, events: [String]()))
 

@@ -18,7 +18,7 @@ struct SystemDatabaseTests {
 
         func goAway(_ away: Bool) { isAway.withLock { $0 = away } }
 
-        override func position(at offset: UInt64, in database: String) async throws -> LogPosition? {
+        override func position(at offset: Offset, in database: DatabaseID) async throws -> LogPosition? {
             guard isAway.withLock({ !$0 }) else { throw OperationLogError(.unreachable, "nobody is there") }
             return try await super.position(at: offset, in: database)
         }

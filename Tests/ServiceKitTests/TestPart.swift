@@ -38,7 +38,7 @@ func serving<Result: Sendable>(
     try await serving([TestPart(mounting: mounting)], body)
 }
 
-/// What a request was answered with.
+/// The answer to a request.
 struct Answer: Sendable {
     var status: Int
     var headers: [String: String]

@@ -26,7 +26,8 @@ struct BoundTests {
             documents: (0..<3).map { document($0, 250_000) }, candidates: [], offset: 200, head: nil)
         _ = server.receive(.page(subscription: 1, page))
         let change = LiveOperation.Change(
-            key: Exemplars.key(1), delta: nil, before: nil, after: EncodedState([UInt8](repeating: 7, count: 100)))
+            key: Exemplars.key(1), delta: nil, before: nil,
+            after: EncodedState([UInt8](repeating: 7, count: 100)))
         let operation = LiveOperation(
             position: Exemplars.position, stamp: Stamp(time: 1, actor: Exemplars.actor), origin: nil,
             changes: [change])

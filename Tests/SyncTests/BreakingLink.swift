@@ -31,7 +31,8 @@ struct BreakingLink {
         let sizes = (0..<100).map { $0 == 40 ? 1_200_000 : 8_000 }
         documents = sizes.enumerated().map { number, size in
             DocumentUpdate(
-                key: Exemplars.key(Int64(number)), content: .state(EncodedState([UInt8](repeating: 7, count: size))))
+                key: Exemplars.key(Int64(number)),
+                content: .state(EncodedState([UInt8](repeating: 7, count: size))))
         }
         operations = sizes.map { Exemplars.operation + [UInt8](repeating: 9, count: $0) }
     }
@@ -63,7 +64,9 @@ struct BreakingLink {
                 SubscriptionRequest(
                     key: [1], statement: "SELECT * FROM cars", arguments: .object(ObjectValue()), cursor: nil,
                     resume: resume)))
-        if acknowledged.rawValue < operations.count { atPeer += peer.receive(.ownOperationAdded(Exemplars.actor)) }
+        if acknowledged.rawValue < operations.count {
+            atPeer += peer.receive(.ownOperationAdded(Exemplars.actor))
+        }
         while true {
             if !atPeer.isEmpty {
                 let action = atPeer.removeFirst()
@@ -110,7 +113,8 @@ struct BreakingLink {
             codes.append(error.code)
             return nil
         case .readOwnActors:
-            let head = Frame.ActorHead(actor: Exemplars.actor, sequence: SequenceNumber(UInt64(operations.count)), hash: 1)
+            let head = Frame.ActorHead(
+                actor: Exemplars.actor, sequence: SequenceNumber(UInt64(operations.count)), hash: 1)
             return .ownActors(OwnHistory(heads: [head]))
         case .compareHistory(let heads, _):
             acknowledged = heads.first?.sequence ?? 0
@@ -122,7 +126,8 @@ struct BreakingLink {
         case .readOwnOperations(let actor, let sequence, let maxBytes):
             var found: [(sequence: SequenceNumber, bytes: [UInt8])] = []
             var size = 0
-            for (number, bytes) in operations.enumerated().dropFirst(Int(sequence.rawValue)) where size < maxBytes {
+            for (number, bytes) in operations.enumerated().dropFirst(Int(sequence.rawValue))
+            where size < maxBytes {
                 found.append((SequenceNumber(UInt64(number + 1)), bytes))
                 size += bytes.count
             }
@@ -150,7 +155,8 @@ struct BreakingLink {
             codes.append(error.code)
             return nil
         case .readFrontier:
-            let head = Frame.ActorHead(actor: Exemplars.actor, sequence: SequenceNumber(UInt64(admitted)), hash: 1)
+            let head = Frame.ActorHead(
+                actor: Exemplars.actor, sequence: SequenceNumber(UInt64(admitted)), hash: 1)
             return .frontier([head], head: position(documents.count), isBehind: false)
         case .readPage(let id, _, _, let start, let maxBytes):
             let after: UInt64
@@ -175,7 +181,8 @@ struct BreakingLink {
         case .append(let uploads, _):
             admitted += uploads.count
             return .appended(
-                [Frame.Acknowledgement(actor: Exemplars.actor, sequence: SequenceNumber(UInt64(admitted)))], offset: 1)
+                [Frame.Acknowledgement(actor: Exemplars.actor, sequence: SequenceNumber(UInt64(admitted)))],
+                offset: 1)
         default: return nil
         }
     }

@@ -116,7 +116,9 @@ struct ChunkTests {
             peer.receive(
                 .ownOperations(
                     actor: Exemplars.actor,
-                    operations.enumerated().map { (sequence: SequenceNumber(UInt64($0.offset + 1)), bytes: $0.element) })))
+                    operations.enumerated().map {
+                        (sequence: SequenceNumber(UInt64($0.offset + 1)), bytes: $0.element)
+                    })))
         var kept = PartialMessage(hash: try #require(hello.kept?.hash))
         kept.append([UInt8](repeating: 0, count: 50_000))
         var server = server(kept: kept).session
@@ -145,7 +147,10 @@ struct ChunkTests {
             _ = server.receive(.frontier([], head: position, isBehind: false))
             _ = server.receive(.frame(Frame.want(keys).encoded()))
             return SessionTests.sent(
-                server.receive(.states([(keys[0], EncodedState([1])), (keys[1], large), (keys[2], EncodedState([2]))], at: position)))
+                server.receive(
+                    .states(
+                        [(keys[0], EncodedState([1])), (keys[1], large), (keys[2], EncodedState([2]))],
+                        at: position)))
         }
         let first = try answer(nil, at: 9)
         guard case .states(let before, let position, _, _)? = first.first,
@@ -177,7 +182,8 @@ struct ChunkTests {
         #expect(asked(peer.receive(.ownOperationAdded(Exemplars.actor))) == Limits.firstBurstBytes)
         for _ in 0..<2 { _ = peer.receive(.frame(Frame.credit(1).encoded())) }
         let next = peer.receive(
-            .ownOperations(actor: Exemplars.actor, [(sequence: SequenceNumber(1), bytes: Exemplars.operation)]))
+            .ownOperations(
+                actor: Exemplars.actor, [(sequence: SequenceNumber(1), bytes: Exemplars.operation)]))
         #expect(asked(next) == 4 * Limits.firstBurstBytes)
         for _ in 0..<9 { _ = peer.receive(.frame(Frame.credit(1).encoded())) }
         #expect(peer.readBytes == Limits.batchBytes)

@@ -22,7 +22,9 @@ struct OwedAcknowledgementTests {
     }
 
     /// What is stored at once, and what with a batch.
-    private static func stored(_ actions: [Action]) -> (alone: [SequenceNumber], together: [OwnAcknowledgement]) {
+    private static func stored(_ actions: [Action]) -> (
+        alone: [SequenceNumber], together: [OwnAcknowledgement]
+    ) {
         var alone: [SequenceNumber] = []
         var together: [OwnAcknowledgement] = []
         for action in actions {
@@ -198,5 +200,6 @@ struct OwedAcknowledgementTests {
 
 /// Both parts compared.
 private func == (
-    first: (alone: [SequenceNumber], together: [OwnAcknowledgement]), second: ([SequenceNumber], [OwnAcknowledgement])
+    first: (alone: [SequenceNumber], together: [OwnAcknowledgement]),
+    second: ([SequenceNumber], [OwnAcknowledgement])
 ) -> Bool { first.alone == second.0 && first.together == second.1 }

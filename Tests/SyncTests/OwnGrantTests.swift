@@ -31,7 +31,8 @@ struct OwnGrantTests {
             var editor = DocumentEditor(document: Document(), stamp: stamp)
             editor.create()
             let delta = try #require(editor.pending.delta(stamp: stamp)).encoded()
-            return Operation.Change(collection: CollectionName(collection), id: try DocumentID(.string("a")), delta: delta)
+            return Operation.Change(
+                collection: CollectionName(collection), id: try DocumentID(.string("a")), delta: delta)
         }
         let operation = Operation(
             actor: Self.actor, sequence: sequence, timestamp: sequence.rawValue << 16, changes: changes)

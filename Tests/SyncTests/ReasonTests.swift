@@ -102,7 +102,8 @@ struct ReasonTests {
         var peer = SessionTests.openPeer()
         _ = peer.receive(.ownOperationAdded(Exemplars.actor))
         _ = peer.receive(
-            .ownOperations(actor: Exemplars.actor, [(sequence: SequenceNumber(1), bytes: Exemplars.operation)]))
+            .ownOperations(
+                actor: Exemplars.actor, [(sequence: SequenceNumber(1), bytes: Exemplars.operation)]))
         _ = peer.receive(.ownOperations(actor: Exemplars.actor, []))
         return peer
     }

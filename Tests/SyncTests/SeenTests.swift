@@ -92,7 +92,8 @@ struct SeenTests {
             id: 1, statement: "SELECT * FROM c", arguments: .object(ObjectValue()))
         _ = server.receive(.frame(Frame.subscribe(subscribe).encoded()))
         let large = DocumentUpdate(
-            key: Exemplars.key(1), content: .state(EncodedState([UInt8](repeating: 1, count: Limits.batchBytes))))
+            key: Exemplars.key(1),
+            content: .state(EncodedState([UInt8](repeating: 1, count: Limits.batchBytes))))
         let read = CatchUpPage(
             documents: [large, large], candidates: [], offset: 300, head: nil, asOf: Self.position(312))
         let named = SessionTests.sent(server.receive(.page(subscription: 1, read))).compactMap { frame in

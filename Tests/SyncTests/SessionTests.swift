@@ -174,7 +174,8 @@ struct SessionTests {
         var server = Self.openServer(theirCredit: 1)
         _ = server.receive(subscribe(1, "SELECT * FROM cars"))
         let documents = (0..<4).map {
-            DocumentUpdate(key: Exemplars.key($0), content: .state(EncodedState([UInt8](repeating: 7, count: 200_000))))
+            DocumentUpdate(
+                key: Exemplars.key($0), content: .state(EncodedState([UInt8](repeating: 7, count: 200_000))))
         }
         let page = CatchUpPage(documents: documents, candidates: [], offset: 300, head: Exemplars.position)
         #expect(Self.sent(server.receive(.page(subscription: 1, page))).count == 1)
@@ -345,7 +346,9 @@ struct SessionTests {
             var peer = Self.openPeer()
             _ = peer.receive(.ownOperationAdded(Exemplars.actor))
             _ = peer.receive(.ownOperations(actor: Exemplars.actor, [(sequence: 1, bytes: [1])]))
-            let frame = Frame.acknowledged([Frame.Acknowledgement(actor: actor, sequence: SequenceNumber(sequence))])
+            let frame = Frame.acknowledged([
+                Frame.Acknowledgement(actor: actor, sequence: SequenceNumber(sequence))
+            ])
             let actions = peer.receive(.frame(frame.encoded()))
             let isForgotten = actions.contains { if case .acknowledge = $0 { true } else { false } }
             let codes = actions.compactMap { if case .close(let error) = $0 { error.code } else { nil } }

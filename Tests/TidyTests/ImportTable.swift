@@ -1,10 +1,10 @@
-/// Who may import what: the floors of the house, as data. A module that is not in it may not exist.
+/// The imports that each module may have, as data. A module without a row may not exist.
 ///
 /// Only direct imports count, and a row says no more than is used: each of our modules and each package in it
 /// is imported by a file of the folder. `swift-log` stands in no row: every module may use it but those in
 /// `withoutLogging`.
 struct ImportTable {
-    /// What the files of one folder may import besides themselves.
+    /// The imports that the files of one folder may have.
     struct Row {
         /// Modules of ours. The folder's README names the same (`Rules.readmeImports`).
         var ours: Set<String> = []
@@ -17,7 +17,7 @@ struct ImportTable {
     /// The folder of a module below the root, and its row.
     let rows: [String: Row]
 
-    /// What `folder` may import, or nil where the table has no such row.
+    /// The modules that `folder` may import; nil if the table has no such row.
     func allowed(in folder: String) -> Set<String>? {
         guard let row = rows[folder] else { return nil }
         let all = row.ours.union(row.packages).union(row.platform)

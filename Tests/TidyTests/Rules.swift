@@ -17,7 +17,7 @@ enum Rules {
         }
     }
 
-    /// What a row allows and no file of its folder imports: the table says no more than is true.
+    /// Every import that a row allows occurs in a file of its folder: the table says no more than is true.
     static func unusedImports(_ files: [SourceFile], table: ImportTable = .mimeo) -> [Violation] {
         let used = Dictionary(grouping: files, by: \.module).mapValues { files in
             Set(files.flatMap(\.swift.lines).compactMap(importedModule))
@@ -97,7 +97,7 @@ enum Rules {
 
     // MARK: secrets
 
-    /// What strangers guess at, by name, where services hold it.
+    /// The names of values that an attacker might guess, where services compare them.
     static let guessedSecrets: Set<Substring> = [
         "sharedToken", "secretHash", "developmentToken", "credential",
     ]
@@ -119,7 +119,8 @@ enum Rules {
         }
     }
 
-    /// Whether `call` stands in the line as a whole name, not as the end of another name or as a method.
+    /// Returns whether `call` stands in the line as a whole name, not as the end of another name or as a
+    /// method.
     private static func containsCall(_ call: String, in line: String) -> Bool {
         let isDeclaration = line.contains("func \(call)")
         return !isDeclaration

@@ -90,7 +90,7 @@ struct FunctionFinder {
         return nil
     }
 
-    /// Whether the next line goes on with the same signature.
+    /// Returns whether the next line continues the same signature.
     private func continues(after newline: Int) -> Bool {
         let rest = code[(newline + 1)...].drop { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\n") }
         let forms = ["{", "->", "where ", "async", "throws", "rethrows", "("]

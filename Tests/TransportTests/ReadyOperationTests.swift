@@ -15,8 +15,8 @@ import Testing
 struct ReadyOperationTests {
     /// What is at hand behind a sequence.
     private func ready(
-        _ store: PeerStore, _ actor: ActorID, after sequence: UInt64
-    ) -> [(sequence: UInt64, bytes: [UInt8])]? {
+        _ store: PeerStore, _ actor: ActorID, after sequence: SequenceNumber
+    ) -> [(sequence: SequenceNumber, bytes: [UInt8])]? {
         let action = Action.readOwnOperations(actor: actor, after: sequence, maxBytes: 1 << 20)
         guard case .ownOperations(actor, let operations)? = store.ready(action) else { return nil }
         return operations

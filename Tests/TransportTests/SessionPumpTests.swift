@@ -18,7 +18,7 @@ struct SessionPumpTests {
             case .readFrontier: return .frontier([], head: try position(), isBehind: false)
             case .readStates(let keys, _):
                 willRead()
-                let state = [UInt8](repeating: 7, count: 4 << 20)
+                let state = EncodedState([UInt8](repeating: 7, count: 4 << 20))
                 return .states(keys.map { (key: $0, state: state) }, at: nil)
             default: return nil
             }
@@ -115,11 +115,13 @@ struct SessionPumpTests {
                 return pages
             }
             let key = DocumentKey(collection: "c", id: try DocumentID(.int(Int64(number))))
-            let update = DocumentUpdate(key: key, content: .state([UInt8](repeating: 7, count: 1 << 20)))
+            let update = DocumentUpdate(
+                key: key, content: .state(EncodedState([UInt8](repeating: 7, count: 1 << 20))))
             return .page(
                 subscription: id,
                 CatchUpPage(
-                    documents: [update], candidates: [], offset: UInt64(number), head: nil, asOf: head))
+                    documents: [update], candidates: [], offset: Offset(UInt64(number)), head: nil, asOf: head
+                ))
         }
     }
 
@@ -154,7 +156,7 @@ struct SessionPumpTests {
         init() throws {
             var editor = DocumentEditor(document: Document(), stamp: stamp)
             try editor.set(["text"], .string(String(repeating: "t", count: 1 << 20)))
-            document = editor.document.encoded()
+            document = editor.document.encoded().bytes
         }
 
         var operations: UInt64 { state.withLock { $0 } }
@@ -163,16 +165,17 @@ struct SessionPumpTests {
             let log = try greeting.position().logID
             switch action {
             case .readPage(let id, _, _, _, _):
-                let head = LogPosition(logID: log, offset: operations, hash: 0)
+                let head = LogPosition(logID: log, offset: Offset(operations), hash: 0)
                 let page = CatchUpPage(documents: [], candidates: [], offset: head.offset, head: head)
                 return .page(subscription: id, page)
             case .awaitOperations(let offset):
                 // Slower than a page is read, which then is not behind the stream.
                 try await Task.sleep(for: .milliseconds(2))
-                state.withLock { $0 = offset + 1 }
-                let place = LogPosition(logID: log, offset: offset + 1, hash: 0)
-                let key = DocumentKey(collection: "c", id: try DocumentID(.int(Int64(place.offset))))
-                let change = LiveOperation.Change(key: key, delta: nil, before: nil, after: document)
+                state.withLock { $0 = offset.next.rawValue }
+                let place = LogPosition(logID: log, offset: offset.next, hash: 0)
+                let key = DocumentKey(collection: "c", id: try DocumentID(.int(Int64(place.offset.rawValue))))
+                let change = LiveOperation.Change(
+                    key: key, delta: nil, before: nil, after: EncodedState(document))
                 let operation = LiveOperation(position: place, stamp: stamp, origin: nil, changes: [change])
                 return .operations([operation], through: place)
             default: return try await greeting.perform(action)
@@ -260,7 +263,7 @@ struct SessionPumpTests {
             }
         }
 
-        func follow(after offset: UInt64, deliver: @escaping @Sendable (Event) -> Void) -> Bool {
+        func follow(after offset: Offset, deliver: @escaping @Sendable (Event) -> Void) -> Bool {
             asking.yield(deliver)
             return true
         }
@@ -382,7 +385,8 @@ struct SessionPumpTests {
             try await until({ pump.unsentBytes == 0 }, line.turn)
             let before = line.written.count
             let operation = LiveOperation(
-                position: try position(round), stamp: Stamp(time: round + 5, actor: ActorID(9)), origin: nil,
+                position: try position(Offset(round)), stamp: Stamp(time: round + 5, actor: ActorID(9)),
+                origin: nil,
                 changes: [change])
             let byTeller = line.writtenByTeller {
                 tell(.operations([operation], through: operation.position))
@@ -414,7 +418,7 @@ struct SessionPumpTests {
             let tell = try #require(await asked.next())
             try await until({ pump.unsentBytes == 0 }, line.turn)
             let (before, near) = (line.written.count, line.near)
-            tell(.operations([], through: try position(round)))
+            tell(.operations([], through: try position(Offset(round))))
             // While somebody still runs the session it is handled there.
             guard line.near > near else { continue }
             // It is told, and has not had its turn when an answer to something else is to leave.
@@ -422,9 +426,9 @@ struct SessionPumpTests {
             try await until({ line.waiting > 1 })
             try await until(
                 {
-                    line.written.count > before + 1 && line.written.contains { isProgress($0, round) }
+                    line.written.count > before + 1 && line.written.contains { isProgress($0, Offset(round)) }
                 }, line.turn)
-            #expect(line.written.last.map { isProgress($0, round) } == true)
+            #expect(line.written.last.map { isProgress($0, Offset(round)) } == true)
         }
         line.arrive(.ended)
         for await _ in ended {}
@@ -437,12 +441,12 @@ struct SessionPumpTests {
         }
     }
 
-    private func isProgress(_ bytes: [UInt8], _ offset: UInt64) -> Bool {
+    private func isProgress(_ bytes: [UInt8], _ offset: Offset) -> Bool {
         guard case .progress(let position, _)? = try? Frame(decoding: bytes) else { return false }
         return position.offset == offset
     }
 
-    private func position(_ offset: UInt64) throws -> LogPosition {
+    private func position(_ offset: Offset) throws -> LogPosition {
         let log = try #require(LogID(bytes: [UInt8](repeating: 1, count: LogID.byteCount)))
         return LogPosition(logID: log, offset: offset, hash: 0)
     }

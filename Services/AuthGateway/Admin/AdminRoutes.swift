@@ -66,7 +66,7 @@ struct AdminRoutes: Sendable {
         _ method: HTTPRequest.Method, _ path: String, _ request: Request, _ context: ServiceContext
     ) async throws -> Response {
         let parts = path.split(separator: "/").dropFirst(2).filter { $0.first != ":" }
-guard let database = context.parameters.get("database").map({ DatabaseID($0) }) else {
+        guard let database = context.parameters.get("database").map({ DatabaseID($0) }) else {
             if parts.first == "sealing-key" { return try await sealingKey(method) }
             return method == .get ? listDatabases() : try await createDatabase(request)
         }

@@ -32,7 +32,8 @@ extension AdminRoutes {
     }
 
     /// Adds a secret. With `retireOthersAt` the others end at that time, which is a rotation with overlap.
-    func createSecret(_ request: Request, _ provider: String, _ database: DatabaseID) async throws -> Response {
+    func createSecret(_ request: Request, _ provider: String, _ database: DatabaseID) async throws -> Response
+    {
         let body = try await AdminBody(request, known: ["notBefore", "notAfter", "retireOthersAt"])
         let known = try configuration(provider, database)
         var secrets = known.secrets

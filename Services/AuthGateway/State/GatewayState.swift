@@ -113,7 +113,8 @@ final class GatewayState: Sendable {
     func deleteDatabase(_ id: DatabaseID) async throws {
         let now = nowSeconds()
         try await system.write { writer in
-            guard var record = try writer.get(id.text, as: DatabaseRecord.self), record.deletedAtSeconds == nil
+            guard var record = try writer.get(id.text, as: DatabaseRecord.self),
+                record.deletedAtSeconds == nil
             else { throw AuthGatewayError(.databaseUnknown, "the database does not exist") }
             record.deletedAtSeconds = now
             try writer.put(record)
@@ -272,7 +273,8 @@ final class GatewayState: Sendable {
     /// - Throws: `AUTH-0402`, `AUTH-0401` for an invalid configuration, `AUTH-0409` if the existing record is
     ///   not `known`.
     func putProvider(
-        _ name: String, of databaseID: DatabaseID, configuration: Value, inPlaceOf known: ProviderRecord? = nil
+        _ name: String, of databaseID: DatabaseID, configuration: Value,
+        inPlaceOf known: ProviderRecord? = nil
     ) async throws {
         let text = JSONText.print(configuration)
         let provider = try ProvidersFile.provider(name: name, json: Array(text.utf8), logger: logger)

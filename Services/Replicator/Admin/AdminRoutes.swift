@@ -60,7 +60,7 @@ struct AdminRoutes: Sendable {
 
     /// `?after=ID&limit=COUNT`, in the order of the ids.
     private func listDatabases(_ request: Request) async throws -> Response {
-let after = request.uri.queryParameters.get("after").map { DatabaseID($0) }
+        let after = request.uri.queryParameters.get("after").map { DatabaseID($0) }
         let limit = try rows(request)
         var rows: [Value] = []
         let all = try await log.databases().sorted()
@@ -174,7 +174,8 @@ let after = request.uri.queryParameters.get("after").map { DatabaseID($0) }
         let offset = try await log.truncation(of: database).offset
         // Where nothing is old enough to go, nothing was made.
         return json(
-            ["truncated": .int(Int64(clamping: offset.rawValue))], status: report.truncated == nil ? .ok : .created)
+            ["truncated": .int(Int64(clamping: offset.rawValue))],
+            status: report.truncated == nil ? .ok : .created)
     }
 
     /// A turn of the housekeeping out of its turn; one process at a time does it, as ever.

@@ -9,7 +9,7 @@ public struct Operation: Sendable, Equatable {
         public let collection: CollectionName
         /// The document.
         public let id: DocumentID
-        /// What the change does.
+        /// The change, encoded.
         public let delta: EncodedDelta
 
         /// A change of this document.

@@ -38,7 +38,8 @@ public struct OperationDraft: Sendable {
     }
 
     /// The operation of all edits, with its encoding; nil when there is no edit.
-    public func operation(_ stamp: Stamp, sequence: SequenceNumber) -> (operation: Operation, bytes: [UInt8])? {
+    public func operation(_ stamp: Stamp, sequence: SequenceNumber) -> (operation: Operation, bytes: [UInt8])?
+    {
         guard !order.isEmpty else { return nil }
         let changes = order.compactMap { key in
             pending[key]?.delta(stamp: stamp).map {

@@ -101,7 +101,8 @@ public protocol IndexedSource: DocumentSource {
 
     /// Visits the live documents with these numbers, which ascend, in this order; otherwise as `scan`.
     func documents(
-        _ collection: CollectionName, numbered numbers: [Int64], _ visit: (DocumentRecord) throws -> Bool) throws
+        _ collection: CollectionName, numbered numbers: [Int64], _ visit: (DocumentRecord) throws -> Bool)
+        throws
 
     /// The number of a live document; nil if there is none with this id.
     func number(of id: DocumentID, in collection: CollectionName) throws -> Int64?

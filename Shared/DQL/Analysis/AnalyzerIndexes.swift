@@ -32,7 +32,7 @@ extension Analyzer {
                     includesMissing: written.includesMissing ?? true))
         }
         let index = IndexDescription(
-            name: create.name.text, collection: CollectionName(create.collection.name.text), keys: keys)
+            name: create.name.text, collection: create.collection.collectionName, keys: keys)
         return IndexPlan(change: .create(index, ifNotExists: create.ifNotExists), openKeys: openKeys)
     }
 
@@ -40,7 +40,7 @@ extension Analyzer {
         try checkIndexed(drop.collection)
         return IndexPlan(
             change: .drop(
-                collection: CollectionName(drop.collection.name.text), name: drop.name.text, ifExists: drop.ifExists))
+                collection: drop.collection.collectionName, name: drop.name.text, ifExists: drop.ifExists))
     }
 
     private func checkIndexed(_ collection: CollectionSyntax) throws(DQLError) {

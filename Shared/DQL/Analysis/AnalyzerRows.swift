@@ -51,7 +51,7 @@ extension Analyzer {
                 rows,
                 JoinPlan(
                     collection: one.collection.isSystem
-                        ? .system(try systemName(one.collection)) : .documents(CollectionName(one.collection.name.text)),
+                        ? .system(try systemName(one.collection)) : .documents(one.collection.collectionName),
                     source: joined, isOuter: join.kind != .inner, condition: conditions[index],
                     hint: IndexHint(one), ids: ids[joined], span: one.collection.name.span))
         }
@@ -81,7 +81,7 @@ extension Analyzer {
         }
         binder.reads(collection.qualifiedName)
         return SourceBinding(
-            index: index, name: name, isAlias: written.alias != nil, collection: CollectionName(collection.name.text),
+            index: index, name: name, isAlias: written.alias != nil, collection: collection.collectionName,
             types: try TypeResolver.resolve(collection.fields, source))
     }
 
@@ -94,7 +94,7 @@ extension Analyzer {
             if utf8Equal(name.text.lowercased(), SystemCollection.dual.rawValue) { return .single }
             return .system(collection: name, source: index, ids: ids)
         }
-        let name = CollectionName(collection.name.text)
+        let name = collection.collectionName
         if let ids = ids ?? condition.flatMap({ AccessPath.ids(in: $0, source: index) }) {
             return .idScan(collection: name, source: index, ids: ids)
         }

@@ -18,9 +18,12 @@ extension Analyzer {
         case .query(let select): documents = .query(try plan(select), insert.collection.name.span)
         }
         let name = insert.collection.name.text
-        let binding = SourceBinding(index: 0, name: name, isAlias: false, collection: CollectionName(name), types: types)
+        let binding = SourceBinding(
+            index: 0, name: name, isAlias: false, collection: insert.collection.collectionName,
+            types: types)
         return InsertPlan(
-            collection: binding.collection, source: documents, isInitial: insert.isInitial, policy: insert.policy,
+            collection: binding.collection, source: documents, isInitial: insert.isInitial,
+            policy: insert.policy,
             types: types, returning: try plan(insert.returning, over: binding))
     }
 
@@ -42,7 +45,7 @@ extension Analyzer {
             changes.append(try resolver.resolve(removal).change(.unset))
         }
         return UpdatePlan(
-            collection: CollectionName(update.source.collection.name.text), targets: targets, changes: changes,
+            collection: update.source.collection.collectionName, targets: targets, changes: changes,
             returning: try plan(update.returning, over: binding))
     }
 
@@ -64,7 +67,7 @@ extension Analyzer {
         try checkWritable(removal.source.collection)
         let targets = try targets(removal.source, removal.selection)
         return RemovalPlan(
-            collection: CollectionName(removal.source.collection.name.text), targets: targets,
+            collection: removal.source.collection.collectionName, targets: targets,
             returning: try plan(removal.returning, over: binder.scope.sources[0]))
     }
 

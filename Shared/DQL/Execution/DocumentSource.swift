@@ -46,7 +46,8 @@ public protocol DocumentSource {
     func scanFields(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws
 
     /// Visits the document of this id if it is live.
-    func lookup(_ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void) throws
+    func lookup(_ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void)
+        throws
 
     /// The same snapshot with its indexes; nil for a store that has none.
     var indexed: (any IndexedSource)? { get }
@@ -72,7 +73,8 @@ public protocol DocumentWriter: DocumentSource {
 
     /// Hands out an editor on the document, which need not exist, and stores its edits. Not called during a
     /// scan.
-    func edit(_ collection: CollectionName, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void) throws
+    func edit(_ collection: CollectionName, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void)
+        throws
 
     /// Inserts a document unless it is live: `edit` with `DocumentEditor.create`. `_id` among the fields is
     /// left out. `declared` holds the document's declared types. Not called during a scan.

@@ -77,7 +77,7 @@ public final class PreparedStatement: Sendable {
     }
     private var deletesRequests: Bool { if case .deleteRequests = plan { true } else { false } }
     /// True if it asks for the recommended indexes (ADVISE AND PROVISION): its owner creates the indexes
-    /// that `adviceAfterProvisioning` reports.
+    /// that `advice(in:arguments:options:)` suggests.
     public var provisions: Bool {
         if case .explain(.advise(provision: true), _) = plan { true } else { false }
     }

@@ -129,7 +129,8 @@ private struct Adviser {
     }
 
     private mutating func suggest(
-        _ collection: CollectionName, _ source: Int, _ confinement: Confinement, _ order: [SortTerm], _ who: String
+        _ collection: CollectionName, _ source: Int, _ confinement: Confinement, _ order: [SortTerm],
+        _ who: String
     ) throws {
         let catalog = try documents.indexed?.catalog(of: collection)
         let known = catalog?.indexes ?? []
@@ -183,7 +184,8 @@ private struct Adviser {
         }
         guard !isServed else { return }
         let words = keys.flatMap(\.path).joined(separator: "_")
-        let name = "idx_" + String((collection.text + "_" + words).map { $0.isLetter || $0.isNumber ? $0 : "_" })
+        let name =
+            "idx_" + String((collection.text + "_" + words).map { $0.isLetter || $0.isNumber ? $0 : "_" })
         let isTaken = all.contains { utf8Equal($0.name, name) }
         suggestions.append(
             IndexAdvice.Suggestion(

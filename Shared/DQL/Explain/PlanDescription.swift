@@ -37,7 +37,10 @@ struct PlanDescription {
         case (.delete(let plan), .delete(let removal)), (.evict(let plan), .evict(let removal)):
             let isDelete = if case .delete = statement { true } else { false }
             return try targets(plan.targets.specialized(arguments), removal.source, removal.selection)
-                + [Self.operator(isDelete ? "delete" : "evict", [("collection", .string(plan.collection.text))])]
+                + [
+                    Self.operator(
+                        isDelete ? "delete" : "evict", [("collection", .string(plan.collection.text))])
+                ]
         case (.index(let plan), _):
             switch plan.change {
             case .create(let index, _):

@@ -9,6 +9,8 @@ public struct CollectionSyntax: Equatable, Sendable {
     /// The declared fields; empty if there is no type definition.
     public let fields: [FieldDeclarationSyntax]
 
+    /// The collection of the name without namespace.
+    public var collectionName: CollectionName { CollectionName(name.text) }
     /// The name, with `system:` in front if it is a system collection.
     public var qualifiedName: CollectionName {
         CollectionName(isSystem ? "system:\(name.text)" : name.text)

@@ -120,7 +120,8 @@ final class SmallPeerReport: Sendable {
         let names = try await engine.readers.run { try replica.read { try $0.collectionNames() } }
         var counts: [ObjectValue.Entry] = []
         for name in names.sorted().prefix(limit) {
-            let quoted = name.text.split(separator: "`", omittingEmptySubsequences: false).joined(separator: "``")
+            let quoted = name.text.split(separator: "`", omittingEmptySubsequences: false).joined(
+                separator: "``")
             let rows = try await engine.execute("SELECT COUNT(*) AS n FROM `\(quoted)`", ObjectValue()).rows
             counts.append((key: name.text, value: rows.first?["n"] ?? .int(0)))
         }

@@ -89,7 +89,7 @@ struct KnownFrontier {
         do {
             return try readingPages(db, database, head, since: known)
         } catch let error as DatabaseError where isDamage(error) {
-            let message = "a page after the settled entries is damaged: \(describe(error))"
+            let message = "a page after the flushed entries is damaged: \(describe(error))"
             throw OperationLogError(.corrupt, message, database: database, offset: head.flushed)
         }
     }

@@ -113,7 +113,8 @@ enum LogReader {
             return KnownFrontier.Registration(
                 key: key,
                 frontier: FrontierEntry(
-                    sequence: SequenceNumber(row.bits(1)), timestamp: row.bits(2), hash: row.bits(3), authorKey: key))
+                    sequence: SequenceNumber(row.bits(1)), timestamp: row.bits(2), hash: row.bits(3),
+                    authorKey: key))
         }
     }
 
@@ -171,7 +172,9 @@ enum LogReader {
         UInt64(bitPattern: Int64.fromDatabaseValue(row[column]) ?? 0)
     }
 
-    private static func corrupt(_ message: String, _ database: DatabaseID, offset: Offset) -> OperationLogError {
+    private static func corrupt(_ message: String, _ database: DatabaseID, offset: Offset)
+        -> OperationLogError
+    {
         OperationLogError(.corrupt, message, database: database, offset: offset)
     }
 }

@@ -24,7 +24,9 @@ enum LogSnapshots {
         return try Row.fetchOne(db, sql: sql, arguments: arguments).map { snapshot($0, head) }
     }
 
-    static func begin(_ db: Database, _ database: DatabaseID, at position: LogPosition) throws -> SnapshotDraft {
+    static func begin(_ db: Database, _ database: DatabaseID, at position: LogPosition) throws
+        -> SnapshotDraft
+    {
         let head = try LogReader.head(db, database: database)
         guard try LogReader.position(db, database: database, at: position.offset) == position else {
             throw OperationLogError(
@@ -116,7 +118,8 @@ enum LogSnapshots {
         LogSnapshot(
             number: LogReader.unsigned(row, 0),
             position: LogPosition(
-                logID: head.logID, offset: Offset(LogReader.unsigned(row, 1)), hash: LogReader.unsigned(row, 2)),
+                logID: head.logID, offset: Offset(LogReader.unsigned(row, 1)),
+                hash: LogReader.unsigned(row, 2)),
             chunks: Int(clamping: LogReader.unsigned(row, 3)),
             bytes: Int(clamping: LogReader.unsigned(row, 4)), checksum: LogReader.unsigned(row, 5))
     }

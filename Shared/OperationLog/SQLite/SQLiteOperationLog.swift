@@ -119,7 +119,9 @@ public final class SQLiteOperationLog: OperationLog {
     }
 
     /// One lookup per actor, and a scan of the unflushed operations if another process appended last.
-    public func frontier(of actors: [ActorID], in database: DatabaseID) async throws -> [ActorID: FrontierEntry] {
+    public func frontier(of actors: [ActorID], in database: DatabaseID) async throws -> [ActorID:
+        FrontierEntry]
+    {
         try await reading { [writer] in
             try LogReader.frontier($0, database: database, actors: actors, writer.frontiers)
         }

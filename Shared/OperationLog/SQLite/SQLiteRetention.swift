@@ -84,7 +84,9 @@ extension SQLiteOperationLog {
     }
 
     /// One update.
-    public func renew(_ lease: ActorLease, for duration: Duration, in database: DatabaseID) async throws -> Bool {
+    public func renew(_ lease: ActorLease, for duration: Duration, in database: DatabaseID) async throws
+        -> Bool
+    {
         try await writing { writer throws(LogWriter.Failure) in
             let now = writer.now()
             return try writer.change {

@@ -78,7 +78,8 @@ extension DatabaseID {
     package var isValidInLog: Bool {
         let bytes = text.utf8
         guard let first = bytes.first, bytes.count <= LogLimits.databaseIDCharacters else { return false }
-        return Self.isAlphanumeric(first) && bytes.allSatisfy { Self.isAlphanumeric($0) || "._-".utf8.contains($0) }
+        return Self.isAlphanumeric(first)
+            && bytes.allSatisfy { Self.isAlphanumeric($0) || "._-".utf8.contains($0) }
     }
 
     private static func isAlphanumeric(_ byte: UInt8) -> Bool {

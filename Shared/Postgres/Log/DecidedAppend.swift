@@ -43,7 +43,8 @@ enum DecidedAppend {
                 .int8Array(ends(operations.map(\.1.touches.count))),
                 .int8Array(operations.flatMap { $0.1.condition?.reads.map(\.bits) ?? [] }),
                 .int8Array(ends(operations.map { $0.1.condition?.reads.count ?? 0 })),
-                .int8Array(operations.map { $0.1.condition.map { Int64(clamping: $0.readAt.rawValue) } ?? -1 }),
+                .int8Array(
+                    operations.map { $0.1.condition.map { Int64(clamping: $0.readAt.rawValue) } ?? -1 }),
                 .int8Array(operations.map { Int64($0.1.lease?.number ?? 0) }),
                 .int8Array(operations.map { Int64($0.1.lease?.epoch ?? 0) }),
             ])

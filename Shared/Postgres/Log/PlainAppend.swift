@@ -156,7 +156,8 @@ struct PlainAppend {
                 .int8(known.number), .int8(Int64(bitPattern: known.head.rawValue) + 1),
                 .int8(Int64(bitPattern: hash)), .int8(Int64(bitPattern: known.head.rawValue)),
                 .int8(Int64(bitPattern: known.hash)), .int8(Int64(bitPattern: record.actor.rawValue)),
-                .int8(Int64(bitPattern: record.sequence.rawValue)), .int8(Int64(bitPattern: record.timestamp)),
+                .int8(Int64(bitPattern: record.sequence.rawValue)),
+                .int8(Int64(bitPattern: record.timestamp)),
                 .bytes(record.bytes), .int8(Int64(bitPattern: operation.contentHash)),
                 .int8Array(operation.touches.map { Int64(bitPattern: $0.rawValue) }),
             ])

@@ -186,7 +186,7 @@ enum PostgresLogFunctions {
     ///
     /// `who` to `last_contents` have an element per actor, `actors` to `bodies` one per operation; each of
     /// `touches` was touched last by the operation at its place. A chain hash is the one before the group,
-    /// rotated left by 29 bits per operation, XOR its fold. Everything is settled before and after.
+    /// rotated left by 29 bits per operation, XOR its fold. Everything is flushed before and after.
     static let appendPlain = """
         CREATE OR REPLACE FUNCTION mimeo_log.append_plain(
             database_id text, who int8[], keys text[], firsts int8[], lasts int8[], last_stamps int8[],

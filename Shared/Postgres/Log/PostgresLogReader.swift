@@ -169,7 +169,8 @@ enum PostgresLogReader {
         let rows = try connection.query(
             select,
             [
-                .int8(head.number), .int8(Int64(bitPattern: offset.rawValue)), .int8(Int64(bitPattern: through.rawValue)),
+                .int8(head.number), .int8(Int64(bitPattern: offset.rawValue)),
+                .int8(Int64(bitPattern: through.rawValue)),
                 .int8(Int64(limit.bytes)),
             ])
         for row in 0..<rows.count {

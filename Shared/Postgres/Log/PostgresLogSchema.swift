@@ -122,7 +122,7 @@ enum PostgresLogSchema {
     /// Added a function only.
     private static let version3 = "SELECT 1;"
 
-    /// Plain appends leave their changes to `actors` and `touched` unsettled after `databases.settled`. In
+    /// Plain appends leave their changes to `actors` and `touched` unflushed after `databases.settled`. In
     /// this version they were in a table with a row per group: the head before it, the actors with the keys
     /// of their first operations, their last operations, and each touch with the last operation that made
     /// it. Groups from `databases.settled` on count.
@@ -152,9 +152,9 @@ enum PostgresLogSchema {
 
         """
 
-    /// Unsettled changes are in the operations' own rows: the content hash, the touches, and the author's
+    /// Unflushed changes are in the operations' own rows: the content hash, the touches, and the author's
     /// key if the actor may be new. Rows through `databases.settled` need none of it. The entries of
-    /// version 4's table are settled, and the table is dropped with the functions that wrote it. `home` is
+    /// version 4's table are flushed, and the table is dropped with the functions that wrote it. `home` is
     /// the last place of the log: see `PostgresLogFunctions.arrive`.
     private static let version5 = """
         LOCK TABLE mimeo_log.databases IN ACCESS EXCLUSIVE MODE;

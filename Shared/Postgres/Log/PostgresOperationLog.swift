@@ -146,7 +146,9 @@ public final class PostgresOperationLog: OperationLog {
     }
 
     /// One lookup for all actors.
-    public func frontier(of actors: [ActorID], in database: DatabaseID) async throws -> [ActorID: FrontierEntry] {
+    public func frontier(of actors: [ActorID], in database: DatabaseID) async throws -> [ActorID:
+        FrontierEntry]
+    {
         try await reading { try PostgresLogReader.frontier($0, database, actors) }
     }
 

@@ -136,7 +136,8 @@ extension PostgresOperationLog {
             let rows = try connection.query(
                 "SELECT lease_number, lease_actor, lease_epoch FROM mimeo_log.lease($1, $2, $3, $4, $5)",
                 [
-                    .text(database.text), .text(purpose), .int8(Int64(slots)), .int8(duration.wholeMilliseconds),
+                    .text(database.text), .text(purpose), .int8(Int64(slots)),
+                    .int8(duration.wholeMilliseconds),
                     .int8(Int64.random(in: .min ... .max)),
                 ])
             guard rows.count == 1 else { return nil }
@@ -147,7 +148,9 @@ extension PostgresOperationLog {
     }
 
     /// One update, unless the log was moved.
-    public func renew(_ lease: ActorLease, for duration: Duration, in database: DatabaseID) async throws -> Bool {
+    public func renew(_ lease: ActorLease, for duration: Duration, in database: DatabaseID) async throws
+        -> Bool
+    {
         try await changing { connection in
             let rows = try connection.transaction([
                 Connection.Step("SELECT mimeo_log.arrive()"),

@@ -6,7 +6,7 @@ import OperationLog
 ///
 /// With it the server checks nothing and updates no index at each group: a group's changes to the tables
 /// `actors` and `touched` wait in its operations' rows. They are flushed before the tables are needed, or
-/// by the writer when many are outstanding. The first group of a connection knows nothing and settles
+/// by the writer when many are outstanding. The first group of a connection knows nothing and flushes
 /// everything, so any unflushed operation below a known head is the writer's own.
 final class WriterKnowledge {
     private struct Standing {
@@ -34,7 +34,7 @@ final class WriterKnowledge {
     private(set) var isShared = false
     /// The number of operations and touches that are not flushed.
     private var unflushed = 0
-    /// The same, folded: the actors of unsettled operations, and each touch's last offset.
+    /// The same, folded: the actors of unflushed operations, and each touch's last offset.
     private var unflushedActors: Set<ActorID> = []
     private var unflushedTouches: [Touch: Offset] = [:]
     private var actors: [ActorID: Standing] = [:]

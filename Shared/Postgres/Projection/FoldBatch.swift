@@ -28,6 +28,7 @@ struct FoldBatch {
     /// The collections, and the offset at which each was first named.
     private(set) var collections: [CollectionName: Offset] = [:]
     private let start: Generation
+    private let bytesAtMost: Int
     /// Bytes of the operations and documents that were added.
     private var bytes = 0
     /// The end of each entry: its number of steps so far, and the generation's state after it.
@@ -39,7 +40,8 @@ struct FoldBatch {
     private var order: [(collection: CollectionName, places: [Int])] = []
     private var loaded: [Int: (state: EncodedState, offset: Offset)] = [:]
 
-    init(after generation: Generation) {
+    init(after generation: Generation, bytesAtMost: Int = PostgresLimits.batchBytes) {
+        self.bytesAtMost = bytesAtMost
         start = generation
         result = generation
     }
@@ -49,7 +51,7 @@ struct FoldBatch {
 
     /// True if further entries belong into the next batch.
     var isFull: Bool {
-        places.count >= PostgresLimits.batchDocuments || bytes >= PostgresLimits.batchBytes
+        places.count >= PostgresLimits.batchDocuments || bytes >= bytesAtMost
             || collections.count >= PostgresLimits.batchCollections
     }
 
@@ -108,7 +110,7 @@ struct FoldBatch {
     mutating func reads(_ tables: CollectionTables) -> [Connection.Step] {
         order = Dictionary(grouping: places.indices) { places[$0].collection }
             .map { (collection: $0.key, places: $0.value) }
-        let share = PostgresLimits.batchBytes / max(1, order.count)
+        let share = bytesAtMost / max(1, order.count)
         let needed = steps.prefix(ends.first?.steps ?? 0).reduce(0) { max($0, $1.place + 1) }
         return order.map { collection, places in
             Connection.Step(
@@ -170,7 +172,9 @@ struct FoldBatch {
         result = last.result
     }
 
-    private func outcome(_ change: LoggedChange, on state: EncodedState?) throws(ProjectionError) -> Fold.Outcome {
+    private func outcome(_ change: LoggedChange, on state: EncodedState?) throws(ProjectionError)
+        -> Fold.Outcome
+    {
         do {
             return try Fold.step(change, on: state)
         } catch {

@@ -13,10 +13,16 @@ final class GenerationWriter {
     private(set) var generation: Generation
     private let connection: Connection
     private let logger: Logger
+    private let batchBytes: Int
     private var tables: CollectionTables
 
     /// A writer that continues at the generation's position.
-    init(_ generation: Generation, views: String, _ connection: Connection, _ logger: Logger) throws {
+    /// - Parameter batchBytes: bytes of the operations and documents of one transaction.
+    init(
+        _ generation: Generation, views: String, _ connection: Connection, _ logger: Logger,
+        batchBytes: Int = PostgresLimits.batchBytes
+    ) throws {
+        self.batchBytes = batchBytes
         self.generation = generation
         self.connection = connection
         self.logger = logger
@@ -31,7 +37,7 @@ final class GenerationWriter {
     func fold(_ entries: [LogEntry]) throws {
         var rest = entries[...]
         while !rest.isEmpty {
-            var batch = FoldBatch(after: generation)
+            var batch = FoldBatch(after: generation, bytesAtMost: batchBytes)
             for entry in rest {
                 if batch.isFull { break }
                 try batch.add(entry)
@@ -44,11 +50,11 @@ final class GenerationWriter {
 
     /// Puts documents of a snapshot into a generation that is being built and has folded no entry yet.
     func load(_ documents: [SnapshotDocument]) throws {
-        var batch = FoldBatch(after: generation)
+        var batch = FoldBatch(after: generation, bytesAtMost: batchBytes)
         for document in documents {
             if batch.isFull {
                 try commit(&batch)
-                batch = FoldBatch(after: generation)
+                batch = FoldBatch(after: generation, bytesAtMost: batchBytes)
             }
             batch.put(document.key, document.state, at: document.offset)
         }
@@ -57,7 +63,7 @@ final class GenerationWriter {
 
     /// Sets the position of a generation whose documents came from a snapshot.
     func stand(at start: SnapshotStart) throws {
-        var batch = FoldBatch(after: generation)
+        var batch = FoldBatch(after: generation, bytesAtMost: batchBytes)
         batch.result.position = start.position
         batch.result.clock = start.clock
         batch.result.reapFloor = start.reapFloor
@@ -96,7 +102,8 @@ final class GenerationWriter {
 
     private func check(_ rows: Rows) throws(ProjectionError) {
         let expected = generation.position
-        guard rows.count == 1, rows.bytes(0, 0) == expected.logID.bytes, rows.bits(0, 1) == expected.offset.rawValue,
+        guard rows.count == 1, rows.bytes(0, 0) == expected.logID.bytes,
+            rows.bits(0, 1) == expected.offset.rawValue,
             rows.bits(0, 2) == expected.hash
         else {
             throw ProjectionError(.storageFailed, "another worker has taken over this projection")

@@ -24,7 +24,9 @@ public final class ProjectionDraft: DocumentWriter {
     private var edited: [DocumentKey: Edited] = [:]
     private var heldBytes = 0
 
-    init(on snapshot: ProjectionSnapshot, as actor: ActorID, sequence: SequenceNumber, wallMilliseconds: UInt64) {
+    init(
+        on snapshot: ProjectionSnapshot, as actor: ActorID, sequence: SequenceNumber, wallMilliseconds: UInt64
+    ) {
         precondition(sequence > 0, "sequences count from 1")
         var clock = HybridClock(latest: snapshot.clock)
         stamp = Stamp(time: clock.next(wallMilliseconds: wallMilliseconds), actor: actor)

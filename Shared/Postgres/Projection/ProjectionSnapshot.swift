@@ -145,7 +145,7 @@ public final class ProjectionSnapshot: DocumentSource {
     }
 
     private func table(_ collection: CollectionName) throws -> String? {
-if let known = tables[collection] { return known }
+        if let known = tables[collection] { return known }
         let rows = try connection.query(
             "SELECT number FROM mimeo_projection.collections WHERE generation = $1::int4 AND name = $2",
             [.int8(Int64(generation)), .bytes(Array(collection.text.utf8))])

@@ -44,7 +44,8 @@ actor ProjectionWorker {
     private var waiters: [(id: UInt64, offset: Offset, continuation: CheckedContinuation<Bool, Never>)] = []
     private var nextWaiter: UInt64 = 0
 
-    init(_ database: DatabaseID, log: any OperationLog, start: LogPosition, lane: WorkerLane, logger: Logger) {
+    init(_ database: DatabaseID, log: any OperationLog, start: LogPosition, lane: WorkerLane, logger: Logger)
+    {
         self.database = database
         self.log = log
         self.lane = lane

@@ -6,7 +6,8 @@ import GRDB
 /// indexes change with them, in the same transaction.
 enum DocumentRows {
     /// The encoded state of a document, tombstones included.
-    static func state(_ table: DocumentTable, _ id: DocumentID, _ database: Database) throws -> EncodedState? {
+    static func state(_ table: DocumentTable, _ id: DocumentID, _ database: Database) throws -> EncodedState?
+    {
         let statement = try table.statement(.state, database)
         statement.bind(1, id.bytes)
         return try statement.step() ? EncodedState(statement.bytes(0)) : nil

@@ -165,7 +165,8 @@ extension Replica {
                 while try statement.step() {
                     keys.append(
                         DocumentKey(
-                            collection: CollectionName(statement.text(0)), id: DocumentID(trusted: statement.bytes(1))))
+                            collection: CollectionName(statement.text(0)),
+                            id: DocumentID(trusted: statement.bytes(1))))
                 }
                 return keys
             }

@@ -38,7 +38,8 @@ struct FoldedFrontier {
             cached: "SELECT sequence, timestamp FROM frontier WHERE actor = ?", database)
         statement.bind(1, bits: actor.rawValue)
         guard try statement.step() else { return nil }
-        return ActorProgress(actor: actor, sequence: SequenceNumber(statement.bits(0)), timestamp: statement.bits(1))
+        return ActorProgress(
+            actor: actor, sequence: SequenceNumber(statement.bits(0)), timestamp: statement.bits(1))
     }
 
     static func all(_ database: Database) throws -> [ActorProgress] {

@@ -22,7 +22,8 @@ struct Folder {
     /// Folds one entry and moves the checkpoint onto it.
     mutating func fold(_ item: Replica.LogItem, _ state: inout StoreState) throws -> FoldedOperation {
         let offset = item.position.offset
-        guard offset.rawValue == state.head + 1, state.logID == nil || state.logID == item.position.logID else {
+        guard offset.rawValue == state.head + 1, state.logID == nil || state.logID == item.position.logID
+        else {
             throw ReplicaError(.brokenLog, "offset \(offset) does not follow the checkpoint \(state.head)")
         }
         let operation = try undamaged(offset) { try LoggedOperation(decoding: item.bytes) }

@@ -118,7 +118,8 @@ extension OwnOperations {
     }
 
     /// The encoding of one own operation that is not acknowledged.
-    static func bytes(of actor: ActorID, _ sequence: SequenceNumber, _ database: Database) throws -> [UInt8]? {
+    static func bytes(of actor: ActorID, _ sequence: SequenceNumber, _ database: Database) throws -> [UInt8]?
+    {
         let statement = try RawStatement(
             cached: "SELECT \(StoredOperation.columns) FROM operation WHERE actor = ? AND sequence = ?",
             database)

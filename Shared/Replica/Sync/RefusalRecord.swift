@@ -9,7 +9,9 @@ import CRDT
 public enum RefusalRecord {
     /// The record for an actor's operation at a sequence; `previous` is the timestamp of the previous
     /// operation, 0 for the first, so that a frontier's time neither retreats nor follows a refused clock.
-    public static func operation(actor: ActorID, sequence: SequenceNumber, after previous: Timestamp) -> Operation {
+    public static func operation(actor: ActorID, sequence: SequenceNumber, after previous: Timestamp)
+        -> Operation
+    {
         Operation(actor: actor, sequence: sequence, timestamp: previous, changes: [])
     }
 

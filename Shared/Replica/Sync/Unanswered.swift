@@ -64,7 +64,8 @@ extension Replica {
             while try statement.step() {
                 keys.append(
                     DocumentKey(
-                        collection: CollectionName(statement.text(0)), id: DocumentID(trusted: statement.bytes(1))))
+                        collection: CollectionName(statement.text(0)),
+                        id: DocumentID(trusted: statement.bytes(1))))
             }
             for key in keys { try Wanted.note(key, database) }
             try Unanswered.settle(through: Offset(UInt64(Int64(clamping: offset.rawValue))), database)

@@ -27,7 +27,9 @@ public final class ReadTransaction: DocumentSource, IndexedSource {
     }
 
     /// Visits one live document in place; does nothing when there is none.
-    public func lookup(_ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void)
+    public func lookup(
+        _ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void
+    )
         throws
     {
         guard let table = try collections.number(of: collection, database) else { return }

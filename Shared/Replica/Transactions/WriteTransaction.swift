@@ -91,7 +91,9 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     }
 
     /// See `ReadTransaction.lookup`; shows this transaction's own edits.
-    public func lookup(_ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void)
+    public func lookup(
+        _ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void
+    )
         throws
     {
         guard let table = try collections.number(of: collection, database) else { return }

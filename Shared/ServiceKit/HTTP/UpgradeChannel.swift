@@ -13,7 +13,7 @@ import WebSocket
 struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
     typealias HTTPConnection = NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart>
 
-    /// A connection whose first request has yet to say what it becomes.
+    /// A connection whose protocol its first request will decide.
     struct Value: ServerChildChannelValue {
         let channel: any Channel
         let outcome: EventLoopFuture<WebSocketUpgrade<HTTPConnection>.Outcome>
@@ -31,7 +31,7 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
         self.tls = tls
         self.responder = responder
         self.idleTimeout = idleTimeout
-        let notHTTP = ServiceError(.badRequest, "the request is no HTTP/1.1")
+        let notHTTP = ServiceError(.badRequest, "the request is not valid HTTP/1.1")
         upgrade = WebSocketUpgrade(
             routes: routes, patience: idleTimeout,
             notHTTP: ErrorAnswer.json(code: notHTTP.publicCode, message: notHTTP.publicMessage),
@@ -57,7 +57,7 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
     }
 
     func handle(value: Value, logger: Logger) async {
-        // A connection that ended before its first request has no outcome; there is nothing to say about it.
+        // A connection that ended before its first request has no outcome and needs no log line.
         guard let outcome = try? await value.outcome.get() else { return }
         switch outcome {
         case .plain(let connection):
@@ -90,19 +90,19 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
             .body(ByteBuffer(bytes: body)),
             HTTPResponsePart.end(nil),
         ]
-        // A client that has gone does not hear why it was refused.
+        // Errors are ignored: the client has gone.
         try? await connection.executeThenClose { _, outbound in
             try await outbound.write(contentsOf: answer)
         }
     }
 }
 
-/// An upgrade that is none: says which version is spoken (RFC 6455 section 4.2.2).
+/// A malformed upgrade request; the answer names the supported version (RFC 6455 section 4.2.2).
 private struct MalformedUpgrade: HTTPReportable {
     var httpStatus: HTTPResponse.Status { .badRequest }
     var publicCode: String { ServiceErrorCode.badRequest.rawValue }
     var publicMessage: String {
-        "the WebSocket upgrade is malformed: HTTP/1.1, Host, Sec-WebSocket-Key and version 13 are needed"
+        "the WebSocket upgrade is malformed: it needs HTTP/1.1, Host, Sec-WebSocket-Key and version 13"
     }
     var httpHeaders: HTTPFields { [.secWebSocketVersion: "13"] }
 }

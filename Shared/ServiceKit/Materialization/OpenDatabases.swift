@@ -53,7 +53,8 @@ public final class OpenDatabases<Opened: Sendable>: Sendable {
     /// Closes a database's object if `isMeant` returns true for it and no other caller was first. The next
     /// caller opens the database again, after that.
     public func close(
-        _ database: DatabaseID, if isMeant: (Opened) -> Bool, _ close: @escaping @Sendable (Opened) async -> Void
+        _ database: DatabaseID, if isMeant: (Opened) -> Bool,
+        _ close: @escaping @Sendable (Opened) async -> Void
     ) async {
         let closing = table.withLock { table -> Task<Void, Never>? in
             guard let opened = table.opened[database], isMeant(opened) else { return nil }

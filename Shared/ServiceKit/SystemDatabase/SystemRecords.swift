@@ -78,7 +78,9 @@ public struct ProviderRecord: SystemRecord, Equatable {
     public var sealedConfiguration: String
 
     /// A provider of these facts.
-    public init(database: DatabaseID, name: String, kind: String, summary: String, sealedConfiguration: String) {
+    public init(
+        database: DatabaseID, name: String, kind: String, summary: String, sealedConfiguration: String
+    ) {
         self.database = database.text
         self.name = name
         self.kind = kind

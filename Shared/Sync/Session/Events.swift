@@ -475,7 +475,8 @@ public struct LiveOperation: Sendable {
 
         /// A change of this document.
         public init(
-            key: DocumentKey, delta: EncodedDelta?, before: EncodedState?, after: EncodedState, gone: [UInt8]? = nil,
+            key: DocumentKey, delta: EncodedDelta?, before: EncodedState?, after: EncodedState,
+            gone: [UInt8]? = nil,
             matches: QueryMatches? = nil
         ) {
             self.key = key

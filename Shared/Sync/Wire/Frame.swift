@@ -233,7 +233,8 @@ public enum Frame: Sendable, Equatable {
         public var documents: [DocumentKey]
 
         /// A refusal of this operation.
-        public init(actor: ActorID, sequence: SequenceNumber, error: SyncError, documents: [DocumentKey] = []) {
+        public init(actor: ActorID, sequence: SequenceNumber, error: SyncError, documents: [DocumentKey] = [])
+        {
             self.actor = actor
             self.sequence = sequence
             self.error = error

@@ -2,8 +2,8 @@ import Foundation
 import NIOSSL
 
 extension TLSConfiguration {
-    /// A client's TLS configuration: trusts the system's authorities, and those in the PEM file named by
-    /// the environment variable `SSL_CERT_FILE`, like OpenSSL's and other programs.
+    /// A client's TLS configuration: trusts the system's authorities, and those in the PEM file that the
+    /// environment variable `SSL_CERT_FILE` names, as OpenSSL does. TLS 1.2 or later.
     public static func trusting(
         _ environment: [String: String] = ProcessInfo.processInfo.environment
     ) -> TLSConfiguration {

@@ -28,12 +28,12 @@ public struct WebSocketAddress: Sendable, Equatable {
         self.path = parts.percentEncodedQuery.map { "\(path)?\($0)" } ?? path
     }
 
-    /// The `Host` header: the port only where it is not the scheme's.
+    /// The `Host` header, with the port only if it is not the scheme's default.
     var authority: String {
         let name = host.contains(":") ? "[\(host)]" : host
         return port == (isSecure ? 443 : 80) ? name : "\(name):\(port)"
     }
 
-    /// The name TLS asks for; an IP address is none (RFC 6066 section 3).
+    /// The server name that TLS sends; nil for an IP address, which is not one (RFC 6066 section 3).
     var serverName: String? { (try? SocketAddress(ipAddress: host, port: port)) == nil ? host : nil }
 }

@@ -41,7 +41,7 @@ public struct WebSocketClient: Sendable {
         try await run { connection, _ in try await body(connection) }
     }
 
-    /// The same, with the server's answer to the upgrade for `body`.
+    /// The same; `body` also gets the server's answer to the upgrade.
     public func run<Result: Sendable>(
         _ body: @Sendable (WebSocketConnection, Answer) async throws -> Result
     ) async throws -> Result {
@@ -93,8 +93,8 @@ public struct WebSocketClient: Sendable {
         }
     }
 
-    /// Whether the connection itself was given up. Told by the error, not by a clock: a busy machine is no
-    /// slow server.
+    /// Returns whether connecting took too long. The error tells, not a clock: on a busy machine a clock
+    /// would blame the server.
     private static func isTimeout(_ error: any Error) -> Bool {
         switch error {
         case ChannelError.connectTimeout: true
@@ -120,7 +120,7 @@ public struct WebSocketClient: Sendable {
             upgradePipelineHandler: { [subprotocols, configuration] channel, head in
                 channel.eventLoop.makeCompletedFuture {
                     try Self.check(head, offered: subprotocols)
-                    // Here, since the server may speak at once.
+                    // Opened here, on the event loop, because the server may send at once.
                     return .accepted(
                         try WebSocketConnection.openNow(
                             over: channel, role: .client, configuration: configuration),
@@ -135,7 +135,7 @@ public struct WebSocketClient: Sendable {
                 }
             })
         var pipeline = NIOUpgradableHTTPClientPipelineConfiguration(upgradeConfiguration: upgrade)
-        // What the server says at once may come in one segment with its answer to the upgrade.
+        // The server's first frame may come in one segment with its answer to the upgrade.
         pipeline.leftOverBytesStrategy = .forwardBytes
         let result = try channel.pipeline.syncOperations.configureUpgradableHTTPClientPipeline(
             configuration: pipeline)
@@ -143,18 +143,19 @@ public struct WebSocketClient: Sendable {
             deadline.pass()
             channel.close(promise: nil)
         }
-        // Covers a refusal's body too: its channel is closed when it takes longer than the rest of the time.
+        // The timeout covers a refusal's body too: its channel is closed when the time is over.
         result.whenComplete { outcome in
             if case .success(.refused) = outcome { return }
             timeout.cancel()
-            // An answer that is no upgrade and no HTTP refusal: nobody else has the channel then.
+            // The answer was neither an upgrade nor an HTTP refusal, so nobody else closes the channel.
             if case .failure = outcome { channel.close(promise: nil) }
         }
         return result
     }
 
-    /// What the answer to an upgrade may not say (RFC 6455 section 4.1): a protocol that was not offered, an
-    /// extension. (Its key was looked at before.)
+    /// Checks that the answer to an upgrade chooses no extension and no protocol that was not offered
+    /// (RFC 6455 section 4.1). NIO has checked its key.
+    /// - Throws: `WS-0205`.
     private static func check(
         _ answer: HTTPResponseHead, offered subprotocols: [String]
     ) throws(WebSocketError) {
@@ -176,8 +177,8 @@ public struct WebSocketClient: Sendable {
         return HTTPRequestHead(version: .http1_1, method: .GET, uri: address.path, headers: fields)
     }
 
-    /// The error for an answer that is no upgrade; reads the server's code and message from a short JSON
-    /// body.
+    /// Returns the error for an answer that is not an upgrade, with the server's code and message from a
+    /// short JSON body.
     private func refusal(
         _ channel: NIOAsyncChannel<HTTPClientResponsePart, HTTPClientRequestPart>
     ) async throws -> WebSocketError {
@@ -197,7 +198,7 @@ public struct WebSocketClient: Sendable {
             } catch is CancellationError {
                 throw CancellationError()
             } catch {
-                // The status is what matters; a body that broke off only costs its message.
+                // Only the status matters; a truncated body costs no more than its message.
             }
             guard status != 0 else {
                 return WebSocketError(.connectTimeout, "the server closed without an answer to the upgrade")
@@ -219,7 +220,7 @@ public struct WebSocketClient: Sendable {
     }
 }
 
-/// Remembers that an upgrade took too long, for whoever learns only that the channel was closed.
+/// Remembers that an upgrade took too long: the caller learns only that the channel was closed.
 private final class Deadline: Sendable {
     private let passed = Mutex(false)
     var hasPassed: Bool { passed.withLock { $0 } }

@@ -1,21 +1,22 @@
 import NIOCore
 
-/// Stands before the frame decoder, which takes lengths that are written longer than need be: RFC 6455
-/// section 5.2 demands the shortest form. Looks at nothing but where frames begin, and remembers that
-/// something came: on a slow link a frame takes longer than any peer may be silent.
+/// Refuses frame lengths that are not in their shortest form, as RFC 6455 section 5.2 demands; the frame
+/// decoder, which follows in the pipeline, accepts them. Reads only the frames' headers.
+///
+/// It also remembers that bytes came: on a slow link a frame can take longer than a peer may be silent.
 final class FrameLengthCheck: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
 
-    /// What has come of a frame's first two bytes and its longer length.
+    /// The bytes so far of a frame's first two bytes and its extended length.
     private var header: [UInt8] = []
-    /// How many bytes of the frame are still to come.
+    /// Bytes of the frame that are still to come.
     private var rest = 0
     private var isBroken = false
-    /// Whether anything has come since that was asked last.
+    /// True if bytes have come since the last `takeHeard`.
     private var hasHeard = false
 
-    /// Whether anything has come since the last call.
+    /// Returns whether bytes have come since the last call.
     func takeHeard() -> Bool {
         defer { hasHeard = false }
         return hasHeard
@@ -36,7 +37,7 @@ final class FrameLengthCheck: ChannelInboundHandler {
             WebSocketError(.protocolViolation, "a frame's length is written longer than need be"))
     }
 
-    /// How many bytes come before the end of a header that is not sound; nil when there is none.
+    /// Returns the number of bytes before the last byte of the first unsound header; nil if all are sound.
     private func soundBytes(of bytes: ByteBufferView) -> Int? {
         var place = bytes.startIndex
         while place < bytes.endIndex {
@@ -56,7 +57,7 @@ final class FrameLengthCheck: ChannelInboundHandler {
             if width == 2, length < 126 { return place - 1 - bytes.startIndex }
             if width == 8, length < 65_536 { return place - 1 - bytes.startIndex }
             rest = (width == 0 ? Int(short) : Int(clamping: length)) &+ (header[1] & 0x80 == 0 ? 0 : 4)
-            // A length that no frame may have is the decoder's to refuse.
+            // The decoder refuses a length that no frame may have.
             if rest < 0 { rest = .max }
             header.removeAll(keepingCapacity: true)
         }

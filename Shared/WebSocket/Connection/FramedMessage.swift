@@ -1,11 +1,11 @@
 import NIOCore
 import NIOPosix
 
-/// A message as a server sends it, frame header and all: what a hundred sessions are sent is put together
-/// once on each event loop, and every socket takes the same bytes. (A client masks each frame anew.)
+/// A message as a server sends it, with its frame header. A message to a hundred sessions is framed once on
+/// each event loop, and every socket sends the same bytes. (A client masks each frame, so it cannot share.)
 ///
-/// Each event loop's thread keeps the last one, if it is small. Messages are told apart by where they are,
-/// and one that is kept stays there.
+/// Each event loop's thread keeps the last framed message, if it is small. Messages are compared by their
+/// address: a kept message keeps its memory, so no other can have the same.
 struct FramedMessage {
     private final class Kept: Sendable {
         let message: [UInt8]
@@ -19,7 +19,7 @@ struct FramedMessage {
 
     private static let last = ThreadSpecificVariable<Kept>()
 
-    /// The bytes of one unmasked binary frame. On an event loop's thread.
+    /// The bytes of one unmasked binary frame. Must be called on an event loop's thread.
     static func bytes(of message: [UInt8], _ allocator: ByteBufferAllocator) -> ByteBuffer {
         if let last = last.currentValue, isSame(last.message, message) { return last.bytes }
         var bytes = allocator.buffer(capacity: message.count + 10)

@@ -1,13 +1,13 @@
 /// The bounds of a WebSocket connection, with their reasons.
 public struct WebSocketConfiguration: Sendable {
-    /// One sync frame of 1 MiB (rule of the wire format) and some room for its envelope.
+    /// One frame of the sync protocol, at most 1 MiB, and some room for its envelope.
     public static let defaultMessageBytes = 1024 * 1024 + 4096
     /// Largest message in either direction.
     public var maximumMessageBytes = Self.defaultMessageBytes
     /// The time after which a ping is sent; most NATs and proxies forget an idle connection after 60 s or
     /// more.
     public var keepAliveInterval: Duration = .seconds(30)
-    /// Intervals without any frame from the peer before it counts as gone.
+    /// Intervals without any bytes from the peer before the connection counts as lost.
     public var missedBeforeDead = 2
     /// How long to wait for the other side's close frame.
     public var closeTimeout: Duration = .seconds(2)
@@ -38,8 +38,8 @@ public struct WebSocketClose: Sendable, Equatable {
     public static let goingAway = WebSocketClose(code: 1001, reason: "going away")
     /// The peer broke the protocol.
     public static let protocolError = WebSocketClose(code: 1002, reason: "WS-0205: protocol error")
-    /// The peer has answered no ping for too long, although it must (RFC 6455 section 5.5.2). Most often
-    /// the network has failed; the frame is for the case that it failed in one direction only.
+    /// The peer has answered no ping for too long, although it must (RFC 6455 section 5.5.2). Usually the
+    /// network has failed; the frame is sent in case it failed in one direction only.
     public static let unanswered = WebSocketClose(code: 1002, reason: "WS-0202: pings were not answered")
     /// Text was sent; only binary messages are accepted.
     public static let unacceptableData = WebSocketClose(code: 1003, reason: "WS-0204: only binary messages")

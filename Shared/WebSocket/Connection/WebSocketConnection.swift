@@ -5,11 +5,11 @@ import Synchronization
 /// A WebSocket as a channel of binary messages, for either side.
 ///
 /// Invariants: messages arrive whole and in order, with at most one reader (`receive`, `inbound`, or the
-/// callback of `begin`). Any number of tasks send, each message in one frame. Back-pressure reaches the
-/// peer in both directions: `send` waits while the socket does not accept more, and the socket is not read
-/// while much waits for the reader. Nothing is sent after a close frame. An open connection has no task of
-/// its own: frames are handled on the event loop, in `WebSocketHandler`. `incoming` is never held across
-/// another lock or a wait.
+/// callback of `handOver`). Any number of tasks send, each message in one frame. Back-pressure works in both
+/// directions: `send` waits while the socket does not accept more, and the socket is not read while too much
+/// waits for the reader. Nothing is sent after a close frame. An open connection has no task of its own:
+/// `WebSocketHandler` handles frames on the event loop. The lock of `incoming` is never held across another
+/// lock or a wait.
 public final class WebSocketConnection: Sendable {
     /// The side of the connection: clients mask their frames.
     public enum Role: Sendable {
@@ -23,10 +23,10 @@ public final class WebSocketConnection: Sendable {
     private let channel: any Channel
     private let maximumMessageBytes: Int
     private let closeTimeout: TimeAmount
-    /// Where a server writes whole frames: in front of what makes them.
+    /// The place in the pipeline where a server writes bytes that are framed already: past the encoder.
     private let output: NIOLoopBound<ChannelHandlerContext>
     private let incoming = Mutex(WebSocketIncoming())
-    /// Bytes that `send` has handed to the event loop without waiting for them to leave.
+    /// Bytes that `send` has handed to the event loop and that have not left, without a task that waits.
     private let unwritten = Atomic<Int>(0)
 
     private init(
@@ -73,8 +73,8 @@ public final class WebSocketConnection: Sendable {
         return connection
     }
 
-    /// Runs `body` with the connection and closes it afterwards: with 1000 when `body` returns, with 1011
-    /// when it throws, unless it is closed already. Waits for the peer's answer, at most `closeTimeout`.
+    /// Runs `body` with the connection and closes it afterwards, unless it is closed already: with 1000 when
+    /// `body` returns, with 1011 when it throws. Waits for the peer's answer, at most `closeTimeout`.
     /// - Parameter channel: an upgraded channel, which must not be used elsewhere.
     public static func run<Result: Sendable>(
         over channel: any Channel, role: Role,
@@ -104,8 +104,8 @@ public final class WebSocketConnection: Sendable {
     /// The peer's close reason, once it has closed.
     public var receivedClose: WebSocketClose? { incoming.withLock { $0.receivedClose } }
 
-    /// Whether it ended because the link broke: neither side has closed, or only because it was too long
-    /// without an answer. Not so where this side has closed on a peer that breaks the rules.
+    /// True if the connection was lost: neither side has closed, or the peer has closed only because our
+    /// pings went unanswered. False if this side has closed because the peer broke the protocol.
     public var isLost: Bool {
         incoming.withLock { incoming in
             if case .failed(let error) = incoming.end, error.code != .connectionLost { return false }
@@ -113,8 +113,8 @@ public final class WebSocketConnection: Sendable {
         }
     }
 
-    /// What ended it outside of the session, in words: the peer's close, or the rule that it has broken; nil
-    /// where the link broke.
+    /// The end of the connection as a text for a person: the peer's close, or the rule that the peer broke;
+    /// nil if the connection was lost.
     public var farewell: String? {
         incoming.withLock { incoming in
             if case .failed(let error) = incoming.end, error.code != .connectionLost {
@@ -126,9 +126,9 @@ public final class WebSocketConnection: Sendable {
 
     // MARK: Receiving
 
-    /// The next message, or nil when the peer, or this side, has closed.
+    /// Returns the next message, or nil when either side has closed.
     /// - Throws: `WS-0202` when the connection ended without a close frame; `WS-0203`, `WS-0204`, `WS-0205`
-    ///   when the peer broke the rules, after telling it so.
+    ///   when the peer broke the protocol, after it was sent a close frame.
     public func receive() async throws -> [UInt8]? {
         let isFirst = incoming.withLock { incoming in
             defer { incoming.isReading = true }
@@ -156,8 +156,8 @@ public final class WebSocketConnection: Sendable {
         waiting?.resume(throwing: CancellationError())
     }
 
-    /// Hands over what waits, if somebody takes it. Who takes a message may ask for the next one at once:
-    /// that is seen here, by whoever is at it, and takes no room on the stack.
+    /// Hands waiting messages to the reader, if there is one. A reader may ask for the next message while it
+    /// gets one: the loop of the thread that is already here sees that, so calls do not nest.
     private func hand() {
         var goesOn = incoming.withLock { incoming in
             defer { incoming.isHanding = true }
@@ -168,7 +168,7 @@ public final class WebSocketConnection: Sendable {
                 let deed = self.deed(&incoming)
                 let isFree = incoming.isHeldBack && !incoming.isFull
                 if isFree { incoming.isHeldBack = false }
-                // From here on who comes hands over.
+                // After this the next caller hands over.
                 incoming.isHanding = deed != nil || isFree
                 return (deed, isFree)
             }
@@ -178,7 +178,7 @@ public final class WebSocketConnection: Sendable {
         }
     }
 
-    /// What is to be done for whoever takes, outside of the lock.
+    /// Returns the next delivery to the reader, to be run outside of the lock; nil if there is none.
     private func deed(_ incoming: inout WebSocketIncoming) -> (() -> Void)? {
         switch incoming.taker {
         case .none: return nil
@@ -215,7 +215,7 @@ public final class WebSocketConnection: Sendable {
         guard !incoming.messages.isEmpty else { return nil }
         let message = incoming.messages.removeFirst()
         incoming.bytes -= message.count
-        // What waits for nothing keeps no room.
+        // An idle connection keeps no capacity.
         if incoming.messages.isEmpty, incoming.messages.capacity > 2 { incoming.messages = .empty }
         return message
     }
@@ -229,12 +229,12 @@ public final class WebSocketConnection: Sendable {
         hand()
     }
 
-    // MARK: What the event loop tells
+    // MARK: Events of the event loop
 
-    /// Whether messages wait that nobody has taken.
+    /// True if messages wait for the reader.
     var isUnread: Bool { incoming.withLock { !$0.messages.isEmpty } }
 
-    /// Whether the socket is not to be read now: `hand` has it read again.
+    /// Returns whether the socket must not be read now, because too much waits. `hand` resumes reading.
     func holdsBack() -> Bool {
         incoming.withLock { incoming in
             incoming.isHeldBack = incoming.isFull
@@ -261,7 +261,7 @@ public final class WebSocketConnection: Sendable {
         hand()
     }
 
-    /// The peer will say nothing any more: behind our own last word the channel is closed.
+    /// The peer will send nothing any more: the channel is closed once our close frame has left.
     func answered() {
         let isSaid = incoming.withLock { incoming in
             incoming.isAnswered = true
@@ -270,7 +270,7 @@ public final class WebSocketConnection: Sendable {
         if isSaid { channel.close(promise: nil) }
     }
 
-    /// The peer has broken the rules: it is told so, and nothing that it says counts any more.
+    /// The peer has broken the protocol: closes with the code for that. Later frames are ignored.
     func broken(_ error: WebSocketError) {
         incoming.withLock { $0.end = $0.end ?? .failed(error) }
         switch error.code {
@@ -281,14 +281,15 @@ public final class WebSocketConnection: Sendable {
         hand()
     }
 
-    /// The peer has not answered for too long. It is told so without waiting, should it still listen.
+    /// The peer has not answered for too long: sends a close frame, in case it still listens, and closes the
+    /// channel without waiting.
     func unanswered() {
         incoming.withLock { $0.end = $0.end ?? .failed(Self.lost) }
         close(.unanswered)
         channel.close(promise: nil)
     }
 
-    /// The channel is no more.
+    /// The channel is closed.
     func gone() {
         incoming.withLock { incoming in
             let isClosed = incoming.sentClose != nil || incoming.receivedClose != nil
@@ -304,7 +305,7 @@ public final class WebSocketConnection: Sendable {
     ///   `CancellationError`.
     public func send(_ message: [UInt8]) async throws {
         try check(message)
-        // The channel learns of what it has to write when its loop gets to it: until then this counts.
+        // `isWritable` changes only when the event loop gets to the write; until then `unwritten` bounds it.
         guard !channel.isWritable || unwritten.load(ordering: .relaxed) > Limits.unwrittenBytes else {
             unwritten.add(message.count, ordering: .relaxed)
             return channel.writeAndFlush(frame(message)).whenComplete { [self] _ in
@@ -364,7 +365,7 @@ public final class WebSocketConnection: Sendable {
         }
     }
 
-    /// Sends a close frame and accepts nothing any more; the channel is closed when the other side has
+    /// Sends a close frame and drops messages that still come. The channel is closed when the peer has
     /// answered, or after `closeTimeout`.
     public func finish(_ reason: WebSocketClose) { finish(reason, within: closeTimeout) }
 
@@ -419,7 +420,7 @@ public final class WebSocketConnection: Sendable {
     }
 }
 
-/// What arrives on a WebSocket that is read without a task.
+/// An event on a WebSocket that is read without a task.
 public enum WebSocketArrival: Sendable {
     /// A message; `taken` is called once, when the next one may come.
     case message([UInt8], taken: @Sendable () -> Void)
@@ -427,15 +428,16 @@ public enum WebSocketArrival: Sendable {
     case ended
 }
 
-// A connection without a task of its own: it hands over what arrives, and takes what is to leave.
+// Reading and sending without a task.
 extension WebSocketConnection {
-    /// Begins to hand over what arrives: one message at a time, the next one after `taken` was called.
+    /// Begins to hand over messages: one at a time, the next one after `taken` was called.
     public func handOver(to arrived: @escaping @Sendable (WebSocketArrival) -> Void) {
         incoming.withLock { $0.taker = .line(arrived, isBusy: false) }
         hand()
     }
 
-    /// Sends one message after those before, without waiting; says whether it has left, when that is known.
+    /// Sends one message after the earlier ones, without waiting. Calls `whenSent` with true once it has
+    /// left, with false if it cannot leave.
     public func post(_ frame: [UInt8], whenSent: @escaping @Sendable (Bool) -> Void) {
         guard (try? check(frame)) != nil else { return whenSent(false) }
         written(frame).whenComplete { result in
@@ -453,11 +455,11 @@ extension WebSocketConnection {
         return promise.futureResult
     }
 
-    /// Runs the work on the event loop: frames posted there are written without another hop, and the loops
-    /// share the work for many sessions that are told of one change.
+    /// Runs the work on the event loop. Frames posted there are written without another hop, and when one
+    /// change goes to many sessions, the loops share the work.
     public func nearby(_ work: @escaping @Sendable () -> Void) { channel.eventLoop.execute(work) }
 
-    /// Lets what was posted leave, for at most `patience`, and closes. Nothing arrives any more.
+    /// Closes after the posted messages have left, or after `patience`. Nothing is handed over any more.
     public func end(_ reason: WebSocketClose, within patience: Duration) async {
         let patience = TimeAmount(patience)
         finish(reason, within: closeTimeout + patience)

@@ -1,15 +1,16 @@
 import NIOCore
 import NIOWebSocket
 
-/// Puts the frames of fragmented messages together and holds the rules of RFC 6455 on their order.
-/// Holds at most `maximumBytes` of an unfinished message.
+/// Assembles fragmented messages and enforces the order of fragments of RFC 6455. Keeps at most
+/// `maximumBytes` of an unfinished message.
 struct MessageAssembler {
     let maximumBytes: Int
     private var partial: ByteBuffer?
 
     init(maximumBytes: Int) { self.maximumBytes = maximumBytes }
 
-    /// A data frame: the message it completes, or nil.
+    /// Adds a data frame; returns the message that it completes, or nil.
+    /// - Throws: `WS-0203` for a message that is too large, `WS-0205` for a fragment out of order.
     mutating func add(_ frame: WebSocketFrame) throws(WebSocketError) -> [UInt8]? {
         let data = frame.unmaskedData
         switch (frame.opcode, partial) {
@@ -38,7 +39,7 @@ struct MessageAssembler {
 extension WebSocketFrame {
     static func close(_ close: WebSocketClose, maskKey: WebSocketMaskingKey?) -> WebSocketFrame {
         var data = ByteBuffer()
-        // 1005 must not stand in a frame; it says that there was no code.
+        // 1005 must not be sent; it stands for a frame without a code.
         if close.code != WebSocketClose.noStatus.code {
             data.writeInteger(close.code)
             var reason = close.reason
@@ -48,8 +49,8 @@ extension WebSocketFrame {
         return WebSocketFrame(fin: true, opcode: .connectionClose, maskKey: maskKey, data: data)
     }
 
-    /// What a close frame says, or nil when it is malformed: one byte, a reserved code, a reason that is no
-    /// UTF-8.
+    /// The code and reason of a close frame; nil if it is malformed: one byte, a reserved code, a reason that
+    /// is not UTF-8.
     var closeReason: WebSocketClose? {
         var data = unmaskedData
         guard data.readableBytes > 0 else { return .noStatus }

@@ -2,56 +2,60 @@ import NIOCore
 import NIOWebSocket
 import Synchronization
 
-/// What has arrived on a WebSocket and waits to be taken, and how it stands: shared between the event loop,
-/// which fills it, and whoever takes and closes.
+/// The messages that wait on a WebSocket, and the state of reading and closing. The event loop fills it; the
+/// reader and whoever closes share it, under the connection's lock.
 struct WebSocketIncoming {
-    /// Who takes messages.
+    /// The reader of messages.
     enum Taker {
-        /// Nobody yet, or `receive` between two messages.
+        /// No reader yet, or `receive` between two messages.
         case none
+        /// `receive`, which waits for one message.
         case once(CheckedContinuation<[UInt8]?, any Error>)
-        /// One at a time; `isBusy` until it has said that it took one.
+        /// The callback of `handOver`, one message at a time; `isBusy` until it calls `taken`.
         case line(@Sendable (WebSocketArrival) -> Void, isBusy: Bool)
-        /// Nothing is taken any more.
+        /// Messages are dropped: the connection is finished.
         case discarding
     }
 
-    /// How it has ended, for whoever takes: behind the messages that wait.
+    /// The end of the connection; the reader gets it after the messages that wait.
     enum End {
         case closed
         case failed(WebSocketError)
     }
 
     var messages = CircularBuffer<[UInt8]>.empty
+    /// Bytes of `messages`.
     var bytes = 0
-    /// Whether somebody is handing over what waits.
+    /// True while a thread hands messages over (`hand`); only one does at a time.
     var isHanding = false
     var taker = Taker.none
     var end: End?
-    /// Whether `receive` is under way.
+    /// True while `receive` runs.
     var isReading = false
     var sentClose: WebSocketClose?
     var receivedClose: WebSocketClose?
-    /// Our close frame on its way, whether it has left, and whether the other side has said its last word.
+    /// The write of our close frame.
     var closing: EventLoopFuture<Void>?
+    /// True when that write has ended.
     var isCloseWritten = false
+    /// True when the peer will send nothing any more.
     var isAnswered = false
-    /// Whether the event loop does not read because of what waits.
+    /// True if the event loop does not read the socket because too much waits.
     var isHeldBack = false
 
-    /// Whether the socket is to be read no further until something was taken.
+    /// True if so much waits that the socket must not be read until the reader takes a message.
     var isFull: Bool {
         if case .discarding = taker { return false }
         return messages.count >= Limits.unreadMessages || bytes >= Limits.unreadBytes
     }
 }
 
-/// Stands right behind the frame decoder: puts messages together and holds them for whoever takes them,
-/// answers pings, sends pings, and closes when the peer has been silent for too long.
+/// The protocol of a WebSocket, next after the frame decoder in the pipeline: assembles messages, queues them
+/// for the reader, answers pings, sends pings, and closes when the peer has been silent for too long.
 ///
-/// All of that happens on the event loop, whatever those who take messages are doing. The socket is not read
-/// while much waits to be taken. A peer is not called silent while messages of its wait: then it is our
-/// reader that lags. All state but `connection`'s belongs to the event loop.
+/// All of this happens on the event loop, whatever the reader does. The socket is not read while too much
+/// waits for the reader. A peer does not count as silent while its messages wait: then our reader lags. The
+/// event loop guards all state but `connection`'s.
 final class WebSocketHandler: ChannelDuplexHandler {
     typealias InboundIn = WebSocketFrame
     typealias OutboundIn = WebSocketFrame
@@ -61,14 +65,15 @@ final class WebSocketHandler: ChannelDuplexHandler {
     private let masks: Bool
     private let interval: TimeAmount
     private let missedBeforeDead: Int
-    /// Sees the bytes before they are frames.
+    /// Knows whether bytes came, also of an unfinished frame.
     private let bytes: FrameLengthCheck
     private var assembler: MessageAssembler
+    /// Ping intervals without any bytes from the peer.
     private var missed = 0
-    /// Whether frames mean nothing any more: the peer has closed, or broken the rules.
+    /// True if frames are ignored: the peer has closed, or broken the protocol.
     private var isOver = false
-    /// The latest ping that could not be answered yet, because the other side does not read: only that one
-    /// is (RFC 6455 section 5.5.3), or answers would pile up.
+    /// The latest ping that could not be answered yet, because the peer does not read. Earlier ones get no
+    /// answer (RFC 6455 section 5.5.3), or answers would pile up.
     private var unanswered: ByteBuffer?
     private var timer: RepeatedTask?
 
@@ -92,8 +97,8 @@ final class WebSocketHandler: ChannelDuplexHandler {
         }
     }
 
-    /// The channel may have become inactive before this was added: its handlers go a moment later, and
-    /// nothing else tells.
+    /// Ends the connection here too: if the channel became inactive before this handler was added, its
+    /// removal is the only event.
     func handlerRemoved(context: ChannelHandlerContext) {
         stop()
         connection.gone()
@@ -111,7 +116,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        // The other side says nothing any more; what is ours to say may still leave.
+        // The peer sends nothing any more; our own frames may still leave.
         if event as? ChannelEvent == .inputClosed {
             connection.gone()
             connection.answered()
@@ -213,6 +218,6 @@ final class WebSocketHandler: ChannelDuplexHandler {
 }
 
 extension CircularBuffer {
-    /// Nothing, with room for next to nothing: each idle session has one, and by itself it has room for 16.
+    /// An empty buffer with the least capacity. Each idle session has one, and by default it has room for 16.
     static var empty: Self { Self(initialCapacity: 1) }
 }

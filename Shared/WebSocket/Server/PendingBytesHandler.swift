@@ -1,7 +1,7 @@
 import NIOCore
 
-/// Holds back what arrives on a WebSocket, before it is decoded, until whoever runs it has put its handlers
-/// into the pipeline, and takes this one out.
+/// Holds bytes that arrive on a WebSocket, before they are decoded, until the connection's owner has added
+/// its own handlers to the pipeline and removes this one.
 final class PendingBytesHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = Any
     typealias OutboundIn = Any
@@ -24,7 +24,7 @@ final class PendingBytesHandler: ChannelDuplexHandler, RemovableChannelHandler {
         for bytes in pending { context.fireChannelRead(bytes) }
         if !pending.isEmpty { context.fireChannelReadComplete() }
         pending = []
-        // It comes once only.
+        // The event comes only once, so it must be passed on.
         if isInputClosed { context.fireUserInboundEventTriggered(ChannelEvent.inputClosed) }
         context.read()
         context.leavePipeline(removalToken: removalToken)

@@ -1,13 +1,12 @@
 import NIOCore
 import NIOHTTP1
 
-/// Stands before NIO's upgrade handler, which has two habits that do not fit a server of ordinary routes: it
-/// loses requests that ask for a protocol nobody registered (`Upgrade: h2c`, which common clients send
-/// unasked), and it does not know about shutdown.
+/// Works around two gaps of NIO's upgrade handler, which follows it in the pipeline: NIO's loses requests for
+/// an unregistered protocol (`Upgrade: h2c`, which common clients send unasked), and it ignores shutdown.
 ///
-/// Takes the `Upgrade` header off every request that is no WebSocket upgrade to a registered path; answers a
-/// first request that is no HTTP; closes a connection that has not sent a request yet when the server stops,
-/// or when it stays silent. All state belongs to the event loop.
+/// Removes the `Upgrade` header from every request that is not a WebSocket upgrade to a registered path;
+/// answers a first request that is not HTTP; closes a connection without any request when the server stops or
+/// the connection stays silent. The event loop guards all state.
 final class UpgradeFilter: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
@@ -24,7 +23,7 @@ final class UpgradeFilter: ChannelInboundHandler, RemovableChannelHandler {
 
     /// - Parameters:
     ///   - patience: how long a connection may be silent before its first request.
-    ///   - notHTTP: the JSON body of the answer to a first request that is no HTTP/1.1.
+    ///   - notHTTP: the JSON body of the answer to a first request that is not HTTP/1.1.
     ///   - onUpgrade: called on the event loop when the connection's first request asks for an upgrade.
     init(paths: Set<String>, patience: Duration, notHTTP: [UInt8], onUpgrade: @escaping () -> Void) {
         self.notHTTP = notHTTP
@@ -58,7 +57,7 @@ final class UpgradeFilter: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        // A plain connection is closed by Hummingbird's handler, once its request is answered.
+        // The caller's HTTP handler closes a plain connection once its request is answered.
         if event is ChannelShouldQuiesceEvent, phase != .plain {
             context.close(promise: nil)
         } else {
@@ -67,7 +66,7 @@ final class UpgradeFilter: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // Later requests' errors are answered by Hummingbird; before the first one nobody else listens.
+        // The caller's HTTP handler answers errors of later requests, but not those before the first request.
         guard phase != .plain else { return context.fireErrorCaught(error) }
         let head = HTTPResponseHead(
             version: .http1_1, status: .badRequest,
@@ -83,7 +82,7 @@ final class UpgradeFilter: ChannelInboundHandler, RemovableChannelHandler {
 
     private func asksForWebSocket(_ head: HTTPRequestHead) -> Bool {
         let path = head.uri.prefix { $0 != "?" }
-        // NIO looks at each value as it stands, so a list of protocols is not taken.
+        // NIO compares each value whole, so a list of protocols is not accepted.
         let protocols = head.headers[canonicalForm: "upgrade"]
         return head.method == .GET && paths.contains(String(path)) && protocols.count == 1
             && protocols[0].lowercased() == "websocket"

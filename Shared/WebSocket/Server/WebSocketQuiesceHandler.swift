@@ -1,8 +1,9 @@
 import NIOCore
 import NIOWebSocket
 
-/// Says goodbye on a WebSocket when the server stops, unless that is said already, and does not wait for the
-/// answer for long. Behind a goodbye, whoever said it, no frame leaves (RFC 6455 section 5.5.1).
+/// Sends a close frame on a WebSocket when the server stops, unless one was sent already, and closes the
+/// channel after `Limits.goodbyeTimeout` at the latest. After a close frame, whoever wrote it, no frame is
+/// sent (RFC 6455 section 5.5.1).
 final class WebSocketQuiesceHandler: ChannelDuplexHandler {
     typealias InboundIn = Any
     typealias OutboundIn = WebSocketFrame
@@ -33,7 +34,7 @@ final class WebSocketQuiesceHandler: ChannelDuplexHandler {
     }
 }
 
-/// The close frame of a server that stops.
+/// The close frame that a stopping server sends.
 private enum WebSocketGoodbye {
     /// 1001, going away.
     static var goingAway: WebSocketFrame {

@@ -28,10 +28,10 @@ public struct WebSocketRequest: Sendable {
 
 /// A path at which WebSockets are accepted.
 public struct WebSocketRoute: Sendable {
-    /// Runs an upgraded connection.
+    /// Runs an upgraded connection until it ends.
     public typealias Handler = @Sendable (WebSocketChannel, Logger) async -> Void
 
-    /// Without a query.
+    /// Path without query.
     public let path: String
     /// Supported subprotocols; the first one that the client offers too is chosen.
     let subprotocols: [String]
@@ -44,15 +44,15 @@ public struct WebSocketRoute: Sendable {
         /// Header fields of the 101 answer to this connection only.
         let headers: [(name: String, value: String)]
 
-        /// A connection run by `handler`, whose 101 answer has these header fields besides.
+        /// A connection run by `handler`; `headers` are added to its 101 answer.
         public init(handler: @escaping Handler, headers: [(name: String, value: String)]) {
             self.handler = handler
             self.headers = headers
         }
     }
 
-    /// A route. `authorize` decides before the upgrade: it throws for a refusal, and returns what runs the
-    /// connection.
+    /// A route. `authorize` runs before the upgrade: it throws to refuse, and returns the connection's
+    /// handler to accept.
     public init(
         path: String, subprotocols: [String],
         authorize: @escaping @Sendable (WebSocketRequest) async throws -> Accepted

@@ -3,17 +3,17 @@ import NIOCore
 import NIOHTTP1
 import NIOWebSocket
 
-/// A server's connection that speaks HTTP/1.1, or, when its first request asks for it at a registered path
-/// and the route agrees, WebSocket.
+/// The server's side of an upgrade: a connection speaks HTTP/1.1, or WebSocket if its first request asks for
+/// that at a registered path and the route accepts it.
 ///
-/// The route decides before the upgrade, so a refused client gets an ordinary HTTP answer. HTTP itself is the
-/// caller's: `Plain` is what it makes of a channel that was not upgraded.
+/// The route decides before the upgrade, so a refused client gets an ordinary HTTP answer. The caller speaks
+/// HTTP itself: `Plain` is its type for a channel that was not upgraded.
 public struct WebSocketUpgrade<Plain: Sendable>: Sendable {
-    /// What has become of a connection.
+    /// The protocol that a connection speaks after its first request.
     public enum Outcome: Sendable {
-        /// Its first request asked for no WebSocket.
+        /// Its first request did not ask for a WebSocket.
         case plain(Plain)
-        /// It asked, and was refused: it wants an answer that says so.
+        /// Its first request asked for one and was refused; the caller must answer it with the error.
         case refused(Plain, any Error)
         /// It was upgraded; the handler runs it.
         case webSocket(WebSocketChannel, WebSocketRoute.Handler)
@@ -24,11 +24,11 @@ public struct WebSocketUpgrade<Plain: Sendable>: Sendable {
     private let notHTTP: [UInt8]
     private let malformed: any Error
 
-    /// An upgrade at the paths of `routes`, each of which occurs once.
+    /// An upgrade at the paths of `routes`, which must differ.
     /// - Parameters:
     ///   - patience: how long a connection may be silent before its first request.
-    ///   - notHTTP: the JSON body of the 400 that answers a first request that is no HTTP/1.1.
-    ///   - malformed: the error of a request that asks for an upgrade against RFC 6455 section 4.2.1.
+    ///   - notHTTP: the JSON body of the answer, a 400, to a first request that is not HTTP/1.1.
+    ///   - malformed: the error of an upgrade request that breaks RFC 6455 section 4.2.1.
     public init(routes: [WebSocketRoute], patience: Duration, notHTTP: [UInt8], malformed: any Error) {
         self.routes = Dictionary(uniqueKeysWithValues: routes.map { ($0.path, $0) })
         self.patience = patience
@@ -41,7 +41,7 @@ public struct WebSocketUpgrade<Plain: Sendable>: Sendable {
     public func configure(
         _ channel: any Channel, plain: @escaping @Sendable (any Channel) throws -> Plain
     ) throws -> EventLoopFuture<Outcome> {
-        // Belongs to the event loop; nil until the route of an upgrade has decided.
+        // Guarded by the event loop; nil until the route of an upgrade has decided.
         let decision = NIOLoopBoundBox<Result<WebSocketRoute.Accepted, any Error>?>(
             nil, eventLoop: channel.eventLoop)
         let isUpgrade = NIOLoopBoundBox(false, eventLoop: channel.eventLoop)
@@ -70,7 +70,7 @@ public struct WebSocketUpgrade<Plain: Sendable>: Sendable {
                 }
             })
         let encoder = HTTPResponseEncoder()
-        // What comes behind a request to upgrade waits in it until the route has decided.
+        // Holds bytes that come after the upgrade request until the route has decided.
         let decoder = ByteToMessageHandler(
             HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes),
             maximumBufferSize: WebSocketConfiguration.defaultMessageBytes)
@@ -97,8 +97,8 @@ public struct WebSocketUpgrade<Plain: Sendable>: Sendable {
         return upgradeHandler.upgradeResultFuture
     }
 
-    /// Whether a request is what RFC 6455 section 4.2.1 asks for, as far as NIO does not look: HTTP/1.1, a
-    /// host, a key of 16 bytes as base64.
+    /// Returns whether a request meets the demands of RFC 6455 section 4.2.1 that NIO does not check:
+    /// HTTP/1.1, a host, a key of 16 bytes as base64.
     private static func isSound(_ head: HTTPRequestHead) -> Bool {
         let keys = head.headers["sec-websocket-key"]
         guard head.version == .http1_1, head.headers["host"].count == 1, keys.count == 1,
@@ -107,7 +107,7 @@ public struct WebSocketUpgrade<Plain: Sendable>: Sendable {
         return bytes.count == 16
     }
 
-    /// The filter lets requests of registered paths through only, so each has a route.
+    /// Asks the route. Each request has one: the filter lets only upgrades to registered paths through.
     private func decide(
         _ request: WebSocketRequest, isSound: Bool, on channel: any Channel
     ) -> EventLoopFuture<Result<WebSocketRoute.Accepted, any Error>> {

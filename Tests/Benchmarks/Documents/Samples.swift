@@ -53,7 +53,7 @@ enum Samples {
 
     static func edited(
         _ document: Document, _ stamp: Stamp, _ body: (inout DocumentEditor) throws -> Void
-    ) throws -> (document: Document, delta: [UInt8]) {
+    ) throws -> (document: Document, delta: EncodedDelta) {
         var editor = DocumentEditor(document: document, stamp: stamp)
         try body(&editor)
         return (editor.document, editor.pending.delta(stamp: stamp)?.encoded() ?? [])

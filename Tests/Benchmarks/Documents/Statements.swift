@@ -91,15 +91,15 @@ private func sensor(_ number: Int) -> ObjectValue {
 
 /// Encoded documents in memory.
 private struct EncodedDocuments: DocumentSource {
-    private let documents: [(id: DocumentID, bytes: [UInt8])]
+    private let documents: [(id: DocumentID, bytes: EncodedState)]
 
-    init(_ documents: [[UInt8]]) throws {
+    init(_ documents: [EncodedState]) throws {
         self.documents = try documents.enumerated().map { number, bytes in
             (id: try DocumentID(.int(Int64(number))), bytes: bytes)
         }
     }
 
-    func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+    func scan(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
         for document in documents {
             let goesOn = try document.bytes.withUnsafeBytes { raw in
                 try visit(DocumentRecord(id: document.id, document: try DocumentReader(raw)))
@@ -108,7 +108,9 @@ private struct EncodedDocuments: DocumentSource {
         }
     }
 
-    func lookup(_ collection: String, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void) throws {}
+    func lookup(_ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void)
+        throws
+    {}
 }
 
 /// SQLite in memory.

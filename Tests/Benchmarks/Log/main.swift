@@ -16,7 +16,7 @@ func option(_ name: String, _ fallback: Int) -> Int {
     return CommandLine.arguments.dropFirst(place + 1).first.flatMap { Int($0) } ?? fallback
 }
 
-/// Whether a part is to run.
+/// Returns whether a part was asked for.
 func runs(_ part: String) -> Bool {
     guard let place = CommandLine.arguments.firstIndex(of: "--only") else { return true }
     return CommandLine.arguments.dropFirst(place + 1).first?.split(separator: ",").contains { $0 == part }

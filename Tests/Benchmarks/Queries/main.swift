@@ -27,7 +27,7 @@ func now() -> Double {
     return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
 }
 
-/// What the store needs of the world.
+/// The environment of the store: the machine's clock and randomness.
 func environment() -> Environment {
     Environment(
         wallMilliseconds: {

@@ -2,7 +2,7 @@ import DittoSwift
 import Foundation
 import Synchronization
 
-/// What an observer was told last: enough of a result to tell it from any other.
+/// The last result of an observer: enough of it to tell it from any other.
 private struct Told: Equatable, Sendable {
     var count = 0
     var sum = 0

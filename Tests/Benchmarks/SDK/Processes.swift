@@ -47,7 +47,7 @@ func writeForEver(_ directory: String) async throws {
     }
 }
 
-/// What is there of those transactions: the last one, and those of which something is missing.
+/// Prints the last of those transactions, and those that the store lacks or has in part.
 func check(_ directory: String) async throws {
     let ditto = try await Ditto.open(config: config(directory))
     let groups = try await ditto.store.execute(

@@ -20,10 +20,10 @@ struct Samples {
             let id = try Samples.id(number)
             for (key, value) in Samples.fields(number).entries { try editor.set([key], value) }
             guard let delta = editor.pending.delta(stamp: stamp) else { fatalError("an edit has a delta") }
-            states.append((id.bytes, editor.document.encoded()))
+            states.append((id.bytes, editor.document.encoded().bytes))
             operations.append(
                 Operation(
-                    actor: Samples.actor, sequence: UInt64(number + 1), timestamp: stamp.time,
+                    actor: Samples.actor, sequence: SequenceNumber(UInt64(number + 1)), timestamp: stamp.time,
                     changes: [.init(collection: "orders", id: id, delta: delta.encoded())]))
         }
         self.operations = operations
@@ -54,7 +54,7 @@ struct Samples {
     private static let note = String(repeating: "n", count: 100)
 
     /// Appends all of it to a log, in groups.
-    func append(to log: any OperationLog, _ database: String) async throws {
+    func append(to log: any OperationLog, _ database: DatabaseID) async throws {
         for start in stride(from: 0, to: operations.count, by: 1_000) {
             let end = min(start + 1_000, operations.count)
             let requests = (start..<end).map {

@@ -51,7 +51,7 @@ struct History: Sendable, CustomStringConvertible {
         "seed \(seed), \(replicas) replicas\n" + steps.map { "  \($0)" }.joined(separator: "\n")
     }
 
-    /// What fails in this history, nil when nothing does.
+    /// The first failure in this history; nil if there is none.
     func failure(_ sabotage: Sabotage? = nil) -> String? {
         var world = World(replicas: replicas, sabotage: sabotage)
         for (number, step) in steps.enumerated() {
@@ -102,7 +102,7 @@ struct History: Sendable, CustomStringConvertible {
         return best
     }
 
-    /// What is left of a failing history after shrinking, with what fails in it.
+    /// The rest of a failing history after shrinking, with its failure.
     func report(_ sabotage: Sabotage? = nil) -> String {
         let small = shrunk(sabotage)
         return "\(small.failure(sabotage) ?? "passes after shrinking")\n\(small)"

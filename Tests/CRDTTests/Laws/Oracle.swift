@@ -1,6 +1,6 @@
 @testable import CRDT
 
-/// What a document should hold, worked out without merging anything: the oracle keeps every write that any
+/// The expected content of a document, without merging anything: the oracle keeps every write that any
 /// statement made, notes which operations removed it knowingly, and lets it survive under a vector exactly
 /// when none of those is covered (rules 2 and 4). It reads the statements themselves; it shares no code with
 /// editing, applying or merging.
@@ -26,7 +26,7 @@ struct Oracle {
         }
     }
 
-    /// What a write is. A counter has two: values it was restarted with, and amounts.
+    /// The kind of a write. A counter has two: values it was restarted with, and amounts.
     enum Sort: UInt8 {
         case register, presence, restart, increment, attachment
 
@@ -54,7 +54,7 @@ struct Oracle {
         }
     }
 
-    /// What survives when exactly these operations are known.
+    /// The writes that survive when exactly these operations are known.
     func surviving(_ known: UInt64) -> [Write] {
         writes.filter { known >> UInt64($0.operation) & 1 != 0 && $0.killers & known == 0 }
     }
@@ -79,7 +79,7 @@ struct Oracle {
         seen |= 1 << UInt64(number)
     }
 
-    /// Whether the operation under way did anything at all.
+    /// True if the operation under way has written or removed anything.
     var hasEffect: Bool {
         writes.contains { $0.operation == number || $0.killers >> UInt64(number) & 1 != 0 }
     }

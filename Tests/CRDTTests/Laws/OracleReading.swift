@@ -5,7 +5,7 @@
 /// One actor's part of a counter, as a document keeps it.
 struct CounterPart: Equatable {
     let actor: ActorID
-    /// Of its last known amount.
+    /// The timestamp of its last known amount.
     let time: Timestamp
     /// All its known amounts, added in the order of their writing.
     let total: Value
@@ -37,7 +37,7 @@ struct OracleView {
         all = oracle.writes
     }
 
-    /// Whether an actor, but for these, has amounts at one path of which only some are known here.
+    /// Returns whether an actor other than these has amounts at one path that are known here only in part.
     func hasDividedTotals(besides actors: Set<ActorID>) -> Bool {
         let foreign = all.filter { $0.sort == .increment && !actors.contains($0.stamp.actor) }
         return foreign.contains { write in
@@ -49,7 +49,7 @@ struct OracleView {
         }
     }
 
-    /// What a reader without declared types sees.
+    /// The value that a reader without declared types sees.
     var value: ObjectValue { object(surviving, below: .root) }
 
     private func object(_ writes: [Oracle.Write], below path: Path) -> ObjectValue {
@@ -101,7 +101,7 @@ struct OracleView {
         writes.filter { $0.sort == sort && $0.path == path }.sorted { $1.stamp < $0.stamp }
     }
 
-    /// Whether the attachment at a path was written after the register there.
+    /// Returns whether the attachment at a path was written after the register there.
     func showsAttachment(at path: Path) -> Bool {
         guard let token = leaves(.attachment, at: path).first else { return false }
         return leaves(.register, at: path).allSatisfy { $0.stamp <= token.stamp }
@@ -117,7 +117,7 @@ struct OracleView {
         return Amount.sum(.double(Double(whole)), fractions.dropFirst().reduce(fractions[0], Amount.sum))
     }
 
-    /// What is left of every actor's amounts at a path, seen or not, ascending by actor.
+    /// The remaining part of each actor's amounts at a path, seen or not, ascending by actor.
     func parts(at path: Path) -> [CounterPart] {
         let known = all.filter {
             $0.sort == .increment && $0.path == path && self.known >> UInt64($0.operation) & 1 != 0

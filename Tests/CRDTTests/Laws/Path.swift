@@ -28,7 +28,7 @@ struct Path: Hashable, CustomStringConvertible {
         return Path(bits: bits << 4 | UInt64(number))
     }
 
-    /// Whether the other path is this one or below it.
+    /// Returns whether the other path is this one or below it.
     func isPrefix(of other: Path) -> Bool {
         let below = other.depth - depth
         return below >= 0 && other.bits >> UInt64(4 * below) == bits

@@ -48,7 +48,7 @@ enum Sabotage: CaseIterable, Sendable {
         }
     }
 
-    /// What such a store makes of a delta that arrives, or of its own.
+    /// The document after such a store has applied a delta, its own or another's.
     func received(_ delta: Delta, after: Document, on before: Document) -> Document {
         switch self {
         case .ignoresBase where !before.vector.covers(delta.resultingVector):
@@ -99,7 +99,7 @@ enum Sabotage: CaseIterable, Sendable {
         return result
     }
 
-    /// What such a store keeps of a state.
+    /// The part of a state that such a store keeps.
     func settled(_ state: Document) -> Document {
         var document = state
         switch self {

@@ -3,7 +3,7 @@
 /// One transaction of a history: statement by statement through the editor, and beside it into the oracle.
 struct Transaction {
     let before: Document
-    /// What its writes get.
+    /// The stamp of its writes.
     let stamp: Stamp
     let sabotage: Sabotage?
 
@@ -41,7 +41,7 @@ struct Transaction {
         return (wrong, after)
     }
 
-    /// What was written last shows, whatever stood there before (rule 1).
+    /// Checks that the last write shows, whatever stood there before (rule 1).
     private func checkShown(_ edit: Edit?, in document: Document) throws {
         guard let (path, kind) = edit?.shown else { return }
         for length in 1...path.count {

@@ -39,7 +39,7 @@ struct World {
         actors = count
     }
 
-    /// What the replicas hold now.
+    /// The documents that the replicas hold now.
     var documents: [Document] { replicas.map(\.document) }
 
     /// Scattered over the 64 bits, so that the order of actors is not the order of their creation.
@@ -125,7 +125,7 @@ struct World {
 }
 
 extension Document {
-    /// Whether the delta can apply: its base is covered, but for the seed that it brings itself.
+    /// Returns whether the delta can apply: its base is covered, except for the seed that it brings itself.
     fileprivate func covers(baseOf delta: Delta) -> Bool {
         var known = vector
         if let seed = delta.seedStamp { known.insert(seed) }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import CRDT
 
-/// What is left of a deleted, evicted or seeded document (spec 3.4, 3.5, 3.7).
+/// The remains of a deleted, evicted or seeded document (spec 3.4, 3.5, 3.7).
 @Suite("Outcomes of deleting and seeding")
 struct DeletionOutcomeTests {
     private static func car() throws -> Peers {

@@ -33,7 +33,7 @@ struct Peer {
 
     init(_ number: UInt64) { actor = ActorID(number) }
 
-    /// What an undeclared reader sees.
+    /// The value that a reader without declared types sees.
     var value: Value { .object(document.value) }
 
     /// One transaction at this time.
@@ -47,7 +47,7 @@ struct Peer {
     mutating func evict() { document = Document() }
 }
 
-/// Which of two concurrent writes comes later on the clocks.
+/// The writer whose clock is later, of two concurrent writes.
 enum Later: CaseIterable {
     case anna, ben
 

@@ -6,7 +6,7 @@ import Testing
 /// traps: the run ends there, and the log names the file.
 @Suite("What the fuzzers found")
 struct CrasherTests {
-    /// What dispatch gives its workers. Frames of unoptimized code are several times as large.
+    /// The stack that dispatch gives its workers. Frames of unoptimized code are several times as large.
     #if DEBUG
         private static let stackBytes = 4 * 1_024 * 1_024
     #else

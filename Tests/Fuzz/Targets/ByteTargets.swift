@@ -1,5 +1,5 @@
 extension FuzzTarget {
-    /// Those that need nothing but the project's own sources.
+    /// The targets that need nothing but the project's own sources.
     static let bytes: [FuzzTarget] = [
         FuzzTarget(name: "document", maximumLengthBytes: 4_096, run: fuzzDocument),
         FuzzTarget(name: "delta", maximumLengthBytes: 4_096, run: fuzzDelta),

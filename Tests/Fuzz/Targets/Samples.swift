@@ -11,12 +11,12 @@ enum Samples {
     /// Nothing; a plain document; one with conflicts, both kinds under a key, and a removal.
     static let documents: [Document] = [Document(), plain, conflicted]
 
-    /// What statements find in every collection, by id.
+    /// The documents that statements find in every collection, by id.
     static let stored: [DocumentID: [UInt8]] = {
         var stored: [DocumentID: [UInt8]] = [:]
         for (number, document) in [plain, conflicted, nested].enumerated() {
             guard let id = try? DocumentID(.int(Int64(number))) else { continue }
-            stored[id] = document.encoded()
+            stored[id] = document.encoded().bytes
         }
         return stored
     }()

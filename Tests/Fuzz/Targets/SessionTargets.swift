@@ -15,8 +15,8 @@ func fuzzFrame(_ bytes: [UInt8]) {
 /// the one that the other side gave); the close comes last, and nothing after it.
 func fuzzSession(_ bytes: [UInt8]) { drive(bytes) { _, _ in } }
 
-/// What an input leads a session to: "asks readPage", "sends catchUp", "closes SYNC-0104". Says whether seeds
-/// and corpus reach what lies deep, beyond greeting, subscription and credit.
+/// The actions that an input leads a session to: "asks readPage", "sends catchUp", "closes SYNC-0104". They
+/// show whether seeds and corpus reach deep code, beyond greeting, subscription and credit.
 public func reachedBySession(_ bytes: [UInt8]) -> Set<String> {
     var reached: Set<String> = []
     drive(bytes) { event, actions in
@@ -101,7 +101,7 @@ private struct EventSource {
         guard let log = LogID(bytes: Array(repeating: byte() % 2, count: LogID.byteCount)) else {
             preconditionFailure("sixteen bytes are an id")
         }
-        let offsets: [UInt64] = [0, 1, 299, 300, 301, UInt64(Int64.max), .max]
+        let offsets: [Offset] = [0, 1, 299, 300, 301, Offset(UInt64(Int64.max)), .max]
         return LogPosition(logID: log, offset: offsets[Int(byte()) % offsets.count], hash: 1)
     }
 
@@ -115,7 +115,7 @@ private struct EventSource {
                 role: kind % 2 == 0 ? .peer : .server(origin: 1), databaseID: "d", peerKey: "",
                 wallMilliseconds: 5, creditBytes: kind & 4 == 0 ? 4_194_304 : 400,
                 batchBytes: kind & 8 == 0 ? 262_144 : 64,
-                access: ReadAccess(collection: { !utf8Equal($0, "hidden") })))
+                access: ReadAccess(collection: { $0 != "hidden" })))
         guard kind & 2 != 0 else { return session }
         _ = session.receive(.opened)
         if kind % 2 == 0 { _ = session.receive(.ownActors(OwnHistory())) }
@@ -161,7 +161,7 @@ private struct EventSource {
                 OwnHistory(heads: [Frame.ActorHead(actor: actor(), sequence: 7, hash: 9)], seen: position()))
         case 12:
             return .ownOperations(
-                actor: actor(), flag() ? [] : [(sequence: UInt64(byte()), bytes: run())])
+                actor: actor(), flag() ? [] : [(sequence: SequenceNumber(UInt64(byte())), bytes: run())])
         case 13: return .ownOperationAdded(actor())
         case 14...17: return .stored
         case 18: return .wanting([key()])
@@ -201,16 +201,17 @@ private struct EventSource {
         case 5: return .operations([operation()], through: position())
         case 6: return .lagging(position())
         case 7:
-            return .appended([Frame.Acknowledgement(actor: actor(), sequence: 1)], offset: UInt64(byte()))
+            return .appended(
+                [Frame.Acknowledgement(actor: actor(), sequence: 1)], offset: Offset(UInt64(byte())))
         case 8:
             let codes = SyncErrorCode.allCases
             let refusal = Frame.Refusal(
-                actor: actor(), sequence: UInt64(byte() % 4) + 1,
+                actor: actor(), sequence: SequenceNumber(UInt64(byte() % 4)).next,
                 error: SyncError(codes[Int(byte()) % codes.count], "fuzzed"))
             return .refused([], [refusal])
         case 9:
             return .states(
-                [(key: key(), state: flag() ? run() : nil)], at: flag() ? position() : nil,
+                [(key: key(), state: flag() ? EncodedState(run()) : nil)], at: flag() ? position() : nil,
                 gone: flag() ? [candidate()] : [])
         case 10: return .lacking(flag() ? [key()] : [])
         case 11: return .statesAdmitted(position())
@@ -224,7 +225,8 @@ private struct EventSource {
     private mutating func standing() -> HistoryStanding {
         let states: [HistoryStanding.State] = [.open, .closed, .forked]
         return HistoryStanding(
-            actor: actor(), admitted: UInt64(byte() % 8), state: states[Int(byte()) % 3], isExact: flag())
+            actor: actor(), admitted: SequenceNumber(UInt64(byte() % 8)), state: states[Int(byte()) % 3],
+            isExact: flag())
     }
 
     private mutating func request() -> SubscriptionRequest {
@@ -241,22 +243,25 @@ private struct EventSource {
 
     private mutating func update() -> DocumentUpdate {
         switch byte() % 3 {
-        case 0: DocumentUpdate(key: key(), content: .state(run()))
+        case 0: DocumentUpdate(key: key(), content: .state(EncodedState(run())))
         case 1: DocumentUpdate(key: key(), content: .gone(run()))
-        default: DocumentUpdate(key: key(), content: .delta(Stamp(time: 9, actor: actor()), run()))
+        default:
+            DocumentUpdate(key: key(), content: .delta(Stamp(time: 9, actor: actor()), EncodedDelta(run())))
         }
     }
 
     private mutating func page() -> CatchUpPage {
         let (head, reached) = (flag() ? position() : nil, flag() ? position() : nil)
         return CatchUpPage(
-            documents: flag() ? [DocumentUpdate(key: key(), content: .state(run()))] : [],
-            candidates: flag() ? [candidate()] : [], offset: UInt64(byte()), head: head, reached: reached)
+            documents: flag() ? [DocumentUpdate(key: key(), content: .state(EncodedState(run())))] : [],
+            candidates: flag() ? [candidate()] : [], offset: Offset(UInt64(byte())), head: head,
+            reached: reached)
     }
 
     private mutating func operation() -> LiveOperation {
         let change = LiveOperation.Change(
-            key: key(), delta: flag() ? run() : nil, before: flag() ? run() : nil, after: run(),
+            key: key(), delta: flag() ? EncodedDelta(run()) : nil, before: flag() ? EncodedState(run()) : nil,
+            after: EncodedState(run()),
             gone: flag() ? run() : nil)
         return LiveOperation(
             position: position(), stamp: Stamp(time: 1, actor: actor()), origin: flag() ? 1 : nil,

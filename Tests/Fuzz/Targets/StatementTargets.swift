@@ -52,7 +52,7 @@ private final class SampleStore: DocumentWriter {
     private var documents = Samples.stored
     private(set) var written: [Document] = []
 
-    func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+    func scan(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
         for (id, bytes) in documents.sorted(by: { $0.key < $1.key }) {
             var goesOn = true
             try read(id, bytes) { goesOn = try visit($0) }
@@ -60,7 +60,9 @@ private final class SampleStore: DocumentWriter {
         }
     }
 
-    func lookup(_ collection: String, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void) throws {
+    func lookup(_ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void)
+        throws
+    {
         if let bytes = documents[id] { try read(id, bytes, visit) }
     }
 
@@ -71,20 +73,22 @@ private final class SampleStore: DocumentWriter {
         }
     }
 
-    func exists(_ collection: String, _ id: DocumentID) throws -> Bool {
-        try documents[id].map { try Document(decoding: $0).isLive } ?? false
+    func exists(_ collection: CollectionName, _ id: DocumentID) throws -> Bool {
+        try documents[id].map { try Document(decoding: EncodedState($0)).isLive } ?? false
     }
 
-    func edit(_ collection: String, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void) throws {
-        let document = try documents[id].map { try Document(decoding: $0) } ?? Document()
+    func edit(_ collection: CollectionName, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void)
+        throws
+    {
+        let document = try documents[id].map { try Document(decoding: EncodedState($0)) } ?? Document()
         let stamp = Stamp(time: (document.vector.greatestTime ?? 0) + 1, actor: ActorID(77))
         var editor = DocumentEditor(document: document, stamp: stamp)
         try body(&editor)
-        documents[id] = editor.document.encoded()
+        documents[id] = editor.document.encoded().bytes
         written.append(editor.document)
     }
 
-    func evict(_ collection: String, _ ids: [DocumentID]) throws {
+    func evict(_ collection: CollectionName, _ ids: [DocumentID]) throws {
         for id in ids { documents[id] = nil }
     }
 }

@@ -1,6 +1,6 @@
 import CRDT
 
-/// What decodes survives being encoded; ids are canonical.
+/// A decoded value survives being encoded; ids are canonical.
 @Sendable func fuzzCBOR(_ bytes: [UInt8]) {
     if let value = try? CBOR.decode(bytes) {
         let again = CBOR.encode(value)
@@ -13,7 +13,7 @@ import CRDT
     _ = id.description
 }
 
-/// What parses survives being printed.
+/// A parsed value survives being printed.
 @Sendable func fuzzJSON(_ bytes: [UInt8]) {
     guard let value = try? JSONText.parse(bytes) else { return }
     let text = JSONText.print(value)

@@ -152,7 +152,7 @@ struct AppendConformanceTests {
     func invalidRequests(driver: LogDriver) async throws {
         try await driver.withLog { log, _ in
             let unnumbered = request(1, 0)
-            let endless = request(1, 1 << 63)
+            let endless = request(1, SequenceNumber(1 << 63))
             let keyed = request(1, 2, key: String(repeating: "k", count: LogLimits.authorKeyBytes + 1))
             let bare = AppendRequest(
                 record: OperationRecord(actor: ActorID(1), sequence: 2, timestamp: 0, bytes: []),
@@ -178,7 +178,8 @@ private func appendConcurrently(
             let log = log(actor)
             group.addTask {
                 for sequence in 1...operations {
-                    let outcome = try await log.append([request(actor, sequence)], to: "db")[0]
+                    let outcome = try await log.append([request(actor, SequenceNumber(sequence))], to: "db")[
+                        0]
                     guard case .appended = outcome else { throw Unexpected(outcome: outcome) }
                 }
             }
@@ -189,9 +190,9 @@ private func appendConcurrently(
 
 private func expectComplete(_ log: any OperationLog, appenders: UInt64, operations: UInt64) async throws {
     let entries = try await readAll(log, step: 50)
-    #expect(entries.map(\.offset) == Array(1...(appenders * operations)))
+    #expect(entries.map(\.offset.rawValue) == Array(1...(appenders * operations)))
     for actor in 1...appenders {
-        let sequences = entries.filter { $0.actor == ActorID(actor) }.map(\.sequence)
+        let sequences = entries.filter { $0.actor == ActorID(actor) }.map(\.sequence.rawValue)
         #expect(sequences == Array(1...operations))
     }
 }

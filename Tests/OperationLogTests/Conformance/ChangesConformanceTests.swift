@@ -12,7 +12,7 @@ struct ChangesConformanceTests {
         try await driver.withLog { log, _ in
             async let offsets = follow(log, until: 30)
             for sequence in 1...30 as ClosedRange<UInt64> {
-                _ = try await log.append([request(1, sequence)], to: "db")
+                _ = try await log.append([request(1, SequenceNumber(sequence))], to: "db")
             }
             #expect(try await offsets == Array(1...30))
         }
@@ -26,7 +26,7 @@ struct ChangesConformanceTests {
             let other = try openAnother()
             async let offsets = follow(log, until: 30)
             for sequence in 1...30 as ClosedRange<UInt64> {
-                _ = try await other.append([request(1, sequence)], to: "db")
+                _ = try await other.append([request(1, SequenceNumber(sequence))], to: "db")
             }
             #expect(try await offsets == Array(1...30))
             await other.close()
@@ -87,8 +87,8 @@ struct ChangesConformanceTests {
 }
 
 /// The offsets a reader sees that reads until empty at every wake-up, up to one.
-private func follow(_ log: any OperationLog, until last: UInt64) async throws -> [UInt64] {
-    var offsets: [UInt64] = []
+private func follow(_ log: any OperationLog, until last: Offset) async throws -> [Offset] {
+    var offsets: [Offset] = []
     for await _ in log.changes(in: "db") {
         offsets += try await log.read("db", after: offsets.last ?? 0, limit: .standard).map(\.offset)
         if offsets.last == last { break }

@@ -99,7 +99,7 @@ struct ConditionConformanceTests {
             while true {
                 let head = try await log.head(of: "db").offset
                 let next = request(
-                    actor, sequence, text: "\(head + 1)", touches: [a],
+                    actor, SequenceNumber(sequence), text: "\(head.next)", touches: [a],
                     condition: AppendCondition(readAt: head, reads: [a]))
                 if case .appended? = try await log.append([next], to: "db").first { break }
             }

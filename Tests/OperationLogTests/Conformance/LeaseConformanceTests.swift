@@ -54,7 +54,7 @@ struct LeaseConformanceTests {
             var next: UInt64 = 0
             let isLost = try await eventually {
                 next += 1
-                return try await append(log, first, next) == .conflict(.leaseLost)
+                return try await append(log, first, SequenceNumber(next)) == .conflict(.leaseLost)
             }
             #expect(isLost)
             #expect(try await log.renew(first, for: long, in: "db") == false)
@@ -123,10 +123,11 @@ struct LeaseConformanceTests {
     }
 
     private func append(
-        _ log: any OperationLog, _ lease: ActorLease, _ sequence: UInt64, to database: String = "db"
+        _ log: any OperationLog, _ lease: ActorLease, _ sequence: SequenceNumber,
+        to database: DatabaseID = "db"
     ) async throws -> AppendOutcome? {
         let operation = CRDT.Operation(
-            actor: lease.actor, sequence: sequence, timestamp: sequence, changes: [])
+            actor: lease.actor, sequence: sequence, timestamp: sequence.rawValue, changes: [])
         return try await log.append([AppendRequest(operation, under: lease)], to: database).first
     }
 }

@@ -24,7 +24,8 @@ struct ReadConformanceTests {
         try await driver.withLog { log, _ in
             let long = String(repeating: "x", count: LogLimits.databaseIDCharacters + 1)
             for id in ["", ".", "..", "-a", "a/b", "a b", "\u{E9}", "a\u{0}", long] {
-                #expect(try await code { _ = try await log.createDatabase(id) } == .invalidDatabaseID)
+                #expect(
+                    try await code { _ = try await log.createDatabase(DatabaseID(id)) } == .invalidDatabaseID)
             }
             let isCreated = try await log.createDatabase("7a.B_c-d")
             #expect(isCreated)
@@ -83,7 +84,7 @@ struct ReadConformanceTests {
         try await driver.withLog { log, _ in
             var heads = [try await log.head(of: "db")]
             for sequence in 1...3 as ClosedRange<UInt64> {
-                _ = try await log.append([request(1, sequence)], to: "db")
+                _ = try await log.append([request(1, SequenceNumber(sequence))], to: "db")
                 heads.append(try await log.head(of: "db"))
             }
             for head in heads { #expect(try await log.position(at: head.offset, in: "db") == head) }

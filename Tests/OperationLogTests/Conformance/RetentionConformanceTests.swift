@@ -16,7 +16,7 @@ struct RetentionConformanceTests {
             let chunks: [[UInt8]] = [[1, 2, 3], Array(repeating: 7, count: 100_000), [0]]
             for chunk in chunks {
                 try await log.add(chunk, to: draft, in: "db")
-                _ = try await log.append([request(2, UInt64(chunk.count))], to: "db")
+                _ = try await log.append([request(2, SequenceNumber(UInt64(chunk.count)))], to: "db")
                 #expect(try await log.snapshot(of: "db") == nil)
             }
             let snapshot = try await log.finish(draft, in: "db")
@@ -145,24 +145,24 @@ struct RetentionConformanceTests {
         try await driver.withLog { log, _ in
             _ = try await log.append(requests(1, 1...30), to: "db")
             var places: [LogPosition?] = []
-            for offset in 0...30 { places.append(try await place(UInt64(offset), log)) }
+            for offset in 0...30 { places.append(try await place(Offset(UInt64(offset)), log)) }
             _ = try await write([[1]], at: 30, log)
-            for end in [UInt64(7), 20, 25] { try await truncate(log, through: end) }
-            for offset in 0...30 { #expect(try await place(UInt64(offset), log) == places[offset]) }
+            for end in [7, 20, 25] as [Offset] { try await truncate(log, through: end) }
+            for offset in 0...30 { #expect(try await place(Offset(UInt64(offset)), log) == places[offset]) }
             try await log.truncate("db", through: 25, keepingHashesAfter: 20)
             for offset in [0, 21, 24, 25, 26, 30] {
-                #expect(try await place(UInt64(offset), log) == places[offset])
+                #expect(try await place(Offset(UInt64(offset)), log) == places[offset])
             }
-            for offset in [1, 7, 19, 20] { #expect(try await place(UInt64(offset), log) == nil) }
+            for offset in [1, 7, 19, 20] { #expect(try await place(Offset(UInt64(offset)), log) == nil) }
         }
     }
 
     @Test("more entries than one step removes go in steps", arguments: LogDriver.allCases)
     func manySteps(driver: LogDriver) async throws {
         try await driver.withLog { log, _ in
-            let count = LogLimits.remoteTruncationStep + 100
-            for start in stride(from: UInt64(1), through: count, by: 1_000) {
-                _ = try await log.append(requests(1, start...min(count, start + 999)), to: "db")
+            let count = Offset(UInt64(LogLimits.remoteTruncationStep + 100))
+            for start in stride(from: 1, through: UInt64(count.rawValue), by: 1_000) {
+                _ = try await log.append(requests(1, start...min(count.rawValue, start + 999)), to: "db")
             }
             let places = [try await place(1, log), try await place(4_097, log), try await place(count, log)]
             _ = try await write([[1]], at: count, log)
@@ -170,7 +170,10 @@ struct RetentionConformanceTests {
             #expect(try await place(1, log) == places[0])
             #expect(try await place(4_097, log) == places[1])
             #expect(try await log.head(of: "db") == places[2])
-            #expect(try await log.append([request(1, count + 1)], to: "db") == [.appended(offset: count + 1)])
+            #expect(
+                try await log.append([request(1, SequenceNumber(count.next.rawValue))], to: "db") == [
+                    .appended(offset: count.next)
+                ])
         }
     }
 
@@ -182,7 +185,7 @@ struct RetentionConformanceTests {
             _ = try await write([[1]], at: 8, log)
             try await truncate(log, through: 8)
             func outcome(_ readAt: UInt64, _ actor: UInt64) async throws -> AppendOutcome? {
-                let condition = AppendCondition(readAt: readAt, reads: [touch])
+                let condition = AppendCondition(readAt: Offset(readAt), reads: [touch])
                 return try await log.append([request(actor, 1, condition: condition)], to: "db").first
             }
             #expect(try await outcome(7, 2) == .conflict(.condition(offset: 8)))
@@ -202,17 +205,17 @@ struct RetentionConformanceTests {
             let other = try openAnother()
             _ = try await log.append(requests(1, 1...60), to: "db")
             _ = try await write([[1]], at: 60, log)
-            let cut = Mutex(UInt64(0))
+            let cut = Mutex(Offset(0))
             let reading = Task {
                 while cut.withLock({ $0 }) < 60 {
                     let next = cut.withLock { $0 }
                     let failed = try await code { _ = try await other.read("db", after: next) }
                     #expect(failed == nil || failed == .truncated)
-                    let missed = try await code { _ = try await other.position(at: next + 1, in: "db") }
+                    let missed = try await code { _ = try await other.position(at: next.next, in: "db") }
                     #expect(missed == nil)
                 }
             }
-            for end in UInt64(1)...60 {
+            for end in Offset(1)...60 {
                 try await truncate(log, through: end)
                 cut.withLock { $0 = end }
             }
@@ -229,7 +232,8 @@ struct RetentionConformanceTests {
             let touches = bits.map { Touch(rawValue: $0) }
             for (number, start) in stride(from: 0, to: touches.count, by: 10_000).enumerated() {
                 let part = Array(touches[start..<start + 10_000])
-                _ = try await log.append([request(1, UInt64(number + 1), touches: part)], to: "db")
+                _ = try await log.append(
+                    [request(1, SequenceNumber(UInt64(number + 1)), touches: part)], to: "db")
             }
             _ = try await log.append([request(1, 4, touches: [touches[5], touches[29_999]])], to: "db")
             _ = try await write([[1]], at: 3, log)
@@ -256,7 +260,7 @@ struct RetentionConformanceTests {
             func moved(to actor: UInt64, readAt: UInt64) -> AppendRequest {
                 request(
                     actor, 1, touches: [.origin(77)],
-                    condition: AppendCondition(readAt: readAt, reads: [.origin(77)]))
+                    condition: AppendCondition(readAt: Offset(readAt), reads: [.origin(77)]))
             }
             let both = [moved(to: 2, readAt: 10), moved(to: 3, readAt: 10)]
             let outcomes = try await log.append(both, to: "db")
@@ -289,16 +293,16 @@ struct RetentionConformanceTests {
         }
     }
 
-    private func place(_ offset: UInt64, _ log: any OperationLog) async throws -> LogPosition? {
+    private func place(_ offset: Offset, _ log: any OperationLog) async throws -> LogPosition? {
         try await log.position(at: offset, in: "db")
     }
 
-    private func truncate(_ log: any OperationLog, through offset: UInt64) async throws {
+    private func truncate(_ log: any OperationLog, through offset: Offset) async throws {
         try await log.truncate("db", through: offset, keepingHashesAfter: 0)
     }
 
     private func write(
-        _ chunks: [[UInt8]], at offset: UInt64, _ log: any OperationLog
+        _ chunks: [[UInt8]], at offset: Offset, _ log: any OperationLog
     ) async throws -> LogSnapshot {
         let draft = try await log.beginSnapshot(of: "db", at: try #require(try await place(offset, log)))
         for chunk in chunks { try await log.add(chunk, to: draft, in: "db") }

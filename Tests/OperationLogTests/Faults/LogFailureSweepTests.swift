@@ -110,7 +110,7 @@ private final class Trial {
     let path: String
     let call: Int
     let note: Comment
-    /// What has to be in the log afterwards, and what may be.
+    /// The sequences that must be in the log afterwards, and those that may be.
     private var acknowledged: Set<UInt64>
     private var attempted: Set<UInt64> = []
     /// The content of the snapshot that is acknowledged, and of the one that may be there instead.
@@ -118,7 +118,7 @@ private final class Trial {
     private var attemptedSnapshot: UInt8?
     private var place: LogPosition?
     private var lease: ActorLease?
-    /// Whether the lease is certainly lost, if anything is certain.
+    /// True if the lease is certainly lost, false if it certainly is not, else nil.
     private var isLeaseLost: Bool?
 
     init(sweep: LogFailureSweepTests.Case, disk: FaultDisk, path: String, call: Int, note: Comment) {
@@ -226,7 +226,7 @@ private final class Trial {
         attempted.formUnion(sequences)
         try await change(log) {
             let outcomes = try await log.append(requests(1, sequences, size: size), to: "db")
-            #expect(outcomes == sequences.map { .appended(offset: $0) }, self.note)
+            #expect(outcomes == sequences.map { .appended(offset: Offset($0)) }, self.note)
             self.acknowledged.formUnion(sequences)
         }
     }
@@ -247,10 +247,11 @@ private final class Trial {
         #expect(try await code { _ = try await log.createDatabase("other") } == .poisoned, note)
     }
 
-    /// What the log holds, or a snapshot stands for.
+    /// The sequences that the log holds, or a snapshot stands for.
     private func sequences(_ log: SQLiteOperationLog) async throws -> Set<UInt64> {
         let cut = try await log.truncation(of: "db").offset
-        return Set(try await readAll(log, after: cut).map(\.sequence)).union(1..<cut + 1)
+        let sequences = try await readAll(log, after: cut).map(\.sequence.rawValue)
+        return Set(sequences).union(1..<cut.next.rawValue)
     }
 
     /// The snapshot is one of those that may be there, and whole; a lease is what was acknowledged of it.
@@ -289,7 +290,7 @@ private final class Trial {
         #expect(log.status.refusal == nil, note)
     }
 
-    /// What the log shows once it was opened again is durable, whatever failed before.
+    /// Opens the log again: the entries that it shows then are durable, whatever failed before.
     func reopen() async throws {
         let log = try SQLiteOperationLog(path: path)
         try await log.createDatabase("db")
@@ -299,8 +300,8 @@ private final class Trial {
             attemptedSnapshot = snapshot
         }
         let next = UInt64(acknowledged.count) + 1
-        let outcomes = try await log.append([request(1, next)], to: "db")
-        #expect(outcomes == [.appended(offset: next)], note)
+        let outcomes = try await log.append([request(1, SequenceNumber(next))], to: "db")
+        #expect(outcomes == [.appended(offset: Offset(next))], note)
         acknowledged.insert(next)
         attempted = []
         await log.close()
@@ -316,8 +317,8 @@ private final class Trial {
         #expect(rest.isEmpty || rest == attempted.subtracting(acknowledged), note)
         try await verifyRetention(log)
         let next = UInt64(found.count) + 1
-        let outcomes = try await log.append([request(1, next)], to: "db")
-        #expect(outcomes == [.appended(offset: next)], note)
+        let outcomes = try await log.append([request(1, SequenceNumber(next))], to: "db")
+        #expect(outcomes == [.appended(offset: Offset(next))], note)
         await log.close()
         try edit(path) { db in
             let check = try String.fetchOne(db, sql: "PRAGMA integrity_check")

@@ -51,12 +51,12 @@ extension LogPowerCutTests {
 /// One call of `append`.
 private struct Call {
     let actor: UInt64
-    let sequences: ClosedRange<UInt64>
+    let sequences: ClosedRange<SequenceNumber>
     /// Where its operations are, once it was answered.
-    var offsets: [UInt64]?
+    var offsets: [Offset]?
 }
 
-/// What a check finds wrong.
+/// The faults that a check finds.
 private struct Findings {
     private(set) var texts: [String] = []
 
@@ -64,12 +64,12 @@ private struct Findings {
         if !isRight { texts.append(otherwise) }
     }
 
-    mutating func check(_ call: Call, _ entries: [LogEntry], after start: UInt64) {
+    mutating func check(_ call: Call, _ entries: [LogEntry], after start: Offset) {
         let found = entries.filter {
             $0.actor == ActorID(call.actor) && call.sequences.contains($0.sequence)
         }
         guard let offsets = call.offsets else {
-            let isCut = found.first?.offset == start + 1
+            let isCut = found.first?.offset == start.next
             let isTail = found.map(\.sequence) == Array(call.sequences.suffix(found.count))
             let isWhole = found.count == call.sequences.count || isCut
             return check(found.isEmpty || isTail && isWhole, "half of a call is there")
@@ -90,7 +90,7 @@ final class LogLoad: Sendable {
         /// The snapshot that was finished last, with its chunks.
         var snapshot: (LogSnapshot, chunks: [[UInt8]])?
         /// How far entries were removed, and how far that may have been done.
-        var truncated: (done: UInt64, tried: UInt64) = (0, 0)
+        var truncated: (done: Offset, tried: Offset) = (0, 0)
         /// The last entry that a reader was given: nothing is shown before it is durable (rule 8).
         var seen: LogEntry?
     }
@@ -119,27 +119,28 @@ final class LogLoad: Sendable {
         await log.close()
     }
 
-    /// What the log has of an actor is what counts: a call that failed may have been stored.
+    /// Appends after the log's own frontier of the actor: a call that failed may have been stored.
     private func append(_ actor: UInt64, to log: SQLiteOperationLog, _ disk: FaultDisk) async {
         guard let frontier = try? await log.frontier(of: [ActorID(actor)], in: "db") else { return }
-        var next = (frontier[ActorID(actor)]?.sequence ?? 0) + 1
+        var next = (frontier[ActorID(actor)]?.sequence ?? 0).next
         while !disk.isOff {
-            let count = UInt64(1 + draw(below: 3))
+            let count = 1 + draw(below: 3)
             let size = draw(below: 10) == 0 ? draw(below: 30_000) : draw(below: 900)
-            let call = Call(actor: actor, sequences: next...next + count - 1)
+            let call = Call(actor: actor, sequences: next...next.advanced(by: count - 1))
             let index = state.withLock { state in
                 state.calls.append(call)
                 return state.calls.count - 1
             }
             let requests = call.sequences.map {
-                request(actor, $0, size: size, touches: [.document("c", Self.document($0 % 7))])
+                request(
+                    actor, $0, size: size, touches: [.document("c", Self.document($0.rawValue % 7))])
             }
             guard let outcomes = try? await log.append(requests, to: "db") else { return }
             let offsets = outcomes.compactMap { outcome in
-                if case .appended(let offset) = outcome { offset } else { nil as UInt64? }
+                if case .appended(let offset) = outcome { offset } else { nil as Offset? }
             }
             state.withLock { $0.calls[index].offsets = offsets }
-            next += count
+            next = next.advanced(by: count)
         }
     }
 
@@ -173,7 +174,7 @@ final class LogLoad: Sendable {
                 let snapshot = try await log.finish(draft, in: "db")
                 state.withLock { $0.snapshot = (snapshot, chunks) }
                 guard draw(below: 2) == 0 else { continue }
-                let through = position.offset - UInt64(draw(below: Int(position.offset) + 1))
+                let through = position.offset.advanced(by: -draw(below: Int(position.offset.rawValue) + 1))
                 state.withLock { $0.truncated.tried = max($0.truncated.tried, through) }
                 try await log.truncate("db", through: through, keepingHashesAfter: 0)
                 state.withLock { $0.truncated.done = max($0.truncated.done, through) }
@@ -182,7 +183,7 @@ final class LogLoad: Sendable {
     }
 
     /// The snapshot is the one that was finished last or a later one, and whole; what was removed stays so.
-    private func checkRetention(_ log: SQLiteOperationLog, _ found: inout Findings) async throws -> UInt64 {
+    private func checkRetention(_ log: SQLiteOperationLog, _ found: inout Findings) async throws -> Offset {
         let (known, truncated) = state.withLock { ($0.snapshot, $0.truncated) }
         let through = try await log.truncation(of: "db").offset
         let isKnown = (truncated.done...truncated.tried).contains(through)
@@ -206,8 +207,8 @@ final class LogLoad: Sendable {
         #expect(found.isEmpty, "\(moment): \(found)")
     }
 
-    /// What is not as it has to be: everything that was acknowledged is there, where it was said to be; of
-    /// everything else a call whole or nothing; and the log goes on.
+    /// Returns what is wrong. All acknowledged entries must be there, at the offsets that were told; each
+    /// other call must be there whole or not at all; and the log must accept appends.
     func problems(_ path: String) async throws -> [String] {
         var found = Findings()
         let log = try SQLiteOperationLog(path: path)
@@ -216,7 +217,7 @@ final class LogLoad: Sendable {
         found.check(exists || !isCreated, "the database is gone")
         let start = exists ? try await checkRetention(log, &found) : 0
         let entries = exists ? try await readAll(log, after: start) : []
-        let offsets = Array(start + 1..<start + UInt64(entries.count) + 1)
+        let offsets = Array(start.next..<start.advanced(by: entries.count + 1))
         found.check(entries.map(\.offset) == offsets, "an offset is missing")
         if let seen, seen.offset > start {
             found.check(entries.contains(seen), "what a reader has seen is gone")
@@ -225,7 +226,7 @@ final class LogLoad: Sendable {
         let frontier = exists ? try await log.frontier(of: Self.actors.map { ActorID($0) }, in: "db") : [:]
         for (actor, end) in frontier {
             let sequences = entries.filter { $0.actor == actor }.map(\.sequence)
-            let expected = Array(end.sequence + 1 - UInt64(sequences.count)..<end.sequence + 1)
+            let expected = Array(end.sequence.next.advanced(by: -sequences.count)..<end.sequence.next)
             found.check(sequences == expected, "the frontier is another than the entries'")
         }
         await log.close()
@@ -237,8 +238,8 @@ final class LogLoad: Sendable {
         return found.texts
     }
 
-    /// What is there after a restart is on the disk: it counts as acknowledged from now on. A call that was
-    /// lost may be made again with another content.
+    /// Entries that are there after a restart are on the disk: they count as acknowledged from now on. A call
+    /// that was lost may be made again with another content.
     private func acknowledge(_ entries: [LogEntry]) {
         state.withLock { state in
             state.calls = state.calls.compactMap { call in

@@ -1,3 +1,4 @@
+import CRDT
 import DQL
 import DQLCorpus
 import Testing
@@ -15,7 +16,7 @@ struct CorpusOnPostgresTests {
                 for isStrict in [test.isStrict] + (place.isMultiple(of: 8) ? [!test.isStrict] : []) {
                     if !engine.isUntouched {
                         number += 1
-                        engine = try ProjectionEngine(url: url, database: "case-\(number)")
+                        engine = try ProjectionEngine(url: url, database: DatabaseID("case-\(number)"))
                     }
                     let store = MemoryStore()
                     for step in test.steps {
@@ -37,15 +38,16 @@ struct CorpusOnPostgresTests {
             let names = Names()
             for cases in RelationCases.chunks(fast: 100).prefix(5) {
                 let reports = try RelationRun(documents: 12).violations(of: cases) { _ in
-                    EnginePair(MemoryStore(), try ProjectionEngine(url: url, database: names.next()))
+                    EnginePair(
+                        MemoryStore(), try ProjectionEngine(url: url, database: DatabaseID(names.next())))
                 }
                 #expect(reports == [], "\(reports.joined(separator: "\n\n"))")
             }
         }
     }
 
-    /// Whether a case evicts or is about indexes, which is for small peers: a projection has no copy of its
-    /// own to drop, and no indexes of ours.
+    /// Returns whether a case evicts or is about indexes, which is for small peers: a projection has no copy
+    /// of its own to drop, and no indexes of ours.
     private static func isForPeers(_ test: CorpusCase) -> Bool {
         test.steps.contains { step in
             let words = step.statement.uppercased()

@@ -9,7 +9,9 @@ import Testing
     .enabled(if: TestDatabase.serverURL != nil, "`make test` starts a PostgreSQL"))
 struct FoldBoundTests {
     private static let documents = 12
-    private static let bytes = 3 << 20
+    private static let bytes = 100_000
+    /// Small, so that the documents do not have to be large.
+    private static let batchBytes = 16 * bytes / 3
 
     /// A log with `documents` large ones, of which the entries after are small, and a writer that has folded
     /// the large ones.
@@ -21,7 +23,8 @@ struct FoldBoundTests {
             let session = try ProjectionSession(
                 url: bench.url, database: ProjectionBench.database, start: start, logger: quiet)
             let writer = try GenerationWriter(
-                try session.look().current, views: "db_cars", try Connection(url: bench.url), quiet)
+                try session.look().current, views: "db_cars", try Connection(url: bench.url), quiet,
+                batchBytes: Self.batchBytes)
             var documents: [Document] = []
             for number in 0..<Self.documents {
                 var editor = DocumentEditor(
@@ -29,8 +32,9 @@ struct FoldBoundTests {
                 editor.create()
                 try editor.set(["t"], .string(String(repeating: "x", count: Self.bytes)))
                 documents.append(editor.document)
-                try await append([number], [editor], sequence: UInt64(number + 1), to: bench)
-                try writer.fold(try await bench.log.read(ProjectionBench.database, after: UInt64(number)))
+                try await append([number], [editor], sequence: SequenceNumber(UInt64(number + 1)), to: bench)
+                try writer.fold(
+                    try await bench.log.read(ProjectionBench.database, after: Offset(UInt64(number))))
             }
             try await body(bench, writer, &documents)
             #expect(try bench.stored() == (try await bench.fold()))
@@ -38,9 +42,9 @@ struct FoldBoundTests {
     }
 
     private func append(
-        _ numbers: [Int], _ editors: [DocumentEditor], sequence: UInt64, to bench: ProjectionBench
+        _ numbers: [Int], _ editors: [DocumentEditor], sequence: SequenceNumber, to bench: ProjectionBench
     ) async throws {
-        let stamp = Stamp(time: sequence << 16, actor: ActorID(1))
+        let stamp = Stamp(time: sequence.rawValue << 16, actor: ActorID(1))
         let changes = try zip(numbers, editors).map { number, editor in
             CRDT.Operation.Change(
                 collection: "c", id: try DocumentID(.int(Int64(number))),
@@ -51,10 +55,10 @@ struct FoldBoundTests {
                 actor: stamp.actor, sequence: sequence, timestamp: stamp.time, changes: changes))
     }
 
-    private func edited(_ document: Document, sequence: UInt64) throws -> DocumentEditor {
+    private func edited(_ document: Document, sequence: SequenceNumber) throws -> DocumentEditor {
         var editor = DocumentEditor(
-            document: document, stamp: Stamp(time: sequence << 16, actor: ActorID(1)))
-        try editor.set(["n"], .int(Int64(sequence)))
+            document: document, stamp: Stamp(time: sequence.rawValue << 16, actor: ActorID(1)))
+        try editor.set(["n"], .int(Int64(sequence.rawValue)))
         return editor
     }
 
@@ -71,28 +75,29 @@ struct FoldBoundTests {
             let first = UInt64(Self.documents)
             for number in documents.indices {
                 let sequence = first + UInt64(number) + 1
-                let editor = try edited(documents[number], sequence: sequence)
-                try await append([number], [editor], sequence: sequence, to: bench)
+                let editor = try edited(documents[number], sequence: SequenceNumber(sequence))
+                try await append([number], [editor], sequence: SequenceNumber(sequence), to: bench)
             }
-            let entries = try await bench.log.read(ProjectionBench.database, after: first)
+            let entries = try await bench.log.read(ProjectionBench.database, after: Offset(first))
             #expect(entries.count == Self.documents)
             try writer.fold(entries)
             let sizes = try transactions(bench)
             #expect(sizes.count == 2)
-            #expect(sizes.allSatisfy { $0 <= Int64(PostgresLimits.batchBytes + Self.bytes * 2) })
+            #expect(sizes.allSatisfy { $0 <= Int64(Self.batchBytes + Self.bytes * 2) })
         }
     }
 
     @Test("an operation that needs more than that is folded by itself")
     func one() async throws {
         try await large { bench, writer, documents in
-            let sequence = UInt64(Self.documents) + 1
+            let sequence = SequenceNumber(UInt64(Self.documents) + 1)
             let editors = try documents.map { try edited($0, sequence: sequence) }
             try await append(Array(documents.indices), editors, sequence: sequence, to: bench)
-            let next = try edited(editors[0].document, sequence: sequence + 1)
-            try await append([0], [next], sequence: sequence + 1, to: bench)
-            try writer.fold(try await bench.log.read(ProjectionBench.database, after: sequence - 1))
-            #expect(writer.generation.position.offset == sequence + 1)
+            let next = try edited(editors[0].document, sequence: sequence.next)
+            try await append([0], [next], sequence: sequence.next, to: bench)
+            try writer.fold(
+                try await bench.log.read(ProjectionBench.database, after: Offset(sequence.previous.rawValue)))
+            #expect(writer.generation.position.offset.rawValue == sequence.next.rawValue)
         }
     }
 

@@ -10,7 +10,7 @@ import Testing
 
 /// A log in a PostgreSQL database of a test's own, and projections of it in the same one.
 final class ProjectionBench: Sendable {
-    static let database = "cars"
+    static let database: DatabaseID = "cars"
     let url: String
     let log: PostgresOperationLog
 
@@ -48,12 +48,12 @@ final class ProjectionBench: Sendable {
     func append(
         _ statement: String, _ arguments: ObjectValue = ObjectValue(), as actor: UInt64 = 1,
         on projection: PostgresProjection
-    ) async throws -> UInt64 {
+    ) async throws -> Offset {
         let actor = ActorID(actor)
         let prepared = try PreparedStatement(statement)
         let frontier = try await log.frontier(of: [actor], in: Self.database)[actor]
         let draft = try await projection.draft(
-            as: actor, sequence: (frontier?.sequence ?? 0) + 1, wallMilliseconds: 1_700_000_000_000
+            as: actor, sequence: (frontier?.sequence ?? 0).next, wallMilliseconds: 1_700_000_000_000
         ) { draft in
             try prepared.execute(in: draft, arguments: arguments) { try DocumentID("generated") }
         }
@@ -63,7 +63,7 @@ final class ProjectionBench: Sendable {
 
     /// Appends an operation as it is.
     @discardableResult
-    func append(_ operation: CRDT.Operation) async throws -> UInt64 {
+    func append(_ operation: CRDT.Operation) async throws -> Offset {
         let outcome = try await log.append([AppendRequest(operation, authorKey: "key")], to: Self.database)
         guard case .appended(let offset) = outcome[0] else {
             Issue.record("not appended: \(outcome[0])")
@@ -89,7 +89,7 @@ final class ProjectionBench: Sendable {
         }
     }
 
-    /// What PostgreSQL gives for plain SQL, one text a row.
+    /// The result of plain SQL in PostgreSQL, one text per row.
     func sql(_ text: String) throws -> [String] {
         let rows = try Connection(url: url).query(text)
         return (0..<rows.count).map { rows.isNull($0, 0) ? "NULL" : rows.text($0, 0) }
@@ -104,16 +104,16 @@ final class ProjectionBench: Sendable {
     // MARK: The fold of the log, in memory
 
     struct Folded: Equatable {
-        var state: [UInt8]
-        var offset: UInt64
+        var state: EncodedState
+        var offset: Offset
         var isLive: Bool
         var body: Value?
     }
 
-    /// What the log folds to, by collection and id.
+    /// The fold of the log, by collection and id.
     func fold() async throws -> [DocumentKey: Folded] {
-        var states: [DocumentKey: (state: [UInt8], offset: UInt64)] = [:]
-        var offset: UInt64 = 0
+        var states: [DocumentKey: (state: EncodedState, offset: Offset)] = [:]
+        var offset: Offset = 0
         while true {
             let entries = try await log.read(Self.database, after: offset)
             guard let last = entries.last else { break }
@@ -145,7 +145,7 @@ final class ProjectionBench: Sendable {
         return folded
     }
 
-    /// What stands in the tables that readers use, by collection and id.
+    /// The documents in the tables that readers use, by collection and id.
     func stored() throws -> [DocumentKey: Folded] {
         let connection = try Connection(url: url)
         let collections = try connection.query(
@@ -161,10 +161,12 @@ final class ProjectionBench: Sendable {
             let rows = try connection.query(
                 "SELECT coalesce(whole, id), state, \"offset\", live, body::text FROM \(table)")
             for row in 0..<rows.count {
-                let key = DocumentKey(collection: name, id: DocumentID(trusted: rows.bytes(row, 0)))
+                let key = DocumentKey(
+                    collection: CollectionName(name), id: DocumentID(trusted: rows.bytes(row, 0)))
                 let body = rows.isNull(row, 4) ? nil : try JSONText.parse(rows.text(row, 4))
                 stored[key] = Folded(
-                    state: rows.bytes(row, 1), offset: rows.bits(row, 2), isLive: rows.bool(row, 3),
+                    state: EncodedState(rows.bytes(row, 1)), offset: Offset(rows.bits(row, 2)),
+                    isLive: rows.bool(row, 3),
                     body: body)
             }
         }

@@ -11,16 +11,16 @@ import OperationLog
 /// becomes an entry of a log that exists in its entries only, and is folded.
 final class ProjectionEngine: StatementEngine {
     private let url: String
-    private let database: String
+    private let database: DatabaseID
     private let session: ProjectionSession
     private let connection: Connection
     private var position: LogPosition
-    private var sequence: UInt64 = 0
+    private var sequence: SequenceNumber = 0
     private var generated = 0
     /// The draft to be thrown away at its end, while there is one.
     private var open: ProjectionDraft?
 
-    init(url: String, database: String) throws {
+    init(url: String, database: DatabaseID) throws {
         self.url = url
         self.database = database
         let logID = LogID.random()
@@ -30,7 +30,7 @@ final class ProjectionEngine: StatementEngine {
         guard try session.look().isLeading else { preconditionFailure("two engines of one database") }
     }
 
-    /// Whether no statement has written anything or been given an id.
+    /// True if no statement has written anything or been given an id.
     var isUntouched: Bool { sequence == 0 && generated == 0 }
 
     func execute(_ statement: String, _ arguments: ObjectValue, strict: Bool) throws -> StatementResult {
@@ -44,7 +44,7 @@ final class ProjectionEngine: StatementEngine {
         return result
     }
 
-    func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+    func scan(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
         if let open { return try open.scan(collection, visit) }
         try ProjectionSnapshot.run(of: database, on: connection) { try $0.scan(collection, visit) }
     }
@@ -61,12 +61,12 @@ final class ProjectionEngine: StatementEngine {
         try ProjectionSnapshot.run(of: database, on: connection) { snapshot in
             try body(
                 ProjectionDraft(
-                    on: snapshot, as: ActorID(1), sequence: sequence + 1, wallMilliseconds: 1_000))
+                    on: snapshot, as: ActorID(1), sequence: sequence.next, wallMilliseconds: 1_000))
         }
     }
 
     private func append(_ operation: CRDT.Operation) throws {
-        sequence += 1
+        sequence = sequence.next
         let entry = LogEntry.next(after: position, operation)
         position = try session.fold([entry]).position
     }
@@ -89,23 +89,27 @@ private struct Evicting: DocumentWriter {
 
     init(_ draft: ProjectionDraft) { self.draft = draft }
 
-    func scan(_ collection: String, _ visit: (DocumentRecord) throws -> Bool) throws {
+    func scan(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
         try draft.scan(collection, visit)
     }
 
-    func lookup(_ collection: String, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void) throws {
+    func lookup(_ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void)
+        throws
+    {
         try draft.lookup(collection, id, visit)
     }
 
-    func exists(_ collection: String, _ id: DocumentID) throws -> Bool { try draft.exists(collection, id) }
+    func exists(_ collection: CollectionName, _ id: DocumentID) throws -> Bool {
+        try draft.exists(collection, id)
+    }
 
     func edit(
-        _ collection: String, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void
+        _ collection: CollectionName, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void
     ) throws {
         try draft.edit(collection, id, body)
     }
 
-    func evict(_ collection: String, _ ids: [DocumentID]) throws {
+    func evict(_ collection: CollectionName, _ ids: [DocumentID]) throws {
         for id in ids { try draft.edit(collection, id) { $0.delete() } }
     }
 }
@@ -118,7 +122,7 @@ extension LogEntry {
             actor: operation.actor, sequence: operation.sequence, timestamp: operation.timestamp,
             contentHash: ChainHash.content(bytes))
         return LogEntry(
-            offset: position.offset + 1, hash: ChainHash.next(after: position.hash, digest: digest),
+            offset: position.offset.next, hash: ChainHash.next(after: position.hash, digest: digest),
             record: OperationRecord(
                 actor: operation.actor, sequence: operation.sequence, timestamp: operation.timestamp,
                 bytes: bytes))

@@ -67,7 +67,9 @@ struct ProjectionErrorPostgresTests {
     func drafts() async throws {
         try await ProjectionBench.run { bench in
             try await bench.projecting { projection async throws in
-                func refusal(of texts: [Int], in collection: String = "c") async -> ProjectionErrorCode? {
+                func refusal(of texts: [Int], in collection: CollectionName = "c") async
+                    -> ProjectionErrorCode?
+                {
                     await code {
                         _ = try await projection.draft(as: ActorID(1), sequence: 1, wallMilliseconds: 1) {
                             draft in
@@ -83,7 +85,7 @@ struct ProjectionErrorPostgresTests {
                 #expect(await refusal(of: [hard]) == .documentTooLarge)
                 #expect(await refusal(of: Array(repeating: hard - 1_000, count: 4)) == .transactionTooLarge)
                 let long = String(repeating: "n", count: CRDT.Limits.collectionNameBytes + 1)
-                #expect(await refusal(of: [1], in: long) == .invalidCollection)
+                #expect(await refusal(of: [1], in: CollectionName(long)) == .invalidCollection)
                 #expect(await refusal(of: [1], in: "") == .invalidCollection)
                 #expect(await refusal(of: [1]) == nil)
                 #expect(try await bench.log.head(of: ProjectionBench.database).offset == 0)

@@ -111,7 +111,7 @@ struct ProjectionPostgresTests {
         try await ProjectionBench.run { bench in
             try await bench.projecting { projection in
                 for (number, name) in names.enumerated() {
-                    try await bench.append(Self.insert(into: name, number))
+                    try await bench.append(Self.insert(into: CollectionName(name), number))
                 }
                 try await projection.advance()
                 try await bench.catchUp(projection)
@@ -119,7 +119,7 @@ struct ProjectionPostgresTests {
                     for (number, name) in names.enumerated() {
                         let found = try await projection.read { snapshot in
                             var found: [Value?] = []
-                            try snapshot.scan(name) { record in
+                            try snapshot.scan(CollectionName(name)) { record in
                                 found.append(try record.document.root.field("n")?.value())
                                 return true
                             }
@@ -138,7 +138,7 @@ struct ProjectionPostgresTests {
                             try bench.sql("SELECT document ->> 'n' FROM db_cars.\(quoted)") == ["\(number)"])
                     }
                     let listed = try await projection.read { try $0.collectionNames() }
-                    #expect(Set(listed.map { Array($0.utf8) }) == Set(names.map { Array($0.utf8) }))
+                    #expect(Set(listed) == Set(names.map { CollectionName($0) }))
                     guard round == 0 else { break }
                     #expect(try bench.sql("SELECT mimeo_projection.rebuild('cars')::text") == ["true"])
                     try await projection.advance()
@@ -157,8 +157,10 @@ struct ProjectionPostgresTests {
                 for start in stride(from: 0, to: count, by: 500) {
                     try await bench.append(
                         Self.operation(
-                            (start..<min(start + 500, count)).map { ("c\($0)", ["n": .int(Int64($0))]) },
-                            sequence: UInt64(start / 500 + 1)))
+                            (start..<min(start + 500, count)).map {
+                                (CollectionName("c\($0)"), ["n": .int(Int64($0))])
+                            },
+                            sequence: SequenceNumber(UInt64(start / 500 + 1))))
                 }
                 try await projection.advance()
                 try await bench.catchUp(projection)
@@ -242,21 +244,24 @@ struct ProjectionPostgresTests {
         }
     }
 
-    static func insert(into collection: String, _ number: Int, actor: UInt64 = 7) -> CRDT.Operation {
-        operation([(collection, ["n": .int(Int64(number))])], actor: actor, sequence: UInt64(number + 1))
+    static func insert(into collection: CollectionName, _ number: Int, actor: UInt64 = 7) -> CRDT.Operation {
+        operation(
+            [(collection, ["n": .int(Int64(number))])], actor: actor,
+            sequence: SequenceNumber(UInt64(number + 1)))
     }
 
     /// An operation that makes a document in each collection.
     static func operation(
-        _ documents: [(collection: String, fields: ObjectValue)], actor: UInt64 = 7, sequence: UInt64
+        _ documents: [(collection: CollectionName, fields: ObjectValue)], actor: UInt64 = 7,
+        sequence: SequenceNumber
     ) -> CRDT.Operation {
-        let stamp = Stamp(time: sequence << 20, actor: ActorID(actor))
+        let stamp = Stamp(time: sequence.rawValue << 20, actor: ActorID(actor))
         let changes = documents.enumerated().map { number, document in
             var editor = DocumentEditor(document: Document(), stamp: stamp)
             editor.create()
             for (key, value) in document.fields.entries { try? editor.set([key], value) }
             return CRDT.Operation.Change(
-                collection: document.collection, id: .numbered(Int(sequence) * 1_000_000 + number),
+                collection: document.collection, id: .numbered(Int(sequence.rawValue) * 1_000_000 + number),
                 delta: editor.pending.delta(stamp: stamp)?.encoded() ?? [])
         }
         return CRDT.Operation(

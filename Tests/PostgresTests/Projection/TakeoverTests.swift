@@ -334,7 +334,9 @@ private final class WatchedLog: PassingOnLog, @unchecked Sendable {
     /// When the leader's connection last did something, at each chunk that was read.
     var changes: [String] { seen.withLock { $0 } }
 
-    override func chunk(_ index: Int, of snapshot: LogSnapshot, in database: String) async throws -> [UInt8] {
+    override func chunk(_ index: Int, of snapshot: LogSnapshot, in database: DatabaseID) async throws
+        -> [UInt8]
+    {
         let rows = try connection.query(
             """
             SELECT a.state_change::text FROM pg_locks l JOIN pg_stat_activity a USING (pid)

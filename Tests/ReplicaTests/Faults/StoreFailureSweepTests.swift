@@ -103,7 +103,7 @@ struct StoreFailureSweepTests {
     static func log(_ count: UInt64) throws -> TestLog {
         var log = TestLog()
         var load = StoreLoad(seed: 8)
-        while log.head.offset < count { log.append(try load.operation(after: log.head.offset)) }
+        while log.head.offset.rawValue < count { log.append(try load.operation(after: log.head.offset)) }
         return log
     }
 
@@ -187,7 +187,7 @@ extension StoreFailureSweepTests.Case {
 
     func takeMore(_ store: Replica) throws {
         guard role == .peer else {
-            _ = try store.fold(try StoreFailureSweepTests.log(7).items(after: store.head))
+            _ = try store.fold(try StoreFailureSweepTests.log(7).items(after: Offset(store.head)))
             return
         }
         try store.perform(.insert(9, size: 100))

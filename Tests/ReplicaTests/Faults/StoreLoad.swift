@@ -5,9 +5,9 @@ import TestSupport
 
 @testable import Replica
 
-/// What a store does all day, one step at a time, the same from the same seed: local writes, what a server
-/// sends, pages of a catch-up, acknowledgements, repairs, evictions, checkpoints. Run twice side by side, on
-/// a good disk and on a bad one, it says what the bad one has to hold.
+/// The usual work of a store, one step at a time, the same from the same seed: local writes, a server's
+/// operations, pages of a catch-up, acknowledgements, repairs, evictions, checkpoints. It runs twice side by
+/// side, on a good disk and on a bad one: the good one tells what the bad one must hold.
 struct StoreLoad {
     enum Step: Sendable {
         case insert(Int64, size: Int)
@@ -55,7 +55,7 @@ struct StoreLoad {
     }
 
     /// A step of a materialization, which only folds.
-    mutating func operation(after offset: UInt64) throws -> CRDT.Operation {
+    mutating func operation(after offset: Offset) throws -> CRDT.Operation {
         time += 1
         let state = try document(
             "n", .string(String(repeating: "x", count: dice.below(3_000))), by: 5, at: time << 16)
@@ -64,7 +64,8 @@ struct StoreLoad {
             collection: dice.chance(80) ? "c" : "d", id: try DocumentID(.int(id)),
             delta: StateChange.encode(state.encoded()))
         return CRDT.Operation(
-            actor: ActorID(5), sequence: offset + 1, timestamp: time << 16, changes: [change])
+            actor: ActorID(5), sequence: SequenceNumber(offset.next.rawValue), timestamp: time << 16,
+            changes: [change])
     }
 }
 
@@ -107,7 +108,8 @@ extension Replica {
             _ = try receive(
                 Reception(
                     updates: [try foreign(id, time), try foreign(id + 1, time)],
-                    cursors: [(key: [9], position: log.position(time))], seen: log.position(time)))
+                    cursors: [(key: [9], position: log.position(Offset(time)))],
+                    seen: log.position(Offset(time))))
         case .stage(let id, let time):
             try stage([try foreign(id, time), try foreign(id + 1, time)], for: Self.page)
         case .publish:
@@ -115,7 +117,10 @@ extension Replica {
                 Reception(cursors: [(key: Self.page, position: log.position(5))], publishes: Self.page))
         case .acknowledge:
             let last = try ownActors().last
-            if let last { try acknowledge(last.actor, through: (last.acknowledged + last.sequence + 1) / 2) }
+            if let last {
+                let sum = last.acknowledged.rawValue + last.sequence.rawValue + 1
+                try acknowledge(last.actor, through: SequenceNumber(sum / 2))
+            }
         case .repair: try repairAll(afterCommit)
         case .checkpoint(let truncates):
             _ = try writing { try $0.checkpoint(truncates ? .truncate : .passive) }
@@ -125,12 +130,12 @@ extension Replica {
     /// The server has half of what this store wrote, and refuses one of the others.
     private func repairAll(_ afterCommit: () throws -> Void) throws {
         guard let last = try ownActors().last, last.sequence > last.acknowledged else { return }
-        let admitted = (last.acknowledged + last.sequence) / 2
+        let admitted = SequenceNumber((last.acknowledged.rawValue + last.sequence.rawValue) / 2)
         let request = RepairRequest(
             admitted: [last.actor: admitted], closed: [last.actor],
             refused: [
                 RepairRequest.Refused(
-                    actor: last.actor, sequence: admitted + 1, code: "SYNC-0401", message: "no right",
+                    actor: last.actor, sequence: admitted.next, code: "SYNC-0401", message: "no right",
                     isForItsBase: false)
             ], seen: nil)
         while case .needs(let keys) = try repair(request) {

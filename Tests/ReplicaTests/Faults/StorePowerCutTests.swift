@@ -110,11 +110,11 @@ struct StorePowerCutTests {
                                 for _ in 0...dice.below(4) {
                                     log.append(try load.operation(after: log.head.offset))
                                 }
-                                for item in log.items(after: ahead) {
+                                for item in log.items(after: Offset(ahead)) {
                                     _ = try reference.fold([item])
                                     expected.append(try StoreDump(reference))
                                 }
-                                _ = try? store.fold(log.items(after: store.head))
+                                _ = try? store.fold(log.items(after: Offset(store.head)))
                                 if dice.chance(20) { _ = try? store.perform(.checkpoint(truncates: false)) }
                             }
                             try? store.close()
@@ -124,7 +124,7 @@ struct StorePowerCutTests {
                         let note = Comment(rawValue: "seed \(seed), head \(survivor.head)")
                         #expect(try StoreDump(survivor) == expected[Int(survivor.head)], note)
                         try checkWhole(survivor, note)
-                        _ = try survivor.fold(log.items(after: survivor.head))
+                        _ = try survivor.fold(log.items(after: Offset(survivor.head)))
                         #expect(try StoreDump(survivor) == expected.last, note)
                         try survivor.close()
                     }

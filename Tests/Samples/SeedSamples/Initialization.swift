@@ -198,7 +198,7 @@ enum Directories {
     }
 }
 
-/// What happened, in order, from any thread.
+/// The events, in order, from any thread.
 final class Outcomes: @unchecked Sendable {
     // Safe: `lock` guards the list.
     private let lock = NSLock()

@@ -278,7 +278,7 @@ struct PatternTests {
         }
     }
 
-    /// Whether the condition came true within thirty seconds.
+    /// Returns whether the condition came true within thirty seconds.
     private func eventually(_ condition: () async throws -> Bool) async rethrows -> Bool {
         let deadline = Date().addingTimeInterval(30)
         while Date() < deadline {

@@ -149,7 +149,7 @@ enum ConcurrentEdits {
         return (proposals ?? [:]).compactMapValues { $0 as? String }
     }
 
-    /// What the user chose becomes the value, and there is nothing left to choose from.
+    /// The user's choice becomes the value, and nothing is left to choose from.
     static func choose(_ color: String, for car: String, in ditto: Ditto) async throws {
         try await ditto.store.execute(
             query: "UPDATE cars SET color = :color UNSET proposals WHERE _id = :id",

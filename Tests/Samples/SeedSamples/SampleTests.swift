@@ -160,7 +160,7 @@ struct SampleTests {
         return config
     }
 
-    /// Whether the condition came true within thirty seconds.
+    /// Returns whether the condition came true within thirty seconds.
     private func eventually(_ condition: () -> Bool) async -> Bool {
         let deadline = Date().addingTimeInterval(30)
         while !condition(), Date() < deadline { try? await Task.sleep(nanoseconds: 10_000_000) }

@@ -21,7 +21,7 @@ extension World {
         try checkCounts()
         for (key, state) in reference.states.sorted(by: { $0.key.words < $1.key.words }) {
             trace.note(Array(key.words.utf8))
-            trace.note(state)
+            trace.note(state.bytes)
         }
     }
 
@@ -51,18 +51,19 @@ extension World {
                         + "beside \(known ?? [])")
             }
         }
-        for held in peer.subscriptions.values where peer.rights.mayRead(collection: held.query.collection) {
+        for held in peer.subscriptions.values
+        where peer.rights.mayRead(collection: CollectionName(held.query.collection.text)) {
             try check(held.query, states, peer)
         }
     }
 
-    private func isAsked(_ key: DocumentKey, _ state: [UInt8], _ peer: Peer) throws -> Bool {
+    private func isAsked(_ key: DocumentKey, _ state: EncodedState, _ peer: Peer) throws -> Bool {
         try peer.subscriptions.values.contains { try $0.query.covers(key, state) }
     }
 
     /// A subscriber has exactly the matching documents, as the plain fold and the evaluator say.
     private func check(
-        _ query: SubscriptionQuery, _ states: [DocumentKey: [UInt8]], _ peer: Peer
+        _ query: SubscriptionQuery, _ states: [DocumentKey: EncodedState], _ peer: Peer
     ) throws {
         for (key, state) in reference.states where try peer.rights.mayRead(key) && query.covers(key, state) {
             guard let held = states[key] else {
@@ -88,7 +89,7 @@ extension World {
         }
     }
 
-    private func sameValue(_ one: [UInt8], _ other: [UInt8]) throws -> Bool {
+    private func sameValue(_ one: EncodedState, _ other: EncodedState) throws -> Bool {
         try Document(decoding: one).value == Document(decoding: other).value
     }
 
@@ -119,7 +120,7 @@ extension World {
                 throw Violation("write w\(number) was not refused")
             }
         case SyncErrorCode.writeNotGranted.rawValue:
-            let isKept = write.keys.contains { utf8Equal($0.collection, Collections.kept) }
+            let isKept = write.keys.contains { $0.collection == Collections.kept }
             guard isLocked || isKept && haveWritersBeenBarred else {
                 throw Violation("write w\(number) was refused for nothing")
             }

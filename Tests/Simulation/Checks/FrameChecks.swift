@@ -48,7 +48,7 @@ extension World {
         try checkGrant(update.key, link)
         switch update.content {
         case .gone:
-            let isAsked = link.asked.contains { utf8Equal($0.query.collection, update.key.collection) }
+            let isAsked = link.asked.contains { $0.query.collection == update.key.collection }
             guard isAsked else { throw Violation("\(update.key.words) is gone for one who never asked") }
         case .state(let bytes):
             if link.peer.written.contains(update.key) { return }

@@ -7,23 +7,23 @@ struct Reference {
     struct Change {
         let key: DocumentKey
         /// Encoded; nil before the first.
-        let before: [UInt8]?
-        let after: [UInt8]
+        let before: EncodedState?
+        let after: EncodedState
         /// Whether it came as a full state.
         let isState: Bool
     }
 
     private(set) var documents: [DocumentKey: Document] = [:]
     /// The same, encoded.
-    private(set) var states: [DocumentKey: [UInt8]] = [:]
+    private(set) var states: [DocumentKey: EncodedState] = [:]
     /// Documents that the log has reaped once, and what was known of them then.
     private(set) var reaped: [DocumentKey: VersionVector] = [:]
     /// The same, and those of a log that was restored to before it.
     private(set) var everReaped: Set<DocumentKey> = []
     /// The last entry's place; nil of an empty log.
     private(set) var position: LogPosition?
-    var offset: UInt64 { position?.offset ?? 0 }
-    private(set) var frontier: [ActorID: UInt64] = [:]
+    var offset: Offset { position?.offset ?? 0 }
+    private(set) var frontier: [ActorID: SequenceNumber] = [:]
     /// The timestamp of each actor's last operation: what it wrote up to there is here, or was reaped.
     private(set) var times: [ActorID: UInt64] = [:]
     /// What every operation did, for the question what may be sent of it. Stays when the log is restored:
@@ -45,10 +45,10 @@ struct Reference {
     }
 
     mutating func fold(_ entry: LogEntry, _ id: LogID) throws {
-        guard entry.offset == offset + 1 else { throw Violation("the log has a hole at \(offset + 1)") }
+        guard entry.offset == offset.next else { throw Violation("the log has a hole at \(offset.next)") }
         position = LogPosition(logID: id, offset: entry.offset, hash: entry.hash)
         let operation = try Operation(decoding: entry.bytes)
-        guard operation.sequence == (frontier[operation.actor] ?? 0) + 1 else {
+        guard operation.sequence == (frontier[operation.actor] ?? 0).next else {
             throw Violation("the log's frontier of \(operation.actor) jumps to \(operation.sequence)")
         }
         frontier[operation.actor] = operation.sequence

@@ -7,12 +7,14 @@ import Transport
 /// What must hold of every store at any time: looked at as an application or an observer would.
 extension World {
     /// All documents of a store in one snapshot, tombstones included.
-    func glance(_ replica: Replica, only some: [String]? = nil) throws -> [DocumentKey: [UInt8]] {
+    func glance(_ replica: Replica, only some: [CollectionName]? = nil) throws -> [DocumentKey: EncodedState]
+    {
         try replica.read { transaction in
-            var states: [DocumentKey: [UInt8]] = [:]
+            var states: [DocumentKey: EncodedState] = [:]
             for name in try some ?? transaction.collectionNames() {
                 try transaction.changes(in: name, after: 0) { document in
-                    states[DocumentKey(collection: name, id: document.id)] = [UInt8](document.state)
+                    states[DocumentKey(collection: name, id: document.id)] = EncodedState(
+                        [UInt8](document.state))
                     return true
                 }
             }
@@ -25,7 +27,7 @@ extension World {
         try marks(glance(peer.replica, only: [Collections.notes]))
     }
 
-    private func marks(_ states: [DocumentKey: [UInt8]]) throws -> Set<Int> {
+    private func marks(_ states: [DocumentKey: EncodedState]) throws -> Set<Int> {
         var marks: Set<Int> = []
         for (key, state) in states where Collections.isNote(key) {
             marks.formUnion(try readings.marks(state))
@@ -50,19 +52,19 @@ extension World {
     }
 
     /// Equal vectors mean identical bytes, whoever holds them and whenever (rule 6).
-    func noteState(_ key: DocumentKey, _ state: [UInt8]) throws {
+    func noteState(_ key: DocumentKey, _ state: EncodedState) throws {
         // What reaping leaves of a document has a vector that says less.
         guard !reference.everReaped.contains(key) else { return }
         let vector = try state.withUnsafeBytes { try DocumentReader($0).vector().encoded() }
-        let name = key.id.bytes + Array(key.collection.utf8) + [0] + vector
-        let content = hash64(state)
+        let name = key.id.bytes + Array(key.collection.text.utf8) + [0] + vector
+        let content = hash64(state.bytes)
         if let known = vectors.updateValue(content, forKey: hash64(name)), known != content {
             throw Violation("\(key.words) has equal vectors and different bytes")
         }
     }
 
     /// A transfer's two documents appear together: nothing is gained or lost in any snapshot.
-    func checkSum(_ states: [DocumentKey: [UInt8]], _ whose: String) throws {
+    func checkSum(_ states: [DocumentKey: EncodedState], _ whose: String) throws {
         // A log that was restored gets back what peers hold, as they hold it.
         guard restores == 0 else { return }
         var sum: Int64 = 0

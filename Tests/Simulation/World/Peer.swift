@@ -31,9 +31,9 @@ final class Peer: @unchecked Sendable {
     /// The position that every cursor has been stored at, by subscription key.
     var stored: [[UInt8]: LogPosition] = [:]
     /// The offset of the states that its last repair showed; 0 when its cursors have passed it.
-    var repairedAt: UInt64 = 0
+    var repairedAt: Offset = 0
     /// Each document as it was looked at last.
-    var looked: [DocumentKey: [UInt8]] = [:]
+    var looked: [DocumentKey: EncodedState] = [:]
     /// Marks that its application has seen.
     var seenMarks: Set<Int> = []
     /// Documents that it has written: it may be told of them outside its subscriptions (rule 16).
@@ -41,7 +41,7 @@ final class Peer: @unchecked Sendable {
     /// What its token lets it do.
     var rights = Rights()
     /// The collections that its application withholds from the server.
-    var withheld: [String] = []
+    var withheld: [CollectionName] = []
     /// Whether it has forgotten a cursor: nobody tells it then what it may not read any more.
     var isForgetful = false
     /// What broken connections have brought of a large message.
@@ -64,7 +64,7 @@ final class Peer: @unchecked Sendable {
     struct Backup {
         let folder: String
         let commits: [UInt64: Int]
-        let repairedAt: UInt64
+        let repairedAt: Offset
     }
 
     /// Its public key's text.

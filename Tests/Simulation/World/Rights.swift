@@ -15,7 +15,7 @@ struct Rights: Equatable, CustomStringConvertible {
     var mayWrite = true
 
     func mayRead(_ key: DocumentKey) -> Bool {
-        guard utf8Equal(key.collection, Collections.guarded) else { return Collections.mayRead(key) }
+        guard key.collection == Collections.guarded else { return Collections.mayRead(key) }
         let isOdd = (key.id.bytes.last ?? 0) % 2 == 1
         switch reading {
         case .nothing: return false
@@ -25,24 +25,26 @@ struct Rights: Equatable, CustomStringConvertible {
         }
     }
 
-    func mayRead(collection name: String) -> Bool {
-        utf8Equal(name, Collections.guarded)
+    func mayRead(collection name: CollectionName) -> Bool {
+        name == Collections.guarded
             ? reading != .nothing : Collections.grant.allowsReading(collection: name)
     }
 
     /// As the session takes it: a predicate, and a number that stands for it.
     var access: ReadAccess {
         ReadAccess(
-            collection: { mayRead(collection: $0) }, document: { mayRead($0) },
-            mark: { utf8Equal($0, Collections.guarded) ? reading.rawValue : 1 })
+            collection: { mayRead(collection: CollectionName($0.text)) }, document: { mayRead($0) },
+            mark: { $0 == Collections.guarded ? reading.rawValue : 1 })
     }
 
     /// As the token says it. (A token speaks of whole collections; which documents of one may be read is the
     /// predicate's.)
     var grant: Grant {
         var grant = Collections.grant
-        if reading == .nothing { grant.read.queriesByCollection[Collections.guarded] = nil }
-        if !mayWrite { grant.write.queriesByCollection[Collections.kept] = nil }
+        if reading == .nothing {
+            grant.read.queriesByCollection[CollectionName(Collections.guarded.text)] = nil
+        }
+        if !mayWrite { grant.write.queriesByCollection[CollectionName(Collections.kept.text)] = nil }
         return grant
     }
 

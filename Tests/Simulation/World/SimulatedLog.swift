@@ -14,7 +14,7 @@ final class SimulatedLog: OperationLog, @unchecked Sendable {
         let continuation: CheckedContinuation<[AppendOutcome], any Error>
     }
 
-    static let database = "simulated"
+    static let database: DatabaseID = "simulated"
 
     unowned let world: World
     private(set) var file: SQLiteLogFile
@@ -33,7 +33,7 @@ final class SimulatedLog: OperationLog, @unchecked Sendable {
         self.folder = folder
         self.disk = disk
         file = try Self.open(folder, world)
-        try file.createDatabase(Self.database, id: id)
+        try file.createDatabase(DatabaseID(Self.database.text), id: id)
         // Whatever happens later, there is a log.
         try file.close()
         file = try Self.open(folder, world)
@@ -70,7 +70,7 @@ final class SimulatedLog: OperationLog, @unchecked Sendable {
 
     // MARK: Appending
 
-    func append(_ requests: [AppendRequest], to database: String) async throws -> [AppendOutcome] {
+    func append(_ requests: [AppendRequest], to database: DatabaseID) async throws -> [AppendOutcome] {
         guard !requests.isEmpty else { return [] }
         let call = try AppendCall(requests, database: database)
         return try await withCheckedThrowingContinuation { continuation in
@@ -122,22 +122,22 @@ final class SimulatedLog: OperationLog, @unchecked Sendable {
 
     // MARK: Reading
 
-    func head(of database: String) async throws -> LogPosition {
+    func head(of database: DatabaseID) async throws -> LogPosition {
         try await pause()
         return try file.head(of: database)
     }
 
-    func position(at offset: UInt64, in database: String) async throws -> LogPosition? {
+    func position(at offset: Offset, in database: DatabaseID) async throws -> LogPosition? {
         try await pause()
         return try file.position(at: offset, in: database)
     }
 
-    func frontier(of actors: [ActorID], in database: String) async throws -> [ActorID: FrontierEntry] {
+    func frontier(of actors: [ActorID], in database: DatabaseID) async throws -> [ActorID: FrontierEntry] {
         try await pause()
         return try file.frontier(of: actors, in: database)
     }
 
-    func read(_ database: String, after offset: UInt64, limit: ReadLimit) async throws -> [LogEntry] {
+    func read(_ database: DatabaseID, after offset: Offset, limit: ReadLimit) async throws -> [LogEntry] {
         try await pause()
         // Short reads, so that a fold is divided.
         let few = ReadLimit(operations: 1 + world.generator.below(6), bytes: limit.bytes)
@@ -153,7 +153,7 @@ final class SimulatedLog: OperationLog, @unchecked Sendable {
         guard before == lifetime, !isClosed else { throw closed }
     }
 
-    func changes(in database: String) -> AsyncStream<LogChange> {
+    func changes(in database: DatabaseID) -> AsyncStream<LogChange> {
         let (stream, continuation) = AsyncStream<LogChange>.makeStream(bufferingPolicy: .bufferingNewest(1))
         nextFollower += 1
         followers[nextFollower] = continuation
@@ -168,9 +168,9 @@ final class SimulatedLog: OperationLog, @unchecked Sendable {
 
     // MARK: What nobody asks of a simulated log
 
-    func createDatabase(_ database: String) async throws -> Bool { false }
-    func databases() async throws -> [String] { [Self.database] }
-    func databaseExists(_ database: String) async throws -> Bool { true }
+    func createDatabase(_ database: DatabaseID) async throws -> Bool { false }
+    func databases() async throws -> [DatabaseID] { [Self.database] }
+    func databaseExists(_ database: DatabaseID) async throws -> Bool { true }
     var status: LogStatus {
         LogStatus(queuedOperations: pending.count, queuedBytes: 0, waitingAppends: 0, refusal: nil)
     }

@@ -3,56 +3,56 @@ import OperationLog
 
 /// Snapshots, truncation and leases of the simulated log: the shipped file's, each call after a pause.
 extension SimulatedLog {
-    func truncation(of database: String) async throws -> LogPosition {
+    func truncation(of database: DatabaseID) async throws -> LogPosition {
         try await pause()
         return try file.truncation(of: database)
     }
 
     func truncate(
-        _ database: String, through offset: UInt64, keepingHashesAfter floor: UInt64
+        _ database: DatabaseID, through offset: Offset, keepingHashesAfter floor: Offset
     ) async throws {
         try await change { try $0.truncate(database, through: offset, keepingHashesAfter: floor) }
         world.note(27) { "the log is truncated through \(offset)" }
         world.statistics.truncations += 1
     }
 
-    func snapshot(of database: String) async throws -> LogSnapshot? {
+    func snapshot(of database: DatabaseID) async throws -> LogSnapshot? {
         try await pause()
         return try file.snapshot(of: database)
     }
 
-    func beginSnapshot(of database: String, at position: LogPosition) async throws -> SnapshotDraft {
+    func beginSnapshot(of database: DatabaseID, at position: LogPosition) async throws -> SnapshotDraft {
         try await change { try $0.beginSnapshot(of: database, at: position) }
     }
 
-    func add(_ chunk: [UInt8], to draft: SnapshotDraft, in database: String) async throws {
+    func add(_ chunk: [UInt8], to draft: SnapshotDraft, in database: DatabaseID) async throws {
         try await change { try $0.add(chunk, to: draft, in: database) }
     }
 
-    func finish(_ draft: SnapshotDraft, in database: String) async throws -> LogSnapshot {
+    func finish(_ draft: SnapshotDraft, in database: DatabaseID) async throws -> LogSnapshot {
         try await change { try $0.finish(draft, in: database) }
     }
 
-    func chunk(_ index: Int, of snapshot: LogSnapshot, in database: String) async throws -> [UInt8] {
+    func chunk(_ index: Int, of snapshot: LogSnapshot, in database: DatabaseID) async throws -> [UInt8] {
         try await pause()
         return try file.chunk(index, of: snapshot, in: database)
     }
 
     func lease(
-        _ purpose: String, of slots: Int, for duration: Duration, in database: String
+        _ purpose: String, of slots: Int, for duration: Duration, in database: DatabaseID
     ) async throws -> ActorLease? {
         try await change { try $0.lease(purpose, of: slots, for: duration, in: database) }
     }
 
-    func renew(_ lease: ActorLease, for duration: Duration, in database: String) async throws -> Bool {
+    func renew(_ lease: ActorLease, for duration: Duration, in database: DatabaseID) async throws -> Bool {
         try await change { try $0.renew(lease, for: duration) }
     }
 
-    func release(_ lease: ActorLease, retiring: Bool, in database: String) async throws {
+    func release(_ lease: ActorLease, retiring: Bool, in database: DatabaseID) async throws {
         try await change { try $0.release(lease, retiring: retiring) }
     }
 
-    func retire(_ actors: [ActorID], in database: String) async throws {
+    func retire(_ actors: [ActorID], in database: DatabaseID) async throws {
         try await change { try $0.retire(actors, in: database) }
     }
 

@@ -51,7 +51,7 @@ extension World {
         peer.replica.setLiveQueries(peer.subscriptions.values.map(\.query))
         let result = try peer.replica.write { transaction in
             for id in 0..<3 {
-                try transaction.edit(Collections.seeds, try Self.id(id)) { editor in
+                try transaction.edit(CollectionName(Collections.seeds.text), try Self.id(id)) { editor in
                     var content = ObjectValue()
                     content["color"] = .string(id == 0 ? "red" : "blue")
                     content["n"] = .int(Int64(id))
@@ -108,7 +108,8 @@ extension World {
         var keys: [DocumentKey] = []
         for _ in 0...generator.pick([0, 0, 0, 1, 2]) {
             let key = DocumentKey(
-                collection: generator.pick(collections), id: try Self.id(generator.below(5)))
+                collection: CollectionName(generator.pick(collections).text),
+                id: try Self.id(generator.below(5)))
             if !keys.contains(key) { keys.append(key) }
         }
         try write(peer, keys)
@@ -162,7 +163,7 @@ extension World {
         let amount = Int64(1 + generator.below(50))
         let result = try peer.replica.write { transaction in
             for (id, change) in [(from, -amount), (other, amount)] {
-                try transaction.edit(Collections.accounts, try Self.id(id)) { editor in
+                try transaction.edit(CollectionName(Collections.accounts.text), try Self.id(id)) { editor in
                     editor.create()
                     try editor.increment(["balance"], by: .int(change))
                 }
@@ -207,7 +208,7 @@ extension World {
     }
 
     private func evict(_ peer: Peer) throws {
-        let collection = generator.pick(["cars", "boats"])
+        let collection = generator.pick(["cars", "boats"] as [CollectionName])
         let id = try Self.id(generator.below(5))
         statistics.evictions += 1
         if collection == Collections.guarded { peer.isForgetful = true }

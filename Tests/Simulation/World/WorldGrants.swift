@@ -41,7 +41,7 @@ extension World {
             noteSpoilt(states)
         default: return
         }
-        let kept = keys.filter { utf8Equal($0.collection, Collections.kept) }
+        let kept = keys.filter { $0.collection == Collections.kept }
         if link.rights.mayWrite {
             link.peer.ungiven.subtract(kept)
         } else {
@@ -50,7 +50,7 @@ extension World {
     }
 
     /// No log takes a state with a stamp that is too far ahead (rule 21).
-    private func noteSpoilt(_ states: [(key: DocumentKey, state: [UInt8])]) {
+    private func noteSpoilt(_ states: [(key: DocumentKey, state: EncodedState)]) {
         for item in states {
             guard let latest = try? Document(decoding: item.state).vector.greatestTime,
                 HybridClock.isTooFarAhead(latest, wallMilliseconds: now)
@@ -61,7 +61,7 @@ extension World {
 
     /// What a peer may not read any more it does not show, but for what it wrote itself. What was deleted
     /// before shows nothing.
-    func checkHidden(_ peer: Peer, _ key: DocumentKey, _ state: [UInt8]) throws {
+    func checkHidden(_ peer: Peer, _ key: DocumentKey, _ state: EncodedState) throws {
         guard !peer.rights.mayRead(key), !peer.isForgetful, !peer.written.contains(key),
             try Document(decoding: state).isLive
         else { return }

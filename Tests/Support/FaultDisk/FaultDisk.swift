@@ -23,7 +23,7 @@ public final class FaultDisk: @unchecked Sendable {
         case memoryFull = 5
     }
 
-    /// What has been called on the disk's files.
+    /// The numbers of calls on the disk's files.
     public typealias Counts = fault_counts
 
     private let disk: OpaquePointer
@@ -58,7 +58,7 @@ public final class FaultDisk: @unchecked Sendable {
     /// Takes back a cut that has not come.
     public func sparePower() { fault_disk_spare(disk) }
 
-    /// Whether the power is off.
+    /// True if the power is off.
     public var isOff: Bool { fault_disk_is_off(disk) != 0 }
 
     /// Loses what was not synced and gives the power back; also without a cut. Whoever had files open must
@@ -80,7 +80,7 @@ public final class FaultDisk: @unchecked Sendable {
     /// Bytes by which the files may still grow; nil for as many as they like.
     public func limitSpace(to bytes: Int?) { fault_disk_set_space(disk, bytes.map(Int64.init) ?? -1) }
 
-    /// What has been called so far.
+    /// The numbers of calls so far.
     public var counts: Counts { fault_disk_counts(disk) }
 
     /// Files that are open.

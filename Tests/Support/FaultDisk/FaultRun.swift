@@ -8,11 +8,11 @@ public enum FaultRun {
         Depth.seeds(fast: max(1, 24 / cutsEach), deep: max(1, 2_000 / cutsEach))
     }
 
-    /// Whether a sweep takes every call and every variant.
+    /// True if a sweep takes every call and every variant.
     public static let isExhaustive = Depth.current == .deep
 
-    /// Whether this run takes a variant of a sweep: all in a deep run, otherwise those that this run's seed
-    /// draws: half of the plain ones, an eighth of the others.
+    /// Returns whether this run takes a variant of a sweep. A deep run takes all; any other takes those that
+    /// its seed draws: half of the plain ones, an eighth of the others.
     public static func takes(_ place: Int, isPlain: Bool) -> Bool {
         if isExhaustive { return true }
         var dice = SplitMix64(seed: Depth.seed &+ UInt64(place))

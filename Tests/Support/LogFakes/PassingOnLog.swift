@@ -45,7 +45,8 @@ open class PassingOnLog: OperationLog, @unchecked Sendable {
     }
 
     /// Passed on.
-    open func frontier(of actors: [ActorID], in database: DatabaseID) async throws -> [ActorID: FrontierEntry] {
+    open func frontier(of actors: [ActorID], in database: DatabaseID) async throws -> [ActorID: FrontierEntry]
+    {
         try await log.frontier(of: actors, in: database)
     }
 
@@ -58,7 +59,8 @@ open class PassingOnLog: OperationLog, @unchecked Sendable {
     }
 
     /// Passed on.
-    open func read(_ database: DatabaseID, after offset: Offset, limit: ReadLimit) async throws -> [LogEntry] {
+    open func read(_ database: DatabaseID, after offset: Offset, limit: ReadLimit) async throws -> [LogEntry]
+    {
         try await log.read(database, after: offset, limit: limit)
     }
 
@@ -124,7 +126,8 @@ open class PassingOnLog: OperationLog, @unchecked Sendable {
     { try await log.lease(purpose, of: slots, for: duration, in: database) }
 
     /// Passed on.
-    open func renew(_ lease: ActorLease, for duration: Duration, in database: DatabaseID) async throws -> Bool {
+    open func renew(_ lease: ActorLease, for duration: Duration, in database: DatabaseID) async throws -> Bool
+    {
         try await log.renew(lease, for: duration, in: database)
     }
 

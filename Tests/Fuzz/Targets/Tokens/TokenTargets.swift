@@ -2,7 +2,7 @@ import CRDT
 import Foundation
 import Identity
 
-/// What a stranger sends to be believed: tokens, key sets, API keys, answers to challenges, certificates and
+/// Credentials that a stranger may send: tokens, key sets, API keys, answers to challenges, certificates and
 /// requests for them. A key of the process stands for a database's.
 private enum Believed {
     static let now: Int64 = 1_800_000_000
@@ -92,7 +92,7 @@ private func pem(_ bytes: [UInt8]) -> String {
 }
 
 extension FuzzTarget {
-    /// Those that need the libraries of tokens and certificates.
+    /// The targets that need the libraries of tokens and certificates.
     static let tokens: [FuzzTarget] = [
         FuzzTarget(name: "token", maximumLengthBytes: 4_096, run: fuzzToken),
         FuzzTarget(name: "claims", maximumLengthBytes: 4_096, run: fuzzClaims),
