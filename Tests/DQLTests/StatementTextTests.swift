@@ -8,8 +8,10 @@ struct StatementTextTests {
         arguments: [
             ("", .blank), (" \n-- a\n/* b */", .blank), ("SELECT * FROM", .open),
             ("SELECT * FROM cars WHERE a = ", .open), ("SELECT 'a;", .open), ("SELECT `a;", .open),
-            ("SELECT 1 /* ;", .open), ("SELECT f(1, ", .open), ("SELECT 1 AS x", .complete),
-            ("DELETE FROM cars -- ;", .complete), ("SELEKT", .wrong), ("SELECT * FROM cars WHERE ) 1", .wrong),
+            ("SELECT 1 /* ;", .open), ("SELECT f(1, ", .open), ("SELECT 1 AS x", .open),
+            ("SELECT * FROM cars", .complete),
+            ("DELETE FROM cars -- ;", .complete), ("SELEKT", .wrong),
+            ("SELECT * FROM cars WHERE ) 1", .wrong),
             ("SELECT 1; SELECT 2", .ended(at: 9)), (";", .ended(at: 1)), ("é!;", .ended(at: 4)),
             ("SELECT ';' ;", .ended(at: 12)),
         ] as [(String, StatementText.Progress)])

@@ -56,7 +56,8 @@ struct FormatTests {
                 """)
     }
 
-    @Test("a document's text cannot steer the terminal", arguments: [OutputFormat.table, .vertical, .markdown])
+    @Test(
+        "a document's text cannot steer the terminal", arguments: [OutputFormat.table, .vertical, .markdown])
     func control(format: OutputFormat) {
         let shown = formatted([["a": "x\u{1b}[2Jy\u{9b}1m"]], format)
         #expect(shown?.contains("x\\u001b[2Jy") == true)
@@ -96,7 +97,8 @@ struct FormatTests {
 
     @Test("a plan is a tree with the result at the top, and a join has two branches")
     func tree() async throws {
-        let join = "EXPLAIN SELECT w.price FROM wines w JOIN cellars k ON k.wine = w._id WHERE w.price > 8 LIMIT 3"
+        let join =
+            "EXPLAIN SELECT w.price FROM wines w JOIN cellars k ON k.wine = w._id WHERE w.price > 8 LIMIT 3"
         let shown = try await onStore(setUp + [join], .table)
         #expect(
             shown[2] == """

@@ -24,8 +24,7 @@ struct PromisedSettingsTests {
             ServeCommand.helpMessage(), AuthGatewayCommand.helpMessage(), ReplicatorCommand.helpMessage(),
             QueryServiceCommand.helpMessage(), AttachmentStoreCommand.helpMessage(),
         ]
-        let flags = helps.map(Self.flags).reduce([]) { $0.union($1) }
-            .subtracting(["config", "help", "version"])
+        let flags = Set(helps.flatMap(Self.flags)).subtracting(["config", "help", "version"])
         #expect(flags == Set(ConfigurationFile.names.map { $0.lowercased() }))
     }
 

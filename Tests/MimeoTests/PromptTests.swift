@@ -59,7 +59,8 @@ struct PromptTests {
     func lines() async throws {
         let script = Script([
             .text("INSERT INTO c DOCUMENTS"), .text("({'_id': 1})"), .text(";"), .text("SELECT * FROM c"),
-            .text("SELECT"), .text("COUNT(*) AS n"), .text("FROM c;"), .text(".quit"), .text("SELECT 7 AS x"),
+            .text("SELECT"), .text("COUNT(*) AS n"), .text("FROM c;"), .text(".quit"),
+            .text("SELECT 7 AS x FROM system:dual"),
         ])
         #expect(items(try await session(script)) == [[], [["_id": 1]], [["n": 1]]])
         #expect(
@@ -84,7 +85,7 @@ struct PromptTests {
     func pasted() async throws {
         let script = Script(
             [
-                .text("INSERT INTO c DOCUMENTS ({'_id': 1}), ({'_id': 2}); SELECT 3 AS x;"),
+                .text("INSERT INTO c DOCUMENTS ({'_id': 1}), ({'_id': 2}); SELECT 3 AS x FROM system:dual;"),
                 .text("SELECT * FROM c"), .text("WHERE _id = 2"), .text("-- the end"), .text(";"),
             ], isPasted: true)
         #expect(items(try await session(script)) == [[], [["x": 3]], [["_id": 2]]])
@@ -92,7 +93,7 @@ struct PromptTests {
 
     @Test("a wrong statement is answered at once with its place, and the prompt goes on")
     func wrong() async throws {
-        let script = Script([.text("SELEKT * FROM c"), .text("SELECT 1 AS x")])
+        let script = Script([.text("SELEKT * FROM c"), .text("SELECT 1 AS x FROM system:dual")])
         let text = try await session(script, format: .table)
         #expect(text.hasPrefix("DQL-0105 at 1:1: "))
         #expect(text.hasSuffix("x\n-\n1\n1 row\n"))
@@ -100,9 +101,9 @@ struct PromptTests {
 
     @Test("a quote that is open goes on in the next line; a semicolon in it ends nothing")
     func literals() async throws {
-        let script = Script([.text("SELECT 'a;"), .text("b' AS x;")])
+        let script = Script([.text("SELECT 'a;"), .text("b' AS x FROM system:dual;")])
         #expect(items(try await session(script)) == [[["x": "a;\nb"]]])
-        let comment = Script([.text("/* ; */ -- ;"), .text("SELECT 2 AS x")])
+        let comment = Script([.text("/* ; */ -- ;"), .text("SELECT 2 AS x FROM system:dual")])
         #expect(items(try await session(comment)) == [[["x": 2]]])
     }
 
@@ -112,7 +113,7 @@ struct PromptTests {
             .text(".tables"), .text(".indexes"), .text("CREATE INDEX by_n ON cars (n DESC);"),
             .text("INSERT INTO cars DOCUMENTS ({'_id': 1});"), .text(".tables"), .text(".indexes"),
             .text(".explain SELECT * FROM cars"), .text(".mode vertical"), .text("\\timing"),
-            .text("SELECT 5 AS five"), .text(".timing off"), .text(".mode"), .text(".help"),
+            .text("SELECT 5 AS five FROM system:dual"), .text(".timing off"), .text(".mode"), .text(".help"),
         ])
         let text = try await session(script, format: .table)
         #expect(text.hasPrefix("no collections\nno indexes\n0 rows\n1 document written, commit 1\n"))
@@ -133,13 +134,15 @@ struct PromptTests {
         let error = #expect(throws: MimeoError.self) { try PromptCommand(line) }
         #expect(error?.code == .dotCommandInvalid)
         #expect(error?.message.contains(message) == true)
-        #expect(try await session(Script([.text(line), .text("SELECT 1 AS x")])).contains("CLI-0501"))
+        #expect(
+            try await session(Script([.text(line), .text("SELECT 1 AS x FROM system:dual")])).contains(
+                "CLI-0501"))
     }
 
     @Test("a text beyond the longest statement is abandoned with an error, and the next one runs")
     func tooLong() async throws {
         let long = "SELECT '" + String(repeating: "x", count: 1_048_576)
-        let text = try await session(Script([.text(long), .text("SELECT 1 AS x")]))
+        let text = try await session(Script([.text(long), .text("SELECT 1 AS x FROM system:dual")]))
         #expect(text.contains("CLI-0503"))
         #expect(items(text) == [[["x": 1]]])
     }
@@ -147,7 +150,8 @@ struct PromptTests {
     @Test("arguments of the command line hold for every statement")
     func arguments() async throws {
         let text = try await session(
-            Script([.text("SELECT :n AS n")]), arguments: ObjectValue([(key: "n", value: 9)]))
+            Script([.text("SELECT :n AS n FROM system:dual")]), arguments: ObjectValue([(key: "n", value: 9)])
+        )
         #expect(items(text) == [[["n": 9]]])
     }
 
@@ -233,7 +237,8 @@ struct PromptTests {
                 }
             }
             #expect(await ask() == [])
-            _ = await runner.run("INSERT INTO c DOCUMENTS ({'_id': 1, 'a': {'b': 2}})", arguments: ObjectValue())
+            _ = await runner.run(
+                "INSERT INTO c DOCUMENTS ({'_id': 1, 'a': {'b': 2}})", arguments: ObjectValue())
             names.forget()
             #expect(await ask() == ["c", "_id", "a", "a.b"])
             await runner.close()

@@ -85,7 +85,8 @@ struct ServerTargetTests {
                 try DQLCommand.parse(["--store", "s", "--args", args, "SELECT 1"])
             }
         }
-        for args in [#"{"a":9223372036854775807}"#, #"{"a":1e30,"b":{"a":1}}"#, #"{"a":"2024-02-30T00:00"}"#] {
+        for args in [#"{"a":9223372036854775807}"#, #"{"a":1e30,"b":{"a":1}}"#, #"{"a":"2024-02-30T00:00"}"#]
+        {
             _ = try DQLCommand.parse(["--store", "s", "--args", args, "SELECT 1"])
         }
     }

@@ -128,8 +128,8 @@ struct StatementTests {
                 ["_id": "a", "n": 1, "map": ["x": 1]], ["_id": "bcd", "n": 100],
                 ["_id": .string("two\nlines " + String(repeating: "x", count: 80))],
             ], mutatedDocumentIDs: [], commitID: 3, warnings: [["code": "W", "message": "careful"]])
-        let lines = FormattedAnswer(.result(result), of: "", as: .table).output?.split(separator: "\n", omittingEmptySubsequences: false).map(
-            String.init) ?? []
+        let text = FormattedAnswer(.result(result), of: "", as: .table).output ?? ""
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         #expect(lines[0].hasPrefix("_id  "))
         #expect(lines[2].hasPrefix("a  "))
         #expect(lines[2].hasSuffix(#"  1  {"x":1}"#))

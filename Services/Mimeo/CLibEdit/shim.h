@@ -50,9 +50,9 @@ static inline int mimeo_handle_signals(EditLine *editor) {
     return el_set(editor, EL_SIGNAL, 1);
 }
 
-// While a line is edited, the character that interrupts arrives as a character.
-static inline int mimeo_take_interrupt(EditLine *editor) {
-    return el_set(editor, EL_SETTY, "-d", "intr=", NULL);
+// While a line is edited, the keys that send signals (Control-C, Control-Z) arrive as characters.
+static inline int mimeo_take_signal_keys(EditLine *editor) {
+    return el_set(editor, EL_SETTY, "-d", "-isig", NULL);
 }
 
 static inline int mimeo_history_size(History *entries, int count) {

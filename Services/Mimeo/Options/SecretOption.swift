@@ -66,8 +66,8 @@ enum HiddenInput {
         guard isatty(STDIN_FILENO) == 1, tcgetattr(STDIN_FILENO, &shown) == 0 else { return await body() }
         var hidden = shown
         hidden.c_lflag &= ~tcflag_t(ECHO)
-        FileHandle.standardError.write(Data(question.utf8))
         tcsetattr(STDIN_FILENO, TCSADRAIN, &hidden)
+        FileHandle.standardError.write(Data(question.utf8))
         let result = await body()
         tcsetattr(STDIN_FILENO, TCSADRAIN, &shown)
         FileHandle.standardError.write(Data("\n".utf8))

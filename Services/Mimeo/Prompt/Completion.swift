@@ -51,7 +51,8 @@ extension Completion {
     /// Words after which a collection is named.
     private static let beforeCollection: Set<String> = ["FROM", "INTO", "UPDATE", "JOIN", "COLLECTION"]
     private static let statementWords = [
-        "ADVISE", "ALTER", "CREATE", "DELETE", "DROP", "EVICT", "EXPLAIN", "INSERT", "PROFILE", "SELECT", "SHOW",
+        "ADVISE", "ALTER", "CREATE", "DELETE", "DROP", "EVICT", "EXPLAIN", "INSERT", "PROFILE", "SELECT",
+        "SHOW",
         "UPDATE",
     ]
 

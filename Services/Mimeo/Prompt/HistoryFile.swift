@@ -62,7 +62,8 @@ struct HistoryFile: Sendable {
         let isPlain = !statement.contains("--") && !tokens.contains { $0.contains(where: \.isNewline) }
         guard !isPlain else { return lines.joined(separator: " ") }
         return tokens.map { token in
-            token.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).joined(separator: "\\n")
+            token.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).joined(
+                separator: "\\n")
         }.joined(separator: " ")
     }
 }

@@ -59,13 +59,19 @@ final class LineEditor: LineSource, @unchecked Sendable {
         mimeo_set_keys(editor, "emacs")
         mimeo_set_history(editor, entries)
         mimeo_handle_signals(editor)
-        mimeo_take_interrupt(editor)
+        mimeo_take_signal_keys(editor)
         mimeo_add_function(editor, "mimeo-complete", "Complete the word") { editor, _ in
             LineEditor.of(editor)?.tab() ?? UInt8(CC_ERROR)
         }
         mimeo_add_function(editor, "mimeo-interrupt", "Abandon the statement") { editor, _ in
             LineEditor.of(editor)?.interrupt() ?? UInt8(CC_ERROR)
         }
+        mimeo_add_function(editor, "mimeo-suspend", "Suspend the process") { _, _ in
+            // libedit's handler restores the terminal first, and repaints the line afterwards.
+            raise(SIGTSTP)
+            return UInt8(CC_NORM)
+        }
+        mimeo_bind(editor, "^Z", "mimeo-suspend")
         mimeo_bind(editor, "^I", "mimeo-complete")
         mimeo_bind(editor, "^C", "mimeo-interrupt")
         mimeo_bind(editor, "^R", "em-inc-search-prev")

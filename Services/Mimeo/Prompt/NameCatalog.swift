@@ -44,7 +44,8 @@ final class NameCatalog: KnownNames, Sendable {
         return fields
     }
 
-    private static func collect(_ value: Value, _ prefix: String, _ depth: Int, into paths: inout Set<String>) {
+    private static func collect(_ value: Value, _ prefix: String, _ depth: Int, into paths: inout Set<String>)
+    {
         guard depth <= Limits.offeredDepth, let object = value.objectValue else { return }
         for entry in object.entries where !entry.key.isEmpty && !entry.key.contains(".") {
             paths.insert(prefix + entry.key)

@@ -175,7 +175,7 @@ struct JSONParser {
         if isInteger, !isZero {
             place = start
             throw failure(
-                "the number \(text) does not fit 64 bits; write it with a fraction for a double, or as a string")
+                "the number \(text) does not fit 64 bits; write a double with a fraction, or a string")
         }
         if number == 0, !isZero {
             place = start

@@ -60,7 +60,9 @@ private struct OperatorTitle {
     private(set) var text: String
 
     /// Shown as branches of the tree.
-    private static let branches: Set<String> = ["#operator", "child", "plan", "scans", "#stats", "rangeCount"]
+    private static let branches: Set<String> = [
+        "#operator", "child", "plan", "scans", "#stats", "rangeCount",
+    ]
     /// Shown without their names.
     private static let plain: Set<String> = ["condition", "limit", "on", "projection", "terms", "type"]
 
