@@ -4,6 +4,9 @@ import PackageDescription
 /// The house of Mimeo: shared domain modules, four services, and `mimeo`, which assembles them.
 /// Every import in the sources is held against the table in `Tests/TidyTests/ImportTable.swift`.
 
+/// What `mimeo --version` says was built; nil if the sources are no checkout of Git.
+let commit = Context.gitInformation.map { $0.currentCommit + ($0.hasUncommittedChanges ? "+" : "") }
+
 let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
 
 func module(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
@@ -12,11 +15,11 @@ func module(_ name: String, _ dependencies: [Target.Dependency], exclude: [Strin
         swiftSettings: strict)
 }
 
-func service(_ name: String, _ dependencies: [Target.Dependency]) -> [Target] {
+func service(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> [Target] {
     [
         .target(
             name: name, dependencies: dependencies, path: "Services/\(name)",
-            exclude: ["Executable", "README.md"],
+            exclude: exclude + ["Executable", "README.md"],
             swiftSettings: strict),
         .executableTarget(
             name: "\(name)Main", dependencies: [.byName(name: name)], path: "Services/\(name)/Executable",
@@ -116,9 +119,18 @@ let services: [Target] =
         "Mimeo",
         [
             "ServiceKit", "AuthGateway", "Replicator", "QueryService", "AttachmentStore",
-            "CRDT", "DQL", "DittoSwift", "OperationLog", hummingbird, httpClient,
+            "CRDT", "DQL", "DittoSwift", "OperationLog", "CLibEdit", "CBuildCommit", hummingbird, httpClient,
             arguments, logging,
-        ])
+        ],
+        exclude: ["CLibEdit", "CBuildCommit"])
+    + [
+        .systemLibrary(
+            name: "CLibEdit", path: "Services/Mimeo/CLibEdit", pkgConfig: "libedit",
+            providers: [.apt(["libedit-dev"])]),
+        .target(
+            name: "CBuildCommit", path: "Services/Mimeo/CBuildCommit",
+            cSettings: commit.map { [.define("MIMEO_BUILD_COMMIT", to: "\"\($0)\"")] } ?? []),
+    ]
 
 let checks: [Target] = [
     .target(name: "TestSupport", path: "Tests/Support/TestSupport", swiftSettings: strict),

@@ -13,8 +13,10 @@ public struct AttachmentStoreCommand: AsyncParsableCommand {
     @OptionGroup private var options: ServiceOptions
     @OptionGroup private var issuer: IssuerOptions
 
-    @Option(help: ArgumentHelp("Largest attachment to accept.", valueName: "bytes"))
-    private var maxAttachmentBytes: Int64 = Attachments.Limits.blobBytes
+    @Option(
+        help: ArgumentHelp(
+            "Largest attachment to accept (default \(Attachments.Limits.blobBytes)).", valueName: "bytes"))
+    private var maxAttachmentBytes: Int64?
 
     /// Empty, for the parser.
     public init() {}
@@ -30,7 +32,8 @@ public struct AttachmentStoreCommand: AsyncParsableCommand {
             folder: configuration.folder("attachments"), log: log,
             documents: configuration.folder("attachment-documents"),
             authenticator: Authenticator(configuration, system: system, logger: logger),
-            maximumBytes: maxAttachmentBytes, logger: logger)
+            maximumBytes: try configuration.number(maxAttachmentBytes, "maxAttachmentBytes")
+                ?? Attachments.Limits.blobBytes, logger: logger)
         let host = ServiceHost(
             parts: [SystemDatabasePart(system), store], listen: configuration.listen,
             tls: try configuration.tlsFiles(logger: logger), cors: configuration.cors, logger: logger

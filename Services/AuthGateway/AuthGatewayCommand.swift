@@ -26,7 +26,7 @@ public struct AuthGatewayCommand: AsyncParsableCommand {
         let log = try configuration.openLog(logger: logger)
         let system = SystemDatabase(log: log, folder: try configuration.folder("system"), logger: logger)
         let gateway = try AuthGateway(configuration, log: log, system: system, logger: logger)
-        let showToken = showToken
+        let showToken = configuration.flag(showToken, "showToken")
         let host = ServiceHost(
             parts: [SystemDatabasePart(system), gateway], listen: configuration.listen,
             tls: try configuration.tlsFiles(logger: logger), cors: configuration.cors, logger: logger

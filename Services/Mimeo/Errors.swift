@@ -25,6 +25,8 @@ public enum MimeoErrorCode: String, Sendable, CaseIterable {
     case dotCommandInvalid = "CLI-0501"
     /// The server did not acknowledge in time.
     case waitTimedOut = "CLI-0502"
+    /// A statement that is being typed is longer than any statement may be.
+    case statementTooLong = "CLI-0503"
 }
 
 /// The error that ends a command. It holds no secret.

@@ -18,4 +18,24 @@ enum Limits {
     static let waitSeconds = 30.0
     /// Widest column of a table, in characters; longer values are cut.
     static let tableColumnCharacters = 60
+    /// Largest file of a token or key: several times the largest token of a login.
+    static let secretBytes = 65_536
+    /// Statements that the prompt's history keeps; the file is cut back to them when it has twice as many.
+    static let historyStatements = 2_000
+    /// Largest statement that goes to the history: a longer one was pasted and would only fill the file.
+    static let historyStatementBytes = 65_536
+    /// Largest history file that is read; a larger one was not written here.
+    static let historyFileBytes = 64 * 1_048_576
+    /// Documents that are read to find a collection's fields for completion.
+    static let sampledDocuments = 50
+    /// Collections whose fields are kept for completion.
+    static let sampledCollections = 100
+    /// Fields offered for a collection, and names that a list of choices shows.
+    static let offeredNames = 200
+    /// Depth of fields within fields that completion offers, like `a.b.c`.
+    static let offeredDepth = 3
+    /// Time that the Tab key may wait for names from the store or the server.
+    static let completionSeconds = 2.0
+    /// Pause after which pasted lines have arrived: a terminal hands them over at once.
+    static let pasteMilliseconds: Int32 = 20
 }

@@ -10,6 +10,7 @@ public struct MimeoCommand: AsyncParsableCommand {
     /// Name, purpose and sub commands.
     public static let configuration = CommandConfiguration(
         commandName: "mimeo", abstract: "An open, self-hosted edge-sync database.",
+        version: Version.text,
         subcommands: [
             ServeCommand.self, DQLCommand.self, ParseCommand.self, ImportCommand.self, PeerCommand.self,
         ])
@@ -22,6 +23,7 @@ public struct MimeoCommand: AsyncParsableCommand {
         ServiceMain.bootstrapLog()
         do {
             var command = try parseAsRoot()
+            try EnvironmentKeys.check()
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()
             } else {

@@ -1,23 +1,23 @@
 import Foundation
 
-/// The lines of standard input, read on its own thread, one line ahead of the consumer.
+/// The lines of standard input, read on its own thread. A line is read when it is asked for, not before: the
+/// prompt's editor reads the same terminal.
 final class StandardInput: Sendable {
     static let shared = StandardInput { readLine(strippingNewline: true) }
 
     private let stream: AsyncStream<String>
-    private let taken = DispatchSemaphore(value: 1)
+    private let wanted = DispatchSemaphore(value: 0)
 
     /// - Parameter read: blocks until there is a line; nil at the end.
     init(_ read: @escaping @Sendable () -> String?) {
         let (stream, input) = AsyncStream.makeStream(of: String.self)
         self.stream = stream
-        let taken = taken
+        let wanted = wanted
         Thread.detachNewThread {
-            // Waits until the previous line is taken, so that a long input does not pile up in memory.
-            taken.wait()
+            wanted.wait()
             while let line = read() {
                 input.yield(line)
-                taken.wait()
+                wanted.wait()
             }
             input.finish()
         }
@@ -25,8 +25,8 @@ final class StandardInput: Sendable {
 
     /// The next line; nil at the end of the input. Two tasks must not call this at once.
     func next() async -> String? {
+        wanted.signal()
         var iterator = stream.makeAsyncIterator()
-        defer { taken.signal() }
         return await iterator.next()
     }
 }

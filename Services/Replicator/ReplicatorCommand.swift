@@ -21,13 +21,15 @@ public struct ReplicatorCommand: AsyncParsableCommand {
     public func run() async throws {
         let configuration = try ServiceConfiguration(
             options, issuer: issuer, admin: admin, port: ReplicatorPart.defaultPort)
+        let housekeeping = try housekeeping.options(configuration)
+        let sessions = try sessions.options(configuration)
         let logger = Logger(label: "replicator")
         let log = try configuration.openLog(logger: logger)
         let system = SystemDatabase(log: log, folder: try configuration.folder("system"), logger: logger)
         let part = ReplicatorPart(
             log: log, authenticator: Authenticator(configuration, system: system, logger: logger),
-            folder: try configuration.folder("replicator"), housekeeping: housekeeping.options,
-            sessions: sessions.options, admin: AdminCredential(path: configuration.adminCredentialFile),
+            folder: try configuration.folder("replicator"), housekeeping: housekeeping,
+            sessions: sessions, admin: AdminCredential(path: configuration.adminCredentialFile),
             logger: logger)
         let host = ServiceHost(
             parts: [SystemDatabasePart(system), part], listen: configuration.listen,

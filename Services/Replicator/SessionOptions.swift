@@ -1,4 +1,5 @@
 import ArgumentParser
+import ServiceKit
 
 /// Options for the replicator's connections.
 public struct SessionOptions: Sendable {
@@ -24,17 +25,20 @@ public struct SessionFlags: ParsableArguments, Sendable {
     /// In seconds.
     @Option(
         help: ArgumentHelp(
-            "Time between two pings of a peer; one that is silent for three is gone (default 30).",
+            "Time between two pings of a peer; one that is silent for three is gone (default 30, at least 1).",
             valueName: "seconds"))
     public var keepAliveSeconds: UInt32?
 
     /// An empty value for the parser.
     public init() {}
 
-    /// The resulting options.
-    public var options: SessionOptions {
+    /// The resulting options, with the settings of the configuration file.
+    /// - Throws: `SRV-0104` if a number is too small.
+    public func options(_ configuration: ServiceConfiguration) throws(ServiceError) -> SessionOptions {
         var options = SessionOptions()
-        if let seconds = keepAliveSeconds { options.keepAlive = .seconds(max(1, Int64(seconds))) }
+        if let seconds = try configuration.number(keepAliveSeconds, "keepAliveSeconds", least: 1) {
+            options.keepAlive = .seconds(Int64(seconds))
+        }
         return options
     }
 }

@@ -6,7 +6,7 @@ public enum ServiceErrorCode: String, Sendable, CaseIterable {
     case listenInvalid = "SRV-0101"
     /// A log or projection URL is neither `sqlite:PATH` nor `postgres://…`.
     case storageURLInvalid = "SRV-0102"
-    /// The configuration file cannot be read, is not a JSON object of strings, or has an unknown name.
+    /// The configuration file cannot be read, is not a JSON object, or has an unknown name or a wrong value.
     case configurationInvalid = "SRV-0104"
     /// `--issuer` is not an `http(s)://HOST[:PORT]`, or is missing where it is needed.
     case issuerInvalid = "SRV-0105"
@@ -14,6 +14,8 @@ public enum ServiceErrorCode: String, Sendable, CaseIterable {
     case certificateUnusable = "SRV-0106"
     /// `--cors-origin` is neither `*` nor `http(s)://HOST[:PORT]`.
     case corsOriginInvalid = "SRV-0107"
+    /// A `MIMEO_…` variable of the environment is misspelt, or is a setting that only flags and file take.
+    case environmentInvalid = "SRV-0108"
     /// Another process is listening on the address.
     case addressInUse = "SRV-0201"
     /// The process cannot listen on the address: the host is unknown, or not allowed.
@@ -70,7 +72,7 @@ public struct ServiceError: Error, Sendable, Equatable, CustomStringConvertible 
     public var exitCode: Int32 {
         switch code {
         case .listenInvalid, .storageURLInvalid, .configurationInvalid, .issuerInvalid,
-            .certificateUnusable, .corsOriginInvalid:
+            .certificateUnusable, .corsOriginInvalid, .environmentInvalid:
             2
         default: 1
         }

@@ -223,6 +223,7 @@ struct LoginTests {
             #expect(refused.map(\.commitID) == [2])
             #expect(refused.map(\.code) == ["SYNC-0401"])
             #expect(try ditto.sync.refusedCommits(from: 3).isEmpty)
+            #expect(try ditto.sync.latestRefusedCommits() == refused)
             let row = try await ditto.store.execute(
                 query: """
                     SELECT documents.synced_up_to_local_commit_id AS synced,

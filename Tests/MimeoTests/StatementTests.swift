@@ -128,8 +128,8 @@ struct StatementTests {
                 ["_id": "a", "n": 1, "map": ["x": 1]], ["_id": "bcd", "n": 100],
                 ["_id": .string("two\nlines " + String(repeating: "x", count: 80))],
             ], mutatedDocumentIDs: [], commitID: 3, warnings: [["code": "W", "message": "careful"]])
-        let lines = Table(result).text.split(separator: "\n", omittingEmptySubsequences: false).map(
-            String.init)
+        let text = FormattedAnswer(.result(result), of: "", as: .table).output ?? ""
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         #expect(lines[0].hasPrefix("_id  "))
         #expect(lines[2].hasPrefix("a  "))
         #expect(lines[2].hasSuffix(#"  1  {"x":1}"#))
@@ -138,7 +138,8 @@ struct StatementTests {
         #expect(lines[4].count == Limits.tableColumnCharacters)
         #expect(lines[5...] == ["3 rows", "warning: careful"])
         let write = Answer.Result(items: [], mutatedDocumentIDs: [1], commitID: 3, warnings: [])
-        #expect(Table(write).text == "1 document written, commit 3")
+        let written = FormattedAnswer(.result(write), of: "", as: .table)
+        #expect(written.output == "1 document written, commit 3")
     }
 
     @Test("every code of the command line has an exit code of the contract")

@@ -121,4 +121,54 @@ struct OptionsTests {
         }
         #expect(error?.code == .dataFolderUnusable)
     }
+
+    @Test("a name that the file cannot have is told with the nearest one, and no name counts twice")
+    func nearestName() throws {
+        func message(_ text: String) throws -> String {
+            try withFile(text) { path in
+                let error = #expect(throws: ServiceError.self) { try configuration(["--config=\(path)"]) }
+                #expect(error?.code == .configurationInvalid)
+                return error?.message ?? ""
+            }
+        }
+        #expect(try message(#"{"tlsCertficate":"x"}"#).contains("did you mean 'tlsCertificate'?"))
+        #expect(try message(#"{"data":"x","data":"y"}"#).contains("appears twice"))
+        #expect(try message(#"{"behindProxy":"true"}"#).contains("must be true or false"))
+        #expect(try message(#"{"keptOperations":1.5}"#).contains("must be a whole number"))
+        #expect(try message(#"{"keptOperations":-1}"#).contains("must be a whole number"))
+    }
+
+    @Test("a variable that looks like ours and is not read is an error; others are left alone")
+    func environment() throws {
+        func message(_ key: String) -> String? {
+            do throws(ServiceError) {
+                try EnvironmentKeys.check([key: "x", "PATH": "/bin"])
+                return nil
+            } catch {
+                #expect(error.code == .environmentInvalid && error.exitCode == 2)
+                return error.message
+            }
+        }
+        #expect(message("MIMEO_TOKNE")?.contains("did you mean MIMEO_TOKEN?") == true)
+        #expect(message("MIMEO_DATA")?.contains("--data") == true)
+        #expect(message("MIMEO_TLS_KEY")?.contains("\"tlsKey\"") == true)
+        #expect(message("MIMEO_TOMBSTONE_TTL_HOURS")?.contains("--tombstone-ttl-hours") == true)
+        // Kubernetes sets these beside a service of the name; the others are the tests' and compose's own.
+        let foreign = [
+            "MIMEO_PORT", "MIMEO_SERVICE_HOST", "MIMEO_PORT_4000_TCP", "MIMEO_TOKEN", "MIMEO_API_KEY",
+            "MIMEO_HISTORY", "MIMEO_DEPTH", "MIMEO_SEED", "MIMEO_BIN", "MIMEO_TEST_POSTGRES", "MIMEO_KEEP",
+            "MIMEO_CACHE", "MIMEO_SECRETS", "MIMEO_LISTEN", "MIMEO_IMAGE",
+        ]
+        #expect(foreign.compactMap(message) == [])
+        #expect(throws: ServiceError.self) {
+            try ServiceConfiguration(ServiceOptions.parse([]), port: 1, environment: ["MIMEO_LOG": "x"])
+        }
+    }
+
+    @Test("a level of the log is known in any case, and a word that is none is told")
+    func logLevel() {
+        #expect(ServiceMain.logLevel("WARN") == .warning)
+        #expect(ServiceMain.logLevel("Debug") == .debug)
+        #expect(ServiceMain.logLevel("verbose") == nil)
+    }
 }

@@ -4,7 +4,7 @@ import http.server
 import json
 import threading
 
-from mimeo_harness import FourProcesses, OneProcess
+from mimeo_harness import FourProcesses, OneProcess, mimeo
 from system_test import SystemTest
 
 USERS = {
@@ -97,6 +97,23 @@ class Webhook(SystemTest):
         self.assert_refused(gone, 503)
         self.assertEqual(gone.headers["Retry-After"], "1")
         self.assertEqual(server.login().status, 200)
+
+    def test_a_peer_lists_each_write_that_was_refused(self):
+        server = OneProcess(self.workspace, extra_arguments=["--providers", self.providers]).start()
+        run = mimeo(
+            "peer", "--store", self.workspace.directory / "clerk", "--url", server.origin, "--database", "shop",
+            "--provider", "my-auth", "--token", json.dumps({"role": "clerk"}), given="""
+                INSERT INTO docs DOCUMENTS ({'_id': 'a'})
+                INSERT INTO salaries DOCUMENTS ({'_id': 'b'})
+                INSERT INTO orders DOCUMENTS ({'_id': 'c'})
+                .wait 3
+                .status
+            """)
+        lines = [json.loads(line) for line in run.stdout.splitlines()]
+        self.assertEqual(lines[3], {"acknowledged": 3}, lines)
+        refused = lines[4]["refused"]
+        self.assertEqual([(entry["of"], entry["commitID"]) for entry in refused], [("write", 1), ("write", 2)])
+        self.assertEqual([entry["error"]["code"] for entry in refused], ["SYNC-0401"] * 2)
 
     def test_the_guides_webhook_behind_nginx(self):
         server = FourProcesses(self.workspace)

@@ -20,25 +20,18 @@ struct PeerCommand: AsyncParsableCommand {
 
     @Option(help: ArgumentHelp("The store's directory.", valueName: "dir"))
     var store: String
-    @Option(help: ArgumentHelp("The server, like http://127.0.0.1:4000.", valueName: "origin"))
-    var url: String
-    @Option(help: ArgumentHelp("The database on the server.", valueName: "id"))
-    var database: String
-    @Option(help: "The login provider that checks the token.")
-    var provider = "development"
-    // A token may begin with a dash.
-    @Option(parsing: .unconditional, help: "The token for the login provider.")
-    var token: String
+    @OptionGroup var server: ServerTarget
     @Option(help: ArgumentHelp("A query to subscribe to; may be repeated.", valueName: "select"))
     var subscribe: [String] = []
     @Flag(help: "Do not connect before `.sync start`.")
     var offline = false
 
     func run() async throws {
-        let ditto = try await open()
+        let (databaseID, token) = try await server.login()
+        let ditto = try await open(databaseID, url: try server.origin())
         let output = LineWriter.standardOutput
         let console = PeerConsole(ditto: ditto, output: output)
-        console.logIn(token: token, provider: provider)
+        console.logIn(token: token, provider: server.provider)
         do {
             for query in subscribe { try ditto.sync.registerSubscription(query: query) }
             if !offline { try ditto.sync.start() }
@@ -53,11 +46,11 @@ struct PeerCommand: AsyncParsableCommand {
         await ditto.close()
     }
 
-    private func open() async throws -> Ditto {
+    private func open(_ databaseID: String, url: String) async throws -> Ditto {
         do {
             return try await Ditto.open(
                 config: DittoConfig(
-                    databaseID: database, connect: .server(url: url),
+                    databaseID: databaseID, connect: .server(url: url),
                     persistenceDirectory: URL(fileURLWithPath: store, isDirectory: true)))
         } catch DittoSwiftError.validationError(let reason) {
             throw MimeoError(.usage, DittoSwiftError.validationError(reason: reason).localizedDescription)

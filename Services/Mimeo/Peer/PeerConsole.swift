@@ -111,8 +111,10 @@ final class PeerConsole: Sendable {
 
     private func status() throws(MimeoError) -> Value {
         let commits: (last: UInt64, acknowledged: UInt64)
+        let refusedCommits: [DittoRefusedCommit]
         do {
             commits = try ditto.sync.commits()
+            refusedCommits = try ditto.sync.latestRefusedCommits()
         } catch {
             throw MimeoError(.storeUnusable, "\(error)")
         }
@@ -120,6 +122,12 @@ final class PeerConsole: Sendable {
         let login = ditto.auth?.status
         let refusals = status.problems.sorted { $0.key < $1.key }.map { what, failure in
             ["of": .string(what), "error": Answer.Problem(failure).json] as Value
+        }
+        let refusedWrites = refusedCommits.map { refused in
+            [
+                "of": "write", "commitID": .int(Int64(clamping: refused.commitID)),
+                "error": Answer.Problem(code: refused.code, message: refused.message).json,
+            ] as Value
         }
         return [
             "status": .string(status.text), "connected": .bool(status.text == "connected"),
@@ -130,7 +138,7 @@ final class PeerConsole: Sendable {
             "commitID": .int(Int64(clamping: commits.last)),
             "acknowledgedCommitID": .int(Int64(clamping: commits.acknowledged)),
             "subscriptions": .array(ditto.sync.subscriptions.map(\.queryString).sorted().map { .string($0) }),
-            "refused": .array(refusals),
+            "refused": .array(refusals + refusedWrites),
         ]
     }
 

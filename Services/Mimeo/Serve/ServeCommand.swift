@@ -20,7 +20,7 @@ struct ServeCommand: AsyncParsableCommand {
             options, projection: projection, providers: providers, port: AllServices.defaultPort)
         let logger = Logger(label: "mimeo")
         let services = try AllServices(
-            configuration, replicator: replicator.options, logger: logger)
+            configuration, replicator: try replicator.options(configuration), logger: logger)
         let host = ServiceHost(
             parts: services.parts, listen: configuration.listen,
             tls: try configuration.tlsFiles(logger: logger), cors: configuration.cors, logger: logger

@@ -7,112 +7,109 @@ struct DQLCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "dql", abstract: "Run DQL statements on a local store or on a server.",
         discussion: """
+            Without a statement, on a terminal, there is a prompt with history and completion; .help lists its \
+            commands. Elsewhere a statement per line is read from standard input.
             Prints one JSON object per statement: {"items", "mutatedDocumentIDs", "commitID", "warnings"}, \
             or {"error": {"code", "message", "line", "column"}}. After an error the next statement still \
-            runs. Exit code 1 if a statement failed, 3 if the server is unreachable or refuses the login, \
-            4 if another process uses the store.
+            runs. The other formats are for people and for other programs; in them errors go to standard \
+            error, and EXPLAIN and PROFILE print a tree, except in csv.
+            Exit code 1 if a statement failed, 3 if the server is unreachable or refuses the login, 4 if \
+            another process uses the store; a prompt ends with 0.
             """)
-
-    enum Format: String, ExpressibleByArgument, CaseIterable { case json, table }
 
     @Option(help: ArgumentHelp("The store's directory.", valueName: "dir"))
     var store: String?
-    @Option(help: ArgumentHelp("The server, like http://127.0.0.1:4000.", valueName: "origin"))
-    var url: String?
-    @Option(help: ArgumentHelp("The database on the server.", valueName: "id"))
-    var database: String?
-    @Option(help: "The login provider that checks the token.")
-    var provider = "development"
-    // A token may begin with a dash.
-    @Option(parsing: .unconditional, help: "The token for the login provider.")
-    var token: String?
-    @Option(parsing: .unconditional, help: ArgumentHelp("An API key instead of a login.", valueName: "key"))
-    var apiKey: String?
+    @OptionGroup var server: ServerTarget
+    @OptionGroup var keys: APIKeyOptions
     @Option(help: ArgumentHelp("Arguments of the statements, a JSON object.", valueName: "json"))
     var args: String?
-    @Option(help: "Output format: json or table.")
-    var format = Format.json
+    @Option(
+        help: ArgumentHelp(
+            "Output format: json, table, csv, markdown or vertical (default json; for the prompt table).",
+            valueName: "format"))
+    var format: OutputFormat?
     @Argument(help: "A statement; - reads one per line and skips empty lines and lines that begin with --.")
-    var statement = "-"
+    var statement: String?
 
     func validate() throws {
-        guard (store == nil) != (url == nil) else { throw ValidationError("give either --store or --url") }
-        guard url == nil || apiKey != nil || (database != nil && token != nil) else {
-            throw ValidationError("--url needs --database and --token, or --api-key")
+        guard (store == nil) != (server.url == nil) else {
+            throw ValidationError("give either --store or --url")
         }
-        guard apiKey == nil || token == nil else { throw ValidationError("give either --token or --api-key") }
+        guard !(server.namesToken && keys.namesKey) else {
+            throw ValidationError("give either a token or an API key")
+        }
         _ = try arguments()
     }
 
     func run() async throws {
-        let runner = try await makeRunner()
         let arguments = try arguments()
-        let output = LineWriter.standardOutput
-        var anyFailed = false
+        let runner = try await makeRunner()
         do {
-            for try await text in StatementSource.statements(statement) {
-                let answer = try await runner.run(text, arguments: arguments)
-                anyFailed = anyFailed || answer.isFailure
-                show(answer, output)
+            if statement == nil, Self.isOnTerminal {
+                try await prompt(runner, arguments)
+                await runner.close()
+                return
             }
+            let anyFailed = try await runAll(runner, arguments)
+            await runner.close()
+            if anyFailed { throw ExitCode(1) }
         } catch {
             await runner.close()
             throw error
         }
-        await runner.close()
-        if anyFailed { throw ExitCode(1) }
     }
 
-    private func show(_ answer: Answer, _ output: LineWriter) {
-        switch (format, answer) {
-        case (.json, _): output.write(answer.json)
-        case (.table, .result(let result)): output.write(text: Table(result).text)
-        case (.table, .failure(let problem)): LineWriter.standardError.write(text: problem.text)
+    /// Runs the statements of the command line or of standard input; returns whether one failed.
+    private func runAll(_ runner: any StatementRunner, _ arguments: ObjectValue) async throws -> Bool {
+        let format = format ?? .json
+        var anyFailed = false
+        var isFirst = true
+        for try await text in StatementSource.statements(statement ?? "-") {
+            let answer = try await runner.run(text, arguments: arguments)
+            anyFailed = anyFailed || answer.isFailure
+            let formatted = FormattedAnswer(answer, of: text, as: format)
+            if let output = formatted.output {
+                // Tables of different statements have different columns.
+                let isSeparated = format != .json && format != .table && !isFirst
+                LineWriter.standardOutput.write(text: (isSeparated ? "\n" : "") + output)
+                isFirst = false
+            }
+            if let remark = formatted.remark { LineWriter.standardError.write(text: remark) }
         }
+        return anyFailed
+    }
+
+    /// True if a person is at both ends.
+    private static var isOnTerminal: Bool { isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1 }
+
+    private func prompt(_ runner: any StatementRunner, _ arguments: ObjectValue) async throws {
+        let names = NameCatalog(runner)
+        let editor = LineEditor(history: HistoryFile()) { before, line, cursor in
+            Completion(before: before, line: line, cursor: cursor, names: names)
+        }
+        guard let editor else { throw MimeoError(.usage, "the terminal cannot be used; give a statement") }
+        let output = LineWriter.standardOutput
+        output.write(text: "mimeo \(Version.text), \(server.url ?? store ?? ""); .help lists the commands")
+        let prompt = Prompt(
+            runner: runner, arguments: arguments, format: format ?? .table, lines: editor, output: output,
+            remarks: .standardError, changed: names.forget)
+        await prompt.run()
     }
 
     private func arguments() throws -> ObjectValue {
         guard let args else { return ObjectValue() }
         do {
-            guard let object = try JSONText.parse(args).objectValue else {
+            guard let object = try JSONText.parseStrictly(Array(args.utf8)).objectValue else {
                 throw ValidationError("--args must be a JSON object")
             }
             return object
         } catch let error as CRDTError {
-            throw ValidationError("--args is not JSON: \(error.message)")
+            throw ValidationError("--args: \(error.message)")
         }
     }
 
     private func makeRunner() async throws -> any StatementRunner {
         if let store { return try await LocalRunner(store: store) }
-        let origin = url ?? ""
-        if let apiKey { return try RemoteRunner(origin: origin, apiKey: apiKey) }
-        return try await RemoteRunner(
-            origin: origin, databaseID: database ?? "", provider: provider, token: token ?? "")
-    }
-}
-
-/// The statements of a command: its argument, or the lines of standard input.
-enum StatementSource {
-    static func statements(_ argument: String) -> AsyncThrowingStream<String, any Error> {
-        guard argument == "-" else {
-            return AsyncThrowingStream { continuation in
-                continuation.yield(argument)
-                continuation.finish()
-            }
-        }
-        let lines = StandardInput.shared
-        return AsyncThrowingStream {
-            while let line = await lines.next() {
-                if isStatement(line) { return line }
-            }
-            return nil
-        }
-    }
-
-    /// Returns whether a line is neither blank nor a comment.
-    static func isStatement(_ line: String) -> Bool {
-        let text = line.drop { $0.isWhitespace }
-        return !text.isEmpty && !text.hasPrefix("--")
+        return try await RemoteRunner.open(server, keys)
     }
 }

@@ -2,16 +2,22 @@ import AsyncHTTPClient
 import CRDT
 import DittoSwift
 import Foundation
+import Synchronization
 
-/// Runs statements on a server over HTTP.
-struct RemoteRunner: StatementRunner {
+/// Runs statements on a server over HTTP. A login that has expired is repeated.
+///
+/// `bearer` holds the access token of the latest login.
+final class RemoteRunner: StatementRunner {
     private let origin: String
-    private let bearer: String
+    private let bearer: Mutex<String>
+    /// The body of a login; nil with an API key.
+    private let credentials: Value?
 
     /// Uses an API key.
     init(origin: String, apiKey: String) throws {
         self.origin = try Self.checked(origin)
-        bearer = apiKey
+        bearer = Mutex(apiKey)
+        credentials = nil
     }
 
     /// Logs in.
@@ -21,16 +27,29 @@ struct RemoteRunner: StatementRunner {
         let body: Value = [
             "databaseID": .string(databaseID), "provider": .string(provider), "token": .string(token),
         ]
-        let (status, answer) = try await Self.post("\(self.origin)/_ditto/auth/login", body, bearer: nil)
+        credentials = body
+        bearer = Mutex(try await Self.logIn(self.origin, body))
+    }
+
+    /// The access token of a login.
+    private static func logIn(_ origin: String, _ credentials: Value) async throws -> String {
+        let (status, answer) = try await post("\(origin)/_ditto/auth/login", credentials, bearer: nil)
         guard status == 200, let accessToken = answer?["accessToken"]?.stringValue else {
-            throw Self.refusal(.notLoggedIn, status, answer)
+            throw refusal(.notLoggedIn, status, answer)
         }
-        bearer = accessToken
+        return accessToken
     }
 
     func run(_ statement: String, arguments: ObjectValue) async throws -> Answer {
         let body: Value = ["statement": .string(statement), "args": .object(arguments)]
-        let (status, answer) = try await Self.post("\(origin)/api/v5/store/execute", body, bearer: bearer)
+        let url = "\(origin)/api/v5/store/execute"
+        var (status, answer) = try await Self.post(url, body, bearer: bearer.withLock { $0 })
+        if status == 401, let credentials {
+            // A refused statement was not executed, so it can be sent again.
+            let renewed = try await Self.logIn(origin, credentials)
+            bearer.withLock { $0 = renewed }
+            (status, answer) = try await Self.post(url, body, bearer: renewed)
+        }
         switch status {
         case 200:
             guard let answer else {
@@ -76,7 +95,9 @@ struct RemoteRunner: StatementRunner {
         return MimeoError(code, "\(problem.code): \(problem.message)")
     }
 
-    private static func checked(_ origin: String) throws -> String {
+    /// The origin without a slash at its end.
+    /// - Throws: `CLI-0101`.
+    static func checked(_ origin: String) throws(MimeoError) -> String {
         guard let url = URLComponents(string: origin), url.scheme == "http" || url.scheme == "https",
             url.host?.isEmpty == false
         else { throw MimeoError(.usage, "--url must be http://HOST[:PORT] or https://HOST[:PORT]") }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import ServiceKit
 
 /// The flags of housekeeping.
 public struct HousekeepingFlags: ParsableArguments, Sendable {
@@ -30,15 +31,22 @@ public struct HousekeepingFlags: ParsableArguments, Sendable {
     /// An empty value for the parser.
     public init() {}
 
-    /// The resulting options.
-    public var options: HousekeepingOptions {
+    /// The resulting options, with the settings of the configuration file.
+    /// - Throws: `SRV-0104` if a number is too small.
+    public func options(_ configuration: ServiceConfiguration) throws(ServiceError) -> HousekeepingOptions {
         var options = HousekeepingOptions()
-        if let hours = tombstoneTTLHours {
+        if let hours = try configuration.number(tombstoneTTLHours, "tombstoneTTLHours") {
             options.tombstoneTimeToLive = hours == 0 ? nil : .seconds(Int64(hours) * 3_600)
         }
-        if let count = snapshotOperations { options.snapshotOperations = count == 0 ? nil : count }
-        if let count = keptOperations { options.keptOperations = count }
-        if let seconds = housekeepingSeconds { options.interval = .seconds(max(1, Int64(seconds))) }
+        if let count = try configuration.number(snapshotOperations, "snapshotOperations") {
+            options.snapshotOperations = count == 0 ? nil : count
+        }
+        if let count = try configuration.number(keptOperations, "keptOperations") {
+            options.keptOperations = count
+        }
+        if let seconds = try configuration.number(housekeepingSeconds, "housekeepingSeconds", least: 1) {
+            options.interval = .seconds(Int64(seconds))
+        }
         return options
     }
 }

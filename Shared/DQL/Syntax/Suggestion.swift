@@ -1,8 +1,8 @@
 /// Finds the known word that was probably meant by a mistyped one.
-package enum Suggestion {
+public enum Suggestion {
     /// The closest candidate within `DQLLimits.suggestionDistance`, ignoring case; nil if none is close. A
     /// short word has to be closer, so that `ab` does not suggest every three-letter word.
-    package static func closest(to word: String, among candidates: some Sequence<String>) -> String? {
+    public static func closest(to word: String, among candidates: some Sequence<String>) -> String? {
         let typed = Array(word.lowercased().unicodeScalars)
         guard typed.count <= DQLLimits.quotedTokenCharacters else { return nil }
         let allowed = min(DQLLimits.suggestionDistance, typed.count / 3 + (typed.count > 2 ? 1 : 0))

@@ -189,7 +189,7 @@ public final class DittoSync: Sendable {
 
     func replica() throws -> Replica { try engine.replica() }
 
-    /// The latest commits that the server refused, for a row; descending.
+    /// The numbers of the latest commits that the server refused, for a row; descending.
     private func latestRefusals() -> [Value] {
         let found = (try? engine.replica().latestRefusedCommits(Limits.listedRefusals)) ?? []
         return found.map { .int(Int64(clamping: $0)) }
@@ -233,10 +233,8 @@ public final class DittoSync: Sendable {
                 "the server refused a subscription",
                 metadata: ["query": "\(refused.queryString)", "reason": "\(error)"])
             state.withLock { $0.problems[refused.queryString] = Failure(remote: error.code, error.message) }
-        case .writeRefused(let refusal):
-            let failure = Failure(remote: refusal.error.code, refusal.error.message)
-            state.withLock { $0.problems["write"] = failure }
-        case .connected, .subscriptionIsLive, .historyForked: break
+        // The store keeps refused writes: `refusedCommits` lists them.
+        case .writeRefused, .connected, .subscriptionIsLive, .historyForked: break
         }
     }
 }
@@ -273,6 +271,12 @@ extension DittoSync {
         return found.map { $0.message.isEmpty ? $0.code : "\($0.code): \($0.message)" }
     }
 
+    /// The latest local commits that the server refused, ascending; at most `Limits.listedRefusals`.
+    package func latestRefusedCommits() throws -> [DittoRefusedCommit] {
+        guard let first = try replica().latestRefusedCommits(Limits.listedRefusals).last else { return [] }
+        return try refusedCommits(from: first, limit: Limits.listedRefusals)
+    }
+
     /// Returns whether the server has acknowledged everything up to a local commit; waits for it at most
     /// `timeout`.
     package func waitForAcknowledgement(of commit: UInt64, timeout: Duration) async -> Bool {
@@ -296,7 +300,7 @@ package struct SyncStatus: Sendable {
     package let text: String
     /// The reason why the last attempt or connection ended.
     package let lastError: String?
-    /// The refusals by the server: subscriptions by their query, writes as `write`.
+    /// The subscriptions that the server refused, by their query.
     package let problems: [String: Failure]
 }
 

@@ -59,13 +59,24 @@ public enum ServiceMain {
 
     /// Sends the log to stderr, once per process.
     public static func bootstrapLog() {
-        let level =
-            ProcessInfo.processInfo.environment["LOG_LEVEL"].flatMap { Logger.Level(rawValue: $0) } ?? .info
+        let word = ProcessInfo.processInfo.environment["LOG_LEVEL"] ?? ""
+        let found = logLevel(word)
+        if found == nil, !word.isEmpty {
+            let levels = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
+            report("LOG_LEVEL is '\(word)', none of \(levels): info is used")
+        }
+        let level = found ?? .info
         LoggingSystem.bootstrap { label in
             var handler = StreamLogHandler.standardError(label: label)
             handler.logLevel = level
             return handler
         }
+    }
+
+    /// The level of a word in any case; `warn` is a common spelling of `warning`.
+    public static func logLevel(_ word: String) -> Logger.Level? {
+        let lower = word.lowercased()
+        return Logger.Level(rawValue: lower == "warn" ? "warning" : lower)
     }
 
     private static func report(_ text: String) {

@@ -38,7 +38,10 @@ public struct ServiceOptions: ParsableArguments, Sendable {
     public var corsOrigin: [String] = []
 
     /// The configuration file.
-    @Option(help: ArgumentHelp("JSON file with values of these flags; flags override it.", valueName: "file"))
+    @Option(
+        help: ArgumentHelp(
+            "JSON file with values of these flags, like {\"tlsKey\": \"k.pem\"}; flags override it.",
+            valueName: "file"))
     public var config: String?
 
     /// Empty, for the parser.
@@ -138,6 +141,8 @@ public struct ServiceConfiguration: Sendable, Equatable {
     public var adminToken: String?
     /// True if a proxy tells where requests come from.
     public var behindProxy = false
+    /// The file of `--config`, for flags that only one service has.
+    public var file: ConfigurationFile?
     /// The certificate chain and the key of the listener, if it speaks TLS.
     public var tls: TLSPaths?
 
@@ -154,12 +159,15 @@ public struct ServiceConfiguration: Sendable, Equatable {
 
     /// Joins flags, file and defaults.
     /// - Parameter port: the service's own default port.
-    /// - Throws: `SRV-0101` to `SRV-0107`.
+    /// - Parameter environment: checked for variables that would be ignored (`EnvironmentKeys`).
+    /// - Throws: `SRV-0101` to `SRV-0108`.
     public init(
         _ options: ServiceOptions, projection: ProjectionOptions? = nil, issuer: IssuerOptions? = nil,
-        providers: ProviderOptions? = nil, admin: AdminOptions? = nil, port: Int
+        providers: ProviderOptions? = nil, admin: AdminOptions? = nil, port: Int,
+        environment: [String: String] = ProcessInfo.processInfo.environment
     ) throws(ServiceError) {
-        let file = try options.config.map { path throws(ServiceError) in try ConfigurationFile(path: path) }
+        try EnvironmentKeys.check(environment)
+        file = try options.config.map { path throws(ServiceError) in try ConfigurationFile(path: path) }
         dataFolder = options.data ?? file?["data"] ?? "./mimeo-data"
         listen =
             try (options.listen ?? file?["listen"])
@@ -176,7 +184,7 @@ public struct ServiceConfiguration: Sendable, Equatable {
         self.providers = providers?.providers ?? file?["providers"]
         secretsKey = providers?.secretsKey ?? file?["secretsKey"]
         adminToken = providers?.adminToken ?? admin?.adminToken ?? file?["adminToken"]
-        behindProxy = providers?.behindProxy ?? false
+        behindProxy = providers?.behindProxy ?? false || file?.flag("behindProxy") ?? false
         // The file has strings only: origins with commas or blanks between them.
         let origins = (file?["corsOrigin"] ?? "").split { $0 == "," || $0 == " " }.map(String.init)
         cors = try CORSPolicy(origins: options.corsOrigin.isEmpty ? origins : options.corsOrigin)
@@ -187,6 +195,26 @@ public struct ServiceConfiguration: Sendable, Equatable {
             throw ServiceError(.certificateUnusable, "--tls-certificate and --tls-key go together: set both")
         }
     }
+
+    /// A number of a flag that only one service has: the flag's, else the file's.
+    /// - Throws: `SRV-0104` if the file's number is beyond the flag's type, or one of both below `least`.
+    public func number<Number: FixedWidthInteger>(
+        _ flag: Number?, _ name: String, least: Number = 0
+    ) throws(ServiceError) -> Number? {
+        var found = flag
+        if found == nil, let file { found = try file.number(name) }
+        guard let number = found else { return nil }
+        guard number >= least else {
+            throw ServiceError(
+                .configurationInvalid,
+                "--\(EnvironmentKeys.flag(of: name)), or '\(name)' of the file of --config: "
+                    + "\(number) is less than \(least)")
+        }
+        return number
+    }
+
+    /// A flag that only one service has: true on the command line or in the file.
+    public func flag(_ flag: Bool, _ name: String) -> Bool { flag || file?.flag(name) ?? false }
 
     /// Certificate and key of the listener; nil for clear text.
     /// - Throws: `SRV-0106`.
@@ -235,6 +263,7 @@ public struct ServiceConfiguration: Sendable, Equatable {
     }
 }
 
+<<<<<<< ours
 /// The JSON file of `--config`: one object that maps names of flags to strings.
 struct ConfigurationFile {
     private static let names: Set<String> = [
@@ -276,3 +305,49 @@ struct ConfigurationFile {
 
     subscript(_ name: String) -> String? { values[name] }
 }
+
+||||||| base
+/// The JSON file of `--config`: one object that maps names of flags to strings.
+struct ConfigurationFile {
+    private static let names: Set<String> = [
+        "data", "listen", "log", "projection", "issuer", "providers", "secretsKey", "adminToken",
+        "tlsCertificate", "tlsKey",
+    ]
+    private let values: [String: String]
+
+    init(path: String) throws(ServiceError) {
+        guard let text = FileManager.default.contents(atPath: path),
+            text.count <= Limits.configurationFileBytes
+        else {
+            throw ServiceError(
+                .configurationInvalid,
+                "--config: \(path) cannot be read or is larger than \(Limits.configurationFileBytes) bytes")
+        }
+        guard let settings = try? JSONDecoder().decode([String: Setting].self, from: text) else {
+            throw ServiceError(.configurationInvalid, "--config: \(path) is not a JSON object of strings")
+        }
+        if let unknown = settings.keys.sorted().first(where: { !Self.names.contains($0) }) {
+            let known = Self.names.sorted().joined(separator: ", ")
+            throw ServiceError(
+                .configurationInvalid, "\(path): '\(unknown)' is not a setting; the settings are \(known)")
+        }
+        if let wrong = settings.filter({ $0.value.text == nil }).keys.min() {
+            throw ServiceError(.configurationInvalid, "\(path): the value of '\(wrong)' must be a string")
+        }
+        values = settings.compactMapValues(\.text)
+    }
+
+    /// Any value, so that the error can name a setting whose value is not a string.
+    private struct Setting: Decodable {
+        let text: String?
+
+        init(from decoder: any Decoder) {
+            text = try? decoder.singleValueContainer().decode(String.self)
+        }
+    }
+
+    subscript(_ name: String) -> String? { values[name] }
+}
+
+=======
+>>>>>>> theirs

@@ -1,0 +1,8 @@
+#include "CBuildCommit.h"
+
+// Package.swift defines it, if the sources are a checkout of Git.
+#ifndef MIMEO_BUILD_COMMIT
+#define MIMEO_BUILD_COMMIT ""
+#endif
+
+const char *mimeo_build_commit(void) { return MIMEO_BUILD_COMMIT; }

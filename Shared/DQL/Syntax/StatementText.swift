@@ -1,0 +1,77 @@
+/// Statements as a person types them, for prompts: where one ends, and the words that it may contain.
+public enum StatementText {
+    /// How far a text has got.
+    public enum Progress: Equatable, Sendable {
+        /// There is nothing in it but blanks and comments.
+        case blank
+        /// The first statement has no `;` yet, and is not whole.
+        case open
+        /// The first statement has no `;` yet, and is whole without one.
+        case complete
+        /// The first statement has no `;` yet, and no further text makes it right.
+        case wrong
+        /// The first statement with its `;` ends at this offset of the text's UTF-8 bytes.
+        case ended(at: Int)
+    }
+
+    /// Finds the first `;` outside of literals and comments. A literal or comment without an end may end in
+    /// later lines, so its text is open.
+    public static func progress(of text: String) -> Progress {
+        guard var lexer = try? Lexer(SourceText(text: text)) else { return .wrong }
+        var isBlank = true
+        while true {
+            let before = lexer.offset
+            do {
+                switch try lexer.next().kind {
+                case .end: return isBlank ? .blank : unended(text)
+                case .symbol(.semicolon): return .ended(at: lexer.offset)
+                default: isBlank = false
+                }
+            } catch {
+                if error.code == .unterminated { return .open }
+                // Running the statement will report the error; here it only must not hide the end.
+                isBlank = false
+                if lexer.offset == before { lexer.offset += 1 }
+            }
+        }
+    }
+
+    /// The progress of a text without `;`. Further text only helps where the text's end is the mistake.
+    private static func unended(_ text: String) -> Progress {
+        do {
+            _ = try Parser.parse(text)
+            return .complete
+        } catch {
+            let end = text.utf8.count
+            let last = SourceText(text: text).position(of: SourceSpan(start: end, end: end))
+            return error.code == .unexpectedEnd || error.position == last ? .open : .wrong
+        }
+    }
+
+    /// The tokens of a text as written, and whether it ends inside of a literal, a quoted name or a comment.
+    public static func tokens(of text: String) -> (tokens: [String], isInLiteral: Bool) {
+        let source = SourceText(text: text)
+        guard var lexer = try? Lexer(source) else { return ([], false) }
+        var tokens: [String] = []
+        while true {
+            let before = lexer.offset
+            do {
+                let token = try lexer.next()
+                if token.kind == .end { return (tokens, false) }
+                tokens.append(source.slice(token.span))
+            } catch {
+                if error.code == .unterminated { return (tokens, true) }
+                if lexer.offset == before { lexer.offset += 1 }
+            }
+        }
+    }
+
+    /// The words of the grammar in upper case, sorted.
+    public static let keywords: [String] = Keyword.allCases.map(\.rawValue).sorted()
+
+    /// The names of the functions, sorted.
+    public static let functions: [String] = FunctionTable.names
+
+    /// A name as a statement spells it: in back quotes if it is no plain word.
+    public static func name(_ text: String) -> String { ExpressionPrinter.name(text) }
+}

@@ -1,0 +1,38 @@
+import DQL
+import Testing
+
+@Suite("Statements as they are typed")
+struct StatementTextTests {
+    @Test(
+        "a text tells how far its first statement has got",
+        arguments: [
+            ("", .blank), (" \n-- a\n/* b */", .blank), ("SELECT * FROM", .open),
+            ("SELECT * FROM cars WHERE a = ", .open), ("SELECT 'a;", .open), ("SELECT `a;", .open),
+            ("SELECT 1 /* ;", .open), ("SELECT f(1, ", .open), ("SELECT 1 AS x", .open),
+            ("SELECT * FROM cars", .complete),
+            ("DELETE FROM cars -- ;", .complete), ("SELEKT", .wrong),
+            ("SELECT * FROM cars WHERE ) 1", .wrong),
+            ("SELECT 1; SELECT 2", .ended(at: 9)), (";", .ended(at: 1)), ("é!;", .ended(at: 4)),
+            ("SELECT ';' ;", .ended(at: 12)),
+        ] as [(String, StatementText.Progress)])
+    func progress(text: String, expected: StatementText.Progress) {
+        #expect(StatementText.progress(of: text) == expected)
+    }
+
+    @Test("tokens are as written, up to a literal that does not end")
+    func tokens() {
+        let whole = StatementText.tokens(of: "SELECT `a b`.c, 'x' -- y")
+        #expect(whole.tokens == ["SELECT", "`a b`", ".", "c", ",", "'x'"])
+        #expect(!whole.isInLiteral)
+        let open = StatementText.tokens(of: "SELECT 'x")
+        #expect(open.tokens == ["SELECT"] && open.isInLiteral)
+        #expect(StatementText.tokens(of: "a ! b").tokens.last == "b")
+    }
+
+    @Test("keywords, functions and quoted names are those of the language")
+    func words() {
+        #expect(StatementText.keywords.contains("SELECT") && StatementText.functions.contains("upper"))
+        #expect(StatementText.name("cars") == "cars")
+        #expect(StatementText.name("order") == "`order`" && StatementText.name("a`b") == "`a``b`")
+    }
+}

@@ -1,0 +1,100 @@
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Mimeo
+
+@Suite("The token of a command")
+struct ServerTargetTests {
+    private let server = ["--url", "http://127.0.0.1:1", "--database", "d"]
+
+    private func token(
+        _ arguments: [String], environment: [String: String] = [:], typed: [String] = []
+    ) async throws -> String {
+        let lines = Mutex(typed)
+        let input = StandardInput { lines.withLock { $0.isEmpty ? nil : $0.removeFirst() } }
+        return try await ServerTarget.parse(server + arguments).login(environment, input: input).token
+    }
+
+    private func code(
+        _ arguments: [String], environment: [String: String] = [:], typed: [String] = []
+    ) async -> MimeoErrorCode? {
+        do {
+            _ = try await token(arguments, environment: environment, typed: typed)
+            return nil
+        } catch {
+            #expect(!"\(error)".contains("hush"))
+            return (error as? MimeoError)?.code
+        }
+    }
+
+    @Test("it comes from the flag, a file, standard input or the environment, in this order")
+    func places() async throws {
+        try await withTemporaryDirectory { directory in
+            let path = directory.appendingPathComponent("token").path
+            try Data("from a file\r\n".utf8).write(to: URL(fileURLWithPath: path))
+            let environment = ["MIMEO_TOKEN": "from outside"]
+            #expect(try await token(["--token", "-dash"], environment: environment) == "-dash")
+            #expect(try await token(["--token-file", path], environment: environment) == "from a file")
+            #expect(try await token(["--token-file", "-"], typed: ["typed", "SELECT 1"]) == "typed")
+            #expect(try await token([], environment: environment) == "from outside")
+        }
+    }
+
+    @Test("a token that is missing, empty, given twice or in several lines is an error that does not show it")
+    func wrong() async throws {
+        try await withTemporaryDirectory { directory in
+            let path = directory.appendingPathComponent("token").path
+            #expect(await code(["--token-file", path]) == .fileUnreadable)
+            try Data("hush\nhush\n".utf8).write(to: URL(fileURLWithPath: path))
+            #expect(await code(["--token-file", path]) == .usage)
+            #expect(await code(["--token-file", path, "--token", "hush"]) == .usage)
+            try Data(repeating: 0x61, count: Limits.secretBytes + 1).write(to: URL(fileURLWithPath: path))
+            #expect(await code(["--token-file", path]) == .fileUnreadable)
+        }
+        #expect(await code([]) == .usage)
+        #expect(await code(["--token", ""]) == .usage)
+        #expect(await code([], environment: ["MIMEO_TOKEN": ""]) == .usage)
+        #expect(await code(["--token-file", "-"]) == .usage)
+    }
+
+    @Test("the command line's key or token wins over the environment's, and two of one rank are an error")
+    func keys() async throws {
+        let server = try ServerTarget.parse(server)
+        let both = ["MIMEO_TOKEN": "t", "MIMEO_API_KEY": "k"]
+        await #expect { try await RemoteRunner.open(server, APIKeyOptions.parse([]), both) } throws: {
+            ($0 as? MimeoError)?.code == .usage
+        }
+        _ = try await RemoteRunner.open(server, APIKeyOptions.parse(["--api-key", "k"]), both)
+        _ = try await RemoteRunner.open(server, APIKeyOptions.parse([]), ["MIMEO_API_KEY": "k"])
+        // Nobody serves there: that the login is tried shows that the token was chosen.
+        let named = try ServerTarget.parse(self.server + ["--token", "t"])
+        await #expect { try await RemoteRunner.open(named, APIKeyOptions.parse([]), both) } throws: {
+            ($0 as? MimeoError)?.code == .serverUnreachable
+        }
+        await #expect {
+            try await RemoteRunner.open(named, APIKeyOptions.parse(["--api-key", "k"]), [:])
+        } throws: { ($0 as? MimeoError)?.code == .usage }
+    }
+
+    @Test("an argument that would become another value is refused")
+    func arguments() throws {
+        for args in [#"{"a":1,"a":2}"#, #"{"a":{"b":1,"b":1}}"#, #"{"a":9223372036854775808}"#, "[1]", "{"] {
+            #expect(throws: (any Error).self, "\(args)") {
+                try DQLCommand.parse(["--store", "s", "--args", args, "SELECT 1"])
+            }
+        }
+        for args in [#"{"a":9223372036854775807}"#, #"{"a":1e30,"b":{"a":1}}"#, #"{"a":"2024-02-30T00:00"}"#]
+        {
+            _ = try DQLCommand.parse(["--store", "s", "--args", args, "SELECT 1"])
+        }
+    }
+
+    @Test("the version tells the commit if the build knows it")
+    func version() {
+        #expect(Version.text(version: "1.2.3", commit: "") == "1.2.3")
+        #expect(
+            Version.text(version: "1.2.3", commit: "0123456789abcdef0123") == "1.2.3 (commit 0123456789ab)")
+    }
+}
