@@ -11,7 +11,8 @@ public struct MimeoCommand: AsyncParsableCommand {
     public static let configuration = CommandConfiguration(
         commandName: "mimeo", abstract: "An open, self-hosted edge-sync database.",
         subcommands: [
-            ServeCommand.self, DQLCommand.self, ParseCommand.self, ImportCommand.self, PeerCommand.self,
+            ServeCommand.self, DQLCommand.self, ParseCommand.self, ImportCommand.self,
+            ExportCommand.self, PeerCommand.self,
         ])
 
     /// Empty, for the parser.

@@ -15,19 +15,7 @@ struct DQLCommand: AsyncParsableCommand {
 
     enum Format: String, ExpressibleByArgument, CaseIterable { case json, table }
 
-    @Option(help: ArgumentHelp("The store's directory.", valueName: "dir"))
-    var store: String?
-    @Option(help: ArgumentHelp("The server, like http://127.0.0.1:4000.", valueName: "origin"))
-    var url: String?
-    @Option(help: ArgumentHelp("The database on the server.", valueName: "id"))
-    var database: String?
-    @Option(help: "The login provider that checks the token.")
-    var provider = "development"
-    // A token may begin with a dash.
-    @Option(parsing: .unconditional, help: "The token for the login provider.")
-    var token: String?
-    @Option(parsing: .unconditional, help: ArgumentHelp("An API key instead of a login.", valueName: "key"))
-    var apiKey: String?
+    @OptionGroup var target: TargetOptions
     @Option(help: ArgumentHelp("Arguments of the statements, a JSON object.", valueName: "json"))
     var args: String?
     @Option(help: "Output format: json or table.")
@@ -36,30 +24,21 @@ struct DQLCommand: AsyncParsableCommand {
     var statement = "-"
 
     func validate() throws {
-        guard (store == nil) != (url == nil) else { throw ValidationError("give either --store or --url") }
-        guard url == nil || apiKey != nil || (database != nil && token != nil) else {
-            throw ValidationError("--url needs --database and --token, or --api-key")
-        }
-        guard apiKey == nil || token == nil else { throw ValidationError("give either --token or --api-key") }
+        try target.check()
         _ = try arguments()
     }
 
     func run() async throws {
-        let runner = try await makeRunner()
         let arguments = try arguments()
         let output = LineWriter.standardOutput
         var anyFailed = false
-        do {
+        try await target.withRunner { runner in
             for try await text in StatementSource.statements(statement) {
                 let answer = try await runner.run(text, arguments: arguments)
                 anyFailed = anyFailed || answer.isFailure
                 show(answer, output)
             }
-        } catch {
-            await runner.close()
-            throw error
         }
-        await runner.close()
         if anyFailed { throw ExitCode(1) }
     }
 
@@ -81,14 +60,6 @@ struct DQLCommand: AsyncParsableCommand {
         } catch let error as CRDTError {
             throw ValidationError("--args is not JSON: \(error.message)")
         }
-    }
-
-    private func makeRunner() async throws -> any StatementRunner {
-        if let store { return try await LocalRunner(store: store) }
-        let origin = url ?? ""
-        if let apiKey { return try RemoteRunner(origin: origin, apiKey: apiKey) }
-        return try await RemoteRunner(
-            origin: origin, databaseID: database ?? "", provider: provider, token: token ?? "")
     }
 }
 
