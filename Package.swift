@@ -155,7 +155,7 @@ let checks: [Target] = [
         "OperationLogTests",
         ["OperationLog", "Postgres", "CRDT", "FaultDisk", "LogFakes", "TestSupport", grdb, logging]),
     tests("WriteAheadTests", ["WriteAhead", "FaultDisk", "TestSupport", grdb]),
-    tests("SyncTests", ["Sync", "Replica", "DQL", "CRDT", "TestSupport"], exclude: ["Fixtures"]),
+    tests("SyncTests", ["Sync", "DQL", "CRDT", "TestSupport"], exclude: ["Fixtures"]),
     tests("IdentityTests", ["Identity", "CRDT", crypto, certificates, asn1, nioCore, nioEmbedded, nioSSL]),
     tests("AttachmentsTests", ["Attachments", crypto]),
     tests(

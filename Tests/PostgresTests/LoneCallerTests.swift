@@ -102,7 +102,7 @@ struct LoneCallerTests {
             }
             #expect(2_000..<40_000 ~= sequence)
             #expect(writer.finish(writer.begin([try Self.call(record(1, sequence))])).grown.count == 1)
-            #expect(writer.isSentAtOnce(try Self.call(record(1, sequence + 1))), "everything is flushed")
+            #expect(writer.isSentAtOnce(try Self.call(record(1, sequence.next))), "everything is flushed")
         }
     }
 

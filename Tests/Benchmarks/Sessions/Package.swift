@@ -41,7 +41,8 @@ let package = Package(
                 "CompiledGrant.swift", "Errors.swift", "Grant.swift", "Identity.swift", "KeyID.swift",
                 "Limits.swift",
             ]),
-        module("Shared/Sync", ["CRDT", "DQL", "Identity"], exclude: ["README.md", "Gaps.md", "Wire/wire.cddl"]),
+        module(
+            "Shared/Sync", ["CRDT", "DQL", "Identity"], exclude: ["README.md", "Gaps.md", "Wire/wire.cddl"]),
         module(
             "Shared/Transport", ["CRDT", "DQL", "Machine", "Replica", "Sync", logging],
             sources: [
