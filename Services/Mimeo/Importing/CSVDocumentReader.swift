@@ -1,144 +1,177 @@
 import CRDT
-import Foundation
 
-/// The documents of a `.csv` file: RFC 4180, UTF-8, a header row with the fields' names.
+/// The documents of a table with a header row: one field a column, of one type a column.
 ///
-/// A field becomes an integer, a double, true or false only if that prints as the same text (`42`, `1.5`,
-/// `true`; not `007`, `1.50`, `TRUE`). An empty field is left out; a quoted empty field is an empty string.
-/// Empty lines are skipped.
+/// A first pass over the table finds delimiter and types, and checks every row; `next` is the second one.
+/// An empty cell is left out; a quoted empty cell is an empty text.
 struct CSVDocumentReader: DocumentReading {
-    private let path: String
-    private var rows: CSVRows
-    private let header: [String]
+    /// A column: its field's name and how it is read.
+    struct Column: Equatable {
+        var name: String
+        var type: ColumnType
+    }
 
-    /// - Throws: `CLI-0401`, `CLI-0403`.
-    init(path: String, bytes: FileBytes) throws {
-        self.path = path
-        rows = CSVRows(path: path, bytes: bytes)
-        guard let first = try rows.next() else {
-            throw MimeoError(.fileMalformed, "\(path): the header row is missing")
-        }
-        header = first.fields.map(\.text)
-        for (index, name) in header.enumerated() {
-            guard !name.isEmpty else {
-                throw MimeoError(.fileMalformed, "\(path):1: column \(index + 1) has no name")
+    let columns: [Column]
+    let dialect: CSVDialect
+    private let source: TextSource
+    private var rows: CSVRows
+
+    /// - Throws: `CLI-0101` for columns that there are not, `CLI-0401`, `CLI-0403`.
+    init(_ source: TextSource, _ options: ReadingOptions = ReadingOptions(), notes: ImportNotes) throws {
+        self.source = source
+        let dialect = try CSVDialect(source, given: options.delimiter)
+        self.dialect = dialect
+        var survey = try Self.rows(source, dialect)
+        let header = try Self.header(&survey, source, dialect, notes)
+        let given = try options.types.map { name, type in
+            guard let column = header.firstIndex(where: { utf8Equal($0, name) }) else {
+                throw MimeoError(
+                    .usage,
+                    "\(source.name) has no column '\(name)', but \(header.prefix(20).joined(separator: ", "))"
+                )
             }
-            guard !header[..<index].contains(where: { utf8Equal($0, name) }) else {
-                throw MimeoError(.fileMalformed, "\(path):1: two columns are named '\(name)'")
-            }
+            return (column, type)
         }
+        columns = try Self.columns(
+            header, Dictionary(given) { $1 }, &survey, source, keepGoing: options.keepGoing, notes)
+        rows = try Self.rows(source, dialect)
+        _ = try rows.next()
     }
 
     mutating func next() throws -> DocumentRecord? {
         guard let row = try rows.next() else { return nil }
-        let place = "\(path):\(row.line)"
-        guard row.fields.count == header.count else {
+        let place = "\(source.name):\(row.line)"
+        try Self.check(row, width: columns.count, place, dialect.delimiter)
+        var entries: [ObjectValue.Entry] = []
+        var texts: [(field: String, text: String)] = []
+        var bytes = 0
+        for (column, field) in zip(columns, row.fields) where field.isQuoted || !field.text.isEmpty {
+            guard let value = column.type.value(field.text) else {
+                throw RecordError(
+                    place: place,
+                    problem: "'\(ImportNotes.cut(field.text))' is no \(column.type.rawValue), "
+                        + "the type of column '\(column.name)'")
+            }
+            entries.append((key: column.name, value: value))
+            texts.append((field: column.name, text: field.text))
+            // Every document repeats the names, with quotes, colon and comma.
+            bytes += column.name.utf8.count + field.text.utf8.count + 6
+        }
+        return DocumentRecord(
+            place: place, document: ObjectValue(unique: entries), bytes: bytes, texts: texts, isTable: true)
+    }
+
+    private static func rows(_ source: TextSource, _ dialect: CSVDialect) throws -> CSVRows {
+        var bytes = try source.open()
+        for _ in 0..<dialect.skippedBytes { _ = try bytes.next() }
+        return CSVRows(
+            name: source.name, bytes: bytes, delimiter: dialect.delimiter,
+            firstLine: dialect.skippedBytes > 0 ? 2 : 1)
+    }
+
+    private static func check(_ row: CSVRows.Row, width: Int, _ place: String, _ delimiter: UInt8) throws {
+        guard row.fields.count != width else { return }
+        let fields = "\(row.fields.count) \(row.fields.count == 1 ? "field" : "fields")"
+        throw RecordError(
+            place: place,
+            problem: "the row has \(fields), the header has \(width) "
+                + "(the delimiter is '\(CSVDialect.name(delimiter))')")
+    }
+
+    /// The columns' names: those of the header, made unique, and `column3` where there is none.
+    private static func header(
+        _ rows: inout CSVRows, _ source: TextSource, _ dialect: CSVDialect, _ notes: ImportNotes
+    ) throws -> [String] {
+        let found: CSVRows.Row?
+        do { found = try rows.next() } catch let error as RecordError { throw error.ending }
+        guard let row = found else {
+            throw MimeoError(.fileMalformed, "\(source.name): the header row is missing")
+        }
+        let place = "\(source.name):\(row.line)"
+        if row.fields.count == 1, !row.fields[0].isQuoted,
+            let other = row.fields[0].text.utf8.first(where: CSVDialect.candidates.contains)
+        {
             throw MimeoError(
                 .fileMalformed,
-                "\(place): the row has \(row.fields.count) fields, the header has \(header.count)")
+                "\(place): the header is one column, '\(ImportNotes.cut(row.fields[0].text))', "
+                    + "which holds '\(CSVDialect.name(other))'; is that the delimiter? See --delimiter")
         }
-        let present = zip(header, row.fields).filter { $1.isQuoted || !$1.text.isEmpty }
-        return DocumentRecord(
-            place: place,
-            document: ObjectValue(
-                unique: present.map { name, field in
-                    (key: name, value: field.isQuoted ? .string(field.text) : Self.value(field.text))
-                }),
-            bytes: row.fields.reduce(0) { $0 + $1.text.utf8.count },
-            texts: present.map { (field: $0, text: $1.text) }, isTable: true)
-    }
-
-    /// The value of an unquoted field.
-    static func value(_ text: String) -> Value {
-        if text == "true" || text == "false" { return .bool(text == "true") }
-        if let number = Int64(text), number.description == text { return .int(number) }
-        if let number = Double(text), number.isFinite, number.description == text { return .double(number) }
-        return .string(text)
-    }
-}
-
-/// The rows of a table.
-struct CSVRows {
-    struct Field: Equatable {
-        var text: String
-        var isQuoted: Bool
-    }
-
-    struct Row: Equatable {
-        /// The number of its first line, from 1.
-        var line: Int
-        var fields: [Field]
-    }
-
-    private enum Place { case start, plain, quoted, afterQuote }
-
-    private let path: String
-    private var bytes: FileBytes
-    private var line = 1
-    private var isAtEnd = false
-
-    init(path: String, bytes: FileBytes) {
-        self.path = path
-        self.bytes = bytes
-    }
-
-    /// The next row that is not an empty line; nil at the end.
-    mutating func next() throws -> Row? {
-        while !isAtEnd {
-            let row = try read()
-            if row.fields != [Field(text: "", isQuoted: false)] { return row }
+        var taken = Set(row.fields.map { Array($0.text.utf8) })
+        func free(_ base: String, from first: Int) -> String {
+            let names = (first...).lazy.map { $0 == 1 ? base : "\(base)_\($0)" }
+            return names.first { taken.insert(Array($0.utf8)).inserted } ?? base
         }
-        return nil
-    }
-
-    private mutating func read() throws -> Row {
-        var row = Row(line: line, fields: [])
-        var text: [UInt8] = []
-        var isQuoted = false
-        var place = Place.start
-        var size = 0
-        func finishField() throws {
-            guard let string = String(validating: text, as: UTF8.self) else {
-                throw failure(row, "the text is not UTF-8; convert the file")
+        var seen: Set<[UInt8]> = []
+        return row.fields.enumerated().map { index, field in
+            if field.text.isEmpty || !field.isQuoted && field.text.allSatisfy(\.isWhitespace) {
+                let name = free("column\(index + 1)", from: 1)
+                notes.add(.columnRenamed, "\(place): column \(index + 1) has no name and is called '\(name)'")
+                return name
             }
-            row.fields.append(Field(text: string, isQuoted: isQuoted))
-            (text, isQuoted, place) = ([], false, .start)
+            guard !seen.insert(Array(field.text.utf8)).inserted else { return field.text }
+            let name = free(field.text, from: 2)
+            notes.add(
+                .columnRenamed,
+                "\(place): column \(index + 1), another '\(ImportNotes.cut(field.text))', is called '\(name)'"
+            )
+            return name
         }
-        while let byte = try bytes.next() {
-            size += 1
-            guard size <= Limits.recordBytes else {
-                throw failure(row, "the row is longer than \(Limits.recordBytes) bytes")
-            }
-            if byte == UInt8(ascii: "\n") { line += 1 }
-            switch (place, byte) {
-            case (.quoted, UInt8(ascii: "\"")): place = .afterQuote
-            case (.quoted, _): text.append(byte)
-            case (.start, UInt8(ascii: "\"")): (place, isQuoted) = (.quoted, true)
-            case (.afterQuote, UInt8(ascii: "\"")):
-                text.append(byte)
-                place = .quoted
-            case (_, UInt8(ascii: ",")): try finishField()
-            case (_, UInt8(ascii: "\n")):
-                if place == .plain, text.last == UInt8(ascii: "\r") { text.removeLast() }
-                try finishField()
-                return row
-            case (.afterQuote, UInt8(ascii: "\r")): break
-            case (.afterQuote, _): throw failure(row, "text follows a closing quote")
-            case (.plain, UInt8(ascii: "\"")):
-                throw failure(row, "a quote inside an unquoted field; quote the whole field")
-            default:
-                text.append(byte)
-                place = .plain
+    }
+
+    /// Reads the whole table and decides on each column.
+    private static func columns(
+        _ header: [String], _ given: [Int: ColumnType], _ rows: inout CSVRows, _ source: TextSource,
+        keepGoing: Bool, _ notes: ImportNotes
+    ) throws -> [Column] {
+        var surveys = header.map { _ in ColumnSurvey() }
+        var isEnd = false
+        while !isEnd {
+            do {
+                guard let row = try rows.next() else {
+                    isEnd = true
+                    continue
+                }
+                try check(row, width: header.count, "\(source.name):\(row.line)", rows.delimiter)
+                for (index, field) in row.fields.enumerated() { surveys[index].add(field, line: row.line) }
+            } catch let error as RecordError where !keepGoing {
+                throw error.ending
+            } catch is RecordError {
+                // The second pass counts it.
             }
         }
-        isAtEnd = true
-        guard place != .quoted else { throw failure(row, "a quoted field is not closed") }
-        if place == .plain, text.last == UInt8(ascii: "\r") { text.removeLast() }
-        try finishField()
-        return row
+        let columns = zip(header, surveys).enumerated().map { index, column in
+            // Ids of documents are never decimals.
+            let isID = utf8Equal(column.0, "_id") && column.1.type == .decimal
+            return Column(name: column.0, type: given[index] ?? (isID ? .text : column.1.type))
+        }
+        note(
+            zip(columns, surveys).enumerated().filter { given[$0.offset] == nil }.map(\.element), source,
+            notes)
+        return columns
     }
 
-    private func failure(_ row: Row, _ what: String) -> MimeoError {
-        MimeoError(.fileMalformed, "\(path):\(row.line): \(what)")
+    /// Tells which columns stay text although they look like numbers, one note for each reason.
+    private static func note(
+        _ columns: [(Column, ColumnSurvey)], _ source: TextSource, _ notes: ImportNotes
+    ) {
+        var reasons: [String] = []
+        var found: [String: [String]] = [:]
+        for (column, survey) in columns {
+            guard let obstacle = survey.obstacle else { continue }
+            if found[obstacle.reason] == nil { reasons.append(obstacle.reason) }
+            found[obstacle.reason, default: []].append(
+                "'\(ImportNotes.cut(column.name))' (line \(obstacle.line): \(ImportNotes.cut(obstacle.text)))"
+            )
+        }
+        for reason in reasons {
+            let all = found[reason] ?? []
+            let names = all.prefix(5).joined(separator: ", ")
+            let more = all.count > 5 ? " and \(all.count - 5) more" : ""
+            notes.add(
+                .columnStaysText,
+                "\(source.name): \(all.count == 1 ? "column" : "columns") \(names)\(more) "
+                    + "\(all.count == 1 ? "stays" : "stay") text, since a cell \(reason); "
+                    + "--types COLUMN=TYPE overrides")
+        }
     }
 }
