@@ -177,7 +177,9 @@ let checks: [Target] = [
         "ServiceKitTests",
         [
             "ServiceKit", "WebSocket", "Identity", "OperationLog", "CRDT", "LogFakes", "TestSupport",
-            hummingbird, httpClient, nioCore, nioPosix, nioHTTP, nioWebSocket, logging, arguments,
+            hummingbird, httpClient, httpTypes, nioCore, nioEmbedded, nioPosix, nioHTTP, nioWebSocket,
+            logging,
+            arguments,
             .product(name: "CoreMetrics", package: "swift-metrics"),
         ]),
     tests(

@@ -26,6 +26,32 @@ struct JSONTextTests {
         (#"{"b":1,"a":1,"b":2}"#, ["b": 2, "a": 1]), ("\"\u{FEFF}\"", "\u{FEFF}"),
     ]
 
+    @Test(
+        "a strict reader refuses a repeated key and an integer beyond 64 bits, and names it",
+        arguments: [
+            (#"{"a":1,"b":{"c":1,"\u0063":2}}"#, #""c" stands twice in an object, at line 1, column 19"#),
+            (#"[{"x":0},{"é":1,"é":1}]"#, #"the key "é" stands twice"#),
+            ("[9223372036854775808]", "the integer 9223372036854775808 is beyond 64 bits"),
+            ("{\"n\":\n -9223372036854775809}", "-9223372036854775809 is beyond 64 bits"),
+            ("[1,\n99999999999999999999]", "write it as a string, at line 2, column 1"),
+        ])
+    func strict(_ text: String, _ message: String) throws {
+        let error = #expect(throws: CRDTError.self) { try JSONText.parseStrictly(Array(text.utf8)) }
+        #expect(error?.code == .invalidJSON)
+        #expect(error?.message.contains(message) == true)
+        // The tolerant reader takes all of them.
+        _ = try JSONText.parse(text)
+    }
+
+    @Test("a strict reader skips a byte order mark, keeps numbers, and tells keys apart by their bytes")
+    func strictAccepts() throws {
+        let numbers = "[9223372036854775807,-9223372036854775808,1.0,-0,1e3]"
+        let text = "\u{FEFF}{\"n\":\(numbers),\"\u{E9}\":1,\"e\u{301}\":2}"
+        let value = try JSONText.parseStrictly(Array(text.utf8))
+        #expect(value["n"] == [.int(.max), .int(.min), 1.0, -0.0, 1000.0])
+        #expect(value.objectValue?.count == 3)
+    }
+
     /// Texts that the grammar does not allow.
     static let refused: [String] = [
         "", " ", "\u{FEFF}1", "nul", "True", "nullx", "NaN", "Infinity", "-Infinity", "undefined", "'a'",

@@ -411,6 +411,11 @@ class BehindNginx(SystemTest):
         answer, _ = exchange(cluster.address, head("GET", "/" + "a" * 200_000, "Connection: close"))
         self.assertEqual(status(answer), 414)
         self.assertIn(b"SRV-0414", answer)
+        for nonsense in (b"nonsense\r\n\r\n", b"GET /health HTTP/1.1\r\n\r\n"):
+            answer, _ = exchange(cluster.address, nonsense)
+            self.assertEqual(status(answer), 400)
+            self.assertIn(b"SRV-0400", answer)
+        self.assert_refused(cluster.request("GET", "/metrics"), 404)
         cluster.processes["query-service"].kill()
         answer = cluster.request("POST", EXECUTE, {"statement": "SELECT n FROM ones"}, authorization)
         self.assert_refused(answer, 502)

@@ -94,11 +94,12 @@ final class Deflater: @unchecked Sendable {
 
     /// Packs bytes; the answer may be empty while zlib gathers more.
     func pack(_ bytes: ByteBuffer, _ end: End) -> ByteBuffer {
-        let mode = switch end {
-        case .none: Z_NO_FLUSH
-        case .flush: Z_SYNC_FLUSH
-        case .finish: Z_FINISH
-        }
+        let mode =
+            switch end {
+            case .none: Z_NO_FLUSH
+            case .flush: Z_SYNC_FLUSH
+            case .finish: Z_FINISH
+            }
         var input = bytes
         var output = ByteBuffer()
         input.readWithUnsafeMutableReadableBytes { from in

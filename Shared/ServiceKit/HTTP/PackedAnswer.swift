@@ -36,9 +36,10 @@ extension Response {
         for item in (field ?? "").split(separator: ",") {
             let parts = item.split(separator: ";").map { $0.filter { $0 != " " && $0 != "\t" }.lowercased() }
             guard let name = parts.first else { continue }
-            let weight = parts.dropFirst().first { $0.hasPrefix("q=") }.map { Double($0.dropFirst(2)) ?? 0 } ?? 1
-            if name == "gzip" || name == "x-gzip" { return weight > 0 }
-            if name == "*" { any = weight > 0 }
+            let weight = parts.dropFirst().first { $0.hasPrefix("q=") }?.dropFirst(2)
+            let isWanted = weight.map { Double($0) ?? 0 > 0 } ?? true
+            if name == "gzip" || name == "x-gzip" { return isWanted }
+            if name == "*" { any = isWanted }
         }
         return any
     }

@@ -20,10 +20,10 @@ extension Request {
         head.headerFields[.contentEncoding] = nil
         head.headerFields[.contentLength] = nil
         let isGzip = ["gzip", "x-gzip"].contains(encodings[0]) && encodings.count == 1
+        let plain = UnpackedBody(packed: body)
         return Request(
             head: head,
-            body: isGzip
-                ? RequestBody(asyncSequence: UnpackedBody(packed: body)) : RequestBody(asyncSequence: UnknownBody()))
+            body: isGzip ? RequestBody(asyncSequence: plain) : RequestBody(asyncSequence: UnknownBody()))
     }
 }
 
@@ -67,7 +67,8 @@ private struct UnpackedBody: AsyncSequence, Sendable {
                     inflater.feed(more)
                 }
             } catch is Inflater.Malformed {
-                throw ServiceError(.badRequest, "the body is not valid gzip, although Content-Encoding says so")
+                throw ServiceError(
+                    .badRequest, "the body is not valid gzip, although Content-Encoding says so")
             }
         }
     }

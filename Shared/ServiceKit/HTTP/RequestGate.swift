@@ -120,11 +120,11 @@ extension RequestGate {
             let id = RequestID.taken(from: head.headers.first(name: RequestID.name)) ?? RequestID.made()
             head.headers.replaceOrAdd(name: RequestID.name, value: id)
             reading = .body(since: context.eventLoop.now, bytes: 0)
+            let expects = head.headers[canonicalForm: "expect"].contains { $0.lowercased() == "100-continue" }
             unanswered.append(
                 Unanswered(
                     id: id, isOld: head.isOld, keepsAlive: head.isKeepAlive,
-                    expectsContinue: !head.isOld
-                        && head.headers[canonicalForm: "expect"].contains { $0.lowercased() == "100-continue" }))
+                    expectsContinue: expects && !head.isOld))
             context.fireChannelRead(wrapInboundOut(.head(head)))
         case .body(let bytes):
             guard !isBodyBroken else { return }
@@ -207,7 +207,8 @@ extension RequestGate {
     private static func problem(of error: HTTPParserError, hasLine: Bool, isInBody: Bool) -> ServiceError {
         switch error {
         case .headerOverflow where !hasLine:
-            ServiceError(.lineTooLong, "the first line of a request has at most \(Limits.headLineBytes) bytes")
+            ServiceError(
+                .lineTooLong, "the first line of a request has at most \(Limits.headLineBytes) bytes")
         case .headerOverflow:
             ServiceError(
                 .headTooLarge,
@@ -223,7 +224,9 @@ extension RequestGate {
             ServiceError(
                 .badRequest, "Content-Length is no number, stands twice or beside Transfer-Encoding")
         case .invalidChunkSize: ServiceError(.badRequest, "the chunks of the body are malformed")
-        default: ServiceError(.badRequest, isInBody ? "the body is malformed" : "the request is not valid HTTP/1.1")
+        default:
+            ServiceError(
+                .badRequest, isInBody ? "the body is malformed" : "the request is not valid HTTP/1.1")
         }
     }
 }

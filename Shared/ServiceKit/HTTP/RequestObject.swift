@@ -52,7 +52,8 @@ enum Names {
         var text = "\"\(shown)\" is not \(kind)"
         if let nearest = nearest(name, known) { text += "; did you mean \"\(nearest)\"?" }
         let list = known.sorted().map { "\"\($0)\"" }.joined(separator: ", ")
-        return text + (known.isEmpty ? "; it has none" : text.hasSuffix("?") ? " It has \(list)" : "; it has \(list)")
+        if known.isEmpty { return text + "; it has none" }
+        return text + (text.hasSuffix("?") ? " It has \(list)" : "; it has \(list)")
     }
 
     /// The known name that was meant: a mistyped one, or one that begins alike (`arguments`, `args`).

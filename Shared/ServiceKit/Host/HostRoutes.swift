@@ -43,7 +43,8 @@ struct HostRoutes {
     private static func answerOther(
         _ request: Request, _ methods: String, _ refusal: any HTTPReportable
     ) throws -> Response {
-        guard request.headers[HostResponder.method] == HTTPRequest.Method.options.rawValue else { throw refusal }
+        let asked = request.headers[HostResponder.method]
+        guard asked == HTTPRequest.Method.options.rawValue else { throw refusal }
         return Response(status: .noContent, headers: [.allow: methods])
     }
 
@@ -93,7 +94,9 @@ struct HostRoutes {
     var ownRoutes: [ServiceMount.Route] {
         let parts = parts
         var routes = [
-            ServiceMount.Route(method: .get, path: "/health", query: nil) { _, _ in await Self.health(parts) },
+            ServiceMount.Route(method: .get, path: "/health", query: nil) { _, _ in
+                await Self.health(parts)
+            },
             ServiceMount.Route(method: .get, path: "/metrics", query: nil) { _, _ in
                 Response(
                     status: .ok, headers: [.contentType: "text/plain; version=0.0.4; charset=utf-8"],

@@ -53,7 +53,8 @@ public struct ServiceHost: Sendable {
     ) async throws -> Result {
         let (addresses, continuation) = AsyncStream.makeStream(of: ListenAddress.self)
         let told = onListening
-        let host = ServiceHost(parts: parts, listen: listen, tls: tls, cors: cors, logger: logger) { address in
+        let host = ServiceHost(parts: parts, listen: listen, tls: tls, cors: cors, logger: logger) {
+            address in
             await told(address)
             continuation.yield(address)
         }
