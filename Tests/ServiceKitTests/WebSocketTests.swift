@@ -303,15 +303,19 @@ struct WebSocketTests {
         let nowhere = try Self.client(ListenAddress(host: "127.0.0.1", port: 1))
         let refused = await #expect(throws: WebSocketError.self) { try await nowhere.run { _ in } }
         #expect(refused?.code == .connectFailed)
+        let isOver = Box(false)
         try await serving { mount in
-            mount.webSocket("/late", authorize: { _ in try await Task.sleep(for: .seconds(2)) }) { _, _, _ in
-            }
+            mount.webSocket(
+                "/late",
+                authorize: { _ in while !isOver.value { try await Task.sleep(for: .milliseconds(5)) } }
+            ) { _, _, _ in }
         } _: { address async throws in
             var configuration = WebSocketConfiguration()
             configuration.connectTimeout = .milliseconds(200)
             let client = try Self.client(address, "/late", configuration: configuration)
             let late = await #expect(throws: WebSocketError.self) { try await client.run { _ in } }
             #expect(late?.code == .connectTimeout)
+            isOver.change { $0 = true }
         }
     }
 

@@ -249,7 +249,7 @@ extension AdminRoutes {
         let now = nowSeconds()
         try await state.system.write { writer in
             guard var revocation = try writer.get(id, as: Revocation.self), revocation.isOf(database) else {
-                throw AuthGatewayError(.recordUnknown, "the database has no revocation of this id")
+                throw AuthGatewayError(.recordUnknown, "the database has no revocation with this id")
             }
             revocation.liftedAtSeconds = now
             try writer.put(revocation)

@@ -74,7 +74,7 @@ extension AdminRoutes {
         let known = try configuration(provider, database)
         let rest = known.secrets.filter { Self.id(of: $0) != id }
         guard rest.count < known.secrets.count else {
-            throw AuthGatewayError(.recordUnknown, "the provider has no secret of this id")
+            throw AuthGatewayError(.recordUnknown, "the provider has no secret with this id")
         }
         try await state.putProvider(
             provider, of: database,

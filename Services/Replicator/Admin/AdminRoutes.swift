@@ -5,7 +5,7 @@ import OperationLog
 import ServiceKit
 
 /// `/admin/replicator/…`: sessions, queues and lag; disconnecting and draining; the log, its snapshots and
-/// its truncation. For whoever has the admin credential; no access token and no API key opens it.
+/// its truncation. For the holder of the admin credential; no access token and no API key opens it.
 struct AdminRoutes: Sendable {
     let part: ReplicatorPart
     let credential: AdminCredential

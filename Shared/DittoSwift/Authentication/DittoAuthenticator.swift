@@ -2,6 +2,7 @@ import CRDT
 import Foundation
 import Identity
 import Logging
+import Machine
 import Synchronization
 
 /// Called when a login is needed (`secondsRemaining` is 0), and again before a session ends.
@@ -175,7 +176,7 @@ extension DittoAuthenticator {
         let request = LoginRequest(databaseID: databaseID, provider: provider, token: token, peerKey: peerKey)
         do {
             let answer = try await request.send(to: server.login)
-            let now = Date().timeIntervalSince1970
+            let now = SystemClock.exactSeconds()
             let session = StoredSession(
                 databaseID: databaseID, login: server.login, accessToken: answer.accessToken,
                 userID: answer.userID, startedAt: now, expiresAt: now + answer.lifetimeSeconds)
@@ -255,7 +256,7 @@ extension DittoAuthenticator {
     }
 
     private static func status(_ state: State) -> DittoAuthenticationStatus {
-        guard let session = state.session, session.expiresAt > Date().timeIntervalSince1970 else {
+        guard let session = state.session, session.expiresAt > SystemClock.exactSeconds() else {
             return DittoAuthenticationStatus(isAuthenticated: false, userID: nil)
         }
         return DittoAuthenticationStatus(isAuthenticated: true, userID: session.userID)
@@ -288,7 +289,7 @@ extension DittoAuthenticator {
     /// The newest token; nil if its session has expired.
     var newestToken: String? {
         state.withLock { state in
-            guard let session = state.session, session.expiresAt > Date().timeIntervalSince1970 else {
+            guard let session = state.session, session.expiresAt > SystemClock.exactSeconds() else {
                 return nil
             }
             return session.accessToken
@@ -354,7 +355,7 @@ extension DittoAuthenticator {
                 await changes.wait(after: version, atMost: .seconds(3_600))
                 continue
             }
-            let remaining = session.expiresAt - Date().timeIntervalSince1970
+            let remaining = session.expiresAt - SystemClock.exactSeconds()
             let lead = Self.lead(of: session)
             guard remaining > 0 else {
                 tell()

@@ -311,7 +311,7 @@ struct ProjectionTakeoverPostgresTests {
                 url: bench.url, database: ProjectionBench.database, start: start, logger: quiet)
             #expect(try stalled.look().isLeading)
             try await bench.append(ProjectionPostgresTests.insert(into: "c", 0))
-            try await bench.projecting { projection in
+            try await bench.projecting(stallTimeout: .seconds(1)) { projection in
                 try await bench.catchUp(projection)
                 #expect(try bench.stored().count == 1)
             }
