@@ -94,6 +94,7 @@ class Importing(SystemTest):
         self.assertEqual(run.returncode, 1, run.stderr)
         answer = json.loads(run.stdout)
         self.assertEqual((answer["documents"], answer["skipped"]), (2, 1))
+        self.assertEqual([warning["code"] for warning in answer["warnings"]], ["CLI-W107"])
         self.assertIn("a.csv:3", run.stderr)
         self.assertEqual(sorted(item["a"] for item in self.items()), [1, 4])
 
