@@ -60,6 +60,21 @@ struct ColumnTypeTests {
             ])
     }
 
+    @Test("quotes mean text, but nothing in a table that quotes everything")
+    func quotes() throws {
+        func types(_ text: String) throws -> [ColumnType] {
+            try CSVDocumentReader(source(text), notes: ImportNotes()).columns.map(\.type)
+        }
+        #expect(
+            try types("\"a\",\"b\",\"c\"\n\"1\",\"x\",\"007\"\n\"2\",,\"8\"\n") == [.integer, .text, .text])
+        #expect(try types("a,\"b\"\n\"1\",\"2\"\n") == [.text, .text])
+        #expect(try types("\"a\",\"b\"\n\"1\",2\n") == [.text, .integer])
+        let told = try notes { _ = try table("a,b\n\"\",1\n\"4\",2\n", ReadingOptions(), $0) }
+        #expect(told.count == 1 && told[0].contains("column 'a' (line 3: 4)"))
+        #expect(
+            try table("a,b\n\"\",x\n", ReadingOptions(types: [("a", .integer)])) == [object(("b", "x"))])
+    }
+
     @Test("--types overrides, also for quoted cells; a cell that does not fit is an error with its line")
     func overrides() throws {
         let types = try ImportCommand.types("a=integer,b=decimal,c=boolean,d=json,e=text")

@@ -101,6 +101,10 @@ struct ExportTests {
                 try String(contentsOf: url, encoding: .utf8)
                     == "_id,n,m,t,d\n\"a\",1,1,\"1\",\n\"b\",-2,\"\"\"x\"\"\",,0.5\n")
             #expect(answer["importOptions"] == ["--types", "m=json"])
+            let quoted = try await export(
+                .query("SELECT t AS `x y` FROM c WHERE t = '1'"), .csv, to: url, runner)
+            #expect(try String(contentsOf: url, encoding: .utf8) == "\"x y\"\n\"1\"\n")
+            #expect(quoted["importOptions"] == ["--text", "x y"])
             #expect(answer["columns"]?["d"] == "decimal" && answer["columns"]?["n"] == "integer")
         }
     }

@@ -85,9 +85,11 @@ struct JSONReadingTests {
             #expect(documents[1] == object(("n", .double(9_223_372_036_854_775_808)), ("m", .int(.min))))
             #expect(notes.all.map(\.count) == [1, 2])
         }
-        #expect(told[0].hasPrefix("CLI-W106 f.json:1: document 1: the key 'k' stands twice"))
         #expect(
-            told[1].hasPrefix("CLI-W105 f.json:1: document 2: the integer 9223372036854775808 does not fit"))
+            told.map { $0.prefix(60) } == [
+                "CLI-W106 f.json:1: document 1: the key 'k' stands twice in an",
+                "CLI-W105 f.json:1: document 2: the integer 9223372036854775808",
+            ].map { $0.prefix(60) })
     }
 
     @Test(

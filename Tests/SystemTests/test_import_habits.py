@@ -63,19 +63,22 @@ class Habits(SystemTest):
         rows = [[f"r{n}"] + [VALUES[kind](r) for kind in kinds] for n in range(r.randrange(1, 30))]
         encoding = r.choice(["utf-8", "utf-8", "utf-8-sig", "utf-16", "windows-1252"])
         delimiter = r.choice([",", ",", ";", "\t", "|"])
-        text = io.StringIO(newline="")
-        csv.writer(
-            text, delimiter=delimiter, lineterminator=r.choice(["\n", "\r\n", "\r"]),
-            quoting=r.choice([csv.QUOTE_MINIMAL, csv.QUOTE_MINIMAL, csv.QUOTE_ALL])).writerows([names] + rows)
-        text = text.getvalue()
+        quoting = r.choice(["needed", "needed", "all"])
+
+        def cell(value):
+            needs = quoting == "all" or any(mark in value for mark in (delimiter, '"', "\r", "\n"))
+            return '"' + value.replace('"', '""') + '"' if needs else value
+
+        end = r.choice(["\n", "\r\n", "\r"])
+        text = "".join(delimiter.join(map(cell, row)) + end for row in [names] + rows)
         if r.random() < 0.2:
-            text = text.rstrip("\r\n")
+            text = text.removesuffix(end)
         flags = ["--encoding", encoding] if encoding == "windows-1252" else []
         return names, rows, text.encode(encoding), text, flags, delimiter
 
     def test_tables(self):
         """Every cell is the one that Python's csv module reads; a column that looks like numbers is one, or is told."""
-        count = pick(fast=25, deep=500)
+        count = pick(fast=60, deep=500)
         cases = []
         for number in range(count):
             with self.subTest(seed=SEED + number):
@@ -86,21 +89,20 @@ class Habits(SystemTest):
                 path.write_bytes(content)
                 answer = self.load(f"t{number}", path, "--id", "key", *flags)
                 self.assertEqual(answer["delimiter"], "tab" if delimiter == "\t" else delimiter)
-                quoted = f'"{rows[0][0]}"' in text
-                self.check_types(names, rows, answer, quoted)
-                cases.append((SEED + number, names, rows, answer, quoted))
+                self.check_types(names, rows, answer)
+                cases.append((SEED + number, names, rows, answer))
         found = self.documents([f"t{seed - SEED}" for seed, *_ in cases])
-        for (seed, names, rows, answer, quoted), items in zip(cases, found):
+        for (seed, names, rows, answer), items in zip(cases, found):
             with self.subTest(seed=seed):
-                self.check_rows(names, rows, answer["columns"], items, quoted)
+                self.check_rows(names, rows, answer["columns"], items)
         report(f"{count} tables, {sum(len(case[2]) for case in cases)} rows")
 
-    def check_types(self, names, rows, answer, quoted):
+    def check_types(self, names, rows, answer):
         told = " ".join(warning["message"] for warning in answer["warnings"])
         for place, name in enumerate(names):
             cells = [row[place] for row in rows if row[place]]
             kind = answer["columns"][name]
-            if not quoted and cells and all(NUMBER.fullmatch(cell) for cell in cells):
+            if cells and all(NUMBER.fullmatch(cell) for cell in cells):
                 values = [Decimal(cell) for cell in cells]
                 exact = all(Decimal(repr(float(value))) == value for value in values)
                 whole = all(re.fullmatch("-?[0-9]+", cell) and -2**63 <= int(cell) < 2**63 for cell in cells)
@@ -110,14 +112,14 @@ class Habits(SystemTest):
                 booleans = [cell.lower() in ("true", "false") for cell in cells]
                 self.assertTrue(name in told or any(booleans) and not all(booleans), (name, cells, told))
 
-    def check_rows(self, names, rows, types, items, quoted):
+    def check_rows(self, names, rows, types, items):
         by_key = {item["_id"]: item for item in items}
         self.assertEqual(len(by_key), len(rows))
         for row in rows:
             item = by_key[row[0]]
             for name, cell in zip(names, row):
-                if cell == "" and not quoted:
-                    self.assertNotIn(name, item)
+                if cell == "":
+                    self.assertIn(item.get(name, ""), [""])
                     continue
                 value, kind = item[name], types[name]
                 if kind == "text":
@@ -159,7 +161,7 @@ class Habits(SystemTest):
 
     def test_json(self):
         """Every document is the one that Python's json module reads, in whatever form it stands."""
-        count = pick(fast=15, deep=300)
+        count = pick(fast=40, deep=300)
         expected = []
         for number in range(count):
             r = random.Random(SEED + number)
@@ -186,7 +188,7 @@ class Habits(SystemTest):
         compared = 0
         for number in range(100):
             names, rows, content, text, flags, _ = self.table(random.Random(SEED + number))
-            if flags or f'"{rows[0][0]}"' in text or content[:2] in (b"\xff\xfe", b"\xfe\xff") or len(rows) < 3:
+            if flags or content[:2] in (b"\xff\xfe", b"\xfe\xff") or len(rows) < 3:
                 continue
             path = self.workspace.directory / f"d{number}.csv"
             path.write_bytes(content)

@@ -62,11 +62,18 @@ struct CSVWriter: ExportWriting {
         }
         var reader = try NDJSONReader(rows, notes: ImportNotes())
         while let row = try reader.next()?.document { try sink.write(try line(row)) }
-        let names = columns.filter { $0.type == .json }.map { "\($0.name)=json" }
         answer["columns"] = .object(
             ObjectValue(unique: columns.map { (key: $0.name, value: .string($0.type.rawValue)) }))
-        answer["importOptions"] = .array(
-            names.isEmpty ? [] : ["--types", .string(names.joined(separator: ","))])
+        answer["importOptions"] = .array(importOptions.map(Value.string))
+    }
+
+    /// The flags with which an import reads the table as it was.
+    private var importOptions: [String] {
+        let names = columns.filter { $0.type == .json }.map { "\($0.name)=json" }
+        if !names.isEmpty { return ["--types", names.joined(separator: ",")] }
+        // Quotes mean nothing where everything is quoted, so the names of texts have to be given.
+        let quotesAll = columns.allSatisfy { $0.type == .text && Self.header($0.name) != $0.name }
+        return quotesAll ? columns.flatMap { ["--text", $0.name] } : []
     }
 
     private mutating func flush() throws {

@@ -10,6 +10,17 @@ struct CSVRows {
         /// The number of its first line, from 1.
         var line: Int
         var fields: [Field]
+
+        /// Refuses a row of another width than the header's.
+        /// - Throws: `RecordError`.
+        func check(width: Int, _ name: String, _ delimiter: UInt8) throws {
+            guard fields.count != width else { return }
+            let found = "\(fields.count) \(fields.count == 1 ? "field" : "fields")"
+            throw RecordError(
+                place: "\(name):\(line)",
+                problem: "the row has \(found), the header has \(width) "
+                    + "(the delimiter is '\(CSVDialect.name(delimiter))')")
+        }
     }
 
     private enum Place { case start, plain, quoted, afterQuote }

@@ -46,7 +46,8 @@ enum ColumnType: String, CaseIterable {
 /// Finds the type of one column from its cells.
 ///
 /// A column is a number or a boolean only if all its cells are, and only if nothing of them is lost: one cell
-/// with a leading zero makes the column text. Empty cells do not count. A quoted cell is text.
+/// with a leading zero makes the column text. Empty cells do not count. A quoted cell is text, except in a
+/// table that quotes everything, where quotes mean nothing.
 struct ColumnSurvey {
     /// A cell for which a column that looks like numbers stays text.
     struct Obstacle: Equatable {
@@ -61,6 +62,8 @@ struct ColumnSurvey {
     private var booleans = 0
     /// Cells that would be numbers or booleans but for their obstacle.
     private var obstructed = 0
+    /// Quoted cells without content: text, but they say nothing about the others.
+    private var blanks = 0
     private var first: Obstacle?
     private var inexact: Obstacle?
 
@@ -70,6 +73,7 @@ struct ColumnSurvey {
         cells += 1
         let look = Self.look(field.text)
         guard !field.isQuoted else {
+            if field.text.isEmpty { blanks += 1 }
             if case .other = look { return }
             return obstruct("is quoted", field.text, line)
         }
@@ -105,7 +109,7 @@ struct ColumnSurvey {
     var obstacle: Obstacle? {
         guard type == .text else { return nil }
         if integers + decimals == cells { return inexact }
-        return integers + decimals + booleans + obstructed == cells ? first : nil
+        return integers + decimals + booleans + obstructed + blanks == cells ? first : nil
     }
 
     private enum Look { case boolean, number(NumberText), other }
