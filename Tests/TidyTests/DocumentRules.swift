@@ -228,9 +228,9 @@ enum DocumentRules {
 
     // MARK: decisions
 
-    /// The index has a row `[NNNN] | title | in short | status` for each record, once, with the record's title,
-    /// and a line that leads from the number to the file. The status says "superseded" if the first line below
-    /// the record's title does.
+    /// The index has a row `[NNNN] | title | in short | status` for each record, once, with the record's
+    /// title, and a line that leads from the number to the file. The status says "superseded" if the first
+    /// line below the record's title does.
     static func decisions(_ index: SourceFile, _ records: [SourceFile]) -> [Violation] {
         let rows = Markdown(index).rows.map(\.cells)
         let lines = Set(index.lines.map(\.text))

@@ -54,7 +54,8 @@ enum DurationFunctions {
         .strict(
             "duration_cast", [.init("text", .string), .init("unit", .string)], optional: 1,
             "A duration such as `1h30m` in whole milliseconds, or another unit: day, hour, minute, second,"
-                + " millisecond, microsecond, nanosecond. MISSING when it is no duration, or beyond 292 years.",
+                + " millisecond, microsecond, nanosecond. MISSING when it is no duration, or beyond 292"
+                + " years.",
             example: ("duration_cast('1h30m')", "5400000")
         ) { arguments in
             guard let unit = unit(arguments),

@@ -23,7 +23,8 @@ extension ParameterTable {
         .count("replication_gc_base_interval_secs", 2_700, "How often old sessions are sought, in seconds."),
         .count("doc_id_filter_max_capacity", 1_000_000, in: 1...Int64.max, "The ids in a filter of ids."),
         ParameterDefinition(
-            "doc_id_filter_error_rate", .number(0...1), 0.01, "The share of ids that a filter may get wrong."),
+            "doc_id_filter_error_rate", .number(0...1), 0.01,
+            "The share of ids that a filter may get wrong."),
         .flag("enable_doc_sync_protocol_trace", false, "Logs the messages of sync."),
     ]
 

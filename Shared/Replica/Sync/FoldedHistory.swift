@@ -25,7 +25,9 @@ struct FoldedHistory {
     /// Notes the checksums of a snapshot.
     static func put(_ run: OperationHashes, _ database: Database) throws {
         try put(
-            run.hashes.enumerated().map { (run.actor, run.first.advanced(by: $0.offset), $0.element) },
+            run.hashes.enumerated().map {
+                (run.actor, SequenceNumber(run.first.rawValue &+ UInt64($0.offset)), $0.element)
+            },
             database)
     }
 

@@ -7,7 +7,7 @@ import DQL
 /// Every event returns actions; some actions are answered by later events. The driver performs the actions
 /// of one session in order and delivers events one at a time.
 ///
-/// Invariants of Sync (rules.md):
+/// Invariants of Sync (`Shared/Rules.md`):
 /// 1. Nothing leaves a store before it is durable; nothing is acknowledged before it is durable in the log.
 /// 4. A cursor names log, position, content and filter; if any differs, reconcile.
 /// 5. Every message either advances the receiver durably or makes it ask.

@@ -5,7 +5,7 @@ import Foundation
 private struct Arrived {
     let document: Int
     let stamp: Stamp
-    let bytes: [UInt8]
+    let bytes: EncodedDelta
 }
 
 /// (a) 10,000 single-field deltas of two replicas to 1,000 documents: five rounds in which both replicas
@@ -93,7 +93,7 @@ func mergeLargeDocument(_ report: inout Report) throws {
         try editor.set(["m"], .object(object((2_500..<7_500).map { (key($0), $0 * 10) })))
     }
     let (leftBytes, rightBytes) = (a.document.encoded(), b.document.encoded())
-    var bytes: [UInt8] = []
+    var bytes: EncodedState = []
     var applying: [Double] = []
     var merging: [Double] = []
     for _ in 0..<5 {

@@ -91,9 +91,9 @@ private func sensor(_ number: Int) -> ObjectValue {
 
 /// Encoded documents in memory.
 private struct EncodedDocuments: DocumentSource {
-    private let documents: [(id: DocumentID, bytes: [UInt8])]
+    private let documents: [(id: DocumentID, bytes: EncodedState)]
 
-    init(_ documents: [[UInt8]]) throws {
+    init(_ documents: [EncodedState]) throws {
         self.documents = try documents.enumerated().map { number, bytes in
             (id: try DocumentID(.int(Int64(number))), bytes: bytes)
         }

@@ -13,9 +13,9 @@ private let uncountedRows = 400
 /// A request as a small write makes it: one document of one collection.
 func request(_ actor: UInt64, _ sequence: SequenceNumber) throws -> AppendRequest {
     let record = OperationRecord(
-        actor: ActorID(actor), sequence: sequence, timestamp: sequence << 16,
-        bytes: [UInt8](repeating: UInt8(truncatingIfNeeded: sequence), count: operationBytes))
-    let id = try DocumentID(.int(Int64(sequence % 1_000)))
+        actor: ActorID(actor), sequence: sequence, timestamp: sequence.rawValue << 16,
+        bytes: [UInt8](repeating: UInt8(truncatingIfNeeded: sequence.rawValue), count: operationBytes))
+    let id = try DocumentID(.int(Int64(sequence.rawValue % 1_000)))
     return AppendRequest(
         record: record, authorKey: "key", touches: [.collection("c"), .document("c", id)])
 }
@@ -29,7 +29,7 @@ func appendRate(
         for actor in firstActor..<firstActor + appenders {
             group.addTask {
                 for sequence in 1...operations {
-                    _ = try await log.append([try request(actor, sequence)], to: "db")
+                    _ = try await log.append([try request(actor, SequenceNumber(sequence))], to: "db")
                 }
             }
         }

@@ -9,7 +9,7 @@ import Postgres
 
 /// Medians of folding a log of documents of some 300 bytes, and of the bare load, in documents a second.
 func compareProjection(_ url: String, documents: Int, each: Int, rounds: Int, _ logger: Logger) async throws {
-    let database = "projected-\(each)"
+    let database = DatabaseID("projected-\(each)")
     let log = try PostgresOperationLog(url: url, logger: logger)
     try await log.createDatabase(database)
     for start in stride(from: 0, to: documents, by: 2_000) {
@@ -86,7 +86,8 @@ private func inserts(_ numbers: Range<Int>, _ each: Int) -> CRDT.Operation {
         }
         return CRDT.Operation.Change(collection: "cars", id: id, delta: delta)
     }
-    return CRDT.Operation(actor: stamp.actor, sequence: sequence, timestamp: stamp.time, changes: changes)
+    return CRDT.Operation(
+        actor: stamp.actor, sequence: SequenceNumber(sequence), timestamp: stamp.time, changes: changes)
 }
 
 /// libpq, as bare as it gets.

@@ -20,7 +20,7 @@ func writeHistory(_ log: any OperationLog, operations: Int, actor: ActorID, coll
         guard let delta = editor.pending.delta(stamp: stamp) else { fatalError("an edit has a delta") }
         states[place] = editor.document
         let operation = CRDT.Operation(
-            actor: actor, sequence: SequenceNumber(number + 1), timestamp: stamp.time,
+            actor: actor, sequence: SequenceNumber(UInt64(number + 1)), timestamp: stamp.time,
             changes: [
                 .init(
                     collection: collection, id: try DocumentID(.int(Int64(place))), delta: delta.encoded())
@@ -34,7 +34,7 @@ func writeHistory(_ log: any OperationLog, operations: Int, actor: ActorID, coll
 }
 
 /// Opens log and materialization and folds what is new, as a service does when it starts; how long that took.
-func restart(_ path: String, _ folder: String, _ logger: Logger) async throws -> (Duration, UInt64) {
+func restart(_ path: String, _ folder: String, _ logger: Logger) async throws -> (Duration, Offset) {
     let started = ContinuousClock.now
     let log = try SQLiteOperationLog(path: path, logger: logger)
     let materializer = try await Materializer.open("db", log: log, folder: folder, logger: logger)
@@ -80,7 +80,7 @@ func measureRecovery(operations: Int, in parent: URL, _ logger: Logger) async th
     for isTruncated in [false, true] {
         if isTruncated {
             try await timed("truncated to its last hundredth") {
-                try await log.truncate("db", through: UInt64(operations), keepingHashesAfter: 0)
+                try await log.truncate("db", through: Offset(UInt64(operations)), keepingHashesAfter: 0)
             }
         }
         for isFolded in [true, false] {

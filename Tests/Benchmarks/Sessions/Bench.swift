@@ -103,16 +103,17 @@ struct Bench {
         let operations = zip(samples.operations, samples.states).enumerated().map { place, pair in
             let (operation, state) = pair
             return LiveOperation(
-                position: LogPosition(logID: logID, offset: Offset(place + 1), hash: UInt64(place + 1)),
+                position: LogPosition(
+                    logID: logID, offset: Offset(UInt64(place + 1)), hash: UInt64(place + 1)),
                 stamp: operation.stamp, origin: nil,
                 changes: operation.changes.map {
                     LiveOperation.Change(
                         key: DocumentKey(collection: $0.collection, id: $0.id), delta: $0.delta, before: nil,
-                        after: state.bytes)
+                        after: EncodedState(state.bytes))
                 })
         }
         let start = LogPosition(logID: logID, offset: 0, hash: 0)
-        let last = UInt64(count)
+        let last = Offset(UInt64(count))
         try await compare("live", samples.states) { number in
             let feed = LiveFeed(start: start, operations: operations)
             let replica = try run.replica("live-\(number)")
@@ -144,7 +145,7 @@ struct Bench {
             let log = try await log("upload-\(number)-log")
             let hub = try await hub(log, "upload-\(number)")
             let store = try await store(hub, log)
-            let last = UInt64(count)
+            let last = SequenceNumber(UInt64(count))
             let duration = try await run.converse(
                 replica, with: store, origin: store.session
             ) {

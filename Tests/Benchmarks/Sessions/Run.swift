@@ -11,7 +11,7 @@ import Sync
 import Synchronization
 import Transport
 
-let database = "db"
+let database: DatabaseID = "db"
 
 /// Peer and server over a pipe, until the peer has what is being measured.
 struct Run {
@@ -110,7 +110,7 @@ final class LiveFeed: SessionStore {
                 CatchUpPage(documents: [], candidates: [], offset: start.offset, head: start))
         case .awaitOperations(let offset):
             for await _ in gate {}
-            let first = Int(offset - start.offset)
+            let first = start.offset.distance(to: offset)
             guard first < operations.count, !Task.isCancelled else { return nil }
             let batch = Array(operations[first..<min(first + 512, operations.count)])
             return .operations(batch, through: batch[batch.count - 1].position)

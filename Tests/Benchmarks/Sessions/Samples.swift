@@ -20,10 +20,10 @@ struct Samples {
             let id = try Samples.id(number)
             for (key, value) in Samples.fields(number).entries { try editor.set([key], value) }
             guard let delta = editor.pending.delta(stamp: stamp) else { fatalError("an edit has a delta") }
-            states.append((id.bytes, editor.document.encoded()))
+            states.append((id.bytes, editor.document.encoded().bytes))
             operations.append(
                 Operation(
-                    actor: Samples.actor, sequence: SequenceNumber(number + 1), timestamp: stamp.time,
+                    actor: Samples.actor, sequence: SequenceNumber(UInt64(number + 1)), timestamp: stamp.time,
                     changes: [.init(collection: "orders", id: id, delta: delta.encoded())]))
         }
         self.operations = operations

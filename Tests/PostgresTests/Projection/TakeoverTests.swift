@@ -76,7 +76,7 @@ struct ProjectionTakeoverPostgresTests {
                         await writer.step(on: second)
                     }
                     try await killing.value
-                    for _ in 0..<20 { await writer.step(on: first) }
+                    for _ in 0..<60 { await writer.step(on: first) }
                     try await first.advanceThroughFailures()
                     try await bench.catchUp(first)
                     #expect(try bench.stored() == (try await bench.fold()))
