@@ -54,7 +54,7 @@ struct UpdateExecutor {
         return editor.newestKind(at: change.path) == .register
     }
 
-    /// What became of a change of one document.
+    /// The effect of a change on one document.
     private enum Effect {
         case written
         /// UNSET of a field that does not exist.

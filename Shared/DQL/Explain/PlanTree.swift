@@ -25,7 +25,7 @@ public enum PlanTree {
 
     // MARK: Profiles
 
-    /// What was run, and how long it took.
+    /// The kind of statement, its results and its times.
     private static func lines(of profile: Value) -> String {
         let type = profile["queryType"]?.stringValue ?? "statement"
         let count = profile["resultCount"].map { text(of: $0, plain: true) } ?? "0"
