@@ -43,8 +43,8 @@ public enum MimeoNoteCode: String, Sendable, CaseIterable {
     case inputGuessed = "CLI-W103"
     /// Values of extended JSON were imported as they stand.
     case extendedJSON = "CLI-W104"
-    /// An integer that does not fit 64 bits became a double.
-    case integerTooLarge = "CLI-W105"
+    /// A number that no document can hold became another: an integer beyond 64 bits became a double.
+    case numberChanged = "CLI-W105"
     /// A key stands twice in an object of the file.
     case keyRepeated = "CLI-W106"
     /// Records were skipped.

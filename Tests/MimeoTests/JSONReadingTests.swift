@@ -86,10 +86,22 @@ struct JSONReadingTests {
             #expect(notes.all.map(\.count) == [1, 2])
         }
         #expect(
-            told.map { $0.prefix(60) } == [
-                "CLI-W106 f.json:1: document 1: the key 'k' stands twice in an",
-                "CLI-W105 f.json:1: document 2: the integer 9223372036854775808",
-            ].map { $0.prefix(60) })
+            told.map { $0.prefix(60) }
+                == [
+                    "CLI-W106 f.json:1: document 1: the key 'k' stands twice in an",
+                    "CLI-W105 f.json:1: document 2: the integer 9223372036854775808",
+                ].map { $0.prefix(60) })
+    }
+
+    @Test("a number that is 0 as a double is told, one that is 0 is not")
+    func smallNumbers() throws {
+        let told = try notes {
+            _ = try json(#"[{"a":0e5,"b":0.00000000000000000000},{"c":-1e-400}]"#, ReadingOptions(), $0)
+        }
+        #expect(
+            told == [
+                "CLI-W105 f.json:1: document 2: the number -1e-400 is too small for a double and became 0"
+            ])
     }
 
     @Test(

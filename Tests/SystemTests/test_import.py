@@ -65,6 +65,7 @@ class Importing(SystemTest):
                 (["--collection", "c", "--types", "nope=text", path], 2, "nope"),
                 (["--collection", "c", "--types", "zip=date", path], 2, "dates stay text"),
                 (["--collection", "c", "--path", "a", path], 2, "--path"),
+                (["--collection", "c", "--token-file", "-", "-"], 2, "standard input"),
                 (["--collection", "c", "--on-conflict", "replace", path], 2, "update-local-diff"),
                 (["--collection", "c", self.folder / "none.csv"], 1, "none.csv")):
             with self.subTest(text):

@@ -58,7 +58,12 @@ struct ImportCommand: AsyncParsableCommand {
     @Argument(help: ArgumentHelp("The file to import; - is standard input.", valueName: "file"))
     var file: String
 
-    func validate() throws { try target.check(isOptional: dryRun) }
+    func validate() throws {
+        try target.check(isOptional: dryRun)
+        guard file != "-" || ![target.server.tokenFile, target.keys.apiKeyFile].contains("-") else {
+            throw ValidationError("standard input cannot be both the file and the secret")
+        }
+    }
 
     func run() async throws {
         let collection = try NamedCollection(

@@ -18,7 +18,7 @@ final class ImportNotes {
     /// Adds a remark.
     func add(_ code: MimeoNoteCode, _ message: String) {
         switch code {
-        case .extendedJSON, .integerTooLarge, .keyRepeated, .valueChanged:
+        case .extendedJSON, .numberChanged, .keyRepeated, .valueChanged:
             guard let place = all.firstIndex(where: { $0.code == code }) else { break }
             all[place].count += 1
             return

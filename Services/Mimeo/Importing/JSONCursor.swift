@@ -53,7 +53,7 @@ struct JSONCursor {
     mutating func check() throws { _ = try parsed(try value()) }
 
     private func parsed(_ text: [UInt8]) throws -> Value {
-        do { return try JSONText.parse(text) } catch {
+        do { return try JSONText.parse(text, roundsIntegers: true) } catch {
             throw failure(Self.problem(error, text))
         }
     }
@@ -201,7 +201,7 @@ struct JSONOutline {
 
     private func check(_ text: [UInt8], _ cursor: JSONCursor, _ line: Int? = nil) throws {
         guard !keepGoing else { return }
-        do { _ = try JSONText.parse(text) } catch {
+        do { _ = try JSONText.parse(text, roundsIntegers: true) } catch {
             throw MimeoError(
                 .fileMalformed, "\(cursor.name):\(line ?? cursor.line): \(JSONCursor.problem(error, text))")
         }

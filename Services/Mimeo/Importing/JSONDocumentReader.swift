@@ -178,7 +178,7 @@ struct JSONReading {
     /// - Throws: `RecordError`.
     func record(_ text: [UInt8], _ place: String) throws -> DocumentRecord {
         var value: Value
-        do { value = try JSONText.parse(text) } catch {
+        do { value = try JSONText.parse(text, roundsIntegers: true) } catch {
             throw RecordError(place: place, problem: JSONCursor.problem(error, text))
         }
         guard case .object = value else { throw RecordError(place: place, problem: "not a JSON object") }
@@ -188,9 +188,14 @@ struct JSONReading {
                 .keyRepeated,
                 "\(place): the key '\(ImportNotes.cut(key))' stands twice in an object; the last one counts")
         }
+        if let number = oddities.smallNumber {
+            notes.add(
+                .numberChanged,
+                "\(place): the number \(ImportNotes.cut(number)) is too small for a double and became 0")
+        }
         if let number = oddities.largeInteger {
             notes.add(
-                .integerTooLarge,
+                .numberChanged,
                 "\(place): the integer \(ImportNotes.cut(number)) does not fit 64 bits and became a "
                     + "double, which keeps about 15 digits; a text would keep all")
         }

@@ -6,6 +6,8 @@ struct JSONOddities: Equatable {
     private(set) var repeatedKey: String?
     /// An integer outside of 64 bits.
     private(set) var largeInteger: String?
+    /// A number other than 0 that is 0 as a double.
+    private(set) var smallNumber: String?
 
     /// - Parameter value: the value of the text.
     init(_ text: [UInt8], _ value: Value) {
@@ -28,9 +30,18 @@ struct JSONOddities: Equatable {
     }
 
     private mutating func check(number: ArraySlice<UInt8>) {
-        guard number.count >= 19, !number.contains(where: { [0x2E, 0x65, 0x45].contains($0) }) else { return }
-        let digits = String(decoding: number, as: UTF8.self)
-        if Int64(digits) == nil { largeInteger = largeInteger ?? digits }
+        let hasExponent = number.contains { $0 | 0x20 == UInt8(ascii: "e") }
+        guard hasExponent || number.count >= 19 else { return }
+        let text = String(decoding: number, as: UTF8.self)
+        if !hasExponent, !number.contains(UInt8(ascii: ".")) {
+            if Int64(text) == nil { largeInteger = largeInteger ?? text }
+        } else if Double(text) == 0,
+            number.prefix(while: { $0 | 0x20 != UInt8(ascii: "e") }).contains(where: {
+                (0x31...0x39).contains($0)
+            })
+        {
+            smallNumber = smallNumber ?? text
+        }
     }
 
     private static func isNumber(_ byte: UInt8) -> Bool {
