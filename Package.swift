@@ -219,6 +219,7 @@ let checks: [Target] = [
     tests(
         "MimeoTests",
         [
+            "AttachmentStore", "AuthGateway", "QueryService", "Replicator",
             "Mimeo", "DittoSwift", "ServiceKit", "CRDT", "DQL", "TestSupport", httpClient, nioCore, logging,
         ]),
     // The simulator: an executable, because it takes over the whole process's concurrency. `make simulate`

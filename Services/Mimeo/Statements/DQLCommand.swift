@@ -71,7 +71,9 @@ struct DQLCommand: AsyncParsableCommand {
         }
         guard let editor else { throw MimeoError(.usage, "the terminal cannot be used; give a statement") }
         let output = LineWriter.standardOutput
-        output.write(text: "mimeo \(Version.text), \(target.server.url ?? target.store ?? ""); .help lists the commands")
+        output.write(
+            text:
+                "mimeo \(Version.text), \(target.server.url ?? target.store ?? ""); .help lists the commands")
         let prompt = Prompt(
             runner: runner, arguments: arguments, format: format ?? .table, lines: editor, output: output,
             remarks: .standardError, changed: names.forget)

@@ -9,13 +9,16 @@
 
         /// A publisher of the disk usage, which never fails.
         public struct DiskUsagePublisher: Publisher {
+            /// The usage as it is at one moment.
             public typealias Output = DiskUsageItem
+            /// Watching the usage cannot fail.
             public typealias Failure = Never
 
             private let usage: DiskUsage
 
             init(_ usage: DiskUsage) { self.usage = usage }
 
+            /// Begins to watch for a subscriber.
             public func receive<Target: Subscriber>(
                 subscriber: Target
             ) where Target.Input == DiskUsageItem, Target.Failure == Never {

@@ -212,7 +212,8 @@ public final class DittoSync: Sendable {
         if let lastUpdate { documents["last_update_received_time"] = .int(lastUpdate) }
         return [
             ObjectValue([
-                (key: "_id", value: .string(authenticator?.serverKey ?? "server")), (key: "is_ditto_server", value: true),
+                (key: "_id", value: .string(authenticator?.serverKey ?? "server")),
+                (key: "is_ditto_server", value: true),
                 (key: "documents", value: .object(documents)),
             ])
         ]

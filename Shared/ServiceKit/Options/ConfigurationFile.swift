@@ -18,7 +18,8 @@ public struct ConfigurationFile: Sendable, Equatable {
     static let settings: [String: Kind] = [
         "data": .text, "listen": .text, "log": .text, "projection": .text, "issuer": .text,
         "providers": .text, "secretsKey": .text, "adminToken": .text, "tlsCertificate": .text,
-        "tlsKey": .text, "corsOrigin": .text, "behindProxy": .flag, "showToken": .flag, "keepAliveSeconds": .number,
+        "tlsKey": .text, "corsOrigin": .text, "behindProxy": .flag, "showToken": .flag,
+        "keepAliveSeconds": .number,
         "tombstoneTTLHours": .number, "snapshotOperations": .number, "keptOperations": .number,
         "housekeepingSeconds": .number, "maxAttachmentBytes": .number,
     ]
