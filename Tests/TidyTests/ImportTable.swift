@@ -76,7 +76,8 @@ struct ImportTable {
                     "Attachments", "CRDT", "DQL", "Identity", "Machine", "Replica", "Sync", "Transport",
                     "WebSocket",
                 ],
-                packages: ["AsyncHTTPClient"], platform: platform),
+                // Combine where there is one: Apple's platforms.
+                packages: ["AsyncHTTPClient"], platform: platform.union(["Combine"])),
             "Shared/ServiceKit": Row(
                 // Decision 0024: every service follows the system database, whose documents are read by DQL.
                 ours: [

@@ -9,13 +9,16 @@
 
         /// A publisher of the disk usage, which never fails.
         public struct DiskUsagePublisher: Publisher {
+            /// The present usage.
             public typealias Output = DiskUsageItem
+            /// It never fails.
             public typealias Failure = Never
 
             private let usage: DiskUsage
 
             init(_ usage: DiskUsage) { self.usage = usage }
 
+            /// Begins an observation for a subscriber, which lasts until it cancels.
             public func receive<Target: Subscriber>(
                 subscriber: Target
             ) where Target.Input == DiskUsageItem, Target.Failure == Never {

@@ -48,7 +48,8 @@ enum RFC3339 {
         var offset = 0
         if !mark("Zz") {
             let isWest = rest.first == UInt8(ascii: "-")
-            guard mark("+-"), let hours = number(2, in: 0...23), mark(":"), let minutes = number(2, in: 0...59)
+            guard mark("+-"), let hours = number(2, in: 0...23), mark(":"),
+                let minutes = number(2, in: 0...59)
             else { return nil }
             offset = (hours * 3_600 + minutes * 60) * (isWest ? -1 : 1)
         }
