@@ -33,6 +33,12 @@ func tests(_ name: String, _ dependencies: [Target.Dependency], exclude: [String
     )
 }
 
+/// A product that only the server uses: an application that depends on the package with `traits: []` neither
+/// fetches nor builds it (decision 0048).
+func serverProduct(_ name: String, _ package: String) -> Target.Dependency {
+    .product(name: name, package: package, condition: .when(traits: ["Server"]))
+}
+
 let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift")
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
@@ -40,10 +46,10 @@ let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
 let certificates = Target.Dependency.product(name: "X509", package: "swift-certificates")
 let asn1 = Target.Dependency.product(name: "SwiftASN1", package: "swift-asn1")
 let jwt = Target.Dependency.product(name: "JWTKit", package: "jwt-kit")
-let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
+let hummingbird = serverProduct("Hummingbird", "hummingbird")
 let httpClient = Target.Dependency.product(name: "AsyncHTTPClient", package: "async-http-client")
-let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
-let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
+let arguments = serverProduct("ArgumentParser", "swift-argument-parser")
+let httpTypes = serverProduct("HTTPTypes", "swift-http-types")
 let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
 let nioEmbedded = Target.Dependency.product(name: "NIOEmbedded", package: "swift-nio")
@@ -75,12 +81,12 @@ let shared: [Target] = [
             "CRDT", "CZlib", "DQL", "Identity", "Machine", "OperationLog", "Postgres", "Replica", "WebSocket",
             crypto, hummingbird, httpClient, httpTypes, nioCore, nioPosix, nioHTTP, nioSSL,
             logging, arguments,
-            .product(name: "HummingbirdCore", package: "hummingbird"),
-            .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
-            .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
-            .product(name: "Metrics", package: "swift-metrics"),
-            .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-            .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+            serverProduct("HummingbirdCore", "hummingbird"),
+            serverProduct("NIOHTTPTypes", "swift-nio-extras"),
+            serverProduct("NIOHTTPTypesHTTP1", "swift-nio-extras"),
+            serverProduct("Metrics", "swift-metrics"),
+            serverProduct("ServiceLifecycle", "swift-service-lifecycle"),
+            serverProduct("UnixSignals", "swift-service-lifecycle"),
         ],
         exclude: ["CZlib"]),
     .systemLibrary(
@@ -180,7 +186,7 @@ let checks: [Target] = [
             hummingbird, httpClient, httpTypes, nioCore, nioEmbedded, nioPosix, nioHTTP, nioWebSocket,
             logging,
             arguments,
-            .product(name: "CoreMetrics", package: "swift-metrics"),
+            serverProduct("CoreMetrics", "swift-metrics"),
         ]),
     tests(
         "AuthGatewayTests",
@@ -213,7 +219,7 @@ let checks: [Target] = [
         "DittoSwiftTests",
         [
             "DittoSwift", "Mimeo", "Identity", "Replica", "Attachments", "CRDT", "DQL", "ServiceKit",
-            "TestSupport", httpClient, nioCore, logging,
+            "TestSupport", "WebSocket", httpClient, nioCore, logging,
         ],
         exclude: ["Fixtures"]),
     tests(
@@ -236,6 +242,14 @@ let checks: [Target] = [
     .executableTarget(
         name: "SDKProbe", dependencies: ["DittoSwift", sqlite], path: "Tests/Benchmarks/SDK",
         swiftSettings: strict),
+    // The code of the manual's tour, as it stands there: `FiveMinutesTests` compares and runs it.
+    .executableTarget(
+        name: "FiveMinutes", dependencies: ["DittoSwift"], path: "Tests/Samples/FiveMinutes",
+        swiftSettings: strict),
+    // Handlers in all places where applications write them: no warning in language mode 5.
+    .testTarget(
+        name: "HandlerSamples", dependencies: ["DittoSwift", "TestSupport"],
+        path: "Tests/Samples/HandlerSamples", swiftSettings: strict + [.swiftLanguageMode(.v5)]),
     // The samples of the documents this SDK follows, in their language mode. Some keep a `[weak self]` that
     // they do not use, so warnings stay warnings here.
     .testTarget(
@@ -254,6 +268,10 @@ let package = Package(
         .executable(name: "mimeo", targets: ["MimeoMain"]),
         .executable(name: "simulation", targets: ["Simulation"]),
         .executable(name: "sdk-probe", targets: ["SDKProbe"]),
+    ],
+    traits: [
+        .default(enabledTraits: ["Server"]),
+        .trait(name: "Server", description: "The server, the command line and the tests"),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),

@@ -15,8 +15,8 @@ enum Limits {
     /// … but at least this long before its end (half its life, if that is shorter), so that a slow login
     /// still completes in time.
     static let renewalLead = Duration.seconds(60)
-    /// The time that the first handlers wait for the main queue to be served before they are called on a queue
-    /// of the SDK: long enough for a program that registers first and runs its main loop then.
+    /// The time that the first handlers wait for the main queue to be served before they are called on a
+    /// queue of the SDK: long enough for a program that registers first and runs its main loop then.
     static let mainQueuePatience = Duration.milliseconds(500)
     /// The documents of an observer's result that are remembered to tell which changes matter to it, 8 bytes
     /// each. With more, every change of its collection matters.

@@ -173,6 +173,60 @@ struct EndToEndTests {
         }
     }
 
+    @Test("a sync scope that is widened while sync runs lets through what waited and what comes")
+    func widenedScope() async throws {
+        try await withTemporaryDirectory { directory in
+            try await EmbeddedServer.run(data: directory.appendingPathComponent("server").path) { server in
+                let a = try await open(server, directory, "a")
+                let b = try await open(server, directory, "b")
+                let scopes = "ALTER SYSTEM SET USER_COLLECTION_SYNC_SCOPES ="
+                try await a.store.execute(
+                    query: "\(scopes) {'cars': 'LocalPeerOnly', 'boats': 'SmallPeersOnly'}")
+                for ditto in [a, b] {
+                    try ditto.sync.registerSubscription(query: "SELECT * FROM cars")
+                    try ditto.sync.registerSubscription(query: "SELECT * FROM boats")
+                    try ditto.sync.start()
+                }
+                try await a.store.execute(query: "INSERT INTO cars DOCUMENTS ({'_id': 'waits'})")
+                try await a.store.execute(query: "INSERT INTO boats DOCUMENTS ({'_id': 'stays'})")
+                #expect(await eventually { a.sync.status.text == "connected" })
+                try await a.store.execute(query: "\(scopes) {'cars': 'AllPeers', 'boats': 'SmallPeersOnly'}")
+                #expect(try await eventually { try await rows(b) == [#"{"_id":"waits"}"#] })
+                let next = try await a.store.execute(query: "INSERT INTO cars DOCUMENTS ({'_id': 'x'})")
+                #expect(await a.sync.waitForAcknowledgement(of: next.commitID ?? 0, timeout: .seconds(60)))
+                #expect(try await eventually { try await rows(b).count == 2 })
+                #expect(try await rows(b, "SELECT * FROM boats").isEmpty)
+                #expect(a.sync.isActive)
+                await a.close()
+                await b.close()
+            }
+        }
+    }
+
+    @Test("system:data_sync_info names the server by its key, the same for every peer and after a restart")
+    func serverKey() async throws {
+        try await withTemporaryDirectory { directory in
+            try await EmbeddedServer.run(data: directory.appendingPathComponent("server").path) { server in
+                let row = "SELECT RAW _id FROM system:data_sync_info"
+                let before = try await open(server, directory, "a")
+                #expect(try await rows(before, row) == [#""server""#])
+                await before.close()
+                var keys: Set<String> = []
+                for name in ["a", "b", "a"] {
+                    let ditto = try await open(server, directory, name)
+                    try ditto.sync.start()
+                    #expect(try await eventually { try await rows(ditto, row) != [#""server""#] })
+                    let key = try await rows(ditto, row).first ?? ""
+                    #expect(key.hasPrefix("\"pk") && key.count == 48)
+                    #expect(key != "\"\(ditto.presence.graph.localPeer.peerKey)\"")
+                    keys.insert(key)
+                    await ditto.close()
+                }
+                #expect(keys.count == 1)
+            }
+        }
+    }
+
     @Test("a cancelled subscription brings nothing more, and keeps what it brought")
     func cancelledSubscription() async throws {
         try await withTemporaryDirectory { directory in

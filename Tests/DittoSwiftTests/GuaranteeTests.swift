@@ -57,7 +57,7 @@ struct GuaranteeTests {
             }
             let log = ditto.absolutePersistenceDirectory.path
             func logBytes() -> Int {
-                ditto.diskUsage.item.childItems.filter { $0.path.hasSuffix("-wal") }
+                ditto.diskUsage.item.childItems.flatMap(\.childItems).filter { $0.path.hasSuffix("-wal") }
                     .reduce(0) { $0 + $1.sizeInBytes }
             }
             try await write(10)

@@ -59,6 +59,6 @@ struct ResultTests {
         #expect(DittoDocumentID("x").description == "x")
         #expect(DittoDocumentID("x").toString() == "\"x\"")
         #expect(DittoDocumentID(value: ["a": 1]).description == #"{"a":1}"#)
-        #expect(DittoDocumentID(value: Date()).value == nil)
+        #expect(DittoDocumentID(value: { 1 }).value == nil)
     }
 }

@@ -77,7 +77,8 @@ struct ImportTable {
                     "Attachments", "CRDT", "DQL", "Identity", "Machine", "Replica", "Sync", "Transport",
                     "WebSocket",
                 ],
-                packages: ["AsyncHTTPClient"], platform: foundation.union(["Dispatch"])),
+                // Combine where there is one: Apple's platforms.
+                packages: ["AsyncHTTPClient"], platform: foundation.union(["Combine", "Dispatch"])),
             "Shared/ServiceKit": Row(
                 // Decision 0024: every service follows the system database, whose documents are read by DQL.
                 ours: [

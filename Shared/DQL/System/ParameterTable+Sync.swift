@@ -6,8 +6,8 @@ extension ParameterTable {
         ParameterDefinition(
             "user_collection_sync_scopes", .syncScopes, .object(ObjectValue()), works: true,
             "The peers that receive the documents of a collection. Each SET replaces the whole map; "
-                + "collections that it does not name are sent to all peers. To be set before sync is "
-                + "started."),
+                + "collections that it does not name are sent to all peers. A change takes effect at once; "
+                + "it is to be set anew at each start."),
         .count("doc_sync_initial_update_diff_limit", 500, "Documents in the first update of a session."),
         .count("doc_sync_resync_on_reconnect_mins", 360, "Minutes apart before a session starts again."),
         ParameterDefinition(

@@ -20,7 +20,8 @@ package enum HTTPConnections {
     ) async throws -> HTTPClientResponse {
         do {
             return try await client.execute(request, timeout: .seconds(seconds))
-        } catch  where PlainServer.isMeant(by: error) {
+        } catch {
+            guard PlainServer.isMeant(by: error) else { throw error }
             // Without user and password, which a URL may hold.
             let address = URLComponents(string: request.url).flatMap { parts in
                 parts.host.map { $0 + (parts.port.map { ":\($0)" } ?? "") }

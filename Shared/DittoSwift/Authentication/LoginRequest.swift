@@ -19,8 +19,8 @@ struct LoginRequest: Sendable {
     }
 
     /// Sends it.
-    /// - Throws: `SDK-0302` to `SDK-0304`, `SDK-0307`, or the server's own code; `CancellationError` when the task is
-    ///   cancelled before the server has answered.
+    /// - Throws: `SDK-0302` to `SDK-0304`, `SDK-0307`, or the server's own code; `CancellationError` when the
+    ///   task is cancelled before the server has answered.
     func send(to url: URL) async throws -> Answer {
         try Task.checkCancellation()
         let body = JSONText.print([

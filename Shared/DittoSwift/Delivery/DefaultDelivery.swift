@@ -53,7 +53,7 @@ final class DefaultDelivery: Sendable {
         }
     }
 
-    /// Whether the main queue is served; waits for the probe until the deadline.
+    /// Returns whether the main queue is served; waits for the probe until the deadline.
     private var isServed: Bool {
         let (isKnown, deadline) = state.withLock { ($0.isServed, $0.deadline) }
         if !isKnown, let deadline { _ = probe.wait(timeout: deadline) }

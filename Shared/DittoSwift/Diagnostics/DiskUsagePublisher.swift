@@ -9,16 +9,16 @@
 
         /// A publisher of the disk usage, which never fails.
         public struct DiskUsagePublisher: Publisher {
-            /// The usage as it is at one moment.
+            /// The present usage.
             public typealias Output = DiskUsageItem
-            /// Watching the usage cannot fail.
+            /// It never fails.
             public typealias Failure = Never
 
             private let usage: DiskUsage
 
             init(_ usage: DiskUsage) { self.usage = usage }
 
-            /// Begins to watch for a subscriber.
+            /// Begins an observation for a subscriber, which lasts until it cancels.
             public func receive<Target: Subscriber>(
                 subscriber: Target
             ) where Target.Input == DiskUsageItem, Target.Failure == Never {

@@ -1,11 +1,9 @@
 // swift-format-ignore-file: AllPublicDeclarationsHaveDocumentation
+
 import Dispatch
 import Foundation
 
 // Members of the 4.x API. Each is declared so that a program that uses one is told its successor.
-
-/// The body of a declaration that nobody can call.
-private func unavailable() -> Never { preconditionFailure("unavailable") }
 
 extension Ditto {
     @available(*, unavailable, message: "Use Ditto.open(config:) with a DittoConfig")

@@ -210,10 +210,10 @@ public final class DittoSync: Sendable {
             documents["refused_local_commit_ids"] = .array(latestRefusals())
         }
         if let lastUpdate { documents["last_update_received_time"] = .int(lastUpdate) }
+        let key = authenticator?.serverKey ?? "server"
         return [
             ObjectValue([
-                (key: "_id", value: .string(authenticator?.serverKey ?? "server")),
-                (key: "is_ditto_server", value: true),
+                (key: "_id", value: .string(key)), (key: "is_ditto_server", value: true),
                 (key: "documents", value: .object(documents)),
             ])
         ]

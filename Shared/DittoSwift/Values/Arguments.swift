@@ -4,9 +4,10 @@ import Foundation
 /// Converts the dictionaries that applications pass as arguments into values.
 ///
 /// Accepted are nil, `NSNull`, `Bool`, all integers and floats, `String`, `Character`, `Data`, `Date` (as
-/// `RFC3339`), `UUID` and `URL` (as text), `Decimal`, `NSNumber`, `DittoDocumentID`, `DittoAttachment`, arrays,
-/// slices and sets, dictionaries with text or integer keys, enums with raw values, and every `Encodable`
-/// (`ArgumentEncoder`). An `NSNumber` keeps the type it was made of. `ItemDecoder` is the way back.
+/// `RFC3339`), `UUID` and `URL` (as text), `Decimal`, `NSNumber`, `DittoDocumentID`, `DittoAttachment`,
+/// arrays, slices and sets, dictionaries with text or integer keys, enums with raw values, and every
+/// `Encodable` (`ArgumentEncoder`). An `NSNumber` keeps the type it was made of. `ItemDecoder` is the way
+/// back.
 ///
 /// Every type converts itself (`Argument`), because testing an `Any` against many types takes longer than
 /// writing the document. The path of an unacceptable argument is built only when the error is thrown.

@@ -106,7 +106,7 @@ public final class PeerSync: Sendable {
         var isStopping = false
         var starts = 0
         var pump: SessionPump?
-        /// Whether the session under way ends only to begin again.
+        /// True if the session under way ends only to begin again.
         var isRestarting = false
         /// The token that the session under way was given last.
         var token = ""
@@ -218,9 +218,9 @@ public final class PeerSync: Sendable {
         }
     }
 
-    /// Ends the running session, if any, and begins the next one at once: some things take effect only when a
-    /// session begins, such as the release of withheld collections (decision 0013). A connection that is being
-    /// made begins anew too, since it may have passed that point.
+    /// Ends the running session, if any, and begins the next one at once: some things take effect only when
+    /// a session begins, such as the release of withheld collections (decision 0013). A connection that is
+    /// being made begins anew too, since it may have passed that point.
     public func restartSession() {
         let pump = state.withLock { state in
             state.isRestarting = state.task != nil
