@@ -98,7 +98,7 @@ public final class QueryServicePart: ServicePart {
         return .ok
     }
 
-    /// Executes a request. Every answer has the envelope of `ExecuteAnswer`; its `failure` makes that of errors.
+    /// Executes a request. Every answer has the envelope of `ExecuteAnswer`; `failure` makes that of errors.
     private func answer(_ request: Request, isStrict: Bool) async throws -> Response {
         let identity = try await authenticator.identity(for: request)
         guard try await log.databaseExists(identity.databaseID) else { throw QueryError(.unknownDatabase) }

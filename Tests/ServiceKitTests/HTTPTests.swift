@@ -14,7 +14,7 @@ struct HTTPTests {
             .json(Array(try context.parameters.require("id").utf8))
         }
         mount.on(.head, "/items/:id") { _, _ in .json(Array("four".utf8)) }
-        mount.on(.get, "/text") { _, _ in .json(Array(repeating: UInt8(ascii: "7"), count: 5_000)) }
+        mount.on(.get, "/text") { _, _ in .json((0..<1_250).flatMap { Array("\($0 % 9000 + 1000)".utf8) }) }
         mount.on(.get, "/defect") { _, _ in throw CancellationError() }
         mount.on(.get, "/foreign") { _, _ in throw HTTPError(.conflict, message: "no") }
     }
@@ -98,9 +98,11 @@ struct HTTPTests {
             #expect(try await ask(address, "/items/7/").body == "7")
             #expect(try await ask(address, "/%69tems/a%20b%2Fc%2541").body == "a b/c%41")
             for path in ["/items/%4", "/items/%zz", "/items/%ff"] {
-                let answer = try await ask(address, path)
-                #expect(answer.status == 400)
-                #expect(answer.code == "SRV-0400")
+                // An HTTP client would mend these.
+                let request = "GET \(path) HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+                let answer = try await RawConnection.exchange(address, request)
+                #expect(answer.hasPrefix("HTTP/1.1 400"))
+                #expect(answer.contains("SRV-0400"))
             }
         }
     }
@@ -146,12 +148,11 @@ struct HTTPTests {
     @Test("an answer is packed for whoever takes gzip, and caches hear of it")
     func packedAnswers() async throws {
         try await serving(Self.routes) { address async throws in
-            let plain = try await ask(address, "/text")
+            let plain = try await ask(address, "/text", headers: ["Accept-Encoding": "identity"])
             #expect(plain.headers["content-encoding"] == nil)
             #expect(plain.headers["vary"] == "Accept-Encoding")
             let packed = try await ask(address, "/text", headers: ["Accept-Encoding": "br, gzip"])
             #expect(packed.headers["content-encoding"] == "gzip")
-            #expect(packed.headers["content-length"] == nil)
             #expect(try await ask(address, "/items/7", headers: ["Accept-Encoding": "gzip"]).body == "7")
         }
     }

@@ -106,8 +106,19 @@ class EarlyAnswers(HTTP):
     def test_an_answered_body_that_never_ends_is_given_up(self):
         answer, seconds = self.exchange(head("POST", "/nothing", "Content-Length: 1000000"), b"z" * 1000)
         self.assertEqual(status(answer), 404)
-        self.assertIn(b"connection: close", answer.lower())
         self.assertLess(seconds, 10)
+
+    def test_a_connection_goes_on_behind_a_body_that_nobody_read(self):
+        connection = http.client.HTTPConnection(*self.server.address, timeout=30)
+        for _ in range(3):
+            connection.request("POST", "/nothing", body=b"w" * (5 * MEBIBYTE))
+            answer = connection.getresponse()
+            self.assertEqual(answer.status, 404)
+            answer.read()
+            socket_before = connection.sock
+            connection.request("GET", "/health")
+            self.assertEqual(connection.getresponse().read()[:10], b'{"checks":')
+            self.assertIs(connection.sock, socket_before)
 
     def test_a_dripping_one_too(self):
         ended = threading.Event()

@@ -214,6 +214,8 @@ final class WebhookProvider: Sendable {
     private static let client: HTTPClient = {
         var configuration = HTTPClient.Configuration.singletonConfiguration
         configuration.redirectConfiguration = .disallow
+        // An answer is small; unpacking would only be another way for it to be too large.
+        configuration.decompression = .disabled
         configuration.connectionPool.retryConnectionEstablishment = false
         configuration.timeout.connect = TimeAmount(Limits.webhookConnectTimeout)
         return HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)

@@ -1,7 +1,7 @@
 import HTTPTypes
 import Hummingbird
 
-/// Which web pages may call the services (the Fetch standard's CORS protocol): those of the origins that
+/// The web pages that may call the services (the Fetch standard's CORS protocol): pages of the origins that
 /// `--cors-origin` names, by default none.
 ///
 /// Credentials of ours are header fields that a page sets itself, never cookies, so no answer allows
@@ -41,8 +41,8 @@ public struct CORSPolicy: Sendable, Equatable {
         "WWW-Authenticate", "X-DITTO-TXN-ID", RequestID.name,
     ].joined(separator: ", ")
 
-    /// Adds what a browser needs to an answer, whether it is an error or not. To a preflight it also says what
-    /// the path accepts, which `Allow` tells.
+    /// Adds what a browser needs to an answer, whether it is an error or not. To a preflight it also says
+    /// what the path accepts, which `Allow` tells.
     func apply(to response: inout Response, for request: Request) {
         guard !origins.isEmpty else { return }
         let isOpen = origins.contains("*")

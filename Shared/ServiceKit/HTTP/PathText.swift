@@ -43,7 +43,7 @@ enum PathText {
         return result
     }
 
-    /// What may stand in a segment as it is.
+    /// Bytes that may stand in a segment as they are.
     private static let plain = Set(
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~!$&'()*+,;=:@".utf8)
 

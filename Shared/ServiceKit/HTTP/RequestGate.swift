@@ -3,14 +3,15 @@ import Logging
 import NIOCore
 import NIOHTTP1
 
-/// What every request of a connection has in common on the wire; stands right after the HTTP decoder.
+/// Keeps the rules that all requests of a connection share on the wire; stands right after the HTTP decoder.
 ///
-/// - *Answers*: with `Connection: close` where the connection ends after it: HTTP/1.0 without keep-alive, or
-///   the request's body has not arrived whole. Each answer carries the request's `X-Request-ID`.
-/// - *The end of a connection*: a client may still be sending its body when its answer is there, and many read
-///   nothing before they have sent all. So the gate closes its own direction, reads on and drops what comes,
-///   for `Limits.lingerTime` at most and until the client is silent for `Limits.lingerSilence`. Closing at
-///   once would reset the connection, and the answer would be lost with it.
+/// - *Answers*: with `Connection: close` where the connection ends after it, as for HTTP/1.0 without
+///   keep-alive. Each answer carries the request's `X-Request-ID`.
+/// - *Early answers*: a client may still be sending its body when its answer is there, and many read nothing
+///   before they have sent all. So the gate reads on and drops the body's rest, for `Limits.lingerTime` at
+///   most and until the client is silent for `Limits.lingerSilence`. If the body ends in time, the connection
+///   goes on, unless that answer was its last. Closing at once would reset the connection, and the answer
+///   would be lost with it.
 /// - *Heads*: one that is malformed, too large or too slow is answered here, since no route sees it. The
 ///   answer waits for those of earlier requests.
 /// - *Bodies*: one that is malformed, too slow or shorter than announced is an error of the body for whoever
@@ -29,7 +30,7 @@ final class RequestGate: ChannelDuplexHandler, RemovableChannelHandler {
     /// An outbound event: the route begins to read the body of the request that is being answered.
     struct BodyWanted: Sendable {}
 
-    /// What an answer needs to know of its request.
+    /// A request without its whole answer.
     private struct Unanswered {
         var id: String
         var isOld: Bool
@@ -48,7 +49,7 @@ final class RequestGate: ChannelDuplexHandler, RemovableChannelHandler {
         case open
         /// No further request is read; the error is answered after those before it.
         case failed(ServiceError)
-        /// The last answer was written. The rest of its request is dropped until the deadline.
+        /// The answer was written. The rest of its request is dropped until the deadline.
         case lingering(until: NIODeadline)
         /// The connection closes as soon as the last answer has left.
         case closing
@@ -111,7 +112,7 @@ extension RequestGate {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let part = unwrapInboundIn(data)
         guard case .open = phase else {
-            if case .lingering = phase, case .end = part { closeWhenLeft(context) }
+            if case .lingering = phase, case .end = part { dropped(context, data) }
             return
         }
         switch part {
@@ -165,6 +166,13 @@ extension RequestGate {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        if error is ByteToMessageDecoderError.PayloadTooLargeError {
+            // Bytes after an upgrade that is still being decided; nobody answers it any more.
+            guard case .open = phase else { return }
+            unanswered.removeAll()
+            return fail(
+                context, ServiceError(.badRequest, "too much was sent before the upgrade was answered"))
+        }
         guard let error = error as? HTTPParserError else { return context.fireErrorCaught(error) }
         guard case .open = phase, !isBodyBroken else { return }
         if case .body = reading {
@@ -174,6 +182,16 @@ extension RequestGate {
             if case .head(_, let has) = reading { hasLine = has }
             fail(context, Self.problem(of: error, hasLine: hasLine, isInBody: false))
         }
+    }
+
+    /// The rest of an answered request has come.
+    private func dropped(_ context: ChannelHandlerContext, _ end: NIOAny) {
+        guard !isLastAnswer else { return closeWhenLeft(context) }
+        timer?.task.cancel()
+        timer = nil
+        (phase, reading) = (.open, .nothing)
+        // Whoever reads requests waits for it.
+        context.fireChannelRead(end)
     }
 
     private func breakBody(_ context: ChannelHandlerContext, _ problem: ServiceError) {
@@ -241,7 +259,8 @@ extension RequestGate {
                 return context.write(data, promise: promise)
             }
             isAnswering = true
-            isLastAnswer = !request.keepsAlive || isInputClosed || unanswered.count == 1 && isBodyArriving
+            // A client that waits for leave, and got none, sends something else next, or nothing.
+            isLastAnswer = !request.keepsAlive || isInputClosed || isBodyBroken || request.expectsContinue
             frame(&head, for: request)
             context.write(wrapOutboundOut(.head(head)), promise: promise)
         case .body: context.write(data, promise: promise)
@@ -265,22 +284,24 @@ extension RequestGate {
     private func end(_ context: ChannelHandlerContext, _ data: NIOAny, _ promise: EventLoopPromise<Void>?) {
         isAnswering = false
         if !unanswered.isEmpty { unanswered.removeFirst() }
-        guard isLastAnswer else {
-            context.write(data, promise: promise)
-            if case .failed(let problem) = phase, unanswered.isEmpty { answer(context, problem) }
-            return
-        }
-        let hasRest = isBodyArriving && !isInputClosed
+        // With further requests behind it, this one's body has arrived.
+        let hasRest = unanswered.isEmpty && isBodyArriving && !isInputClosed
         if hasRest { phase = .lingering(until: context.eventLoop.now + TimeAmount(Limits.lingerTime)) }
-        let left = promise ?? context.eventLoop.makePromise()
-        left.futureResult.assumeIsolated().whenComplete { [weak self] _ in self?.answerLeft() }
-        context.writeAndFlush(data, promise: left)
+        if isLastAnswer {
+            let left = promise ?? context.eventLoop.makePromise()
+            left.futureResult.assumeIsolated().whenComplete { [weak self] _ in self?.answerLeft() }
+            context.writeAndFlush(data, promise: left)
+        } else {
+            context.write(data, promise: promise)
+        }
         if hasRest {
             lastByteAt = context.eventLoop.now
             context.read()
             schedule(context)
-        } else {
+        } else if isLastAnswer {
             closeWhenLeft(context)
+        } else if case .failed(let problem) = phase, unanswered.isEmpty {
+            answer(context, problem)
         }
     }
 
@@ -299,7 +320,7 @@ extension RequestGate {
         phase = .closing
         timer?.task.cancel()
         timer = nil
-        if hasAnswerLeft { context.close(promise: nil) }
+        if hasAnswerLeft || !isLastAnswer { context.close(promise: nil) }
     }
 
     /// Takes no further request and answers what is wrong, after the answers before it.

@@ -10,8 +10,8 @@ import NIOSSL
 import WebSocket
 
 /// The child channel that Hummingbird asks for: HTTP/1.1 with or without TLS, or a WebSocket
-/// (`WebSocketUpgrade`). A refused upgrade is answered with the error's body. `RequestGate` keeps the rules that
-/// all requests share.
+/// (`WebSocketUpgrade`). A refused upgrade is answered with the error's body. `RequestGate` keeps the rules
+/// that all requests share.
 struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
     typealias HTTPConnection = NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart>
 

@@ -4,8 +4,8 @@ import Hummingbird
 import NIOCore
 
 /// Builds the responder of a host: the parts' routes, `HEAD` wherever there is `GET`, `OPTIONS` and 405 that
-/// name a path's methods, 426 for WebSocket paths, and the host's own `/health`, `/admin/<service>/health` and
-/// `/metrics`.
+/// name a path's methods, 426 for WebSocket paths, and the host's own `/health`, `/admin/<service>/health`
+/// and `/metrics`.
 struct HostRoutes {
     let parts: [any ServicePart]
     let mount: ServiceMount

@@ -108,9 +108,8 @@ public struct ServiceMount {
             .sorted()
     }
 
-    /// Serves a path, like `/api/v4/attachments/:id` (`context.parameters.require("id")`, percent-decoded).
-    /// `GET` serves `HEAD` too: its body is dropped, its headers are sent. `OPTIONS` names the path's methods,
-    /// and others are answered with 405.
+    /// Serves a path, like `/api/v4/attachments/:id` (`context.parameters.require("id")`, decoded).
+    /// `GET` serves `HEAD` too, without the body. `OPTIONS` names the path's methods, and others are a 405.
     /// - Parameters:
     ///   - query: the query parameters there are; a request with another one is answered with 400.
     ///   - failure: makes the answer to an error where its form is the route's own.

@@ -4,9 +4,9 @@ import NIOHTTP1
 /// Works around two gaps of NIO's upgrade handler, which follows it in the pipeline: NIO's loses requests for
 /// an unregistered protocol (`Upgrade: h2c`, which common clients send unasked), and it ignores shutdown.
 ///
-/// Removes the `Upgrade` header from every request that is not a WebSocket upgrade to a registered path; closes
-/// a connection without any request when the server stops or the connection stays silent. The event loop
-/// guards all state.
+/// Removes the `Upgrade` header from every request that is not a WebSocket upgrade to a registered path;
+/// closes a connection without any request when the server stops or the connection stays silent. The event
+/// loop guards all state.
 final class UpgradeFilter: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
