@@ -13,8 +13,9 @@ public enum JSONText {
         try parse(JSONParser(bytes: bytes))
     }
 
-    /// As `parse(_:)`, but refuses texts of which a part would be lost: a key that an object has twice, a whole
-    /// number beyond 64 bits, and a number too small for a double. For values that a person or program typed.
+    /// As `parse(_:)`, but refuses texts of which a part would be lost: a key that an object has twice, a
+    /// whole number beyond 64 bits, and a number too small for a double. For values that a person or program
+    /// typed.
     public static func parseExactly(_ bytes: [UInt8]) throws(CRDTError) -> Value {
         var parser = JSONParser(bytes: bytes)
         parser.isExact = true
