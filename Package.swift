@@ -73,7 +73,7 @@ let shared: [Target] = [
     module(
         "ServiceKit",
         [
-            "CRDT", "DQL", "Identity", "Machine", "OperationLog", "Postgres", "Replica", "WebSocket",
+            "CRDT", "CZlib", "DQL", "Identity", "Machine", "OperationLog", "Postgres", "Replica", "WebSocket",
             crypto, hummingbird, httpClient, httpTypes, nioCore, nioPosix, nioHTTP, nioSSL,
             logging, arguments,
             .product(name: "HummingbirdCore", package: "hummingbird"),
@@ -82,7 +82,10 @@ let shared: [Target] = [
             .product(name: "Metrics", package: "swift-metrics"),
             .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             .product(name: "UnixSignals", package: "swift-service-lifecycle"),
-        ]),
+        ],
+        exclude: ["CZlib"]),
+    .systemLibrary(
+        name: "CZlib", path: "Shared/ServiceKit/CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     module("Postgres", ["CRDT", "DQL", "OperationLog", "CLibPQ", logging], exclude: ["CLibPQ"]),
     .systemLibrary(
         name: "CLibPQ", path: "Shared/Postgres/CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
@@ -175,7 +178,9 @@ let checks: [Target] = [
         "ServiceKitTests",
         [
             "ServiceKit", "WebSocket", "Identity", "OperationLog", "CRDT", "LogFakes", "TestSupport",
-            hummingbird, httpClient, nioCore, nioPosix, nioHTTP, nioWebSocket, logging, arguments,
+            hummingbird, httpClient, httpTypes, nioCore, nioEmbedded, nioPosix, nioHTTP, nioWebSocket,
+            logging,
+            arguments,
             .product(name: "CoreMetrics", package: "swift-metrics"),
         ]),
     tests(

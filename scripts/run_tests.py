@@ -6,9 +6,11 @@ Each test target and each module of system tests is a job: a process with ports 
 run one after the other. As many jobs run at once as there are cores, and one more, because many tests wait. The
 longest jobs begin first. A JOB (`CRDTTests`, `test_kill`, `simulation-small`) runs alone; all run where none is named.
 
-RESULTS is a directory: it gets `NAME.log`, and `NAME.jsonl` (Swift Testing's event stream) or `NAME.json` (counts, see
-`scripts/summary.py`), and a line `NAME STATUS` in `parts` for each job. A job that fails prints the end of its log.
-Exits non-zero if one failed.
+RESULTS is a directory: it gets the names of all jobs in `planned`, then for each job `NAME.log`, `NAME.jsonl` (Swift
+Testing's event stream) or `NAME.json` (counts, see `scripts/summary.py`), and a line `NAME STATUS` in `parts`. A planned
+job without such a line has failed. A job that fails prints the telling lines of its log. An interrupt, a termination and
+a time-out end the jobs with a SIGTERM, so that they stop what they have started, and with a SIGKILL ten seconds later.
+Exits non-zero if a job failed.
 """
 
 import concurrent.futures
@@ -23,8 +25,12 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / ".build" / "debug"
-IS_DEEP = os.environ.get("MIMEO_DEPTH") == "deep"
+DEPTH = os.environ.get("MIMEO_DEPTH", "fast")
+if DEPTH not in ("fast", "deep"):
+    sys.exit(f"MIMEO_DEPTH is '{DEPTH}': it has to be 'fast' or 'deep'")
+IS_DEEP = DEPTH == "deep"
 JOB_SECONDS = 4 * 3600 if IS_DEEP else 900
+STOP_SECONDS = 10
 LOG_LINES_SHOWN = 60
 LINE_CHARACTERS_SHOWN = 1_000
 LONGEST_FIRST = [
@@ -38,7 +44,7 @@ LONGEST_FIRST = [
 def swift_targets():
     """The test targets of the package."""
     dump = subprocess.run(["swift", "package", "--ignore-lock", "dump-package"], cwd=ROOT, check=True,
-                          capture_output=True, text=True)
+                          stdout=subprocess.PIPE, text=True)
     return [target["name"] for target in json.loads(dump.stdout)["targets"] if target["type"] == "test"]
 
 
@@ -69,28 +75,34 @@ def telling(log):
 
 
 class Run:
-    """One run of some jobs. `lock` guards the parts file and what is printed."""
+    """One run of some jobs. `lock` guards the parts file, what is printed, and the processes that run."""
 
     def __init__(self, results):
         self.results = results
         self.lock = threading.Lock()
+        self.processes = set()
+        self.is_stopping = False
 
     def job(self, job):
         name, command = job
         log = self.results / f"{name}.log"
         began = time.monotonic()
         with open(log, "wb") as output:
-            # A session of its own, so that a time-out ends also what the job has started.
-            process = subprocess.Popen([str(word) for word in command], cwd=ROOT, stdin=subprocess.DEVNULL,
-                                       stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+            with self.lock:
+                if self.is_stopping:
+                    return 143
+                # A session of its own, so that the whole of it can be ended.
+                process = subprocess.Popen([str(word) for word in command], cwd=ROOT, stdin=subprocess.DEVNULL,
+                                           stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+                self.processes.add(process)
             try:
                 status = process.wait(JOB_SECONDS)
             except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+                end(process)
                 output.write(f"\n{name} took more than {JOB_SECONDS} s and was ended\n".encode())
                 status = 124
         with self.lock:
+            self.processes.discard(process)
             with open(self.results / "parts", "a", encoding="utf-8") as parts:
                 parts.write(f"{name} {status}\n")
             print(f"{'ok    ' if status == 0 else 'FAILED'} {time.monotonic() - began:6.1f} s  {name}", flush=True)
@@ -98,13 +110,42 @@ class Run:
                 print("\n".join(f"    {line}" for line in telling(log)), flush=True)
         return status
 
+    def stop(self, number, _):
+        """Ends what runs, and starts nothing more."""
+        print(f"stopping: {signal.Signals(number).name}", flush=True)
+        self.is_stopping = True
+        for process in list(self.processes):
+            signal_group(process, signal.SIGTERM)
+        threading.Timer(STOP_SECONDS, lambda: [signal_group(p, signal.SIGKILL) for p in list(self.processes)]).start()
+
+
+def signal_group(process, number):
+    try:
+        os.killpg(process.pid, number)
+    except ProcessLookupError:
+        pass
+
+
+def end(process):
+    signal_group(process, signal.SIGTERM)
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        signal_group(process, signal.SIGKILL)
+        process.wait()
+
 
 def main(results, names):
-    chosen = sorted((job for job in jobs(results) if not names or job[0] in names), key=rank)
-    if not chosen:
-        sys.exit(f"no such job: {' '.join(names)}")
+    every = sorted(jobs(results), key=rank)
+    unknown = set(names) - {name for name, _ in every}
+    if unknown:
+        sys.exit(f"no such job: {', '.join(sorted(unknown))}")
+    chosen = [job for job in every if not names or job[0] in names]
+    (results / "planned").write_text("".join(f"{name}\n" for name, _ in chosen))
     run = Run(results)
-    with concurrent.futures.ThreadPoolExecutor((os.cpu_count() or 1) + 1) as pool:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, run.stop)
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0)) + 1) as pool:
         statuses = list(pool.map(run.job, chosen))
     return 1 if any(statuses) else 0
 

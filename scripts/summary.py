@@ -1,8 +1,9 @@
 """Adds up what the jobs of `make test` left in a directory: the slowest tests, the failures by name, one line of counts.
 
-The directory holds `parts` (a line `name exit-status` for each job, and for lint and build), and for each job `NAME.jsonl`
+The directory holds `planned` (the name of each job), `parts` (a line `name exit-status` for each job, and for lint and
+build), and for each job `NAME.jsonl`
 (Swift Testing's event stream) or `NAME.json` (`{"passed": n, "failed": n, "skipped": n, "failures": [text], "seconds":
-{test: s}}`; the last two may be missing). A part that failed without naming a failed test (a crash, a build or lint
+{test: s}}`; the last two may be missing). A planned job without a status, a run without a passed test and a part that failed without naming a failed test (a crash, a build or lint
 error) counts as one failure: the sum must never look better than the run was. The failures stand at the end because the
 end of a log is what a reader of it is sure to have.
 """
@@ -67,8 +68,21 @@ def issue_text(payload):
 def all_counts(directory):
     """The counts of every job that left some, by its name."""
     counts = {path.stem: swift_counts(path) for path in sorted(directory.glob("*.jsonl"))}
-    counts.update({path.stem: json.loads(path.read_text()) for path in sorted(directory.glob("*.json"))})
+    counts.update({path.stem: written_counts(path) for path in sorted(directory.glob("*.json"))})
     return counts
+
+
+def written_counts(path):
+    """What a job wrote of itself; a job that died while it wrote has failed."""
+    try:
+        return json.loads(path.read_text())
+    except ValueError:
+        return {"passed": 0, "failed": 1, "skipped": 0, "failures": [f"{path.stem}: its results are cut off"]}
+
+
+def planned(directory):
+    path = directory / "planned"
+    return path.read_text().split() if path.exists() else []
 
 
 def shown(failures):
@@ -85,7 +99,8 @@ def slowest(counts):
 
 
 def main(directory):
-    statuses = dict(line.split() for line in (directory / "parts").read_text().splitlines())
+    statuses = dict.fromkeys(planned(directory), "none: it did not end")
+    statuses.update(line.split() for line in (directory / "parts").read_text().splitlines())
     counts = all_counts(directory)
     broken = [name for name, status in statuses.items() if status != "0"]
     failed = sum(part["failed"] for part in counts.values())
@@ -97,6 +112,9 @@ def main(directory):
     for name in broken:
         print(f"make test: {name} failed")
     passed = sum(part["passed"] for part in counts.values())
+    if not passed and not failed:
+        failed = 1
+        print("make test: no test ran")
     skipped = sum(part["skipped"] for part in counts.values())
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed else 0

@@ -36,7 +36,7 @@ public struct AttachmentStoreCommand: AsyncParsableCommand {
                 ?? Attachments.Limits.blobBytes, logger: logger)
         let host = ServiceHost(
             parts: [SystemDatabasePart(system), store], listen: configuration.listen,
-            tls: try configuration.tlsFiles(logger: logger), logger: logger
+            tls: try configuration.tlsFiles(logger: logger), cors: configuration.cors, logger: logger
         ) { address in
             ServiceMain.say("url: \(address.origin)")
         }

@@ -91,7 +91,8 @@ private struct FormReader {
             return
         }
         guard upload == nil else {
-            throw AttachmentStoreError(.formFileCount, "the form has more than one file; upload them singly")
+            throw AttachmentStoreError(
+                .formFileCount, "the form has more than one file; upload them one at a time")
         }
         upload = try await Upload.begin(in: store)
         isInFile = true

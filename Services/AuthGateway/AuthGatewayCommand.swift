@@ -29,7 +29,7 @@ public struct AuthGatewayCommand: AsyncParsableCommand {
         let showToken = configuration.flag(showToken, "showToken")
         let host = ServiceHost(
             parts: [SystemDatabasePart(system), gateway], listen: configuration.listen,
-            tls: try configuration.tlsFiles(logger: logger), logger: logger
+            tls: try configuration.tlsFiles(logger: logger), cors: configuration.cors, logger: logger
         ) { address in
             let (id, token) = (gateway.development.id, gateway.development.token)
             let isShown = showToken || ServiceMain.isTerminal

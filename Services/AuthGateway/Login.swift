@@ -1,5 +1,4 @@
 import CRDT
-import Foundation
 import Hummingbird
 import Identity
 import ServiceKit
@@ -11,24 +10,31 @@ struct LoginRequest: Sendable {
     var token: String
     var peerKey: String?
 
-    private struct Body: Decodable {
-        var databaseID: String?
-        var appID: String?
-        var provider: String
-        var token: String
-        var peerKey: String?
-    }
-
-    /// Reads `{databaseID|appID, provider, token, peerKey?}`; further members are ignored.
+    /// Reads `{databaseID|appID, provider, token, peerKey?}`; no other member is taken.
     /// - Throws: `AUTH-0401`.
     init(json: some Sequence<UInt8>) throws(AuthGatewayError) {
-        guard let body = try? JSONDecoder().decode(Body.self, from: Data(json)) else {
-            throw Self.malformed("the body must be JSON with the strings databaseID, provider and token")
+        let members: ObjectValue
+        do {
+            members = try RequestObject(
+                json, known: ["databaseID", "appID", "provider", "token", "peerKey"]
+            ).members
+        } catch {
+            throw Self.malformed(error.message)
         }
-        guard let databaseID = body.databaseID ?? body.appID, body.appID ?? databaseID == databaseID else {
+        func text(_ name: String) throws(AuthGatewayError) -> String? {
+            guard let value = members[name], value != .null else { return nil }
+            guard let text = value.stringValue else { throw Self.malformed("\(name) must be a string") }
+            return text
+        }
+        let (named, appID) = (try text("databaseID"), try text("appID"))
+        guard let databaseID = named ?? appID, appID ?? databaseID == databaseID else {
             throw Self.malformed("the login must name one database, as databaseID or appID")
         }
-        if let peerKey = body.peerKey {
+        guard let provider = try text("provider"), let token = try text("token") else {
+            throw Self.malformed("the login must have the strings provider and token")
+        }
+        let peerKey = try text("peerKey")
+        if let peerKey {
             do {
                 try PeerKey.validate(publicKeyString: peerKey)
             } catch {
@@ -36,9 +42,9 @@ struct LoginRequest: Sendable {
             }
         }
         self.databaseID = DatabaseID(databaseID)
-        provider = body.provider
-        token = body.token
-        peerKey = body.peerKey
+        self.provider = provider
+        self.token = token
+        self.peerKey = peerKey
     }
 
     private static func malformed(_ message: String) -> AuthGatewayError {

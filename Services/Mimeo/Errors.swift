@@ -15,18 +15,42 @@ public enum MimeoErrorCode: String, Sendable, CaseIterable {
     case notLoggedIn = "CLI-0302"
     /// A file cannot be read.
     case fileUnreadable = "CLI-0401"
-    /// A file is of a kind that cannot be imported.
+    /// A file is of a kind that cannot be imported, or its kind is unknown.
     case fileKindUnknown = "CLI-0402"
-    /// A file's content does not match its extension; the message has the place.
+    /// A file's content does not match its kind; the message has the place.
     case fileMalformed = "CLI-0403"
     /// Documents of a file could not be stored.
     case importFailed = "CLI-0404"
+    /// Documents could not be read for an export, or have no place in its format.
+    case exportFailed = "CLI-0405"
+    /// The file of an export cannot be written.
+    case fileUnwritable = "CLI-0406"
     /// A dot command does not exist, or has wrong arguments.
     case dotCommandInvalid = "CLI-0501"
     /// The server did not acknowledge in time.
     case waitTimedOut = "CLI-0502"
     /// A statement that is being typed is longer than any statement may be.
     case statementTooLong = "CLI-0503"
+}
+
+/// Every code of what an import tells besides its result; the raw value is stable and published.
+public enum MimeoNoteCode: String, Sendable, CaseIterable {
+    /// A column without a name, or with one that stood before, got a name.
+    case columnRenamed = "CLI-W101"
+    /// A column that looks like numbers or booleans is text, lest something is lost.
+    case columnStaysText = "CLI-W102"
+    /// A decision about the whole input that a flag could change: delimiter, format, list, encoding.
+    case inputGuessed = "CLI-W103"
+    /// Values of extended JSON were imported as they stand.
+    case extendedJSON = "CLI-W104"
+    /// An integer that does not fit 64 bits became a double.
+    case integerTooLarge = "CLI-W105"
+    /// A key stands twice in an object of the file.
+    case keyRepeated = "CLI-W106"
+    /// Records were skipped.
+    case recordsSkipped = "CLI-W107"
+    /// A value of an export has no JSON text and was written as something else.
+    case valueChanged = "CLI-W108"
 }
 
 /// The error that ends a command. It holds no secret.

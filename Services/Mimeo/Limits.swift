@@ -6,10 +6,24 @@ enum Limits {
     static let importBatchBytes = 4 * 1_048_576
     /// Size of one read of a file.
     static let fileChunkBytes = 256 * 1_024
-    /// Largest `.json` file: unlike lines and tables it is held in memory whole, at several times its size.
-    static let jsonFileBytes = 1_073_741_824
-    /// Longest line of a `.ndjson` file and longest row of a `.csv` file; a document may have 5 MiB.
+    /// Longest line or row of a file, and longest value of a JSON text; a document may have 5 MiB.
     static let recordBytes = 64 * 1_048_576
+    /// Rows from which a table's delimiter is found out: enough for rows of text with commas to differ.
+    static let sampledRows = 50
+    /// Most lists of objects that are remembered below the outer object of a JSON text, for a hint.
+    static let listsFound = 10
+    /// Deepest list that `--path` can name, in keys; objects below are read whole.
+    static let listDepth = 8
+    /// Documents that a dry run shows.
+    static let shownDocuments = 5
+    /// Skipped records that are printed one by one; the others are counted.
+    static let shownErrors = 20
+    /// Longest piece of a file's text in a message, in characters.
+    static let quotedCharacters = 40
+    /// Least time between two pictures of the progress bar.
+    static let progressPause = Duration.milliseconds(100)
+    /// Documents that an export reads at once: several MB of usual documents, 1 GB of the largest.
+    static let exportBatchDocuments = 200
     /// Timeout of a statement over HTTP.
     static let requestTimeoutSeconds: Int64 = 120
     /// Largest answer over HTTP.

@@ -12,7 +12,8 @@ public struct MimeoCommand: AsyncParsableCommand {
         commandName: "mimeo", abstract: "An open, self-hosted edge-sync database.",
         version: Version.text,
         subcommands: [
-            ServeCommand.self, DQLCommand.self, ParseCommand.self, ImportCommand.self, PeerCommand.self,
+            ServeCommand.self, DQLCommand.self, ParseCommand.self, ImportCommand.self,
+            ExportCommand.self, PeerCommand.self,
         ])
 
     /// Empty, for the parser.

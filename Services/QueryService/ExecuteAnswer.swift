@@ -23,7 +23,7 @@ struct ExecuteAnswer: Sendable {
     }
 
     /// The envelope of an error, with its status.
-    static func failure(_ error: any Error, _ logger: Logger) -> Response {
+    @Sendable static func failure(_ error: any Error, _ logger: Logger) -> Response {
         var object = ObjectValue()
         let status: HTTPResponse.Status
         var headers: HTTPFields = [:]

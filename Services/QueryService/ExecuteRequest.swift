@@ -2,22 +2,21 @@ import CRDT
 import HTTPTypes
 import Hummingbird
 import NIOCore
+import ServiceKit
 
 /// The body of `store/execute`: `{"statement": "…", "args": {…}}`.
 struct ExecuteRequest: Sendable {
     let statement: String
     let arguments: ObjectValue
 
-    /// Parses the body. Throws `malformedRequest` with the reason.
+    /// Parses the body. Throws `malformedRequest` with the reason, which names an unknown or repeated member
+    /// and an integer beyond 64 bits, also within the arguments.
     init(_ body: ByteBuffer) throws {
-        let value: Value
+        let object: ObjectValue
         do {
-            value = try JSONText.parse(Array(body.readableBytesView))
+            object = try RequestObject(body.readableBytesView, known: ["statement", "args"]).members
         } catch {
             throw QueryError(.malformedRequest, error.message)
-        }
-        guard case .object(let object) = value else {
-            throw QueryError(.malformedRequest, "the body must be a JSON object")
         }
         guard case .string(let statement)? = object["statement"] else {
             throw QueryError(.malformedRequest, "\"statement\" must be a string")

@@ -27,7 +27,7 @@ public struct QueryServiceCommand: AsyncParsableCommand {
             projection: try ProjectionPlace(configuration), logger: logger)
         let host = ServiceHost(
             parts: [SystemDatabasePart(system), part], listen: configuration.listen,
-            tls: try configuration.tlsFiles(logger: logger), logger: logger
+            tls: try configuration.tlsFiles(logger: logger), cors: configuration.cors, logger: logger
         ) { address in
             ServiceMain.say("url: \(address.origin)")
         }

@@ -68,8 +68,8 @@ public final class QueryServicePart: ServicePart {
             for await projection in lost { await retire(projection) }
         }
         for (version, isStrict) in [("v4", true), ("v5", false)] {
-            mount.on(.post, "/api/\(version)/store/execute") { [self] request, _ in
-                await answer(request, isStrict: isStrict)
+            mount.on(.post, "/api/\(version)/store/execute", failure: ExecuteAnswer.failure) {
+                [self] request, _ in try await answer(request, isStrict: isStrict)
             }
         }
     }
@@ -98,29 +98,22 @@ public final class QueryServicePart: ServicePart {
         return .ok
     }
 
-    /// Executes a request. Every answer, errors too, has the envelope of `ExecuteAnswer`.
-    private func answer(_ request: Request, isStrict: Bool) async -> Response {
+    /// Executes a request. Every answer has the envelope of `ExecuteAnswer`; its `failure` makes that of errors.
+    private func answer(_ request: Request, isStrict: Bool) async throws -> Response {
+        let identity = try await authenticator.identity(for: request)
+        guard try await log.databaseExists(identity.databaseID) else { throw QueryError(.unknownDatabase) }
+        let minimum = try ExecuteRequest.transactionID(request.headers)
+        let parsed = try ExecuteRequest(try await request.wholeBody(limitBytes: Limits.requestBytes))
+        let projection = try await projection(of: identity.databaseID)
         do {
-            let identity = try await authenticator.identity(for: request)
-            guard try await log.databaseExists(identity.databaseID) else {
-                throw QueryError(.unknownDatabase)
-            }
-            let minimum = try ExecuteRequest.transactionID(request.headers)
-            let parsed = try ExecuteRequest(try await request.wholeBody(limitBytes: Limits.requestBytes))
-            let projection = try await projection(of: identity.databaseID)
-            do {
-                return try await projection.execute(parsed, isStrict: isStrict, identity, after: minimum)
-                    .response
-            } catch  where Self.isOfLostHistory(error) {
-                // The log was reset to an earlier state, or truncated ahead of this projection. Nothing was
-                // written, so the statement runs again on a rebuilt projection.
-                guard await projection.store.hasLostHistory else { throw error }
-                await retire(projection)
-                return try await self.projection(of: identity.databaseID)
-                    .execute(parsed, isStrict: isStrict, identity, after: minimum).response
-            }
-        } catch {
-            return ExecuteAnswer.failure(error, logger)
+            return try await projection.execute(parsed, isStrict: isStrict, identity, after: minimum).response
+        } catch  where Self.isOfLostHistory(error) {
+            // The log was reset to an earlier state, or truncated ahead of this projection. Nothing was
+            // written, so the statement runs again on a rebuilt projection.
+            guard await projection.store.hasLostHistory else { throw error }
+            await retire(projection)
+            return try await self.projection(of: identity.databaseID)
+                .execute(parsed, isStrict: isStrict, identity, after: minimum).response
         }
     }
 

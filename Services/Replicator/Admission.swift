@@ -82,7 +82,7 @@ struct AdmissionCheck {
         try replica.read { transaction in
             let facts = Facts(
                 latest: try transaction.latestTimestamp(), hasMoved: try transaction.hasMovedAny(),
-                head: Offset(try transaction.head()), before: before)
+                head: try transaction.foldedThrough(), before: before)
             var judgement = Judgement(in: term)
             judgement.requests.reserveCapacity(uploads.count)
             judgement.written.reserveCapacity(uploads.count)

@@ -41,8 +41,8 @@ package actor DatabaseHub {
     nonisolated let bounds: AdmissionBounds
     /// What it has appended for peers and may not have folded.
     nonisolated let unfolded: UnfoldedDocuments
-    /// The sessions that folding gives way to, of those that are here.
-    private var comingFirst: Set<UInt64> = []
+    /// The sessions here whose uploads folding yields to.
+    private var yieldedTo: Set<UInt64> = []
     private var nextSession: UInt64 = 0
     private var entered: Set<UInt64> = []
     var sessions: Int { entered.count }
@@ -248,9 +248,9 @@ package actor DatabaseHub {
     }
 
     /// The log does not have what is folded here, or what comes next: ends every session, with a reason. The
-    /// peers greet a hub that is built anew, and give back what a log that was put back has lost.
+    /// peers greet a hub that is rebuilt, and give back what a log that was put back has lost.
     func endSessions() {
-        let reason = SyncError(.goingAway, "the documents of this database are built anew from its log")
+        let reason = SyncError(.goingAway, "the documents of this database are rebuilt from its log")
         for session in running.values { session.end(reason) }
     }
 
@@ -276,9 +276,9 @@ package actor DatabaseHub {
     /// Whether a session's uploads come before folding what nobody waits for; false where it is gone.
     func comeFirst(_ session: UInt64, _ isFirst: Bool) {
         if isFirst, entered.contains(session) {
-            if comingFirst.insert(session).inserted { materializer.giveWay() }
-        } else if comingFirst.remove(session) != nil {
-            materializer.goOn()
+            if yieldedTo.insert(session).inserted { materializer.yieldToAppends() }
+        } else if yieldedTo.remove(session) != nil {
+            materializer.endYield()
         }
     }
 

@@ -12,7 +12,7 @@ struct Origins {
 
     /// A session brings an actor's operations of these sequences.
     mutating func note(_ actor: ActorID, _ sequences: ClosedRange<SequenceNumber>, from session: UInt64) {
-        // What comes again comes from whoever brings it now.
+        // Repeated operations come from the session that brings them now.
         withdraw(actor, sequences)
         var known = runs[actor] ?? []
         if let last = known.last, last.session == session,

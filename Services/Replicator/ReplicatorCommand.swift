@@ -33,7 +33,7 @@ public struct ReplicatorCommand: AsyncParsableCommand {
             logger: logger)
         let host = ServiceHost(
             parts: [SystemDatabasePart(system), part], listen: configuration.listen,
-            tls: try configuration.tlsFiles(logger: logger), logger: logger
+            tls: try configuration.tlsFiles(logger: logger), cors: configuration.cors, logger: logger
         ) { address in
             ServiceMain.say("url: \(address.origin)")
         }

@@ -31,7 +31,7 @@ public final class ReplicatorPart: ServicePart {
     /// Tells this instance from others behind one address.
     let instance = String(UInt64.random(in: .min ... .max), radix: 36)
     private let rightsLook: Duration
-    private let deadlines = DeadlineWatch(clock: .system)
+    private let deadlines: DeadlineWatch
     /// Hubs whose log does not have what they have folded, or what comes next.
     private let lost: AsyncStream<DatabaseHub>
 
@@ -46,6 +46,7 @@ public final class ReplicatorPart: ServicePart {
         rightsLook: Duration = Limits.rightsLook, logger: Logger
     ) {
         self.sessions = sessions
+        deadlines = DeadlineWatch(clock: sessions.clock)
         self.admin = admin
         self.housekeeping = housekeeping
         self.rightsLook = rightsLook
@@ -228,7 +229,7 @@ public final class ReplicatorPart: ServicePart {
         for hub in hubs.all where hub.database == database { await hub.changeRights(judge) }
     }
 
-    /// Ends the sessions of whoever does not count any more, as soon as the system database says so.
+    /// Ends the sessions whose credentials were revoked, as soon as the system database says so.
     private func followRevocations() async {
         guard let changes = authenticator.changes else { return }
         for await _ in changes { await judgeSessions() }
@@ -250,7 +251,7 @@ public final class ReplicatorPart: ServicePart {
         }
         for hub in hubs.all {
             let materializer = hub.materializer
-            // One whose log went back is built anew as soon as somebody asks for it.
+            // One whose log went back is rebuilt as soon as somebody asks for it.
             guard await materializer.failure != nil, await !materializer.hasLostHistory else { continue }
             return .failing("a database cannot be folded; see the log")
         }
@@ -284,7 +285,7 @@ public final class ReplicatorPart: ServicePart {
     private func hub(
         of database: DatabaseID, for connection: WebSocketConnection
     ) async throws -> DatabaseHub? {
-        let deadline = deadlines.note(SystemClock.seconds() + sessions.openingSeconds) {
+        let deadline = deadlines.note(sessions.clock.nowSeconds() + sessions.openingSeconds) {
             connection.finish(WebSocketClose(code: 1013, reason: SyncErrorCode.unavailable.rawValue))
         }
         do {
@@ -302,7 +303,7 @@ public final class ReplicatorPart: ServicePart {
         if await hub.materializer.hasLostHistory { await retire(hub, of: hub.database) }
     }
 
-    /// The database, built anew if its log lost what is folded, or was truncated ahead of it.
+    /// The database, rebuilt if its log lost what is folded, or was truncated ahead of it.
     func hub(of database: DatabaseID) async throws -> DatabaseHub {
         let hub = try await hubs(database)
         guard await hub.materializer.hasLostHistory else { return hub }
@@ -314,7 +315,7 @@ public final class ReplicatorPart: ServicePart {
     private func retire(_ hub: DatabaseHub, of database: DatabaseID) async {
         await hubs.close(database, if: { $0 === hub }) { [logger] hub in
             logger.warning(
-                "the log does not have what is folded, or what comes next: the documents are built anew",
+                "the log does not have what is folded, or what comes next: the documents are rebuilt",
                 metadata: ["database": "\(database)"])
             await hub.endSessions()
             await hub.close()
@@ -333,7 +334,7 @@ public final class ReplicatorPart: ServicePart {
             verify: { [self] token in try await verified(token, identity.databaseID) },
             greeted: { greeting.cancel() })
         let pump = SessionPump(store: store, logger: logger)
-        greeting.begin(SystemClock.seconds() + sessions.greetingSeconds) {
+        greeting.begin(sessions.clock.nowSeconds() + sessions.greetingSeconds) {
             pump.deliver(.finish(SyncError(.unexpectedMessage, "no greeting came in time")))
         }
         expiry.begin(identity.expiresAtSeconds) {

@@ -16,6 +16,9 @@ public struct SessionOptions: Sendable {
     /// The least time that a database stays open after its last session.
     public var idlePatience = Limits.idlePatience
 
+    /// The time that ends sessions: expired tokens, greetings and openings that take too long.
+    var clock = DeadlineWatch.Clock.system
+
     /// The defaults.
     public init() {}
 }

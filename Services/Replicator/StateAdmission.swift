@@ -136,7 +136,7 @@ extension DatabaseHub {
                 }
                 let condition =
                     tombstones.isEmpty
-                    ? nil : AppendCondition(readAt: Offset(try transaction.head()), reads: tombstones)
+                    ? nil : AppendCondition(readAt: try transaction.foldedThrough(), reads: tombstones)
                 // An operation names each collection once in a row.
                 return (changes.sorted { $0.collection < $1.collection }, condition)
             }

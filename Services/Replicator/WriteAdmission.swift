@@ -72,7 +72,7 @@ extension DatabaseHub {
     private func verify(in term: UInt64) async throws {
         if verifiedTerm < term, try await !materializer.isHistoryOfLog() { try await materializer.advance() }
         guard await !materializer.hasLostHistory else {
-            throw SyncError(.unavailable, "the documents of this database are built anew from its log")
+            throw SyncError(.unavailable, "the documents of this database are rebuilt from its log")
         }
         verifiedTerm = max(verifiedTerm, term)
     }

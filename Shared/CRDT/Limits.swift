@@ -17,4 +17,6 @@ public enum Limits {
     public static let operationBytes = 16 * 1_048_576
     /// How far ahead of the wall clock an admitted stamp may be, in milliseconds (rule 21).
     public static let clockFutureMilliseconds: UInt64 = 60_000
+    /// The most characters of a key or number from the input that an error's message shows.
+    static let shownCharacters = 64
 }

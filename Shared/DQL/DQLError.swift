@@ -54,8 +54,13 @@ extension DQLError: CustomStringConvertible {
     /// `DQL-0105 at 1:8: message (did you mean SELECT?)`.
     public var description: String {
         let place = position.map { " at \($0.line):\($0.column)" } ?? ""
-        let hint = suggestion.map { " (did you mean \($0)?)" } ?? ""
-        return "\(code.rawValue)\(place): \(message)\(hint)"
+        return "\(code.rawValue)\(place): \(Self.text(message, suggestion: suggestion))"
+    }
+
+    /// A message with its suggestion. The message about a name that has to be quoted shows it already.
+    public static func text(_ message: String, suggestion: String?) -> String {
+        guard let suggestion, !message.hasSuffix("write \(suggestion)") else { return message }
+        return message + " (did you mean \(suggestion)?)"
     }
 }
 

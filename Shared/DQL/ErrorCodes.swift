@@ -7,13 +7,13 @@ public enum DQLErrorCode: String, Sendable, CaseIterable {
     case invalidCharacter = "DQL-0101"
     /// A string, quoted identifier or comment without its end.
     case unterminated = "DQL-0102"
-    /// Digits that form no number, or a number beyond the range of a double.
+    /// Digits that form no number, an integer beyond 64 bits, or a number beyond the range of a double.
     case invalidNumber = "DQL-0103"
     /// A `\u` escape that names no character.
     case invalidEscape = "DQL-0104"
     /// A token in a place where it cannot stand.
     case syntax = "DQL-0105"
-    /// A reserved word where a name is expected; back quotes make it a name.
+    /// A reserved word where a name or an expression is expected; back quotes make it a name.
     case reservedWord = "DQL-0106"
     /// The text ends too early, or is empty.
     case unexpectedEnd = "DQL-0107"
@@ -149,7 +149,8 @@ public enum DQLErrorCode: String, Sendable, CaseIterable {
 public enum DQLWarningCode: String, Sendable, CaseIterable {
     /// An argument that is no parameter of the statement.
     case unusedArgument = "DQL-W101"
-    /// A function called with a literal it never takes: the result is MISSING.
+    /// A function or an operator with a literal or an argument that it never takes, or with a field of which
+    /// no value was met that it takes: the result is MISSING.
     case literalType = "DQL-W102"
     /// Two projections with one name: the later one shows.
     case duplicateName = "DQL-W103"
@@ -157,7 +158,8 @@ public enum DQLWarningCode: String, Sendable, CaseIterable {
     case hiddenName = "DQL-W104"
     /// A SET whose right side was MISSING: the field was left as it was.
     case missingAssignment = "DQL-W105"
-    /// A comparison that is never true because the types differ.
+    /// A comparison that is never true because the types differ: those of its parts, or those that a field
+    /// was met with, if no document fulfilled the condition.
     case neverEqual = "DQL-W106"
     /// `IN (:array)`: the list has one element, the array.
     case arrayInList = "DQL-W108"

@@ -14,6 +14,9 @@ public enum DQLLimits {
     /// The most warnings that one statement's analysis gives, and the most about its lists in IN. Each one
     /// searches the text for its position, and nobody reads more.
     public static let warnings = 32
+    /// The most documents of a collection whose types are looked at when none fulfils a condition: enough to
+    /// meet a field that most documents have, and still quick.
+    public static let typedDocuments = 256
     /// The most different aggregates of one statement: they are compared with one another, and each is
     /// stored per group.
     public static let aggregates = 1_024

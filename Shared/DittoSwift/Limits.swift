@@ -15,6 +15,9 @@ enum Limits {
     /// … but at least this long before its end (half its life, if that is shorter), so that a slow login
     /// still completes in time.
     static let renewalLead = Duration.seconds(60)
+    /// The time that the first handlers wait for the main queue to be served before they are called on a queue
+    /// of the SDK: long enough for a program that registers first and runs its main loop then.
+    static let mainQueuePatience = Duration.milliseconds(500)
     /// The documents of an observer's result that are remembered to tell which changes matter to it, 8 bytes
     /// each. With more, every change of its collection matters.
     static let observedDocuments = 20_000
@@ -45,7 +48,7 @@ enum Limits {
     /// The longest of these pauses: an attachment that another peer uploads is found within it.
     static let longestTransferPause = Duration.seconds(30)
     /// The longest single attempt: the largest attachment over a slow line.
-    static let transferTimeoutHours: Int64 = 24
+    static let transferTimeoutSeconds: Int64 = 24 * 3_600
     /// The fewest bytes between two reports of progress; for large attachments it is a hundredth of them.
     static let progressBytes: Int64 = 65_536
     /// The largest answer to an upload.

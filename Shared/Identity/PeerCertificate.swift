@@ -160,6 +160,15 @@ public enum CertificateAuthority {
         }
     }
 
+    /// The public key of an authority's certificate, in the form of a peer key (`pk…`); nil for any other
+    /// text.
+    public static func publicKeyString(pem: String) -> String? {
+        guard pem.utf8.count <= Limits.certificateBytes, let certificate = try? Certificate(pemEncoded: pem),
+            let key = P256.Signing.PublicKey(certificate.publicKey)
+        else { return nil }
+        return PeerKey.prefix + Base64URL.encode(key.compressedRepresentation)
+    }
+
     /// The authority's name is the key's id, so a certificate says which of a database's keys signed it.
     static func name(of keyID: KeyID) throws -> DistinguishedName {
         try DistinguishedName { CommonName(keyID.description) }

@@ -8,6 +8,8 @@ public enum SystemClock {
     }
     /// Whole seconds since 1970, as tokens and certificates count them.
     public static let seconds: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
+    /// Seconds since 1970 with their fraction.
+    public static let exactSeconds: @Sendable () -> Double = { Date().timeIntervalSince1970 }
 }
 
 extension Environment {

@@ -19,10 +19,12 @@ public enum PostgresLimits {
     static let migrationTimeout = Duration.seconds(86_400)
     /// Interval of checking for connections whose server does not answer.
     static let answerLooks = Duration.seconds(1)
-    /// How long a connection of ours may wait for its client inside a transaction that has written, in
-    /// whole seconds, before a process that needs its locks ends it: two steps normally follow within a
-    /// moment.
-    static let stalledWriterSeconds = 5
+    /// Looks in the time that the least patient connection gives its server, where a look per `answerLooks`
+    /// would be fewer.
+    static let looksPerAnswer = 10
+    /// How long a connection of ours may wait for its client inside a transaction that has written before a
+    /// process that needs its locks ends it: two steps normally follow within a moment.
+    static let stalledWriterTimeout = Duration.seconds(5)
     /// Bytes of an append that its caller sends itself. They fit the socket's buffer even if the server
     /// does not read: the smallest initial buffer is some 40 KB.
     static let callerBytes = 16 << 10
@@ -89,9 +91,9 @@ public enum PostgresLimits {
     static let followerPause = Duration.milliseconds(4)
     /// Interval of checking for events that no append announces.
     static let projectionBeat = Duration.seconds(1)
-    /// How long a leader may be idle although there is work, or leave a transaction open, in whole seconds:
-    /// many times the longest batch.
-    static let stallSeconds = 10
+    /// How long a leader may be idle although there is work, or leave a transaction open: many times the
+    /// longest batch.
+    public static let stallTimeout = Duration.seconds(10)
     /// Checks of a follower without progress before it asks whether the leader is stalled.
     static let stalledLooks = 3
     /// How long the worker and readers wait for a lock held by somebody's SQL, in whole seconds.

@@ -173,8 +173,13 @@ public final class Replica: Sendable {
         }
     }
 
-    /// The number of the last commit.
+    /// The number of the last commit; in a materialization the offset `foldedThrough`.
     public var head: UInt64 { shared.withLock { $0.state.head } }
+    /// The offset up to which this materialization has folded its log; 0 before the first fold.
+    public var foldedThrough: Offset {
+        precondition(role == .materialization, "a peer counts commits and has no offset")
+        return shared.withLock { $0.state.foldedThrough }
+    }
     /// The actor of the next local write.
     public var actor: ActorID { shared.withLock { $0.state.actor } }
 

@@ -12,8 +12,10 @@ public enum ServiceErrorCode: String, Sendable, CaseIterable {
     case issuerInvalid = "SRV-0105"
     /// The certificate or its key cannot be read, the two do not belong together, or only one is named.
     case certificateUnusable = "SRV-0106"
+    /// `--cors-origin` is neither `*` nor `http(s)://HOST[:PORT]`.
+    case corsOriginInvalid = "SRV-0107"
     /// A `MIMEO_…` variable of the environment is misspelt, or is a setting that only flags and file take.
-    case environmentInvalid = "SRV-0107"
+    case environmentInvalid = "SRV-0108"
     /// Another process is listening on the address.
     case addressInUse = "SRV-0201"
     /// The process cannot listen on the address: the host is unknown, or not allowed.
@@ -26,14 +28,26 @@ public enum ServiceErrorCode: String, Sendable, CaseIterable {
     case notFound = "SRV-0404"
     /// 405: the path does not accept the method; `Allow` lists the ones it accepts.
     case methodNotAllowed = "SRV-0405"
-    /// 413: the body is larger than the route allows.
+    /// 408: the head or the body of the request did not arrive in time.
+    case requestTimeout = "SRV-0408"
+    /// 413: the body is larger than the route allows, as sent or unpacked.
     case bodyTooLarge = "SRV-0413"
-    /// 400: the request is malformed for its route.
+    /// 414: the first line of the request is too long.
+    case lineTooLong = "SRV-0414"
+    /// 415: the body has a `Content-Encoding` other than gzip.
+    case encodingUnknown = "SRV-0415"
+    /// 431: the header fields of the request are too long or too many.
+    case headTooLarge = "SRV-0431"
+    /// 400: the request is malformed, as HTTP or for its route.
     case badRequest = "SRV-0400"
     /// 426: the path speaks only WebSocket, and the upgrade must be the first request of its connection.
     case upgradeRequired = "SRV-0426"
     /// 500: a defect or a failing disk; the log has the reason.
     case internalFailure = "SRV-0500"
+    /// 502: sent by nginx in front (`compose/nginx.conf`): no process of the service can be reached.
+    case serviceUnreachable = "SRV-0502"
+    /// 504: sent by nginx in front: the service did not answer in time.
+    case serviceSilent = "SRV-0504"
     /// 503: the keys of the issuer of access tokens cannot be fetched.
     case issuerUnreachable = "SRV-0601"
 }
@@ -58,7 +72,7 @@ public struct ServiceError: Error, Sendable, Equatable, CustomStringConvertible 
     public var exitCode: Int32 {
         switch code {
         case .listenInvalid, .storageURLInvalid, .configurationInvalid, .issuerInvalid,
-            .certificateUnusable, .environmentInvalid:
+            .certificateUnusable, .corsOriginInvalid, .environmentInvalid:
             2
         default: 1
         }
@@ -72,10 +86,16 @@ extension ServiceError: HTTPReportable {
         case .notFound: .notFound
         case .adminRefused: .unauthorized
         case .methodNotAllowed: .methodNotAllowed
+        case .requestTimeout: .requestTimeout
         case .bodyTooLarge: .contentTooLarge
+        case .lineTooLong: .uriTooLong
+        case .encodingUnknown: .unsupportedMediaType
+        case .headTooLarge: .requestHeaderFieldsTooLarge
         case .badRequest: .badRequest
         case .upgradeRequired: .upgradeRequired
         case .issuerUnreachable: .serviceUnavailable
+        case .serviceUnreachable: .badGateway
+        case .serviceSilent: .gatewayTimeout
         default: .internalServerError
         }
     }
@@ -84,6 +104,11 @@ extension ServiceError: HTTPReportable {
     public var publicCode: String { code.rawValue }
     /// The message.
     public var publicMessage: String { message }
-    /// A 503 carries `Retry-After`.
-    public var httpHeaders: HTTPFields { httpStatus == .serviceUnavailable ? [.retryAfter: "1"] : [:] }
+    /// A 503 carries `Retry-After`, a 415 the encoding that is understood (RFC 9110 section 15.5.16).
+    public var httpHeaders: HTTPFields {
+        switch code {
+        case .encodingUnknown: [.acceptEncoding: "gzip"]
+        default: httpStatus == .serviceUnavailable ? [.retryAfter: "1"] : [:]
+        }
+    }
 }

@@ -2,6 +2,40 @@
 public enum Limits {
     /// A connection that sends nothing, or stops in the middle of a request, is closed after this long.
     public static let idleConnection: Duration = .seconds(75)
+    /// Largest head of a request, all lines together: a token has up to 16 KiB, and proxies add fields.
+    static let headBytes = 128 * 1024
+    /// Longest line of a head; nginx in front takes 32 KiB.
+    static let headLineBytes = 64 * 1024
+    /// Most fields of a head; clients and proxies send some twenty.
+    static let headFields = 256
+    /// Time from a head's first byte to its last, then 408: it fits into a few packets.
+    static let headTime: Duration = .seconds(30)
+    /// Longest silence within a body, then 408: far beyond what a mobile network is silent.
+    static let bodySilence: Duration = .seconds(30)
+    /// Slowest body after its first `bodySilence`, then 408: a body that drips would hold its connection for
+    /// ever.
+    static let bodyBytesPerSecond = 1_000
+    /// Longest silence of a client that goes on sending a body after its answer; then the connection is
+    /// closed. Within it, a client that reads the answer only after its own last byte has gone on.
+    static let lingerSilence: Duration = .seconds(2)
+    /// Longest time that the rest of an answered request is read and dropped: 64 MB at 50 Mbit/s.
+    static let lingerTime: Duration = .seconds(10)
+    /// Longest `X-Request-ID` that is taken from a client: it stands in every line of the log.
+    static let requestIDCharacters = 128
+    /// Shortest answer that is packed: below, gzip saves less than a packet.
+    static let packedAnswerBytes = 1_024
+    /// Bytes that a packed or unpacked body takes at a time: what one request holds, and the largest step.
+    static let gzipStepBytes = 64 * 1024
+    /// Effort of gzip, from 1 to 9: 6 makes JSON 5 % smaller, and takes twice as long.
+    static let gzipLevel: Int32 = 4
+    /// Time for which a browser need not ask again before a request from another origin.
+    static let preflightSeconds = 600
+    /// Longest list of header fields that the answer to a preflight repeats.
+    static let preflightFieldsCharacters = 1_024
+    /// Most characters of an unknown name that its refusal repeats.
+    static let shownCharacters = 64
+    /// Characters at the beginning that make two names akin: `arguments` and `args`.
+    static let commonBeginning = 3
     /// Time that requests and WebSockets have to end after the process was asked to stop.
     public static let shutdownGrace: Duration = .seconds(10)
     /// Shortest time between two checks for a renewed certificate.

@@ -62,6 +62,7 @@ enum Exemplar {
             result["actor"] = .string(entry.actor.description)
             result["entry"] = describe(entry.point)
             result["baseline"] = entry.baseline.map { describe($0) }
+            if entry.point.since != nil { result["newSum"] = true }
             return .object(result)
         }
         return ["restarts": describe(counter.restarts), "entries": .array(entries)]
@@ -108,6 +109,7 @@ enum Exemplar {
         result["clearsRestarts"] = .bool(edit.clearsRestarts)
         result["restart"] = edit.restart.map { plain($0) }
         result["amount"] = edit.amount.map { plain($0) }
+        if edit.beginsSum { result["newSum"] = true }
         return .object(result)
     }
 

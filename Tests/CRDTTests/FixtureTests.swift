@@ -5,7 +5,8 @@ import Testing
 
 /// The first form of every encoding. These bytes are in stores and logs: each later version must load them.
 /// `first-form.json` is what the first version wrote; `kinds.json` was added with counters, attachments and
-/// seeds, `log-forms.json` with what servers write into the log.
+/// seeds, `log-forms.json` with what servers write into the log, `new-sums.json` with counters of doubles
+/// that begin again after a RESTART.
 /// `Tests/Conformance/document_decoder.py` decodes the same files without any of our code.
 @Suite("First-form fixtures")
 struct FixtureTests {
@@ -21,7 +22,7 @@ struct FixtureTests {
     }
 
     static func load() throws -> [Fixture] {
-        try load("first-form.json") + load("kinds.json") + load("log-forms.json")
+        try load("first-form.json") + load("kinds.json") + load("log-forms.json") + load("new-sums.json")
     }
 
     private static func load(_ name: String) throws -> [Fixture] {

@@ -14,6 +14,9 @@ struct HostileStatesTests {
             var entry = CounterNode.Entry(actor: ActorID(UInt64(actor)), point: point)
             let baseline = self.point(&random)
             if random.chance(60) { entry.baseline = baseline.isBefore(point) ? baseline : point }
+            if let seen = entry.baseline, seen.time < point.time, random.chance(40) {
+                entry.point.since = seen.time
+            }
             node.entries.append(entry)
         }
         if random.chance(50) {

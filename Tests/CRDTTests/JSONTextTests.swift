@@ -12,9 +12,9 @@ struct JSONTextTests {
         ("0", 0), ("-1", -1), ("42", 42), ("1.0", 1.0), ("-0.0", -0.0), ("0e1", 0.0), ("1E5", 1e5),
         ("1e+2", 100.0), ("25e-1", 2.5), ("123.456e-2", 1.23456), ("-0", -0.0),
         ("9223372036854775807", .int(.max)), ("-9223372036854775808", .int(.min)),
-        ("9223372036854775808", 9.223372036854775808e18),
-        ("-9223372036854775809", -9.223372036854775809e18),
-        ("100000000000000000000000000000000", 1e32), ("1e-400", 0.0),
+        ("9223372036854775808.0", 9.223372036854775808e18),
+        ("-9223372036854775809e0", -9.223372036854775809e18),
+        ("1e-400", 0.0),
         ("5e-324", .double(.leastNonzeroMagnitude)),
         ("1.7976931348623157e308", .double(.greatestFiniteMagnitude)),
         (#""\"\\\/\b\f\n\r\t""#, "\"\\/\u{8}\u{C}\n\r\t"), (#""\u0000""#, "\u{0}"),
@@ -25,6 +25,32 @@ struct JSONTextTests {
         ("\"\u{1F600}\"", "\u{1F600}"), (#"{"a":1,"a":2}"#, ["a": 2]),
         (#"{"b":1,"a":1,"b":2}"#, ["b": 2, "a": 1]), ("\"\u{FEFF}\"", "\u{FEFF}"),
     ]
+
+    @Test(
+        "a strict reader refuses a repeated key and an integer beyond 64 bits, and names it",
+        arguments: [
+            (#"{"a":1,"b":{"c":1,"\u0063":2}}"#, #""c" stands twice in an object, at line 1, column 19"#),
+            (#"[{"x":0},{"é":1,"é":1}]"#, #"the key "é" stands twice"#),
+            ("[9223372036854775808]", "the integer 9223372036854775808 is beyond 64 bits"),
+            ("{\"n\":\n -9223372036854775809}", "-9223372036854775809 is beyond 64 bits"),
+            ("[1,\n99999999999999999999]", "write it as a string, at line 2, column 1"),
+        ])
+    func strict(_ text: String, _ message: String) throws {
+        let error = #expect(throws: CRDTError.self) { try JSONText.parseStrictly(Array(text.utf8)) }
+        #expect(error?.code == .invalidJSON)
+        #expect(error?.message.contains(message) == true)
+        // The tolerant reader takes all of them.
+        _ = try JSONText.parse(text)
+    }
+
+    @Test("a strict reader skips a byte order mark, keeps numbers, and tells keys apart by their bytes")
+    func strictAccepts() throws {
+        let numbers = "[9223372036854775807,-9223372036854775808,1.0,-0,1e3]"
+        let text = "\u{FEFF}{\"n\":\(numbers),\"\u{E9}\":1,\"e\u{301}\":2}"
+        let value = try JSONText.parseStrictly(Array(text.utf8))
+        #expect(value["n"] == [.int(.max), .int(.min), 1.0, -0.0, 1000.0])
+        #expect(value.objectValue?.count == 3)
+    }
 
     /// Texts that the grammar does not allow.
     static let refused: [String] = [
@@ -51,6 +77,21 @@ struct JSONTextTests {
     @Test("what the grammar does not allow is refused", arguments: refused)
     func refuses(_ text: String) {
         #expect(errorCode { try JSONText.parse(text) } == .invalidJSON)
+    }
+
+    @Test(
+        "an integer beyond 64 bits is refused at its place, unless it may be rounded",
+        arguments: [
+            ("9223372036854775808", 9.223372036854775808e18),
+            ("-9223372036854775809", -9.223372036854775809e18),
+            ("100000000000000000000000000000000", 1e32),
+        ])
+    func largeIntegers(_ text: String, _ rounded: Double) throws {
+        let error = #expect(throws: CRDTError.self) { try JSONText.parse("{\"a\":\n [\(text)]}") }
+        #expect(error?.code == .invalidJSON)
+        #expect(error?.message.contains("64 bits") == true)
+        #expect(error?.message.hasSuffix("at line 2, column 3") == true)
+        #expect(try JSONText.parse(Array(text.utf8), roundsIntegers: true) == .double(rounded))
     }
 
     @Test(
@@ -96,23 +137,22 @@ struct JSONTextTests {
     }
 
     @Test(
-        "an exact reader refuses what a value cannot hold",
+        "a strict reader refuses what would be lost",
         arguments: [
             ("{\"a\":1,\n\"a\":1}", "the key \"a\" appears twice in one object, at line 2, column 1"),
-            ("[-9223372036854775809]", "the number -9223372036854775809 does not fit 64 bits"),
-            ("18446744073709551616", "does not fit 64 bits"), ("1e-400", "a number out of range"),
+            ("1e-400", "a number out of range"),
         ])
-    func exact(text: String, message: String) throws {
+    func strict(text: String, message: String) throws {
         #expect(throws: Never.self) { try JSONText.parse(text) }
-        let error = #expect(throws: CRDTError.self) { try JSONText.parseExactly(Array(text.utf8)) }
+        let error = #expect(throws: CRDTError.self) { try JSONText.parseStrictly(Array(text.utf8)) }
         #expect(error?.code == .invalidJSON)
         #expect(error?.message.contains(message) == true)
     }
 
-    @Test("an exact reader takes what a value does hold")
-    func exactValues() throws {
+    @Test("a strict reader takes what a value does hold")
+    func strictValues() throws {
         let text = #"{"a":[{"k":1},{"k":2}],"é":-9223372036854775808,"b":0.0,"c":0e9,"d":1e22}"#
-        #expect(try JSONText.parseExactly(Array(text.utf8)) == JSONText.parse(text))
+        #expect(try JSONText.parseStrictly(Array(text.utf8)) == JSONText.parse(text))
     }
 
     @Test("an error names line and column, counted in characters")

@@ -259,20 +259,21 @@ class Document:
             found.append(index)
         for _ in range(self.reader.varint()):
             index, form = divmod(self.reader.varint(), 4)
-            require(index < len(self.stamps) and form < 3, "entry")
+            require(index < len(self.stamps), "entry")
             self.used.add(index)
             time, actor = self.stamps[index]
             require(not entries or self.stamps[entries[-1][0]][1] < actor, "entries do not ascend")
             total = number(self.reader, depth)
             seen = (index, total) if form == 1 else None
-            if form == 2:
+            if form >= 2:
                 seen = (self.index(), number(self.reader, depth))
                 before, same = self.stamps[seen[0]]
                 require(same == actor, "a baseline of another actor")
-                require(before < time or (before == time and rank(seen[1]) < rank(total)), "a baseline not before")
+                tied = form == 2 and before == time and rank(seen[1]) < rank(total)
+                require(before < time or tied, "a baseline not before")
             if seen is None or seen[0] != index:
                 found.append(index)
-            entries.append((index, total, seen))
+            entries.append((index, total, seen, form))
         require(greatest == max(found), "greatest stamp of a counter")
         return {"greatest": greatest, "restarts": restarts, "entries": entries}
 
@@ -326,10 +327,12 @@ class Document:
 
     def show_counter(self, counter):
         entries = []
-        for index, total, seen in counter["entries"]:
+        for index, total, seen, form in counter["entries"]:
             entries.append({"actor": f"{self.stamps[index][1]:016x}", "entry": self.show_point(index, total)})
             if seen:
                 entries[-1]["baseline"] = self.show_point(*seen)
+            if form == 3:
+                entries[-1]["newSum"] = True
         return {"restarts": self.show_leaves(counter["restarts"]), "entries": entries}
 
     def show_leaves(self, leaves):
@@ -352,7 +355,9 @@ def rank(total):
 def counter_value(counter):
     whole, fraction = 0, None
     parts = [(counter["restarts"][-1][1], 0)] if counter["restarts"] else []
-    parts += [(total, seen[1] if seen else 0) for _, total, seen in counter["entries"]]
+    for _, total, seen, form in counter["entries"]:
+        if form != 1:
+            parts.append((total, seen[1] if form == 2 else 0))
     for total, seen in parts:
         if isinstance(total, int) and isinstance(seen, int):
             whole += (total - seen + 2**63) % 2**64 - 2**63
@@ -445,7 +450,7 @@ def slot_edit(reader, depth, base):
 
 def counter_edit(reader, depth, base):
     bits = reader.byte()
-    require(1 <= bits <= 15, "counter edit bits")
+    require(1 <= bits <= 31 and (bits < 16 or bits & 8), "counter edit bits")
     edit, last = {"baselines": [], "clearsRestarts": bool(bits & 2)}, -1
     if bits & 1:
         count = reader.varint()
@@ -460,6 +465,8 @@ def counter_edit(reader, depth, base):
         edit["restart"] = number(reader, depth)
     if bits & 8:
         edit["amount"] = number(reader, depth)
+    if bits & 16:
+        edit["newSum"] = True
     return edit
 
 

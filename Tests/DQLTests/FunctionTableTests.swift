@@ -30,7 +30,7 @@ struct FunctionTableTests {
         let written = try String(contentsOf: ReferencePage.file, encoding: .utf8)
         #expect(
             written == FunctionReference.page,
-            "write it anew: MIMEO_WRITE_REFERENCE=1 swift test --filter FunctionTableTests")
+            "write it again: MIMEO_WRITE_REFERENCE=1 swift test --filter FunctionTableTests")
     }
 
     @Test("no name stands for two functions, and every name is in lower case")

@@ -35,17 +35,18 @@ struct LexerTests {
         #expect(try kinds("straße _x1 名前") == [.word("straße", nil), .word("_x1", nil), .word("名前", nil)])
     }
 
-    @Test("a whole number beyond 64 bits is a double, a number up to it keeps its bits")
+    @Test("a whole number beyond 64 bits is refused, a number up to it keeps its bits")
     func numbers() throws {
-        let expected: [Token.Kind] = [
-            .integer(.max), .double(18_446_744_073_709_551_616), .integer(255), .double(0.5),
-        ]
-        #expect(try kinds("18446744073709551615 18446744073709551616 0xff 5e-1") == expected)
+        let expected: [Token.Kind] = [.integer(.max), .integer(255), .double(0.5)]
+        #expect(try kinds("18446744073709551615 0xff 5e-1") == expected)
+        let error = #expect(throws: DQLError.self) { try kinds("1 18446744073709551616") }
+        #expect(error?.code == .invalidNumber && error?.column == 3)
     }
 
-    @Test("a dot after a number is no fraction unless digits follow")
-    func dots() throws {
-        #expect(try kinds("1.a") == [.integer(1), .symbol(.dot), .word("a", nil)])
+    @Test("a number has digits behind its point", arguments: ["1.a", "1.", "1. 5", "1.5.2", "1.e5"])
+    func dots(_ text: String) {
+        let error = #expect(throws: DQLError.self) { try kinds("x " + text) }
+        #expect(error?.code == .invalidNumber && error?.column == 3)
     }
 
     @Test("positions count lines and characters, also after multi-byte ones and CRLF")

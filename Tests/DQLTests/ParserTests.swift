@@ -59,7 +59,7 @@ struct ParserTests {
             String(repeating: "NOT ", count: 10_000), String(repeating: "- ", count: 10_000),
             String(repeating: "{'a':", count: 10_000), String(repeating: "abs(", count: 10_000),
             String(repeating: "CASE WHEN ", count: 10_000),
-            Array(repeating: "1", count: 10_000).joined(separator: "+"),
+            Array(repeating: "1", count: 10_000).joined(separator: "="),
             Array(repeating: "a", count: 10_000).joined(separator: "."),
             String(repeating: "+", count: 10_000),
             "a" + String(repeating: "[0]", count: 10_000), String(repeating: "a = NOT ", count: 10_000),

@@ -85,7 +85,7 @@ struct RequestTests {
         ("SELECT * FROM c ORDER BY a LIMIT 5", ["indexScan", "fetch", "limit"]),
         ("SELECT * FROM c ORDER BY a", ["scan", "sort"]),
         ("SELECT /*+ {\"#prefer_order\": true} */ * FROM c ORDER BY a", ["indexScan", "fetch"]),
-        ("SELECT * FROM c WHERE b = 2 ORDER BY c DESC LIMIT 5", ["indexScan", "fetch", "filter", "limit"]),
+        ("SELECT * FROM c WHERE b = 2 ORDER BY c.c DESC LIMIT 5", ["indexScan", "fetch", "filter", "limit"]),
         ("SELECT * FROM c WHERE a = 1 USE INDEX ''", []),
         ("SELECT * FROM c USE INDEX '' WHERE a = 1", ["scan", "filter"]),
         ("SELECT * FROM c USE INDEX 'by_a' WHERE a = 1 AND b = 2", ["indexScan", "fetch", "filter"]),

@@ -32,6 +32,22 @@ struct SubscriptionTests {
         #expect(error?.message == message)
     }
 
+    @Test(
+        "the part that cannot be subscribed to is shown at its place",
+        arguments: [
+            ("SELECT *,\n a FROM c", 2, 2), ("SELECT a.b FROM c", 1, 8), ("SELECT DISTINCT * FROM c", 1, 8),
+            ("SELECT * FROM c USE IDS 'a'", 1, 25), ("SELECT * FROM c ORDER BY a.b", 1, 26),
+            ("SELECT * FROM c WHERE a = 1\nLIMIT 1", 2, 7), ("SELECT * FROM c OFFSET 1", 1, 24),
+            ("SELECT * FROM c GROUP BY a", 1, 26), ("SELECT * FROM c\n  JOIN d ON c.a = d._id", 2, 3),
+            ("\n /* all */ SHOW ALL", 2, 12), ("SELECT * FROM c WHERE a IN (SELECT RAW b FROM d)", 1, 23),
+            ("SELECT * FROM c WHERE a = ", 1, 27), ("SELECT * FROM c WHERE nope(a)", 1, 23),
+            ("SELECT * FROM c\nWHERE a = :missing", 2, 11),
+        ])
+    func place(_ statement: String, _ line: Int, _ column: Int) {
+        let error = #expect(throws: DQLError.self) { try SubscriptionQuery(statement: statement) }
+        #expect(error?.position == SourcePosition(line: line, column: column), "\(statement)")
+    }
+
     @Test("a missing argument is named when the subscription is made")
     func missingArgument() {
         let error = #expect(throws: DQLError.self) {

@@ -30,9 +30,9 @@ struct SyntaxTestsRoundTrip {
         #expect(
             kinds.sorted() == [
                 "advise", "all", "allFields", "alterSystem", "and", "array", "arrayFor", "between", "binary",
-                "call", "case", "collection", "createIndex", "default", "delete", "dropIndex", "element",
-                "evict", "exists", "explain", "field", "ilike", "in", "indexKey", "insert", "is", "join",
-                "like", "literal", "member", "missing", "name", "negate", "not", "object", "objectFor", "or",
+                "call", "case", "chain", "collection", "createIndex", "default", "delete", "dropIndex",
+                "element", "evict", "exists", "explain", "field", "ilike", "in", "indexKey", "insert", "is",
+                "join", "like", "literal", "member", "missing", "name", "negate", "not", "object", "objectFor", "or",
                 "order", "parameter", "profile", "projection", "quantified", "raw", "select", "show",
                 "similar", "source", "subquery", "update",
             ])

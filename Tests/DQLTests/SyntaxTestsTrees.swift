@@ -84,7 +84,7 @@ struct TreeGenerator {
         case 1: .not(expression(depth))
         case 2: .and(some(from: 2) { $0.expression(depth) })
         case 3: .or(some(from: 2) { $0.expression(depth) })
-        default: .binary(choices.pick(BinaryOperator.allCases), expression(depth), expression(depth))
+        default: .operation(choices.pick(BinaryOperator.allCases), expression(depth), expression(depth))
         }
     }
 

@@ -1,5 +1,6 @@
 import CRDT
 import DittoSwift
+import Synchronization
 import TestSupport
 import Testing
 
@@ -21,6 +22,17 @@ struct ImporterTests {
         return try DocumentFile(path: url.path)
     }
 
+    @discardableResult
+    private func load(
+        _ file: DocumentFile, _ collection: String, _ runner: any StatementRunner, id: String? = nil,
+        _ policy: OnConflict = .update, skips: SkippedRecords = SkippedRecords(keepGoing: false)
+    ) async throws -> Importer.Outcome {
+        let importer = Importer(
+            runner: runner, collection: try NamedCollection(collection, advice: ""), policy: policy)
+        let reader = try file.reader(notes: ImportNotes()).reader
+        return try await importer.run(RecordFeed(reader, idField: id, skips: skips), skips: skips)
+    }
+
     private func items(_ runner: LocalRunner, _ query: String) async -> [Value] {
         guard case .result(let result) = await runner.run(query, arguments: ObjectValue()) else { return [] }
         return result.items
@@ -30,14 +42,14 @@ struct ImporterTests {
     func ids() async throws {
         try await withStore { runner, directory in
             let json = try write(#"[{"code": 7, "_id": "old", "n": 1}]"#, "a.json", directory)
-            let outcome = try await Importer(ditto: runner.ditto, collection: "j", idField: "code").run(json)
+            let outcome = try await load(json, "j", runner, id: "code")
             #expect(outcome == Importer.Outcome(documents: 1, commit: 1))
             #expect(await items(runner, "SELECT * FROM j") == [["_id": 7, "code": 7, "n": 1]])
             let csv = try write("code,n\n7,1\n007,2\n", "a.csv", directory)
-            _ = try await Importer(ditto: runner.ditto, collection: "t", idField: "code").run(csv)
+            try await load(csv, "t", runner, id: "code")
             #expect(
                 await items(runner, "SELECT * FROM t ORDER BY n") == [
-                    ["_id": "7", "code": 7, "n": 1], ["_id": "007", "code": "007", "n": 2],
+                    ["_id": "7", "code": "7", "n": 1], ["_id": "007", "code": "007", "n": 2],
                 ])
         }
     }
@@ -46,11 +58,13 @@ struct ImporterTests {
     func updates() async throws {
         try await withStore { runner, directory in
             let file = try write(#"[{"_id": 1, "a": 1, "b": 1}, {"_id": 1, "a": 2}]"#, "a.json", directory)
-            let importer = Importer(ditto: runner.ditto, collection: "my `cars`", idField: nil)
-            #expect(try await importer.run(file) == Importer.Outcome(documents: 2, updated: 1, commit: 2))
+            let name = "my `cars`"
+            #expect(
+                try await load(file, name, runner) == Importer.Outcome(documents: 2, updated: 1, commit: 2))
             #expect(await items(runner, "SELECT * FROM `my ``cars```") == [["_id": 1, "a": 2, "b": 1]])
             let more = try write(#"[{"_id": 1, "a": 2}, {"_id": 2}, {}]"#, "b.json", directory)
-            #expect(try await importer.run(more) == Importer.Outcome(documents: 3, updated: 1, commit: 3))
+            #expect(
+                try await load(more, name, runner) == Importer.Outcome(documents: 3, updated: 1, commit: 3))
         }
     }
 
@@ -59,8 +73,7 @@ struct ImporterTests {
         try await withStore { runner, directory in
             let good = (0..<1_500).map { "{\"_id\": \($0)}\n" }.joined()
             let file = try write(good + "nonsense\n", "a.ndjson", directory)
-            let importer = Importer(ditto: runner.ditto, collection: "c", idField: nil)
-            await #expect { try await importer.run(file) } throws: { error in
+            await #expect { try await load(file, "c", runner) } throws: { error in
                 guard let error = error as? MimeoError else { return false }
                 return error.code == .fileMalformed && error.message.contains(":1501: ")
                     && error.message.contains("1000 documents before it were imported")
@@ -72,18 +85,71 @@ struct ImporterTests {
     @Test("documents that cannot be stored are an error with their place")
     func refused() async throws {
         try await withStore { runner, directory in
-            let file = try write(#"[{"_id": 1}, {"_id": 1.5}]"#, "a.json", directory)
-            await #expect {
-                try await Importer(ditto: runner.ditto, collection: "c", idField: nil).run(file)
-            } throws: { error in
+            let large = String(repeating: "x", count: 6 * 1_048_576)
+            let file = try write("{\"_id\": 1, \"a\": \"\(large)\"}", "a.json", directory)
+            await #expect { try await load(file, "c", runner) } throws: { error in
                 (error as? MimeoError)?.code == .importFailed
-                    && (error as? MimeoError)?.message.contains("DQL-0604") == true
+                    && (error as? MimeoError)?.message.contains("a.json:1: document 1: ") == true
             }
-            await #expect {
-                try await Importer(ditto: runner.ditto, collection: "c", idField: "none").run(file)
-            } throws: { ($0 as? MimeoError)?.code == .fileMalformed }
+            let ids = try write(#"[{"_id": 1}, {"_id": 1.5}]"#, "b.json", directory)
+            await #expect { try await load(ids, "c", runner) } throws: { error in
+                (error as? MimeoError)?.code == .fileMalformed
+                    && (error as? MimeoError)?.message.contains("document 2: its id is none") == true
+            }
+            await #expect { try await load(ids, "c", runner, id: "none") } throws: {
+                ($0 as? MimeoError)?.code == .fileMalformed
+            }
             #expect(await items(runner, "SELECT * FROM c").isEmpty)
         }
+    }
+
+    @Test("wrong records are skipped, counted and reported if asked; all others are written")
+    func keepGoing() async throws {
+        try await withStore { runner, directory in
+            try await load(try write(#"{"_id": 7, "a": 0}"#, "old.json", directory), "c", runner)
+            let lines =
+                (0..<20).map { "{\"_id\": \($0), \"a\": 1}" } + [
+                    "{", "5", #"{"_id": null}"#, #"{"_id": 20}"#,
+                ]
+            let file = try write(lines.joined(separator: "\n"), "a.ndjson", directory)
+            let reports = Mutex<[String]>([])
+            let skips = SkippedRecords(keepGoing: true) { text in reports.withLock { $0.append(text) } }
+            let outcome = try await load(file, "c", runner, .fail, skips: skips)
+            #expect(outcome.documents == 20 && outcome.updated == 0 && skips.count == 4)
+            let texts = reports.withLock { $0 }
+            #expect(
+                texts.count == 4 && texts.contains { $0.contains("CLI-0404") && $0.contains("a.ndjson:8") })
+            #expect(await items(runner, "SELECT COUNT(*) AS n, SUM(a) AS s FROM c") == [["n": 21, "s": 19]])
+        }
+    }
+
+    @Test("an existing document fails, is ignored or is updated, as --on-conflict says")
+    func conflicts() async throws {
+        try await withStore { runner, directory in
+            try await load(try write(#"{"_id": 1, "a": 1, "b": 1}"#, "a.json", directory), "c", runner)
+            let file = try write(#"[{"_id": 1, "a": 2}, {"_id": 2}]"#, "b.json", directory)
+            await #expect { try await load(file, "c", runner, .fail) } throws: {
+                ($0 as? MimeoError)?.code == .importFailed
+            }
+            let ignored = try await load(file, "c", runner, .ignore)
+            #expect(ignored == Importer.Outcome(documents: 2, ignored: 1, commit: ignored.commit))
+            #expect(await items(runner, "SELECT * FROM c WHERE _id = 1") == [["_id": 1, "a": 1, "b": 1]])
+            let updated = try await load(file, "c", runner, .updateLocalDiff)
+            #expect(updated.documents == 2 && updated.updated == 2)
+            #expect(await items(runner, "SELECT * FROM c WHERE _id = 1") == [["_id": 1, "a": 2, "b": 1]])
+        }
+    }
+
+    @Test("a system collection is refused by name, before a file is read")
+    func systemCollections() {
+        for name in ["system:indexes", "SYSTEM:x"] {
+            #expect {
+                try NamedCollection(name, advice: ", which nobody can write")
+            } throws: {
+                ($0 as? MimeoError)?.code == .usage && ($0 as? MimeoError)?.message.contains(name) == true
+            }
+        }
+        #expect(throws: MimeoError.self) { try NamedCollection("", advice: "") }
     }
 
     @Test("a store in use is exit code 4, one that cannot be opened 1")

@@ -5,7 +5,7 @@ import Testing
 
 @testable import OperationLog
 
-/// The table of actors lags behind the log (`FrontierIndex`): nobody may notice.
+/// Updates of the table of actors are deferred (`FrontierIndex`): nobody may notice.
 @Suite("SQLite log: where actors stand, of whom the table is behind", .timeLimit(.minutes(2)))
 struct FrontierIndexTests {
     /// A log with five operations of actor 1 and two of actor 2, of which only the first ones are settled,

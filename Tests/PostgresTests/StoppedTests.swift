@@ -68,7 +68,10 @@ struct StoppedTests {
     @Test("a client that was stopped in the midst of an append does not hold the log up for long")
     func stoppedWriter() async throws {
         try await TestDatabase.use { url in
-            let log = try PostgresOperationLog(url: url, logger: quiet)
+            var options = PostgresOperationLog.Options()
+            options.lockTimeout = .seconds(1)
+            options.stalledWriterTimeout = .milliseconds(500)
+            let log = try PostgresOperationLog(url: url, options: options, logger: quiet)
             try await log.createDatabase("db")
             _ = try await log.append([record(1, 1)], to: "db")
             try await Self.besideStopped(url, at: "UPDATE mimeo_log.databases SET head = head + 1") {
@@ -88,7 +91,7 @@ struct StoppedTests {
                 "SELECT pg_advisory_lock(\(ProjectionLocks.lead), number) FROM mimeo_projection.databases"
             try await Self.besideStopped(bench.url, at: lead) {
                 try await bench.append(ProjectionPostgresTests.insert(into: "c", 1))
-                try await bench.projecting { try await bench.catchUp($0) }
+                try await bench.projecting(stallTimeout: .seconds(1)) { try await bench.catchUp($0) }
                 #expect(try bench.stored().count == 2)
             }
         }
@@ -142,35 +145,36 @@ struct StoppedTests {
     @Test("who is let in and then refused comes back less and less often")
     func refusedLooks() async throws {
         try await TestDatabase.use { url in
-            let attempts = Counter()
+            let attempts = Attempts()
             var options = PostgresOperationLog.Options()
             options.pollInterval = .milliseconds(10)
+            options.firstReconnectPause = .milliseconds(10)
             let log = try PostgresOperationLog(
                 url: url, options: options,
-                logger: Logger(label: "test") { _ in CountingHandler(counter: attempts) })
+                logger: Logger(label: "test") { _ in AttemptHandler(attempts: attempts) })
             try await log.createDatabase("db")
             let following = Task { for await _ in log.changes(in: "db") {} }
             try Connection(url: url).run("ALTER TABLE mimeo_log.databases RENAME TO other")
-            while attempts.count < 4 { try await Task.sleep(for: .milliseconds(5)) }
-            let start = ContinuousClock.now
-            while attempts.count < 7 { try await Task.sleep(for: .milliseconds(5)) }
-            // Three pauses of half of 400, 800 and 1,600 ms at least.
-            #expect(ContinuousClock.now - start > .seconds(1))
+            while attempts.times.count < 7 { try await Task.sleep(for: .milliseconds(5)) }
+            let times = attempts.times
+            // Three pauses of half of 80, 160 and 320 ms at least.
+            #expect(times[6] - times[3] > .milliseconds(250))
             following.cancel()
             await log.close()
         }
     }
 }
 
-private final class Counter: Sendable {
-    private let value = Mutex(0)
-    var count: Int { value.withLock(\.self) }
-    func add() { value.withLock { $0 += 1 } }
+/// The times of failed attempts, of which each logs a line.
+private final class Attempts: Sendable {
+    private let noted = Mutex<[ContinuousClock.Instant]>([])
+    var times: [ContinuousClock.Instant] { noted.withLock(\.self) }
+    func add() { noted.withLock { $0.append(.now) } }
 }
 
-/// Counts what is logged.
-private struct CountingHandler: LogHandler {
-    let counter: Counter
+/// Notes when something is logged.
+private struct AttemptHandler: LogHandler {
+    let attempts: Attempts
     var metadata: Logger.Metadata = [:]
     var logLevel = Logger.Level.warning
 
@@ -179,5 +183,5 @@ private struct CountingHandler: LogHandler {
         set { metadata[key] = newValue }
     }
 
-    func log(event: LogEvent) { counter.add() }
+    func log(event: LogEvent) { attempts.add() }
 }

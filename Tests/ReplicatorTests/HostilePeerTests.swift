@@ -1,11 +1,12 @@
 import CRDT
 import Foundation
 import Identity
-import Replicator
 import ServiceKit
 import Sync
 import Testing
 import WebSocket
+
+@testable import Replicator
 
 @Suite("A peer that breaks the rules", .timeLimit(.minutes(2)))
 struct HostilePeerTests {
@@ -102,8 +103,15 @@ struct HostilePeerTests {
 
     @Test("a session ends when its token expires")
     func expiry() async throws {
-        try await TestBench.run { bench in
-            let frames = try await bench.converse(token: bench.token(validForSeconds: 8), [])
+        let moved = MovedClock()
+        var sessions = SessionOptions()
+        sessions.clock = moved.clock
+        try await TestBench.run(sessions: sessions) { bench in
+            let frames = try await bench.converse(token: bench.token(validForSeconds: 600), []) { frames in
+                // The session has begun; the token expires while it runs.
+                if frames.count == 1 { moved.advance(bySeconds: 601) }
+                return false
+            }
             #expect(frames.closeCode == "SYNC-0502")
         }
     }

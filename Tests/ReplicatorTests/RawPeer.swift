@@ -39,7 +39,7 @@ extension TestBench {
         guard let payload, let claims = try? JSONDecoder().decode(Claims.self, from: Data(payload)),
             let key = peerKeys.withLock({ $0.values.first { $0.publicKeyString == claims.pk } })
         else { return nil }
-        return challenge.answer(with: key, databaseID: DatabaseID(database.text), token: token)
+        return challenge.answer(with: key, databaseID: database, token: token)
     }
 
     /// The same for a challenge as it travels.

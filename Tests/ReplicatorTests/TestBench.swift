@@ -25,17 +25,21 @@ struct TestBench {
     var part: ReplicatorPart?
 
     /// Runs `body` with a replicator; everything is stopped and removed afterwards.
-    static func run(_ body: @escaping @Sendable (TestBench) async throws -> Void) async throws {
-        try await withTemporaryDirectory { folder in try await serve(folder, body) }
+    static func run(
+        sessions: SessionOptions = SessionOptions(),
+        _ body: @escaping @Sendable (TestBench) async throws -> Void
+    ) async throws {
+        try await withTemporaryDirectory { folder in try await serve(folder, sessions: sessions, body) }
     }
 
     /// The same over what an earlier replicator has left in the folder.
     static func serve(
-        _ folder: URL, _ body: @escaping @Sendable (TestBench) async throws -> Void
+        _ folder: URL, sessions: SessionOptions = SessionOptions(),
+        _ body: @escaping @Sendable (TestBench) async throws -> Void
     ) async throws {
         let log = try SQLiteOperationLog(path: folder.appendingPathComponent("log.sqlite").path)
-        try await log.createDatabase(DatabaseID(database.text))
-        try await serve(folder, over: log, log, body)
+        try await log.createDatabase(database)
+        try await serve(folder, over: log, log, sessions: sessions, body)
         await log.close()
     }
 
@@ -46,7 +50,7 @@ struct TestBench {
         housekeeping: HousekeepingOptions = HousekeepingOptions(),
         _ body: @escaping @Sendable (TestBench) async throws -> Void
     ) async throws {
-        let key = try DatabaseSigningKey(databaseID: DatabaseID(database.text), number: 1)
+        let key = try DatabaseSigningKey(databaseID: database, number: 1)
         let source = InMemoryKeySource()
         source.insert(key.publicKey)
         let part = ReplicatorPart(

@@ -10,8 +10,11 @@ struct HTTPTests {
             Response(
                 status: .ok, body: ResponseBody(byteBuffer: try await request.wholeBody(limitBytes: 100)))
         }
-        mount.on(.get, "/items/:id") { _, context in .json(Array(try context.parameters.require("id").utf8)) }
+        mount.on(.get, "/items/:id", query: ["limit"]) { _, context in
+            .json(Array(try context.parameters.require("id").utf8))
+        }
         mount.on(.head, "/items/:id") { _, _ in .json(Array("four".utf8)) }
+        mount.on(.get, "/text") { _, _ in .json(Array(repeating: UInt8(ascii: "7"), count: 5_000)) }
         mount.on(.get, "/defect") { _, _ in throw CancellationError() }
         mount.on(.get, "/foreign") { _, _ in throw HTTPError(.conflict, message: "no") }
     }
@@ -21,7 +24,7 @@ struct HTTPTests {
         try await serving(Self.routes) { address async throws in
             #expect(
                 try await ask(address, "/echo", method: "POST", body: Array("hello".utf8)).body == "hello")
-            #expect(try await ask(address, "/items/7?x=1").body == "7")
+            #expect(try await ask(address, "/items/7?limit=1").body == "7")
         }
     }
 
@@ -34,7 +37,7 @@ struct HTTPTests {
             let method = try await ask(address, "/items/7", method: "DELETE")
             #expect(method.status == 405)
             #expect(method.code == "SRV-0405")
-            #expect(method.headers["allow"] == "GET, HEAD")
+            #expect(method.headers["allow"] == "GET, HEAD, OPTIONS")
         }
     }
 
@@ -70,6 +73,112 @@ struct HTTPTests {
             let answer = try await ask(address, "/items/7", method: "HEAD")
             #expect(answer.headers["content-length"] == "4")
             #expect(answer.body == "")
+        }
+    }
+
+    @Test("HEAD is there wherever GET is, and OPTIONS names a path's methods to whoever asks")
+    func derivedMethods() async throws {
+        try await serving(Self.routes) { address async throws in
+            let head = try await ask(address, "/text", method: "HEAD")
+            #expect(head.status == 200)
+            #expect(head.headers["content-length"] == "5000")
+            let options = try await ask(address, "/text", method: "OPTIONS")
+            #expect(options.status == 204)
+            #expect(options.headers["allow"] == "GET, HEAD, OPTIONS")
+            #expect(try await ask(address, "/nothing", method: "OPTIONS").status == 404)
+            let unheard = try await ask(address, "/echo", method: "PROPFIND")
+            #expect(unheard.status == 405)
+            #expect(unheard.headers["allow"] == "OPTIONS, POST")
+        }
+    }
+
+    @Test("a path has one meaning in every spelling, and its parameters are decoded once")
+    func paths() async throws {
+        try await serving(Self.routes) { address async throws in
+            #expect(try await ask(address, "/items/7/").body == "7")
+            #expect(try await ask(address, "/%69tems/a%20b%2Fc%2541").body == "a b/c%41")
+            for path in ["/items/%4", "/items/%zz", "/items/%ff"] {
+                let answer = try await ask(address, path)
+                #expect(answer.status == 400)
+                #expect(answer.code == "SRV-0400")
+            }
+        }
+    }
+
+    @Test("a query parameter that the route does not know is refused by name")
+    func unknownParameter() async throws {
+        try await serving(Self.routes) { address async throws in
+            let answer = try await ask(address, "/items/7?limit=1&asOf=3")
+            #expect(answer.status == 400)
+            #expect(answer.body.contains(#"\"asOf\" is not a query parameter of this path"#))
+            #expect(try await ask(address, "/health?probe=1").status == 200)
+        }
+    }
+
+    @Test("an id of the client's comes back if it is sane, else one of ours, also with an error")
+    func requestID() async throws {
+        try await serving(Self.routes) { address async throws in
+            let mine = try await ask(address, "/text", headers: ["X-Request-ID": "abc-1"])
+            #expect(mine.headers["x-request-id"] == "abc-1")
+            let bad = String(repeating: "a", count: 129)
+            let made = try await ask(address, "/nothing", headers: ["X-Request-ID": bad])
+            #expect(made.headers["x-request-id"]?.count == 32)
+        }
+    }
+
+    @Test("a gzip body is unpacked up to the route's limit; another encoding is a 415")
+    func packedBodies() async throws {
+        try await serving(Self.routes) { address async throws in
+            func send(_ body: [UInt8], _ encoding: String) async throws -> Answer {
+                try await ask(
+                    address, "/echo", method: "POST", headers: ["Content-Encoding": encoding], body: body)
+            }
+            #expect(try await send(GzipTests.packed("hello"), "gzip").body == "hello")
+            #expect(try await send(GzipTests.packed("hello"), "identity, GZIP").body == "hello")
+            let bomb = GzipTests.packed(String(repeating: "0", count: 3_000_000))
+            #expect(try await send(bomb, "gzip").code == "SRV-0413")
+            #expect(try await send(Array("hello".utf8), "gzip").code == "SRV-0400")
+            #expect(try await send(Array("hello".utf8), "br").code == "SRV-0415")
+            #expect(try await send(GzipTests.packed("hello"), "gzip, gzip").code == "SRV-0415")
+        }
+    }
+
+    @Test("an answer is packed for whoever takes gzip, and caches hear of it")
+    func packedAnswers() async throws {
+        try await serving(Self.routes) { address async throws in
+            let plain = try await ask(address, "/text")
+            #expect(plain.headers["content-encoding"] == nil)
+            #expect(plain.headers["vary"] == "Accept-Encoding")
+            let packed = try await ask(address, "/text", headers: ["Accept-Encoding": "br, gzip"])
+            #expect(packed.headers["content-encoding"] == "gzip")
+            #expect(packed.headers["content-length"] == nil)
+            #expect(try await ask(address, "/items/7", headers: ["Accept-Encoding": "gzip"]).body == "7")
+        }
+    }
+
+    @Test("a page of an origin that is named may ask, and others hear nothing")
+    func origins() async throws {
+        let policy = try CORSPolicy(origins: ["https://app.example.org"])
+        try await serving([TestPart(mounting: Self.routes)], cors: policy) { address async throws in
+            func ask(_ origin: String, _ path: String, _ method: String = "GET") async throws -> Answer {
+                try await ServiceKitTests.ask(
+                    address, path, method: method,
+                    headers: [
+                        "Origin": origin, "Access-Control-Request-Method": "POST",
+                        "Access-Control-Request-Headers": "x-own",
+                    ])
+            }
+            let preflight = try await ask("https://app.example.org", "/echo", "OPTIONS")
+            #expect(preflight.status == 204)
+            #expect(preflight.headers["access-control-allow-origin"] == "https://app.example.org")
+            #expect(preflight.headers["access-control-allow-methods"] == "OPTIONS, POST")
+            #expect(preflight.headers["access-control-allow-headers"] == "x-own")
+            let error = try await ask("https://app.example.org", "/nothing")
+            #expect(error.status == 404)
+            #expect(error.headers["access-control-allow-origin"] == "https://app.example.org")
+            let other = try await ask("https://other.example.org", "/nothing")
+            #expect(other.headers["access-control-allow-origin"] == nil)
+            #expect(other.headers["vary"] == "Origin")
         }
     }
 

@@ -44,6 +44,21 @@ struct OptionsTests {
         #expect(error?.exitCode == 2)
     }
 
+    @Test("origins of web pages are named singly, by flag or file, and a word that is none is refused")
+    func origins() throws {
+        #expect(try configuration([]).cors == .none)
+        let two = ["--cors-origin", "https://a.example", "--cors-origin", "http://localhost:3000"]
+        #expect(try configuration(two).cors.origins == ["https://a.example", "http://localhost:3000"])
+        let inFile = try withFile(#"{"corsOrigin": "https://a.example, *"}"#) { file in
+            try configuration(["--config", file]).cors.origins
+        }
+        #expect(inFile == ["https://a.example", "*"])
+        let words = ["a.example", "https://a.example/", "ftp://a.example", "https://", "https://*.x", "null"]
+        for word in words {
+            #expect(code("--cors-origin", word) == .corsOriginInvalid)
+        }
+    }
+
     @Test("without flags everything has a default")
     func defaults() throws {
         let configuration = try configuration([])

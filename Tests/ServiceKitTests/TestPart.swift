@@ -24,11 +24,13 @@ struct TestPart: ServicePart {
 
 /// A host of the given parts on a port of the system's choice, for as long as `body` runs.
 func serving<Result: Sendable>(
-    _ parts: [any ServicePart], _ body: @escaping @Sendable (ListenAddress) async throws -> Result
+    _ parts: [any ServicePart], cors: CORSPolicy = .none,
+    _ body: @escaping @Sendable (ListenAddress) async throws -> Result
 ) async throws -> Result {
     var logger = Logger(label: "test")
     logger.logLevel = .critical
-    return try await ServiceHost(parts: parts, listen: .anyLoopbackPort, logger: logger).run(while: body)
+    return try await ServiceHost(parts: parts, listen: .anyLoopbackPort, cors: cors, logger: logger)
+        .run(while: body)
 }
 
 func serving<Result: Sendable>(

@@ -5,6 +5,7 @@ import NIOCore
 import NIOPosix
 import NIOWebSocket
 import ServiceKit
+import TestSupport
 import Testing
 
 @testable import WebSocket
@@ -87,10 +88,13 @@ struct WebSocketTests {
         #expect(received.value == 4_000_000)
     }
 
-    /// Sends 30 MiB, counting what has left as far as `send` tells.
+    /// Messages of 1 MiB each: more than the sockets and both sides hold.
+    private static let messages = Depth.pick(fast: 30, deep: 200)
+
+    /// Sends them, counting what has left as far as `send` tells.
     @Sendable private static func sendMuch(_ connection: WebSocketConnection, _ sent: Box<Int>) async throws {
         let message = [UInt8](repeating: 1, count: 1 << 20)
-        for _ in 0..<30 {
+        for _ in 0..<messages {
             try await connection.send(message)
             sent.change { $0 += 1 }
         }
@@ -106,7 +110,7 @@ struct WebSocketTests {
             try await Task.sleep(for: .milliseconds(300))
         }
         var all = 0
-        while all < 30, try await connection.receive() != nil { all += 1 }
+        while all < messages, try await connection.receive() != nil { all += 1 }
         return (before, all)
     }
 
@@ -139,7 +143,7 @@ struct WebSocketTests {
         }
         // What the two sockets hold, and some messages on either side.
         #expect(taken.value.before < 24)
-        #expect(taken.value.all == 30)
+        #expect(taken.value.all == Self.messages)
     }
 
     @Test("a route decides before the upgrade, and the refusal reaches the client with status and code")
@@ -299,15 +303,19 @@ struct WebSocketTests {
         let nowhere = try Self.client(ListenAddress(host: "127.0.0.1", port: 1))
         let refused = await #expect(throws: WebSocketError.self) { try await nowhere.run { _ in } }
         #expect(refused?.code == .connectFailed)
+        let isOver = Box(false)
         try await serving { mount in
-            mount.webSocket("/late", authorize: { _ in try await Task.sleep(for: .seconds(2)) }) { _, _, _ in
-            }
+            mount.webSocket(
+                "/late",
+                authorize: { _ in while !isOver.value { try await Task.sleep(for: .milliseconds(5)) } }
+            ) { _, _, _ in }
         } _: { address async throws in
             var configuration = WebSocketConfiguration()
             configuration.connectTimeout = .milliseconds(200)
             let client = try Self.client(address, "/late", configuration: configuration)
             let late = await #expect(throws: WebSocketError.self) { try await client.run { _ in } }
             #expect(late?.code == .connectTimeout)
+            isOver.change { $0 = true }
         }
     }
 

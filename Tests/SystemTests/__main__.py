@@ -7,6 +7,7 @@ MIMEO_BIN names the directory of the executables (default `.build/debug`). A NAM
 import argparse
 import json
 import pathlib
+import signal
 import sys
 import time
 import unittest
@@ -43,7 +44,13 @@ class CountingResult(unittest.TextTestResult):
                 "seconds": self.seconds}
 
 
+def end(number, _):
+    """A termination ends the run as an interrupt does: processes and files of the tests go."""
+    sys.exit(128 + number)
+
+
 def main():
+    signal.signal(signal.SIGTERM, end)
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--results", type=pathlib.Path)
     parser.add_argument("names", nargs="*")

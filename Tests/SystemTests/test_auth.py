@@ -98,8 +98,8 @@ class Auth(SystemTest):
 class SealingKey(SystemTest):
     """The key that secrets are sealed under is changed, and the server killed in the midst of it, again and again."""
 
-    seconds = 240
     kills = pick(fast=3, deep=60)
+    seconds = 240 + 10 * kills
     databases = pick(fast=15, deep=40)
 
     def admin(self, method, path, body=None):

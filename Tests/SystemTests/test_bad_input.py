@@ -60,11 +60,8 @@ class Statements(BadInput):
     def test_a_body_that_is_too_large(self):
         """Refused by its declared length or while it arrives, before anything is parsed."""
         statement = {"statement": "SELECT * FROM cars WHERE a = '" + "x" * (40 * MEBIBYTE) + "'"}
-        try:
-            answer = self.post(json.dumps(statement), **{"Content-Type": "application/json"})
-        except (ConnectionError, BrokenPipeError):
-            return  # the server may stop reading before it has been told everything
-        self.assertIn(answer.status, (400, 413), answer.body[:300])
+        answer = self.post(json.dumps(statement), **{"Content-Type": "application/json"})
+        self.assert_refused(answer, 413)
 
     def test_a_path_and_a_method_that_do_not_exist(self):
         headers = self.server.authorization()

@@ -11,7 +11,7 @@ import sys
 import time
 
 from mimeo_harness import (
-    DOWN, UP, FaultProxy, FourProcesses, OneProcess, Peer, Postgres, Through, digest, pick, until, use_packages)
+    DOWN, SEED, UP, FaultProxy, FourProcesses, OneProcess, Peer, Postgres, Through, digest, pick, until, use_packages)
 from system_test import SystemTest, report
 
 use_packages()
@@ -22,7 +22,7 @@ from wire_peer import Closed, NotAllowed, WirePeer  # noqa: E402
 
 MEGABYTE = 1_000_000
 SELECT = "SELECT * FROM cars"
-RATE, LIFE = pick(fast=(1_000_000, 1.5), deep=(20_000, 10))
+RATE, LIFE = pick(fast=(500_000, 1.5), deep=(20_000, 10))
 """Bytes a second, and seconds until a connection breaks. Fast runs have more bytes between two breaks."""
 
 
@@ -96,7 +96,7 @@ class Faults(SystemTest):
     def test_delays_and_resets_cost_nothing_but_time(self):
         peers = {name: Peer(self.workspace, name, Through(self.server, self.proxy), [SELECT]) for name in "ab"}
         self.proxy.delay = 0.02
-        dice = random.Random(3)
+        dice = random.Random(SEED)
         for number in range(40):
             name = dice.choice("ab")
             last = peers[name].execute(f"INSERT INTO cars DOCUMENTS ({{'_id': '{name}{number}'}})")

@@ -87,6 +87,29 @@ class Summary(unittest.TestCase):
         code, lines = self.summarize({"swift": 0}, [test_record("a")])
         self.assertEqual((code, lines[-1]), (1, "0 passed, 1 failed, 0 skipped"))
 
+    def test_a_planned_job_that_did_not_end_has_failed(self):
+        with tempfile.TemporaryDirectory() as name:
+            directory = pathlib.Path(name)
+            (directory / "planned").write_text("one\ntwo\n")
+            (directory / "parts").write_text("lint 0\none 0\n")
+            (directory / "one.json").write_text('{"passed": 3, "failed": 0, "skipped": 0}')
+            output = io.StringIO()
+            with redirect_stdout(output):
+                code = summary.main(directory)
+        self.assertEqual((code, output.getvalue().splitlines()),
+                         (1, ["make test: two failed", "3 passed, 1 failed, 0 skipped"]))
+
+    def test_a_run_without_a_test_and_results_that_are_cut_off_have_failed(self):
+        code, lines = self.summarize({"lint": 0, "build": 0})
+        self.assertEqual((code, lines[-1]), (1, "0 passed, 1 failed, 0 skipped"))
+        with tempfile.TemporaryDirectory() as name:
+            directory = pathlib.Path(name)
+            (directory / "parts").write_text("one 1\n")
+            (directory / "one.json").write_text('{"passed": 3, "fai')
+            with redirect_stdout(io.StringIO()) as output:
+                code = summary.main(directory)
+        self.assertEqual((code, output.getvalue().splitlines()[-1]), (1, "0 passed, 1 failed, 0 skipped"))
+
     def test_all_is_well(self):
         records = [test_record("a"), event("testStarted", "a"), event("testEnded", "a")]
         code, lines = self.summarize({"lint": 0, "build": 0, "swift": 0, "system": 0}, records)

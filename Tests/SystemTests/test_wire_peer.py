@@ -209,7 +209,7 @@ class Refusals(WireTest):
             self.assertEqual(raised.exception.status, 401)
             self.assertRegex(raised.exception.code or "", r"^AUTH-\d{4}$")
             self.assert_others_go_on()
-        key = self.api_key({"cars": ["true"]}, {}, seconds=10)
+        key = self.api_key({"cars": ["true"]}, {}, seconds=3)
         async with self.session(key) as peer:
             end = await peer.until_closed(60)
             self.assertEqual((end.code, end.status), ("SYNC-0502", 1001))

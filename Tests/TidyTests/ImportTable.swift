@@ -10,7 +10,7 @@ struct ImportTable {
         var ours: Set<String> = []
         /// Modules of packages, and the system libraries that we wrap.
         var packages: Set<String> = []
-        /// Foundation, the C library and the like: free to use where they are allowed at all.
+        /// Foundation, Dispatch, the C library and the like.
         var platform: Set<String> = []
     }
 
@@ -34,13 +34,10 @@ struct ImportTable {
 
     // MARK: the platform
 
-    /// Mathematics (`log`, `pow`) for the functions of DQL; nothing else of the C library belongs there.
-    private static let mathematics: Set<String> = ["Glibc", "Musl", "Darwin"]
-    /// Values without files, threads or sockets.
-    private static let values: Set<String> = ["Foundation", "FoundationEssentials"]
-    private static let platform: Set<String> = values.union(mathematics).union([
-        "Dispatch", "FoundationNetworking", "Synchronization",
-    ])
+    /// The C library on every platform on which peers run.
+    private static let cLibrary: Set<String> = ["Darwin", "Glibc", "Musl"]
+    /// Foundation, and locks.
+    private static let foundation: Set<String> = ["Foundation", "Synchronization"]
 
     private static let grdb: Set<String> = ["GRDB", "GRDBSQLite"]
 
@@ -49,66 +46,71 @@ struct ImportTable {
     static let mimeo = ImportTable(
         rows: [
             "Shared/CRDT": Row(),
-            "Shared/Machine": Row(platform: platform),
+            "Shared/Machine": Row(platform: ["Dispatch", "Foundation"]),
             // Decision 0043.
             "Shared/WriteAhead": Row(packages: grdb),
-            "Shared/Attachments": Row(packages: ["Crypto"], platform: platform),
+            "Shared/Attachments": Row(packages: ["Crypto"], platform: foundation.union(cLibrary)),
             // Decision 0045.
             "Shared/WebSocket": Row(
-                packages: ["NIOCore", "NIOHTTP1", "NIOPosix", "NIOSSL", "NIOWebSocket"], platform: platform),
+                packages: ["NIOCore", "NIOHTTP1", "NIOPosix", "NIOSSL", "NIOWebSocket"],
+                platform: foundation),
             // Decision 0016: what the planner said of a prepared statement, which any thread executes.
-            "Shared/DQL": Row(ours: ["CRDT"], platform: mathematics.union(["Synchronization"])),
+            "Shared/DQL": Row(ours: ["CRDT"], platform: ["Synchronization"]),
             "Shared/OperationLog": Row(
-                ours: ["CRDT", "Machine", "WriteAhead"], packages: grdb, platform: platform),
+                ours: ["CRDT", "Machine", "WriteAhead"], packages: grdb,
+                platform: foundation.union(["Dispatch", "Glibc"])),
             "Shared/Replica": Row(
-                ours: ["CRDT", "DQL", "Machine", "WriteAhead"], packages: grdb, platform: platform),
+                ours: ["CRDT", "DQL", "Machine", "WriteAhead"], packages: grdb,
+                platform: cLibrary.union(["Dispatch", "Synchronization"])),
             "Shared/Postgres": Row(
-                ours: ["CRDT", "DQL", "OperationLog"], packages: ["CLibPQ"], platform: platform),
+                ours: ["CRDT", "DQL", "OperationLog"], packages: ["CLibPQ"],
+                platform: ["Dispatch", "Glibc", "Synchronization"]),
             "Shared/Identity": Row(
                 ours: ["CRDT", "DQL"], packages: ["Crypto", "JWTKit", "SwiftASN1", "X509"],
-                platform: values.union(["Synchronization"])),
+                platform: ["Foundation"]),
             "Shared/Sync": Row(ours: ["CRDT", "DQL", "Identity"]),
             "Shared/Transport": Row(
                 ours: ["CRDT", "DQL", "Machine", "Replica", "Sync", "WebSocket"], packages: ["NIOSSL"],
-                platform: platform),
+                platform: foundation),
             "Shared/DittoSwift": Row(
                 ours: [
                     "Attachments", "CRDT", "DQL", "Identity", "Machine", "Replica", "Sync", "Transport",
                     "WebSocket",
                 ],
-                packages: ["AsyncHTTPClient"], platform: platform),
+                packages: ["AsyncHTTPClient"], platform: foundation.union(["Dispatch"])),
             "Shared/ServiceKit": Row(
                 // Decision 0024: every service follows the system database, whose documents are read by DQL.
                 ours: [
                     "CRDT", "DQL", "Identity", "Machine", "OperationLog", "Postgres", "Replica", "WebSocket",
                 ],
                 packages: [
-                    "ArgumentParser", "AsyncHTTPClient", "Crypto", "HTTPTypes", "Hummingbird",
+                    "ArgumentParser", "AsyncHTTPClient", "CZlib", "Crypto", "HTTPTypes", "Hummingbird",
                     "HummingbirdCore", "Metrics", "NIOCore", "NIOHTTP1", "NIOHTTPTypes", "NIOHTTPTypesHTTP1",
                     "NIOPosix", "NIOSSL", "ServiceLifecycle", "UnixSignals",
                 ],
-                platform: platform),
+                platform: foundation),
             // Asks webhooks, and signs what it asks.
             "Services/AuthGateway": Row(
                 ours: ["CRDT", "Identity", "Machine", "OperationLog", "ServiceKit"],
                 packages: ["ArgumentParser", "AsyncHTTPClient", "Crypto", "Hummingbird", "NIOCore"],
-                platform: platform),
+                platform: foundation),
             "Services/Replicator": Row(
                 ours: [
                     "CRDT", "DQL", "Identity", "Machine", "OperationLog", "Replica", "ServiceKit", "Sync",
                     "Transport", "WebSocket",
                 ],
-                packages: ["ArgumentParser", "Hummingbird"], platform: platform),
+                packages: ["ArgumentParser", "Hummingbird"], platform: foundation.union(["Glibc"])),
             "Services/QueryService": Row(
                 ours: [
                     "CRDT", "DQL", "Identity", "Machine", "OperationLog", "Postgres", "Replica", "ServiceKit",
                 ],
-                packages: ["ArgumentParser", "HTTPTypes", "Hummingbird", "NIOCore"], platform: platform),
+                packages: ["ArgumentParser", "HTTPTypes", "Hummingbird", "NIOCore"],
+                platform: ["Synchronization"]),
             "Services/AttachmentStore": Row(
                 ours: [
                     "Attachments", "CRDT", "Identity", "Machine", "OperationLog", "Replica", "ServiceKit",
                 ],
-                packages: ["ArgumentParser", "Hummingbird", "NIOCore"], platform: platform),
+                packages: ["ArgumentParser", "Hummingbird", "NIOCore"], platform: foundation),
             // Mimeo assembles the services and is a client of the whole system.
             "Services/Mimeo": Row(
                 ours: [
@@ -116,7 +118,7 @@ struct ImportTable {
                     "QueryService", "Replicator", "ServiceKit",
                 ],
                 packages: ["ArgumentParser", "AsyncHTTPClient", "CBuildCommit", "CLibEdit"],
-                platform: platform),
+                platform: foundation),
             "Services/AuthGateway/Executable": Row(ours: ["AuthGateway"]),
             "Services/Replicator/Executable": Row(ours: ["Replicator"]),
             "Services/QueryService/Executable": Row(ours: ["QueryService"]),

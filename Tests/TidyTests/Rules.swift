@@ -23,7 +23,8 @@ enum Rules {
             Set(files.flatMap(\.swift.lines).compactMap(importedModule))
         }
         return table.rows.sorted { $0.key < $1.key }.flatMap { folder, row in
-            row.ours.union(row.packages).subtracting(used[folder] ?? []).sorted().map { name in
+            row.ours.union(row.packages).union(row.platform).subtracting(used[folder] ?? []).sorted().map {
+                name in
                 Violation(path: folder, line: 1, message: "no file imports \(name), which its row allows")
             }
         }

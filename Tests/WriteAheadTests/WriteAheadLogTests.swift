@@ -134,7 +134,7 @@ struct WriteAheadLogTests {
     func twoWriters() throws {
         try Self.use { path in
             let stores = [try Store(path), try Store(path)]
-            var dice = SplitMix64(seed: 7)
+            var dice = SplitMix64(seed: Depth.seed &+ 7)
             for number in 0..<600 {
                 try stores[dice.below(2)].insert(number, bytes: dice.below(3) * 20_000 + 100)
             }

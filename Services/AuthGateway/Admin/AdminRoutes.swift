@@ -67,7 +67,7 @@ struct AdminRoutes: Sendable {
     ) async throws -> Response {
         let parts = path.split(separator: "/").dropFirst(2).filter { $0.first != ":" }
         guard let database = context.parameters.get("database").map({ DatabaseID($0) }) else {
-            if parts.first == "sealing-key" { return try await sealingKey(method) }
+            if parts.first == "sealing-key" { return try await sealingKey(method, request) }
             return method == .get ? listDatabases() : try await createDatabase(request)
         }
         guard state.system.directory.database(database) != nil else {
@@ -249,7 +249,7 @@ extension AdminRoutes {
         let now = nowSeconds()
         try await state.system.write { writer in
             guard var revocation = try writer.get(id, as: Revocation.self), revocation.isOf(database) else {
-                throw AuthGatewayError(.recordUnknown, "the database has no revocation of this id")
+                throw AuthGatewayError(.recordUnknown, "the database has no revocation with this id")
             }
             revocation.liftedAtSeconds = now
             try writer.put(revocation)
@@ -290,20 +290,13 @@ struct AdminBody {
     private let members: ObjectValue
 
     /// - Throws: `AUTH-0401`, `SRV-0413`.
-    init(_ request: Request, known: Set<String>) async throws {
+    init(_ request: Request, known: [String]) async throws {
         let body = try await request.wholeBody(limitBytes: Limits.adminBodyBytes)
-        let bytes = Array(body.readableBytesView)
-        guard !bytes.isEmpty else {
-            members = ObjectValue()
-            return
+        do {
+            members = try RequestObject(body.readableBytesView, known: known, mayBeEmpty: true).members
+        } catch {
+            throw AuthGatewayError(.requestMalformed, error.message)
         }
-        guard let members = (try? JSONText.parse(bytes))?.objectValue else {
-            throw AuthGatewayError(.requestMalformed, "the body must be a JSON object")
-        }
-        if let unknown = members.entries.first(where: { !known.contains($0.key) }) {
-            throw AuthGatewayError(.requestMalformed, "'\(unknown.key)' is not a member of this request")
-        }
-        self.members = members
     }
 
     func value(_ name: String) -> Value? { members[name] }

@@ -8,13 +8,14 @@ import ServiceKit
 /// Admin routes for the sealing key, and for the secrets that sign requests to webhooks.
 extension AdminRoutes {
     /// `GET` shows the state of a change, `POST` makes the next key, `DELETE` removes the previous one.
-    func sealingKey(_ method: HTTPRequest.Method) async throws -> Response {
+    func sealingKey(_ method: HTTPRequest.Method, _ request: Request) async throws -> Response {
         switch method {
         case .get:
             let (isChanging, outdated) = try state.sealer.status()
             let body: Value = ["changing": .bool(isChanging), "outdated": .int(Int64(outdated))]
             return .json(JSONText.print(body).utf8)
         case .post:
+            _ = try await AdminBody(request, known: [])
             return Self.made(["sealed": .int(Int64(try await state.sealer.change()))])
         default:
             try await state.sealer.removePrevious()
@@ -73,7 +74,7 @@ extension AdminRoutes {
         let known = try configuration(provider, database)
         let rest = known.secrets.filter { Self.id(of: $0) != id }
         guard rest.count < known.secrets.count else {
-            throw AuthGatewayError(.recordUnknown, "the provider has no secret of this id")
+            throw AuthGatewayError(.recordUnknown, "the provider has no secret with this id")
         }
         try await state.putProvider(
             provider, of: database,

@@ -13,7 +13,8 @@ package enum WebhookAnswer {
     /// - Throws: the reason why the answer is invalid, for the operator's log; it must not reach the client.
     package static func read(_ body: [UInt8], status: UInt) throws(Unusable) -> ProviderAnswer {
         let isSuccess = (200..<300).contains(status)
-        guard let answer = try? JSONText.parse(body), let members = answer.objectValue else {
+        guard let answer = try? JSONText.parse(body, roundsIntegers: true), let members = answer.objectValue
+        else {
             // A refusal by status needs no body.
             if [401, 403].contains(status) { return .refused(clientInfo: nil) }
             throw Unusable("failed to decode response body: status \(status), and not a JSON object")

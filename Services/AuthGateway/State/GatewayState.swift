@@ -101,7 +101,8 @@ final class GatewayState: Sendable {
         let now = nowSeconds()
         try await system.write { writer in
             guard try writer.get(id.text, as: DatabaseRecord.self) == nil else {
-                throw AuthGatewayError(.exists, "a database of this id exists or existed; choose another id")
+                throw AuthGatewayError(
+                    .exists, "a database with this id exists or existed; choose another id")
             }
             try writer.put(Self.record(id.text, token, try self.sealer.box(), now))
         }

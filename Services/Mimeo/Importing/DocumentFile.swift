@@ -1,9 +1,9 @@
+import ArgumentParser
 import CRDT
-import Foundation
 
 /// One document of a file.
 struct DocumentRecord {
-    /// `FILE:LINE`, or for a `.json` file the number of the document.
+    /// `FILE:LINE`, in a JSON text also the number of the document.
     var place: String
     var document: ObjectValue
     /// Size of its text, about.
@@ -18,85 +18,146 @@ struct DocumentRecord {
 /// Reads the documents of a file one by one.
 protocol DocumentReading {
     /// The next document; nil at the end.
-    /// - Throws: `CLI-0401`, `CLI-0403` with the place.
+    /// - Throws: `RecordError` for a record after which the next one can be read; `CLI-0401`, `CLI-0403`.
     mutating func next() throws -> DocumentRecord?
 }
 
-/// A file to import; its extension tells its kind.
-struct DocumentFile {
-    enum Kind: Equatable { case json, lines, table }
+/// Choices about reading a file.
+struct ReadingOptions {
+    /// Nil finds out.
+    var delimiter: UInt8?
+    /// Types of columns that are not found out.
+    var types: [(name: String, type: ColumnType)] = []
+    /// Keys to the array of documents, separated by dots.
+    var path: String?
+    var extendedJSON = false
+    /// True to skip records that are wrong.
+    var keepGoing = false
+}
 
-    let path: String
-    let kind: Kind
+/// The formats of files with documents.
+enum FileFormat: String, CaseIterable, ExpressibleByArgument {
+    case csv, tsv, json, ndjson
 
-    /// - Throws: `CLI-0402`.
-    init(path: String) throws {
-        self.path = path
-        switch path.split(separator: ".").last?.lowercased() {
-        case "json": kind = .json
-        case "ndjson", "jsonl": kind = .lines
-        case "csv": kind = .table
-        default: throw MimeoError(.fileKindUnknown, "'\(path)' is not a .json, .ndjson, .jsonl or .csv file")
-        }
-    }
+    var isTable: Bool { self == .csv || self == .tsv }
 
-    /// Opens the file. Lines and tables are read on demand, a `.json` file at once.
-    /// - Throws: `CLI-0401`, `CLI-0403`.
-    func reader() throws -> any DocumentReading {
-        switch kind {
-        case .json: try JSONDocumentReader(path: path)
-        case .lines: NDJSONReader(path: path, bytes: try FileBytes(path: path))
-        case .table: try CSVDocumentReader(path: path, bytes: FileBytes(path: path))
+    /// The format that a file's name tells; nil if the content has to.
+    /// - Throws: `CLI-0402` for other names.
+    init?(path: String) throws {
+        guard path != "-" else { return nil }
+        var parts = (path.split(separator: "/").last ?? "").split(separator: ".").map { $0.lowercased() }
+        let isPacked = parts.count > 1 && parts.last == "gz"
+        if isPacked { parts.removeLast() }
+        switch parts.count > 1 ? parts.last : nil {
+        case "json", "geojson": self = .json
+        case "ndjson", "jsonl": self = .ndjson
+        case "csv": self = .csv
+        case "tsv", "tab": self = .tsv
+        case "txt": return nil
+        case nil where isPacked: return nil
+        default:
+            throw MimeoError(
+                .fileKindUnknown,
+                "'\(path)' is not a .json, .geojson, .ndjson, .jsonl, .csv, .tsv or .txt file (or such a "
+                    + "one with .gz); --format csv, tsv, json or ndjson names its format")
         }
     }
 }
 
-/// The bytes of a file, read in chunks, without a byte order mark at the beginning.
-struct FileBytes {
-    /// U+FEFF in UTF-8.
-    static let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+/// A file to import: where it is and how it is read.
+struct DocumentFile {
+    let source: ImportSource
+    private let text: TextSource
+    private let encoding: TextEncoding?
+    private let given: FileFormat?
+    private let named: FileFormat?
+    private let options: ReadingOptions
 
-    private let read: () throws -> [UInt8]
-    private var chunk: [UInt8] = []
-    private var place = 0
-    private var hasBegun = false
+    /// - Parameters:
+    ///   - path: `-` is standard input.
+    ///   - format: the value of `--format`.
+    /// - Throws: `CLI-0401`, `CLI-0402`.
+    init(
+        path: String, format: FileFormat? = nil, encoding: TextEncoding? = nil,
+        options: ReadingOptions = ReadingOptions()
+    ) throws {
+        named = try format ?? FileFormat(path: path)
+        given = format
+        source = try ImportSource(path: path)
+        text = source.text(encoding: encoding)
+        self.encoding = encoding
+        self.options = options
+    }
 
-    /// - Throws: `CLI-0401`.
-    init(path: String) throws {
-        guard let handle = FileHandle(forReadingAtPath: path) else {
-            throw MimeoError(.fileUnreadable, "the file \(path) does not exist or cannot be opened")
+    /// Opens the file: finds out everything about it that its name and the options do not tell.
+    /// - Throws: `CLI-0101`, `CLI-0401`, `CLI-0403`.
+    func reader(notes: ImportNotes) throws -> OpenFile {
+        try noteEncoding(notes)
+        let first = try firstByte()
+        let looksLikeJSON = first == UInt8(ascii: "{") || first == UInt8(ascii: "[")
+        var format = named ?? (looksLikeJSON ? .json : .csv)
+        if given == nil, format == .ndjson, first == UInt8(ascii: "[") {
+            notes.add(
+                .inputGuessed, "\(text.name): JSON, an array of documents; --format ndjson takes it by line")
+            format = .json
         }
-        self.init {
-            do {
-                return [UInt8](try handle.read(upToCount: Limits.fileChunkBytes) ?? Data())
-            } catch {
-                throw MimeoError(.fileUnreadable, "\(path) cannot be read: \(error.localizedDescription)")
+        try check(format)
+        if format.isTable {
+            var options = options
+            if given == .tsv { options.delimiter = options.delimiter ?? UInt8(ascii: "\t") }
+            let reader = try CSVDocumentReader(text, options, notes: notes)
+            return OpenFile(
+                format: format, columns: reader.columns, delimiter: reader.dialect.delimiter, reader: reader)
+        }
+        if format == .json {
+            let outline = try JSONOutline(text, path: options.path, keepGoing: options.keepGoing)
+            guard case .lines = outline.shape, options.path == nil else {
+                return OpenFile(
+                    format: format, reader: try JSONDocumentReader(text, outline, options, notes))
             }
+            notes.add(.inputGuessed, "\(text.name): NDJSON, one document a line")
+            format = .ndjson
+        }
+        return OpenFile(format: format, reader: try NDJSONReader(text, options, notes: notes))
+    }
+
+    /// Refuses options that the format cannot follow, rather than ignore them.
+    private func check(_ format: FileFormat) throws {
+        if !format.isTable, options.delimiter != nil || !options.types.isEmpty {
+            throw MimeoError(
+                .usage, "--delimiter, --text and --types are for tables; \(text.name) is \(format.rawValue)")
+        }
+        if format.isTable, options.path != nil || options.extendedJSON {
+            throw MimeoError(.usage, "--path and --extended-json are for JSON; \(text.name) is a table")
+        }
+        if format == .ndjson, options.path != nil {
+            throw MimeoError(.usage, "--path is for one outer object; \(text.name) has one object a line")
         }
     }
 
-    /// - Parameter read: returns the next chunk; empty at the end.
-    init(_ read: @escaping () throws -> [UInt8]) { self.read = read }
-
-    /// The next byte; nil at the end.
-    mutating func next() throws -> UInt8? {
-        if !hasBegun { try skipMark() }
-        if place == chunk.count {
-            chunk = try read()
-            place = 0
-            guard !chunk.isEmpty else { return nil }
-        }
-        defer { place += 1 }
-        return chunk[place]
+    private func noteEncoding(_ notes: ImportNotes) throws {
+        var bytes = try text.open()
+        let actual = try bytes.actualEncoding()
+        let isAsked = encoding == actual || encoding == .utf16 && actual.rawValue.hasPrefix("utf-16")
+        guard !isAsked, encoding != nil || actual != .utf8 else { return }
+        notes.add(
+            .inputGuessed, "\(text.name): the encoding is \(actual.rawValue), by the mark at its beginning")
     }
 
-    private mutating func skipMark() throws {
-        hasBegun = true
-        while chunk.count < Self.mark.count {
-            let more = try read()
-            guard !more.isEmpty else { break }
-            chunk += more
+    private func firstByte() throws -> UInt8? {
+        var bytes = try text.open()
+        while let byte = try bytes.next() {
+            if ![0x20, 0x09, 0x0A, 0x0D].contains(byte) { return byte }
         }
-        if chunk.starts(with: Self.mark) { place = Self.mark.count }
+        return nil
     }
+}
+
+/// A file of known format, open for reading.
+struct OpenFile {
+    var format: FileFormat
+    /// Of a table.
+    var columns: [CSVDocumentReader.Column] = []
+    var delimiter: UInt8?
+    var reader: any DocumentReading
 }

@@ -1,104 +1,114 @@
+import ArgumentParser
 import CRDT
-import DittoSwift
+
+/// The action of an import on a document whose id exists, as INSERT offers it.
+enum OnConflict: String, CaseIterable, ExpressibleByArgument {
+    case fail, ignore, update
+    case updateLocalDiff = "update-local-diff"
+
+    /// The clause of INSERT.
+    var clause: String {
+        switch self {
+        case .fail: "FAIL"
+        case .ignore: "DO NOTHING"
+        case .update: "DO UPDATE"
+        case .updateLocalDiff: "DO UPDATE_LOCAL_DIFF"
+        }
+    }
+}
 
 /// Writes the documents of a file in their order, in transactions of bounded size.
 struct Importer {
-    let ditto: Ditto
-    let collection: String
-    let idField: String?
+    let runner: any StatementRunner
+    let collection: NamedCollection
+    var policy = OnConflict.update
 
     /// The result of an import.
     struct Outcome: Equatable {
-        /// Number of documents read and written.
+        /// Number of documents read and written or ignored.
         var documents = 0
-        /// Number of those that updated a document of the store, or an earlier one of the same file.
+        /// Number of those that updated a document of the target, or an earlier one of the same file.
         var updated = 0
+        /// Number of those that were ignored because their id exists.
+        var ignored = 0
         /// The last commit.
         var commit: UInt64 = 0
     }
 
     private struct Batch {
-        var documents: [Value] = []
+        var records: [DocumentRecord] = []
         var bytes = 0
         var ids: Set<[UInt8]> = []
-        var firstPlace = ""
+
+        var isFull: Bool { records.count >= Limits.importBatchDocuments || bytes >= Limits.importBatchBytes }
     }
 
-    /// Imports a file.
-    /// - Throws: `CLI-0401`, `CLI-0403` for the file, `CLI-0404` for its documents. Earlier batches stay
-    ///   written.
-    func run(_ file: DocumentFile) async throws -> Outcome {
+    /// Imports the records.
+    /// - Throws: `CLI-0301`, `CLI-0302`, `CLI-0401`, `CLI-0403` for the file, `CLI-0404` for its documents.
+    ///   Earlier batches stay written.
+    func run(_ feed: RecordFeed, skips: SkippedRecords) async throws -> Outcome {
+        var feed = feed
         var outcome = Outcome()
         var batch = Batch()
-        // Nobody else writes to an open store, so the growth of the count is the number of inserts.
+        // Nobody else writes to an open store, so the growth of the count is the number of inserts. On a
+        // server others do; there the figure is as right as they are idle.
         let before = try await count()
         do {
-            var reader = try file.reader()
-            while let record = try reader.next() {
-                let document = try withID(record)
+            while let record = try feed.next() {
                 // A statement may contain an id only once, so a repeated id begins the next batch.
-                let repeats = document["_id"].map { !batch.ids.insert(CBOR.encode($0)).inserted } ?? false
-                let isFull =
-                    batch.documents.count >= Limits.importBatchDocuments
-                    || batch.bytes >= Limits.importBatchBytes
-                if repeats || isFull {
-                    try await write(&batch, &outcome)
-                    if let id = document["_id"] { batch.ids.insert(CBOR.encode(id)) }
+                let id = record.document["_id"].map(CBOR.encode)
+                if batch.isFull || id.map(batch.ids.contains) ?? false {
+                    try await write(batch.records[...], &outcome, skips)
+                    batch = Batch()
                 }
-                if batch.documents.isEmpty { batch.firstPlace = record.place }
-                batch.documents.append(.object(document))
+                if let id { batch.ids.insert(id) }
+                batch.records.append(record)
                 batch.bytes += record.bytes
             }
-            try await write(&batch, &outcome)
+            try await write(batch.records[...], &outcome, skips)
         } catch let error as MimeoError where outcome.documents > 0 {
             throw MimeoError(
                 error.code, "\(error.message) (\(outcome.documents) documents before it were imported)")
         }
-        outcome.updated = outcome.documents - (try await count() - before)
+        let written = outcome.documents - outcome.ignored
+        outcome.updated = min(max(0, written - (try await count() - before)), written)
         return outcome
     }
 
     /// The number of documents in the collection.
     private func count() async throws -> Int {
-        do {
-            let counted = try await ditto.store.run(
-                "SELECT COUNT(*) AS n FROM \(quotedName)", arguments: ObjectValue())
-            return Int(counted.rows.first?["n"]?.intValue ?? 0)
-        } catch {
-            throw MimeoError(.importFailed, "\(error.code): \(error.message)")
+        switch try await runner.run(
+            "SELECT COUNT(*) AS n FROM \(collection.quoted)", arguments: ObjectValue())
+        {
+        case .result(let counted): Int(counted.items.first?["n"]?.intValue ?? 0)
+        case .failure(let problem): throw MimeoError(.importFailed, problem.text)
         }
     }
 
-    private var quotedName: String {
-        "`" + collection.split(separator: "`", omittingEmptySubsequences: false).joined(separator: "``") + "`"
-    }
-
-    private func withID(_ record: DocumentRecord) throws -> ObjectValue {
-        guard let idField else { return record.document }
-        guard let id = record.document[idField] else {
-            throw MimeoError(
-                .fileMalformed, "\(record.place): the document has no field '\(idField)' for --id")
-        }
-        // Ids of a table stay strings: typed by their look, 007 and 8 would be ids of two types.
-        let value: Value = record.isTable ? .string(record.text(of: idField) ?? "") : id
-        return ObjectValue(
-            [(key: "_id", value: value)] + record.document.entries.filter { !utf8Equal($0.key, "_id") })
-    }
-
-    private func write(_ batch: inout Batch, _ outcome: inout Outcome) async throws {
-        guard !batch.documents.isEmpty else { return }
-        do {
-            let written = try await ditto.store.run(
-                "INSERT INTO \(quotedName) DOCUMENTS (:documents) ON ID CONFLICT DO UPDATE",
-                arguments: ObjectValue([(key: "documents", value: .array(batch.documents))]))
-            outcome.documents += batch.documents.count
-            outcome.commit = written.commit
-            batch = Batch()
-        } catch {
-            throw MimeoError(
-                .importFailed,
-                "\(batch.firstPlace): the \(batch.documents.count) documents from here on were not stored: "
-                    + "\(error.code): \(error.message)")
+    /// Writes records in one transaction. If that fails and records may be skipped, writes the halves.
+    private func write(
+        _ records: ArraySlice<DocumentRecord>, _ outcome: inout Outcome, _ skips: SkippedRecords
+    ) async throws {
+        guard let first = records.first else { return }
+        let answer = try await runner.run(
+            "INSERT INTO \(collection.quoted) DOCUMENTS (:documents) ON ID CONFLICT \(policy.clause)",
+            arguments: ObjectValue([(key: "documents", value: .array(records.map { .object($0.document) }))]))
+        switch answer {
+        case .result(let written):
+            outcome.documents += records.count
+            if policy == .ignore { outcome.ignored += records.count - written.mutatedDocumentIDs.count }
+            outcome.commit = max(outcome.commit, written.commitID)
+        case .failure(let problem):
+            guard skips.isAllowed, records.count > 1 else {
+                let documents =
+                    records.count == 1 ? "document was" : "\(records.count) documents from here on were"
+                try skips.skip(
+                    MimeoError(.importFailed, "\(first.place): the \(documents) not stored: \(problem.text)"))
+                return
+            }
+            let middle = records.startIndex + records.count / 2
+            try await write(records[..<middle], &outcome, skips)
+            try await write(records[middle...], &outcome, skips)
         }
     }
 }

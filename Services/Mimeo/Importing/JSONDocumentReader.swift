@@ -1,89 +1,145 @@
 import CRDT
-import Foundation
 
-/// The documents of a `.json` file: the objects of an array, those of the only array in an object, or one
-/// object.
+/// The documents of a JSON text: the elements of an array, those of the list in an outer object, one object,
+/// or objects one after another.
+///
+/// A first pass finds the list and checks the text; `next` reads one element after another, so that memory
+/// does not grow with the file.
 struct JSONDocumentReader: DocumentReading {
-    private let path: String
-    private let documents: [Value]
-    private let averageBytes: Int
-    private var index = 0
+    private enum Place { case element, sequence, only, end }
+
+    private let name: String
+    private let reading: JSONReading
+    private var cursor: JSONCursor
+    private var place = Place.element
+    private var count = 0
 
     /// - Throws: `CLI-0401`, `CLI-0403`.
-    init(path: String) throws {
-        let attributes = try? FileManager.default.attributesOfItem(atPath: path)
-        let size = (attributes?[.size] as? NSNumber)?.intValue ?? 0
-        guard size <= Limits.jsonFileBytes else {
-            throw MimeoError(
-                .fileUnreadable,
-                "\(path) is larger than \(Limits.jsonFileBytes) bytes; use .ndjson, which has no such limit")
-        }
-        guard let data = FileManager.default.contents(atPath: path) else {
-            throw MimeoError(.fileUnreadable, "the file \(path) does not exist or cannot be opened")
-        }
-        try self.init(path: path, text: [UInt8](data))
+    init(_ source: TextSource, _ options: ReadingOptions = ReadingOptions(), notes: ImportNotes) throws {
+        let outline = try JSONOutline(source, path: options.path, keepGoing: options.keepGoing)
+        try self.init(source, outline, options, notes)
     }
 
-    /// - Throws: `CLI-0403`.
-    init(path: String, text: [UInt8]) throws {
-        self.path = path
-        let value: Value
-        do {
-            let hasMark = text.starts(with: FileBytes.mark)
-            value = try JSONText.parse(hasMark ? Array(text.dropFirst(FileBytes.mark.count)) : text)
-        } catch {
-            throw MimeoError(.fileMalformed, "\(path): \(error.message)")
+    init(_ source: TextSource, _ outline: JSONOutline, _ options: ReadingOptions, _ notes: ImportNotes) throws
+    {
+        name = source.name
+        reading = JSONReading(options, notes)
+        let list = try Self.list(outline, options.path, source.name, notes)
+        cursor = try JSONCursor(source)
+        switch (outline.shape, list) {
+        case (.array, _): try enterArray()
+        case (.lines, _), (.sequence, _): place = .sequence
+        case (.object, let keys?):
+            for key in keys { try enterObject(key) }
+            try enterArray()
+        case (.object, nil): place = .only
         }
-        documents = try Self.documents(value, path)
-        averageBytes = text.count / max(1, documents.count)
     }
 
     mutating func next() throws -> DocumentRecord? {
-        guard index < documents.count else { return nil }
-        defer { index += 1 }
-        let place = "\(path): document \(index + 1)"
-        guard let document = documents[index].objectValue else {
-            throw MimeoError(.fileMalformed, "\(place) is not an object")
+        switch place {
+        case .end: return nil
+        case .sequence:
+            guard try cursor.peek() != nil else { return nil }
+            return try document()
+        case .only:
+            place = .end
+            return try document()
+        case .element:
+            let isFirst = count == 0
+            if try cursor.take("]") {
+                place = .end
+                return nil
+            }
+            guard try isFirst || cursor.take(",") else {
+                throw cursor.failure("invalid JSON: a comma or closing bracket is missing")
+            }
+            return try document()
         }
-        return DocumentRecord(place: place, document: document, bytes: averageBytes)
     }
 
-    private static func documents(_ value: Value, _ path: String) throws -> [Value] {
-        switch value {
-        case .array(let elements): return elements
-        case .object(let object):
-            let arrays = object.entries.compactMap(\.value.arrayValue)
-            guard object.count == 1, let only = arrays.first else { return [value] }
-            return only
-        default: throw MimeoError(.fileMalformed, "\(path): must hold an array of objects or an object")
+    private mutating func document() throws -> DocumentRecord {
+        _ = try cursor.peek()
+        count += 1
+        let label = "\(name):\(cursor.line): document \(count)"
+        return try reading.record(try cursor.value(), label)
+    }
+
+    private mutating func enterArray() throws {
+        guard try cursor.take("[") else { throw cursor.failure("the text changed while it was read") }
+    }
+
+    private mutating func enterObject(_ wanted: String) throws {
+        guard try cursor.take("{") else { throw cursor.failure("the text changed while it was read") }
+        repeat {
+            if utf8Equal(try cursor.key(), wanted) { return }
+            try cursor.skip()
+        } while try cursor.take(",")
+        throw cursor.failure("the text changed while it was read")
+    }
+
+    /// The keys to the list of documents; nil where the outer value itself is the document or the list.
+    private static func list(
+        _ outline: JSONOutline, _ path: String?, _ name: String, _ notes: ImportNotes
+    ) throws -> [String]? {
+        let names = outline.lists.map { $0.joined(separator: ".") }
+        let others = names.isEmpty ? "" : "; arrays of objects are at \(names.joined(separator: ", "))"
+        if let path {
+            guard case .object = outline.shape else {
+                throw MimeoError(
+                    .usage, "--path names an array within one outer object, and \(name) has none")
+            }
+            guard path != "." else { return nil }
+            guard let named = outline.named else {
+                throw MimeoError(.usage, "\(name) has no array at --path \(path)\(others)")
+            }
+            return named
         }
+        guard case .object = outline.shape else {
+            if case .array = outline.shape { return nil }
+            notes.add(.inputGuessed, "\(name): objects one after another, each a document")
+            return nil
+        }
+        let outer = outline.lists.filter { $0.count == 1 }
+        let isCollection = outline.isFeatureCollection
+        if let features = isCollection ? ["features"] : outer.first, !outline.hasID,
+            isCollection || outer.count == 1
+        {
+            notes.add(
+                .inputGuessed,
+                "\(name): the documents are the elements of '\(features[0])'; --path names another list")
+            return features
+        }
+        guard outer.count < 2 || outline.hasID else {
+            throw MimeoError(
+                .fileMalformed,
+                "\(name): the outer object has several lists of objects: --path names one of "
+                    + "\(names.joined(separator: ", ")), and --path . takes the object as one document")
+        }
+        notes.add(.inputGuessed, "\(name): the outer object is one document\(others)")
+        return nil
     }
 }
 
-/// The documents of a `.ndjson` file: one object per line; empty lines are skipped.
+/// The documents of a text with one object a line; empty lines are skipped.
 struct NDJSONReader: DocumentReading {
-    let path: String
-    var bytes: FileBytes
+    private let name: String
+    private let reading: JSONReading
+    private var bytes: FileBytes
     private var line = 0
     private var isAtEnd = false
 
-    init(path: String, bytes: FileBytes) {
-        self.path = path
-        self.bytes = bytes
+    /// - Throws: `CLI-0401`.
+    init(_ source: TextSource, _ options: ReadingOptions = ReadingOptions(), notes: ImportNotes) throws {
+        name = source.name
+        bytes = try source.open()
+        reading = JSONReading(options, notes)
     }
 
     mutating func next() throws -> DocumentRecord? {
         while let text = try nextLine() {
-            guard text.contains(where: { !" \t\r".utf8.contains($0) }) else { continue }
-            let place = "\(path):\(line)"
-            do {
-                guard let document = try JSONText.parse(text).objectValue else {
-                    throw MimeoError(.fileMalformed, "\(place): not a JSON object")
-                }
-                return DocumentRecord(place: place, document: document, bytes: text.count)
-            } catch let error as CRDTError {
-                throw MimeoError(.fileMalformed, "\(place): \(error.message)")
-            }
+            guard text.contains(where: { !" \t".utf8.contains($0) }) else { continue }
+            return try reading.record(text, "\(name):\(line)")
         }
         return nil
     }
@@ -94,13 +150,59 @@ struct NDJSONReader: DocumentReading {
         var text: [UInt8] = []
         while let byte = try bytes.next() {
             if byte == UInt8(ascii: "\n") { return text }
+            if byte == UInt8(ascii: "\r") {
+                if try bytes.peek() == UInt8(ascii: "\n") { _ = try bytes.next() }
+                return text
+            }
             guard text.count < Limits.recordBytes else {
                 throw MimeoError(
-                    .fileMalformed, "\(path):\(line): the line is longer than \(Limits.recordBytes) bytes")
+                    .fileMalformed, "\(name):\(line): the line is longer than \(Limits.recordBytes) bytes")
             }
             text.append(byte)
         }
         isAtEnd = true
         return text
+    }
+}
+
+/// Makes a document of the text of one JSON object, and tells what is odd about it.
+struct JSONReading {
+    private let isExtended: Bool
+    private let notes: ImportNotes
+
+    init(_ options: ReadingOptions, _ notes: ImportNotes) {
+        isExtended = options.extendedJSON
+        self.notes = notes
+    }
+
+    /// - Throws: `RecordError`.
+    func record(_ text: [UInt8], _ place: String) throws -> DocumentRecord {
+        var value: Value
+        do { value = try JSONText.parse(text) } catch {
+            throw RecordError(place: place, problem: JSONCursor.problem(error, text))
+        }
+        guard case .object = value else { throw RecordError(place: place, problem: "not a JSON object") }
+        let oddities = JSONOddities(text, value)
+        if let key = oddities.repeatedKey {
+            notes.add(
+                .keyRepeated,
+                "\(place): the key '\(ImportNotes.cut(key))' stands twice in an object; the last one counts")
+        }
+        if let number = oddities.largeInteger {
+            notes.add(
+                .integerTooLarge,
+                "\(place): the integer \(ImportNotes.cut(number)) does not fit 64 bits and became a "
+                    + "double, which keeps about 15 digits; a text would keep all")
+        }
+        if isExtended {
+            do { value = try ExtendedJSON.plain(value) } catch {
+                throw RecordError(place: place, problem: error.message)
+            }
+        } else if let key = ExtendedJSON.firstKey(value) {
+            notes.add(
+                .extendedJSON,
+                "\(place): '\(key)' is extended JSON; --extended-json turns it into plain values")
+        }
+        return DocumentRecord(place: place, document: value.objectValue ?? ObjectValue(), bytes: text.count)
     }
 }

@@ -20,7 +20,8 @@ public struct EmbeddedServer: Sendable {
         let options = try ServiceOptions.parse(["--data", data, "--listen", listen])
         let configuration = try ServiceConfiguration(options, port: AllServices.defaultPort)
         let services = try AllServices(configuration, logger: logger)
-        let host = ServiceHost(parts: services.parts, listen: configuration.listen, logger: logger)
+        let host = ServiceHost(
+            parts: services.parts, listen: configuration.listen, cors: configuration.cors, logger: logger)
         do {
             let result = try await host.run { address in
                 let (id, token) = services.development

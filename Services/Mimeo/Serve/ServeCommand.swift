@@ -23,7 +23,7 @@ struct ServeCommand: AsyncParsableCommand {
             configuration, replicator: try replicator.options(configuration), logger: logger)
         let host = ServiceHost(
             parts: services.parts, listen: configuration.listen,
-            tls: try configuration.tlsFiles(logger: logger), logger: logger
+            tls: try configuration.tlsFiles(logger: logger), cors: configuration.cors, logger: logger
         ) { address in
             let (id, token) = services.development
             ServiceMain.say("url: \(address.origin)", "database: \(id)", "token: \(token)")

@@ -17,10 +17,7 @@ struct DQLCommand: AsyncParsableCommand {
             another process uses the store; a prompt ends with 0.
             """)
 
-    @Option(help: ArgumentHelp("The store's directory.", valueName: "dir"))
-    var store: String?
-    @OptionGroup var server: ServerTarget
-    @OptionGroup var keys: APIKeyOptions
+    @OptionGroup var target: TargetOptions
     @Option(help: ArgumentHelp("Arguments of the statements, a JSON object.", valueName: "json"))
     var args: String?
     @Option(
@@ -32,30 +29,15 @@ struct DQLCommand: AsyncParsableCommand {
     var statement: String?
 
     func validate() throws {
-        guard (store == nil) != (server.url == nil) else {
-            throw ValidationError("give either --store or --url")
-        }
-        guard !(server.namesToken && keys.namesKey) else {
-            throw ValidationError("give either a token or an API key")
-        }
+        try target.check()
         _ = try arguments()
     }
 
     func run() async throws {
         let arguments = try arguments()
-        let runner = try await makeRunner()
-        do {
-            if statement == nil, Self.isOnTerminal {
-                try await prompt(runner, arguments)
-                await runner.close()
-                return
-            }
-            let anyFailed = try await runAll(runner, arguments)
-            await runner.close()
-            if anyFailed { throw ExitCode(1) }
-        } catch {
-            await runner.close()
-            throw error
+        try await target.withRunner { runner in
+            if statement == nil, Self.isOnTerminal { return try await prompt(runner, arguments) }
+            if try await runAll(runner, arguments) { throw ExitCode(1) }
         }
     }
 
@@ -89,7 +71,7 @@ struct DQLCommand: AsyncParsableCommand {
         }
         guard let editor else { throw MimeoError(.usage, "the terminal cannot be used; give a statement") }
         let output = LineWriter.standardOutput
-        output.write(text: "mimeo \(Version.text), \(server.url ?? store ?? ""); .help lists the commands")
+        output.write(text: "mimeo \(Version.text), \(target.server.url ?? target.store ?? ""); .help lists the commands")
         let prompt = Prompt(
             runner: runner, arguments: arguments, format: format ?? .table, lines: editor, output: output,
             remarks: .standardError, changed: names.forget)
@@ -99,17 +81,12 @@ struct DQLCommand: AsyncParsableCommand {
     private func arguments() throws -> ObjectValue {
         guard let args else { return ObjectValue() }
         do {
-            guard let object = try JSONText.parseExactly(Array(args.utf8)).objectValue else {
+            guard let object = try JSONText.parseStrictly(Array(args.utf8)).objectValue else {
                 throw ValidationError("--args must be a JSON object")
             }
             return object
         } catch let error as CRDTError {
             throw ValidationError("--args: \(error.message)")
         }
-    }
-
-    private func makeRunner() async throws -> any StatementRunner {
-        if let store { return try await LocalRunner(store: store) }
-        return try await RemoteRunner.open(server, keys)
     }
 }

@@ -111,8 +111,8 @@ final class RemoteRunner: StatementRunner {
         if let bearer { request.headers.add(name: "Authorization", value: "Bearer \(bearer)") }
         request.body = .bytes(Array(JSONText.print(body).utf8))
         do {
-            let response = try await HTTPConnections.client.execute(
-                request, timeout: .seconds(Limits.requestTimeoutSeconds))
+            let response = try await HTTPConnections.execute(
+                request, seconds: Limits.requestTimeoutSeconds)
             let text = try await response.body.collect(upTo: Limits.answerBytes)
             return (response.status.code, try? JSONText.parse(Array(text.readableBytesView)))
         } catch {

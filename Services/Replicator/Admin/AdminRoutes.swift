@@ -5,7 +5,7 @@ import OperationLog
 import ServiceKit
 
 /// `/admin/replicator/…`: sessions, queues and lag; disconnecting and draining; the log, its snapshots and
-/// its truncation. For whoever has the admin credential; no access token and no API key opens it.
+/// its truncation. For the holder of the admin credential; no access token and no API key opens it.
 struct AdminRoutes: Sendable {
     let part: ReplicatorPart
     let credential: AdminCredential
@@ -25,10 +25,21 @@ struct AdminRoutes: Sendable {
 
     func mount(on mount: inout ServiceMount) {
         for (method, path) in Self.paths {
-            mount.on(method, path) { request, context in
+            mount.on(method, path, query: Self.query(method, path)) { request, context in
                 try credential.admit(request)
+                if method == .post { try await request.requireNoMembers() }
                 return try await answer(method, path, request, context)
             }
+        }
+    }
+
+    /// The query parameters of a path.
+    private static func query(_ method: HTTPRequest.Method, _ path: String) -> [String] {
+        switch path.split(separator: "/").last {
+        case "databases", "log": ["after", "limit"]
+        case "sessions" where method == .get: ["after", "limit"]
+        case "truncations": ["keep"]
+        default: []
         }
     }
 

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What is folded and not published yet. Whoever folds waits while a few batches do, so a fan-out that is
+/// Batches that are folded and not published yet. The fold waits while a few of them do, so a fan-out that is
 /// slower than the log grows costs time and no memory.
 ///
 /// Invariants: batches leave in the order in which they came; one side puts, one takes. `state` guards all;

@@ -103,7 +103,7 @@ package struct Housekeeper {
                 let tombstones = try transaction.outlivedTombstones(
                     from: &next, timeToLive: timeToLive, wallMilliseconds: now,
                     limit: Limits.reapedDocuments)
-                return Find(place: next, tombstones: tombstones, readAt: Offset(try transaction.head()))
+                return Find(place: next, tombstones: tombstones, readAt: try transaction.foldedThrough())
             }
         }
     }
@@ -165,7 +165,7 @@ package struct Housekeeper {
             return true
         } catch let error as OperationLogError where error.code == .corruptSnapshot {
             logger.error(
-                "the log's snapshot is damaged and written anew",
+                "the log's snapshot is damaged and will be written again",
                 metadata: ["database": "\(database)", "offset": "\(snapshot.position.offset)"])
             return false
         }

@@ -1,7 +1,11 @@
 /// A COUNTER (rule 4): for each actor a running total and its *baseline*, the part of it that merged
 /// removals had seen.
 ///
-/// Invariants: entries ascend by actor; a baseline is not after its entry. Entries are never dropped, so
+/// An actor that counts on after a removal had seen all of its increments begins a *new sum* if the old total
+/// or the increment is a double: the difference of two totals would be rounded at the old one's size.
+///
+/// Invariants: entries ascend by actor; a baseline is not after its entry; a sum begins at its entry's
+/// baseline, or with the actor's first increment. Entries are never dropped, so
 /// joining needs no vectors: for each actor it takes the entry and the baseline of the greater time. When
 /// two have the same time (dishonest, for a stamp has one content) the greater total wins, so joining stays
 /// a lattice.
@@ -11,6 +15,15 @@ struct CounterNode: Sendable, Equatable {
         let time: Timestamp
         /// An integer or a double.
         let total: Value
+        /// The time of the baseline at which a new sum began, whose total this is; nil where the total counts
+        /// from the same beginning as the baseline's.
+        var since: Timestamp?
+
+        init(time: Timestamp, total: Value, since: Timestamp? = nil) {
+            self.time = time
+            self.total = total
+            self.since = since
+        }
     }
 
     /// One actor's sum of increments.
@@ -23,7 +36,20 @@ struct CounterNode: Sendable, Equatable {
 
         /// True if an increment survives.
         var survives: Bool { baseline.map { $0.time < point.time } ?? true }
+        /// True if removals have seen all of its increments.
+        var isSeen: Bool { baseline?.time == point.time }
+        /// The growth of its total since the baseline; an integer if there is none.
+        var growth: Value {
+            if baseline == point { return .int(0) }
+            guard point.since == nil else { return point.total }
+            return CounterSum.difference(point.total, baseline?.total ?? .int(0))
+        }
         var stamp: Stamp { Stamp(time: point.time, actor: actor) }
+
+        /// Forgets where the sum began once the baseline lies within it.
+        mutating func settle() {
+            if point.since != nil, point.since != baseline?.time { point.since = nil }
+        }
     }
 
     /// The RESTARTs that no later RESTART or removal has observed; the greatest counts.
@@ -46,7 +72,7 @@ struct CounterNode: Sendable, Equatable {
     /// The greatest surviving RESTART value, or zero, plus each actor's increments since its baseline.
     var value: Value {
         var sum = CounterSum(start: restarts.last?.value)
-        for entry in entries { sum.add(entry.point.total, since: entry.baseline?.total) }
+        for entry in entries { sum.add(entry.growth) }
         return sum.value
     }
 
@@ -63,7 +89,7 @@ struct CounterNode: Sendable, Equatable {
         } else if edit.clearsRestarts {
             restarts.remove(observed: observed)
         }
-        if let amount = edit.amount { add(amount, stamp) }
+        if let amount = edit.amount { add(amount, stamp, beginsSum: edit.beginsSum) }
     }
 
     /// The entries that a removal has to name: the surviving ones, with `actor`'s own entry as it was before
@@ -84,7 +110,12 @@ struct CounterNode: Sendable, Equatable {
     private mutating func rewind(_ actor: ActorID, to point: Point?) {
         let place = position(of: actor)
         guard place < entries.count, entries[place].actor == actor else { return }
-        if let point { entries[place].point = point } else { entries.remove(at: place) }
+        guard let point else {
+            entries.remove(at: place)
+            return
+        }
+        entries[place].point = point
+        entries[place].settle()
     }
 
     /// Sets the baseline that a removal saw. When a base is covered, its entries are here (rule 3). So a
@@ -95,14 +126,21 @@ struct CounterNode: Sendable, Equatable {
         let entry = entries[place]
         guard baseline.point.time <= entry.point.time else { return }
         let seen = baseline.point.time == entry.point.time ? entry.point : baseline.point
-        entries[place].baseline = Self.join(entry.baseline, seen)
+        entries[place].baseline = Self.join(entry.baseline, Point(time: seen.time, total: seen.total))
+        entries[place].settle()
     }
 
-    private mutating func add(_ amount: Value, _ stamp: Stamp) {
+    /// An entry that was not seen as a whole, or is not there, goes on with its sum: the author's observation
+    /// does not hold here, because the counter has started again or the edit has moved to another actor.
+    private mutating func add(_ amount: Value, _ stamp: Stamp, beginsSum: Bool) {
         let place = position(of: stamp.actor)
         if place < entries.count, entries[place].actor == stamp.actor {
+            let entry = entries[place]
+            let isNew = beginsSum && entry.isSeen && !CounterSum.areIntegers(entry.point.total, amount)
             entries[place].point = Point(
-                time: stamp.time, total: CounterSum.total(entries[place].point.total, plus: amount))
+                time: stamp.time,
+                total: CounterSum.total(isNew ? .int(0) : entry.point.total, plus: amount),
+                since: isNew ? entry.point.time : entry.point.since)
         } else {
             let point = Point(time: stamp.time, total: CounterSum.total(.int(0), plus: amount))
             entries.insert(Entry(actor: stamp.actor, point: point), at: place)
@@ -138,8 +176,9 @@ extension CounterNode {
                 result.entries.append(other)
             } else {
                 let baseline = one.baseline.map { join(other.baseline, $0) } ?? other.baseline
-                result.entries.append(
-                    Entry(actor: one.actor, point: join(one.point, other.point), baseline: baseline))
+                var entry = Entry(actor: one.actor, point: join(one.point, other.point), baseline: baseline)
+                entry.settle()
+                result.entries.append(entry)
             }
         }
         result.entries += left.entries[first...] + right.entries[second...]
@@ -147,8 +186,11 @@ extension CounterNode {
     }
 
     private static func join(_ left: Point?, _ right: Point) -> Point {
-        guard let left, right.isBefore(left) else { return right }
-        return left
+        guard let left else { return right }
+        if right.isBefore(left) { return left }
+        if left.isBefore(right) { return right }
+        guard let since = left.since else { return right }
+        return right.since.map { $0 < since } ?? true ? left : right
     }
 }
 

@@ -14,8 +14,8 @@ struct CounterSum {
     }
 
     /// Adds the growth of an actor's total since its baseline.
-    mutating func add(_ total: Value, since baseline: Value?) {
-        switch Self.difference(total, baseline ?? .int(0)) {
+    mutating func add(_ growth: Value) {
+        switch growth {
         case .int(let number): whole += Int128(number)
         case let number: fraction = Self.finite((fraction ?? 0) + Self.double(number))
         }
@@ -37,6 +37,11 @@ struct CounterSum {
     static func difference(_ total: Value, _ before: Value) -> Value {
         if case .int(let now) = total, case .int(let then) = before { return .int(now &- then) }
         return .double(finite(double(total) - double(before)))
+    }
+
+    /// Returns whether sums and differences of two numbers are exact.
+    static func areIntegers(_ left: Value, _ right: Value) -> Bool {
+        if case (.int, .int) = (left, right) { true } else { false }
     }
 
     /// Returns whether a value can be an amount, a total or a RESTART's value: an integer or a finite

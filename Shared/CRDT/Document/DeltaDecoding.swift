@@ -125,10 +125,15 @@ private struct DeltaDecoder {
         guard head & ~CounterEditBits.known == 0, head != 0, !isSeed || head == CounterEditBits.restart else {
             throw .malformed("an unknown counter edit", at: reader.place)
         }
+        let beginsSum = head & CounterEditBits.beginsSum != 0
+        guard !beginsSum || head & CounterEditBits.amount != 0 else {
+            throw .malformed("a new sum without an increment", at: reader.place)
+        }
         var edit = CounterEdit(clearsRestarts: head & CounterEditBits.clearsRestarts != 0)
         if head & CounterEditBits.baselines != 0 { edit.baselines = try baselines() }
         if head & CounterEditBits.restart != 0 { edit.restart = try reader.number() }
         if head & CounterEditBits.amount != 0 { edit.amount = try reader.number() }
+        edit.beginsSum = beginsSum
         return edit
     }
 

@@ -54,7 +54,8 @@ enum CounterEditBits {
     static let clearsRestarts: UInt8 = 1 << 1
     static let restart: UInt8 = 1 << 2
     static let amount: UInt8 = 1 << 3
-    static let known: UInt8 = 0b1111
+    static let beginsSum: UInt8 = 1 << 4
+    static let known: UInt8 = 0b1_1111
 }
 
 extension ByteWriter {
@@ -91,6 +92,7 @@ extension ByteWriter {
         if edit.clearsRestarts { head |= CounterEditBits.clearsRestarts }
         if edit.restart != nil { head |= CounterEditBits.restart }
         if edit.amount != nil { head |= CounterEditBits.amount }
+        if edit.beginsSum { head |= CounterEditBits.beginsSum }
         byte(head)
         if !edit.baselines.isEmpty { count(edit.baselines.count) }
         for baseline in edit.baselines {

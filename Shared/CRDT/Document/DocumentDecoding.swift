@@ -212,14 +212,18 @@ struct DocumentDecoder {
         switch head & 3 {
         case EntryForm.unseen: return CounterNode.Entry(actor: stamp.actor, point: point)
         case EntryForm.seen: return CounterNode.Entry(actor: stamp.actor, point: point, baseline: point)
-        case EntryForm.seenBefore:
+        default:
+            let isNewSum = head & 3 == EntryForm.newSum
             let seen = try self.stamp()
             let baseline = CounterNode.Point(time: seen.time, total: try reader.number())
-            guard seen.actor == stamp.actor, baseline.isBefore(point) else {
+            guard seen.actor == stamp.actor,
+                isNewSum ? baseline.time < point.time : baseline.isBefore(point)
+            else {
                 throw .malformed("a baseline is not before its entry", at: reader.place)
             }
-            return CounterNode.Entry(actor: stamp.actor, point: point, baseline: baseline)
-        default: throw .malformed("a counter's entry of unknown form", at: reader.place)
+            var entry = CounterNode.Entry(actor: stamp.actor, point: point, baseline: baseline)
+            if isNewSum { entry.point.since = baseline.time }
+            return entry
         }
     }
 

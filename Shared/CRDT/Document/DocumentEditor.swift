@@ -120,7 +120,7 @@ public struct DocumentEditor: Sendable {
     /// Removes everything under a path, or only one kind.
     public mutating func unset(_ path: [String], kind: FieldKind? = nil) throws(CRDTError) {
         try Self.check(path)
-        guard document.root[path[...]]?.holds(kind) == true else { return }
+        guard holds(path, kind: kind) else { return }
         let plan = WritePlan(objectsAreRegisters: false, stamp: stamp)
         var step = MapEdit()
         func descend(_ edit: inout MapEdit, _ rest: ArraySlice<String>, _ map: WritePlan.SeenMap) {
@@ -152,6 +152,11 @@ public struct DocumentEditor: Sendable {
         var value = document.root[first]?.value
         for key in path.dropFirst() { value = value?[key] }
         return value
+    }
+
+    /// Returns whether there is anything under a path of maps, or anything of one kind.
+    public func holds(_ path: [String], kind: FieldKind? = nil) -> Bool {
+        document.root[path[...]]?.holds(kind) == true
     }
 
     /// The kind written most recently at a path of maps; nil when there is none.

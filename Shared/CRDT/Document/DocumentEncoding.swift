@@ -47,6 +47,8 @@ enum EntryForm {
     static let unseen: UInt64 = 0
     static let seen: UInt64 = 1
     static let seenBefore: UInt64 = 2
+    /// The baseline follows, and the total counts from there: a new sum.
+    static let newSum: UInt64 = 3
 }
 
 /// The stamps that a tree uses, ascending, so that indexes compare like stamps.
@@ -183,7 +185,7 @@ extension ByteWriter {
                 varint(index << 2 | EntryForm.seen)
                 value(entry.point.total)
             case let baseline?:
-                varint(index << 2 | EntryForm.seenBefore)
+                varint(index << 2 | (entry.point.since == nil ? EntryForm.seenBefore : EntryForm.newSum))
                 value(entry.point.total)
                 count(table.index(of: Stamp(time: baseline.time, actor: entry.actor)))
                 value(baseline.total)

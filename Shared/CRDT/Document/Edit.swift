@@ -143,6 +143,11 @@ struct CounterEdit: Sendable, Equatable {
     struct Baseline: Sendable, Equatable {
         let actor: ActorID
         let point: CounterNode.Point
+
+        init(actor: ActorID, point: CounterNode.Point) {
+            self.actor = actor
+            self.point = CounterNode.Point(time: point.time, total: point.total)
+        }
     }
 
     /// The author's entry as it was before the transaction; nil when there was none.
@@ -159,6 +164,8 @@ struct CounterEdit: Sendable, Equatable {
     var restart: Value?
     /// The transaction's net increment.
     var amount: Value?
+    /// The increment begins a new sum: removals had seen all of the author's earlier ones.
+    var beginsSum = false
     /// The entry from which the transaction's increments count. Only set while the transaction is open; no
     /// part of the edit.
     var before: Before?
@@ -168,5 +175,6 @@ struct CounterEdit: Sendable, Equatable {
     static func == (left: CounterEdit, right: CounterEdit) -> Bool {
         left.baselines == right.baselines && left.clearsRestarts == right.clearsRestarts
             && left.restart == right.restart && left.amount == right.amount
+            && left.beginsSum == right.beginsSum
     }
 }

@@ -102,11 +102,12 @@ public struct FieldReader {
             let form = try reader.varint() & 3
             let total = try reader.number()
             switch form {
-            case EntryForm.unseen: sum.add(total, since: nil)
-            case EntryForm.seenBefore:
+            case EntryForm.seenBefore, EntryForm.newSum:
                 _ = try reader.varint()
-                sum.add(total, since: try reader.number())
-            default: sum.add(total, since: total)
+                let before = try reader.number()
+                sum.add(form == EntryForm.newSum ? total : CounterSum.difference(total, before))
+            case EntryForm.seen: break
+            default: sum.add(total)
             }
         }
         return sum.value

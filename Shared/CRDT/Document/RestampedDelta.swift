@@ -50,6 +50,11 @@ private struct Moving {
             }
             if var counter = result.fields[index].slot.counter {
                 counter.baselines = baselines(counter.baselines, slot?.counter)
+                // Under the new actor only this edit's own baselines say that its entry was seen.
+                let entry = slot?.counter?[new]
+                counter.beginsSum =
+                    counter.beginsSum
+                    && counter.baselines.contains { $0.actor == new && $0.point.time == entry?.point.time }
                 result.fields[index].slot.counter = counter.isEmpty ? nil : counter
             }
         }

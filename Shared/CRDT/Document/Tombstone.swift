@@ -123,6 +123,8 @@ private struct Return {
             baseline.time == replayed.point.time
             ? replayed.point
             : replay(until: baseline.time)[path[...]]?.counter?[entry.actor]?.point
+        result.baseline?.since = nil
+        result.settle()
         return result
     }
 
@@ -132,9 +134,8 @@ private struct Return {
         guard let baseline = entry.baseline,
             frontier.covers(Stamp(time: baseline.time, actor: entry.actor))
         else { return entry }
-        let grown = CounterSum.difference(entry.point.total, baseline.total)
         return CounterNode.Entry(
-            actor: entry.actor, point: CounterNode.Point(time: entry.point.time, total: grown))
+            actor: entry.actor, point: CounterNode.Point(time: entry.point.time, total: entry.growth))
     }
 }
 

@@ -120,7 +120,17 @@ struct WritePlan {
         var edit = seen.pending?.counter ?? CounterEdit()
         edit.before = before(seen)
         edit.amount = CounterSum.total(edit.amount ?? .int(0), plus: amount)
+        edit.beginsSum = beginsSum(edit, seeing: seen)
         return edit
+    }
+
+    /// Returns whether an increment begins a new sum. Integers go on with the old one: their differences are
+    /// exact.
+    private func beginsSum(_ edit: CounterEdit, seeing seen: Seen) -> Bool {
+        guard let point = edit.before?.point, let entry = seen.slot?.counter?[stamp.actor],
+            entry.baseline?.time == point.time
+        else { return false }
+        return edit.amount.map { !CounterSum.areIntegers(point.total, $0) } ?? false
     }
 
     func restart(with value: Value, seeing seen: Seen) -> CounterEdit {

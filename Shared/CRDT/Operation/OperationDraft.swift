@@ -28,7 +28,7 @@ public struct OperationDraft: Sendable {
         hardBytes: Int = Limits.documentHardLimitBytes
     ) -> String? {
         guard bytes <= hardBytes || bytes <= before else {
-            return "document \"\(key.id)\" of \(bytes) bytes exceeds limit of \(hardBytes) bytes"
+            return "document \"\(key.id)\" of \(bytes) bytes exceeds the limit of \(hardBytes) bytes"
         }
         if bytes > softBytes {
             warnings.append(

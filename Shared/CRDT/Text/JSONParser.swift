@@ -1,11 +1,22 @@
 /// A recursive-descent parser over UTF-8 bytes; see `JSONText`.
 struct JSONParser {
     let bytes: [UInt8]
+    /// True if an integer beyond 64 bits becomes a double; otherwise it is an error.
+    let roundsIntegers: Bool
+    /// True if duplicate keys, and numbers so small that they would become zero, are errors.
+    let isStrict: Bool
     var place = 0
-    /// True if duplicate keys and numbers that no value holds are errors.
-    var isExact = false
 
-    init(bytes: [UInt8]) { self.bytes = bytes }
+    init(bytes: [UInt8], roundsIntegers: Bool = false, isStrict: Bool = false) {
+        self.bytes = bytes
+        self.roundsIntegers = roundsIntegers
+        self.isStrict = isStrict
+    }
+
+    mutating func skipByteOrderMark() {
+        let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+        if bytes[place...].starts(with: mark) { place += mark.count }
+    }
 
     mutating func value(depth: Int) throws(CRDTError) -> Value {
         guard depth <= Limits.nestingDepth else { throw .tooDeep }
@@ -51,17 +62,18 @@ struct JSONParser {
     private mutating func object(depth: Int) throws(CRDTError) -> ObjectValue {
         place += 1
         var entries: [ObjectValue.Entry] = []
+        // By bytes: Swift takes some texts for equal that are different keys.
+        var keys: Set<[UInt8]> = []
         skipSpace()
         if take("}") { return ObjectValue() }
-        var keys: Set<[UInt8]> = []
         repeat {
             skipSpace()
             guard peek == UInt8(ascii: "\"") else { throw failure("a key must be a string") }
             let start = place
             let key = try string()
-            if isExact, !keys.insert(Array(key.utf8)).inserted {
+            if isStrict, !keys.insert(Array(key.utf8)).inserted {
                 place = start
-                throw failure("the key \"\(key)\" appears twice in one object")
+                throw failure("the key \"\(Self.shown(key))\" appears twice in one object")
             }
             skipSpace()
             guard take(":") else { throw failure("a colon is missing") }
@@ -69,7 +81,7 @@ struct JSONParser {
             skipSpace()
         } while take(",")
         guard take("}") else { throw failure("a comma or closing brace is missing") }
-        return ObjectValue(entries)
+        return isStrict ? ObjectValue(unique: entries) : ObjectValue(entries)
     }
 
     private mutating func array(depth: Int) throws(CRDTError) -> [Value] {
@@ -160,27 +172,31 @@ struct JSONParser {
             try digits()
         }
         let text = String(decoding: bytes[start..<place], as: UTF8.self)
-        if isInteger, text != "-0", let number = Int64(text) { return .int(number) }
-        guard let number = Double(text), number.isFinite else { throw failure("a number out of range") }
-        if isExact { try checkExact(text, number, isInteger: isInteger, from: start) }
-        return .double(number)
-    }
-
-    /// Refuses a whole number that would become a double, and one that would become zero.
-    private mutating func checkExact(
-        _ text: String, _ number: Double, isInteger: Bool, from start: Int
-    ) throws(CRDTError) {
-        let mantissa = text.utf8.prefix { $0 | 0x20 != UInt8(ascii: "e") }
-        let isZero = !mantissa.contains { (0x31...0x39).contains($0) }
-        if isInteger, !isZero {
-            place = start
-            throw failure(
-                "the number \(text) does not fit 64 bits; write a double with a fraction, or a string")
+        if isInteger, text != "-0" {
+            if let number = Int64(text) { return .int(number) }
+            guard roundsIntegers else {
+                place = start
+                throw failure(
+                    "the integer \(Self.shown(text)) is beyond 64 bits (a string keeps its digits, an exponent "
+                        + "makes it a double)")
+            }
         }
-        if number == 0, !isZero {
+        guard let number = Double(text), number.isFinite else { throw failure("a number out of range") }
+        if isStrict, number == 0, Self.hasDigits(text) {
             place = start
             throw failure("a number out of range")
         }
+        return .double(number)
+    }
+
+    /// Returns whether a number's text has a digit other than 0 before its exponent.
+    private static func hasDigits(_ text: String) -> Bool {
+        text.utf8.prefix { $0 | 0x20 != UInt8(ascii: "e") }.contains { (0x31...0x39).contains($0) }
+    }
+
+    /// A bounded beginning of a text from the input, for a message.
+    private static func shown(_ text: String) -> String {
+        text.count <= Limits.shownCharacters ? text : "\(text.prefix(Limits.shownCharacters))…"
     }
 
     private mutating func digits() throws(CRDTError) {

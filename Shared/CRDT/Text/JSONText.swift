@@ -1,24 +1,27 @@
 /// Converts JSON text (RFC 8259) to values and back, and keeps integers and doubles apart.
 ///
 /// Written here because the platform's parser turns `1.0` into `1`. A number without fraction and exponent
-/// that fits 64 bits is an integer, any other a double. The last of duplicate keys wins. Printing always
-/// writes a double with fraction or exponent, a binary as a base64 string, and NaN and infinities as null
-/// because JSON has no word for them.
+/// is an integer and has to fit 64 bits, since a double would be another number; any other is a double. The
+/// last of duplicate keys wins. Printing always writes a double with fraction or exponent, a binary as a
+/// base64 string, and NaN and infinities as null because JSON has no word for them.
 public enum JSONText {
     /// Parses exactly one JSON text. Throws `invalidJSON` with line and column, or `tooDeep`.
     public static func parse(_ text: String) throws(CRDTError) -> Value { try parse(Array(text.utf8)) }
 
     /// As `parse(_:)`, but from UTF-8 bytes.
-    public static func parse(_ bytes: [UInt8]) throws(CRDTError) -> Value {
-        try parse(JSONParser(bytes: bytes))
+    ///
+    /// - Parameter roundsIntegers: an integer beyond 64 bits becomes the nearest double: for texts of others
+    ///   whose numbers are only shown.
+    public static func parse(_ bytes: [UInt8], roundsIntegers: Bool = false) throws(CRDTError) -> Value {
+        try parse(JSONParser(bytes: bytes, roundsIntegers: roundsIntegers))
     }
 
-    /// As `parse(_:)`, but refuses texts of which a part would be lost: a key that an object has twice, a
-    /// whole number beyond 64 bits, and a number too small for a double. For values that a person or program
-    /// typed.
-    public static func parseExactly(_ bytes: [UInt8]) throws(CRDTError) -> Value {
-        var parser = JSONParser(bytes: bytes)
-        parser.isExact = true
+    /// As `parse(_:)`, but refuses texts of which a part would be lost, for values that a person or a program
+    /// typed: a key that appears twice in an object, and a number too small for a double. A leading byte
+    /// order mark is skipped.
+    public static func parseStrictly(_ bytes: [UInt8]) throws(CRDTError) -> Value {
+        var parser = JSONParser(bytes: bytes, isStrict: true)
+        parser.skipByteOrderMark()
         return try parse(parser)
     }
 

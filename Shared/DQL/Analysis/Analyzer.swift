@@ -15,6 +15,8 @@ struct Analyzer {
         let collectionsRead: [CollectionName]
         let subqueries: [BoundSubquery]
         let collectionParameters: Set<Int>
+        let expectations: [FieldExpectation]
+        let parameterExpectations: [ParameterExpectation]
     }
 
     static func analyze(_ statement: Statement, _ source: SourceText) throws(DQLError) -> Result {
@@ -24,7 +26,9 @@ struct Analyzer {
             plan: plan, parameters: analyzer.binder.parameters,
             listedParameters: analyzer.binder.listedParameters, warnings: analyzer.binder.warnings,
             collectionsRead: analyzer.binder.collectionsRead, subqueries: analyzer.binder.subqueries,
-            collectionParameters: analyzer.binder.collectionParameters)
+            collectionParameters: analyzer.binder.collectionParameters,
+            expectations: analyzer.binder.expectations,
+            parameterExpectations: analyzer.binder.parameterExpectations)
     }
 
     private mutating func plan(_ statement: Statement) throws(DQLError) -> StatementPlan {

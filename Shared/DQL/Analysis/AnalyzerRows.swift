@@ -34,16 +34,18 @@ extension Analyzer {
         for (index, join) in written.joins.enumerated() {
             binder.scope.sources = Array(bindings[...(index + 1)])
             binder.scope.aggregatesRefused = "ON"
-            conditions.append(try binder.bind(join.condition))
+            conditions.append(try binder.bind(condition: join.condition))
         }
         binder.scope.sources = bindings
         var bound: BoundExpression?
         if let condition {
             binder.scope.aggregatesRefused = "WHERE"
-            bound = try binder.bind(condition)
+            bound = try binder.bind(condition: condition)
         }
         let first = isSwapped ? 1 : 0
         var rows = try leaf(sources[first], first, ids[first], bound)
+        // Documents that are asked for by their ids tell nothing about the others.
+        if case .idScan = rows { binder.expectations.removeAll { $0.source == first } }
         for (index, join) in written.joins.enumerated() {
             let joined = index == 0 && isSwapped ? 0 : index + 1
             let one = sources[joined]
@@ -82,7 +84,7 @@ extension Analyzer {
         binder.reads(collection.qualifiedName)
         return SourceBinding(
             index: index, name: name, isAlias: written.alias != nil, collection: collection.collectionName,
-            types: try TypeResolver.resolve(collection.fields, source))
+            types: try TypeResolver.resolve(collection.fields, source), isSystem: collection.isSystem)
     }
 
     private func leaf(

@@ -18,6 +18,10 @@ struct Binder {
     private var subqueryDepth = 0
     /// The parameters that stand alone in a list of IN.
     private(set) var listedParameters: [ListedParameter] = []
+    /// The fields of conditions whose types are looked at when no document fulfils the condition.
+    var expectations: [FieldExpectation] = []
+    /// The parameters whose arguments need a type.
+    var parameterExpectations: [ParameterExpectation] = []
 
     init(_ source: SourceText) { self.source = source }
 
@@ -26,13 +30,32 @@ struct Binder {
         warnings.append(source.warning(code, message, at: span))
     }
 
-    /// The numbers of warnings and listed parameters.
-    var findings: (warnings: Int, listed: Int) { (warnings.count, listedParameters.count) }
+    /// How much was found to warn about.
+    struct Findings {
+        let warnings: Int
+        let listed: Int
+        let typed: Int
+    }
 
-    /// Drops the warnings and listed parameters added since then.
-    mutating func forget(since known: (warnings: Int, listed: Int)) {
+    /// The numbers of warnings, listed parameters and parameters of a needed type.
+    var findings: Findings {
+        Findings(
+            warnings: warnings.count, listed: listedParameters.count, typed: parameterExpectations.count)
+    }
+
+    /// Drops the warnings and parameters added since then.
+    mutating func forget(since known: Findings) {
         warnings.removeLast(warnings.count - known.warnings)
         listedParameters.removeLast(listedParameters.count - known.listed)
+        parameterExpectations.removeLast(parameterExpectations.count - known.typed)
+    }
+
+    /// A condition that chooses documents.
+    mutating func bind(condition: ExpressionSyntax) throws(DQLError) -> BoundExpression {
+        scope.notesFields = subqueryDepth == 0
+        let bound = try bind(condition)
+        scope.notesFields = false
+        return bound
     }
 
     mutating func bind(_ expressions: [ExpressionSyntax]) throws(DQLError) -> [BoundExpression] {
@@ -48,16 +71,18 @@ struct Binder {
         case .missing: return .constant(nil)
         case .parameter(let name): return .parameter(parameter(name.text, expression.span))
         case .name, .member, .element: return try bindPath(expression)
-        case .negate(let operand): return .negate(try bind(operand))
+        case .negate(let operand):
+            let bound = try bind(operand)
+            expect(TypeNeed(by: "-", type: .number, code: .literalType), bound, operand)
+            return .negate(bound)
         case .not(let operand): return .not(try bind(operand))
         case .binary(let symbol, let left, let right):
-            let first = try bind(left)
-            let second = try bind(right)
-            if symbol == .xor { return .xor(first, second) }
-            guard symbol.isComparison else { return .arithmetic(symbol, first, second) }
-            warnAboutComparison(first, [second], at: expression.span)
-            warnAboutNames(left, first, right, second, at: expression.span)
-            return .comparison(symbol, first, second)
+            guard symbol.isComparison else {
+                let link = ExpressionSyntax.Link(symbol: symbol, operand: right)
+                return try bindOperators(left, [link], expression.span)
+            }
+            return try bindComparison(symbol, left, right, expression.span)
+        case .chain(let first, let links): return try bindOperators(first, links, expression.span)
         case .and(let operands): return .and(try bind(operands))
         case .or(let operands): return .or(try bind(operands))
         case .array(let elements): return Self.folded(.array(try bind(elements)))
@@ -94,13 +119,19 @@ struct Binder {
             let (from, to) = (try bind(low), try bind(high))
             // If one bound is null, NOT BETWEEN can still be true because of the other.
             let others = negated ? [from, to].filter { Self.absence($0) == nil } : [from, to]
-            warnAboutComparison(bound, others, at: expression.span)
+            if !warnAboutComparison(bound, others, at: expression.span) {
+                noteComparison(bound, value, .comparable([from, to]), expression.span)
+            }
             predicate = .between(bound, low: from, high: to)
             isNegated = negated
         case .inList(let value, let elements, let negated):
             let bound = try bind(value)
             let list = try bind(elements)
-            warnAboutComparison(bound, list, at: expression.span)
+            if !warnAboutComparison(bound, list, at: expression.span) {
+                let isParameter = if case .parameter? = list.first { list.count == 1 } else { false }
+                noteComparison(
+                    bound, value, isParameter ? .listed(list[0]) : .comparable(list), expression.span)
+            }
             if case .parameter(let place)? = list.first, list.count == 1 {
                 listedParameters.append(ListedParameter(place: place, span: elements[0].span))
             }
@@ -110,13 +141,12 @@ struct Binder {
             let bound = try bind(value)
             let boundCollection = try bind(collection)
             if case .parameter(let place) = boundCollection { collectionParameters.insert(place) }
+            noteComparison(bound, value, .element(of: boundCollection), expression.span)
             predicate = .inCollection(bound, boundCollection).prepared
             isNegated = negated
         case .like(let value, let pattern, let escape, let ignoresCase, let negated):
-            let bound = try bind(value)
-            let boundPattern = try bind(pattern)
-            var boundEscape: BoundExpression?
-            if let escape { boundEscape = try bind(escape) }
+            let (bound, boundPattern, boundEscape) = try bindPattern(
+                ignoresCase ? "ILIKE" : "LIKE", value, pattern, escape)
             predicate =
                 .like(
                     bound, .computed(pattern: boundPattern, escape: boundEscape, ignoresCase: ignoresCase)
@@ -136,10 +166,7 @@ struct Binder {
     private mutating func bindSimilar(
         _ value: ExpressionSyntax, _ pattern: ExpressionSyntax, _ escape: ExpressionSyntax?
     ) throws(DQLError) -> BoundExpression {
-        let bound = try bind(value)
-        let boundPattern = try bind(pattern)
-        var boundEscape: BoundExpression?
-        if let escape { boundEscape = try bind(escape) }
+        let (bound, boundPattern, boundEscape) = try bindPattern("SIMILAR TO", value, pattern, escape)
         // An invalid pattern that is written out is an error here; a computed one gives MISSING.
         if case .constant(.string(let text)?) = boundPattern, escape == nil {
             do {
@@ -151,6 +178,35 @@ struct Binder {
             }
         }
         return .similar(bound, .computed(pattern: boundPattern, escape: boundEscape)).prepared
+    }
+
+    private mutating func bindComparison(
+        _ symbol: BinaryOperator, _ left: ExpressionSyntax, _ right: ExpressionSyntax, _ span: SourceSpan
+    ) throws(DQLError) -> BoundExpression {
+        let first = try bind(left)
+        let second = try bind(right)
+        if !warnAboutComparison(first, [second], at: span) {
+            noteComparison(first, left, .comparable([second]), span)
+            noteComparison(second, right, .comparable([first]), span)
+        }
+        warnAboutNames(left, first, right, second, at: span)
+        return .comparison(symbol, first, second)
+    }
+
+    /// The operands of LIKE and SIMILAR TO: texts, and one character for ESCAPE.
+    private mutating func bindPattern(
+        _ name: String, _ value: ExpressionSyntax, _ pattern: ExpressionSyntax, _ escape: ExpressionSyntax?
+    ) throws(DQLError) -> (value: BoundExpression, pattern: BoundExpression, escape: BoundExpression?) {
+        let need = TypeNeed(by: name, type: .string, code: .neverEqual)
+        let bound = try bind(value)
+        expect(need, bound, value)
+        let boundPattern = try bind(pattern)
+        expect(need, boundPattern, pattern)
+        guard let escape else { return (bound, boundPattern, nil) }
+        let boundEscape = try bind(escape)
+        expect(
+            TypeNeed(by: "ESCAPE", type: .string, code: .literalType, isCharacter: true), boundEscape, escape)
+        return (bound, boundPattern, boundEscape)
     }
 
     private mutating func bindConditional(

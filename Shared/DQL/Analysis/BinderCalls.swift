@@ -23,8 +23,8 @@ extension Binder {
                 "\(function.signature) was called with \(call.arguments.count) argument(s)", at: span)
         }
         if function.name == "cast" { try checkCastType(call.arguments[1]) }
-        warnAboutLiterals(function, call)
         let arguments = try bind(call.arguments)
+        expectTypes(function, arguments, call)
         try checkKnownArguments(function, arguments, call)
         return BoundExpression.call(BoundCall(function: function, arguments: arguments)).prepared
     }
@@ -36,7 +36,9 @@ extension Binder {
         let known = arguments.map { argument -> KnownArgument in
             if case .constant(let value) = argument { .known(value) } else { .unknown }
         }
-        guard let problem = function.check(known) else { return }
+        guard let problem = function.check(known) ?? DateFunctions.dateProblem(known, of: function) else {
+            return
+        }
         let span = call.arguments[problem.index].span
         let message = "\(function.name) \(problem.message)"
         if problem.isError { throw source.error(.invalidPattern, message, at: span) }
@@ -69,21 +71,16 @@ extension Binder {
             suggestion: Suggestion.closest(to: name, among: Conversion.typeNames.keys.sorted()))
     }
 
-    private mutating func warnAboutLiterals(_ function: FunctionDefinition, _ call: CallSyntax) {
-        for (index, argument) in call.arguments.enumerated() {
-            let wanted = function.parameterType(at: index)
-            let type: String
-            switch argument.kind {
-            case .literal(let value) where !wanted.accepts(value): type = value.typeName
-            case .array where wanted != .any && wanted != .array: type = "array"
-            case .object where wanted != .any && wanted != .object: type = "object"
-            default: continue
-            }
-            warn(
-                .literalType,
-                "\(function.name) takes \(wanted.rawValue), not \(type), as argument \(index + 1): "
-                    + "always MISSING",
-                at: argument.span)
+    /// Expects the types that the function takes.
+    private mutating func expectTypes(
+        _ function: FunctionDefinition, _ arguments: [BoundExpression], _ call: CallSyntax
+    ) {
+        for (index, argument) in arguments.enumerated() {
+            let type = function.parameterType(at: index)
+            guard type != .any else { continue }
+            let place = call.arguments.count > 1 ? "argument \(index + 1) of " : ""
+            let need = TypeNeed(by: place + function.name, type: type, code: .literalType)
+            expect(need, argument, call.arguments[index])
         }
     }
 

@@ -71,7 +71,7 @@ extension Binder {
         let first = names[0]
         if scope.sources.count == 1 {
             let binding = scope.sources[0]
-            if utf8Equal(first, binding.name), names.count > 1 || binding.isAlias {
+            if utf8Equal(first, binding.name) {
                 names.removeFirst()
             } else if names.count > 1, scope.outerNames.contains(where: { utf8Equal($0, first) }) {
                 throw source.error(
@@ -161,6 +161,34 @@ extension Binder {
         scope = outer
         forget(since: known)
         return grouping.slot(of: bound)
+    }
+
+    /// The longest beginning of a chain that is a group key: its slot, and the number of its operators.
+    mutating func groupKey(
+        beginning first: ExpressionSyntax, _ links: [ExpressionSyntax.Link]
+    ) -> (slot: Int, count: Int)? {
+        guard let grouping = scope.grouping, links.count > 1 else { return nil }
+        let chains = grouping.keys.enumerated().compactMap { slot, key in
+            key.asChain.map { (slot: slot, first: $0.first, links: $0.links) }
+        }
+        guard let longest = chains.map(\.links.count).max() else { return nil }
+        let (outer, known) = (scope, findings)
+        defer {
+            scope = outer
+            forget(since: known)
+        }
+        scope.grouping = nil
+        scope.projected = ProjectedNames()
+        let beginning = links.prefix(longest)
+        guard let start = try? bind(first),
+            let rest = try? bind(beginning.map(\.operand))
+        else { return nil }
+        let bound = zip(beginning, rest).map { BoundExpression.Link(symbol: $0.symbol, operand: $1) }
+        return chains.filter {
+            $0.links.count <= bound.count && $0.first == start
+                && $0.links.elementsEqual(bound.prefix($0.links.count))
+        }
+        .max { $0.links.count < $1.links.count }.map { (slot: $0.slot, count: $0.links.count) }
     }
 
     private func ungrouped(_ term: GroupScope.Term, at span: SourceSpan) -> DQLError {

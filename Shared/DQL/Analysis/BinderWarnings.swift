@@ -16,6 +16,18 @@ enum StaticType: String, Sendable {
         }
     }
 
+    /// The type of an operator's result, unless it is null or MISSING.
+    init(_ symbol: BinaryOperator) {
+        switch symbol {
+        case .concat: self = .string
+        case _ where symbol.precedence > Precedence.comparison: self = .number
+        default: self = .boolean
+        }
+    }
+
+    /// The type with an article, for messages.
+    var named: String { (self == .array || self == .object ? "an " : "a ") + rawValue }
+
     init?(_ expression: BoundExpression) {
         switch expression {
         case .constant(let value): self.init(value)
@@ -27,7 +39,9 @@ enum StaticType: String, Sendable {
             }
         case .document: self = .object
         case .negate: self = .number
-        case .arithmetic(let symbol, _, _): self = symbol == .concat ? .string : .number
+        case .arithmetic(let symbol, _, _): self.init(symbol)
+        case .chain(_, let links):
+            self.init(links[links.count - 1].symbol)
         case .not, .comparison, .and, .or, .xor, .between, .inList, .inCollection, .inSet, .like, .similar,
             .isNull, .isMissing, .quantified:
             self = .boolean
@@ -41,30 +55,31 @@ enum StaticType: String, Sendable {
 
 extension Binder {
     /// Warns if a value can never be equal to, less than or greater than the values it is compared with.
+    /// Returns whether it did.
     mutating func warnAboutComparison(
         _ value: BoundExpression, _ others: [BoundExpression], at span: SourceSpan
-    ) {
+    ) -> Bool {
         let type = StaticType(value)
         for other in others {
             if case .constant = value, case .constant = other { continue }
             if let type, let otherType = StaticType(other), type != otherType {
                 warn(
                     .neverEqual,
-                    "\(Self.article(type)) is compared with \(Self.article(otherType)): that is never true",
-                    at: span)
-                return
+                    "\(type.named) is compared with \(otherType.named): that is never true", at: span)
+                return true
             }
             if Self.isQuotedBoolean(value, other) || Self.isQuotedBoolean(other, value) {
                 warn(
                     .booleanAsText, "this compares with a text in quotes, not with the boolean true or false",
                     at: span)
-                return
+                return true
             }
             if let test = Self.absence(value) ?? Self.absence(other) {
                 warn(.nullComparison, "a comparison with \(test) is never true; write IS \(test)", at: span)
-                return
+                return true
             }
         }
+        return false
     }
 
     /// Warns about `_id = id`: the right side is a field of the document, which is hardly ever meant.
@@ -84,10 +99,6 @@ extension Binder {
             at: name.span)
     }
 
-    private static func article(_ type: StaticType) -> String {
-        (type == .array || type == .object ? "an " : "a ") + type.rawValue
-    }
-
     static func absence(_ literal: BoundExpression) -> String? {
         switch literal {
         case .constant(nil): "MISSING"
@@ -99,5 +110,17 @@ extension Binder {
     private static func isQuotedBoolean(_ field: BoundExpression, _ literal: BoundExpression) -> Bool {
         guard case .field = field, case .constant(.string(let text)?) = literal else { return false }
         return ["true", "false"].contains(text.lowercased())
+    }
+}
+
+extension FunctionDefinition.ArgumentType {
+    /// Returns whether values of a type can be arguments.
+    func accepts(_ type: StaticType) -> Bool {
+        switch (self, type) {
+        case (.any, _), (.string, .string), (.number, .number), (.integer, .number), (.boolean, .boolean),
+            (.array, .array), (.object, .object), (.date, .string), (.date, .number):
+            true
+        default: false
+        }
     }
 }

@@ -15,6 +15,8 @@ struct Scope {
     /// The variables of ANY, EVERY, ARRAY and OBJECT in scope, innermost last. Their index is their number;
     /// nil is a variable that cannot be named here.
     var locals: [NameSyntax?] = []
+    /// True in WHERE and ON: the types of fields are noted there.
+    var notesFields = false
     /// Set while binding terms that see groups instead of documents.
     var grouping: GroupScope?
     /// The place that refuses an aggregate, for the error; nil where one may stand.
@@ -55,6 +57,8 @@ struct SourceBinding {
     let isAlias: Bool
     let collection: CollectionName
     let types: TypeDefinition
+    /// True for a `system:` collection.
+    var isSystem = false
 }
 
 /// The groups of a statement; aggregates are added as they are met.

@@ -154,7 +154,12 @@ final class DirectRead: Sendable {
             // A document found by this id has it: nothing is left to compare.
             guard let id = Self.id(operand.value(context.arguments)) else { return false }
             try context.meter.step()
-            try documents.lookup(collection, id) { _ = try body(ResultRow(document: $0, context)) }
+            var isFound = false
+            try documents.lookup(collection, id) {
+                isFound = true
+                _ = try body(ResultRow(document: $0, context))
+            }
+            context.meter.foundNothing = !isFound
             return true
         case .field(let path, let comparisons):
             guard context.options.usesIndexes, !context.options.parameters.hasDefaultDirectives,
@@ -252,6 +257,7 @@ final class DirectRead: Sendable {
             let runner = AccessRunner(source: indexed, collection: collection, meter: context.meter)
             try runner.run(.index(scan)) { try walk.visit($0, body) }
         }
+        context.meter.foundNothing = walk.isEmpty
     }
 }
 
@@ -265,6 +271,9 @@ private struct Walk {
     private let meter: ExecutionMeter
     private var skipped = 0
     private var taken = 0
+
+    /// True if no document was handed on or skipped.
+    var isEmpty: Bool { skipped + taken == 0 }
 
     /// - Parameter condition: evaluated on each document.
     init(

@@ -72,6 +72,7 @@ struct Evaluator: Sendable {
 
     private func evaluateCompound(_ expression: BoundExpression, _ row: borrowing Row) throws -> Value? {
         switch expression {
+        case .chain(let first, let links): return try chain(first, links, row)
         case .between(let value, let low, let high):
             let value = try evaluate(value, row)
             return Truth.and(
@@ -129,6 +130,32 @@ struct Evaluator: Sendable {
     }
 
     // MARK: Logic
+
+    /// The operators of a chain, from left to right. A text grows in place: a copy for each part would take
+    /// time quadratic in their number.
+    @inline(never)
+    private func chain(
+        _ first: BoundExpression, _ links: [BoundExpression.Link], _ row: borrowing Row
+    ) throws -> Value? {
+        var result = try evaluate(first, row)
+        for link in links {
+            let operand = try evaluate(link.operand, row)
+            if link.symbol == .xor {
+                result = Truth.xor(result, operand)
+            } else if link.symbol == .concat, case .string(let more)? = operand,
+                case .string(var text)? = result
+            {
+                result = nil
+                guard text.utf8.count + more.utf8.count <= DQLLimits.resultBytes else { continue }
+                text += more
+                result = .string(text)
+                try row.meter?.work(operand)
+            } else {
+                result = Arithmetic.apply(link.symbol, result, operand)
+            }
+        }
+        return try charged(result, row)
+    }
 
     private func conjunction(_ operands: [BoundExpression], _ row: borrowing Row) throws -> Value? {
         var result: Value? = true

@@ -36,7 +36,7 @@ extension PreparedStatement {
         if let direct {
             let context = ExecutionContext(source, options, try bind(arguments))
             if try readable({ try direct.run(documents, context, body) }) {
-                return allWarnings(arguments, context.arguments)
+                return try allWarnings(arguments, context, documents)
             }
         }
         if case .explain(let kind, let inner) = plan, kind != .profile {
@@ -62,14 +62,19 @@ extension PreparedStatement {
         default:
             throw DQLError(
                 .readOnly, "A mutating DQL query was attempted using a read-only transaction.",
-                position: SourcePosition(line: 1, column: 1))
+                position: source.beginning)
         }
-        return allWarnings(arguments, context.arguments)
+        return try allWarnings(arguments, context, documents)
     }
 
-    /// The warnings of the statement and of one execution's arguments.
-    private func allWarnings(_ arguments: ObjectValue, _ values: [Value]) -> [DQLWarning] {
-        let more = argumentWarnings(arguments, values)
+    /// The warnings of the statement, of one execution's arguments and of the types it met.
+    private func allWarnings(
+        _ arguments: ObjectValue, _ context: ExecutionContext, _ documents: any DocumentSource
+    ) throws -> [DQLWarning] {
+        var more = argumentWarnings(arguments, context.arguments)
+        if context.meter.foundNothing, !expectations.isEmpty {
+            more += try readable { try typeWarnings(documents, context) }
+        }
         return more.isEmpty ? warnings : warnings + more
     }
 
@@ -103,7 +108,7 @@ extension PreparedStatement {
         }
         let context = try readable { try begun(arguments, options, writer) }
         var result = try readable { try mutate(writer, context, idGenerator) }
-        result.warnings = warnings + argumentWarnings(arguments, context.arguments) + result.warnings
+        result.warnings = try allWarnings(arguments, context, writer) + result.warnings
         return result
     }
 
@@ -145,6 +150,7 @@ extension PreparedStatement {
             values[subquery.place] = try value(of: subquery, documents, context)
             context = context.replacing(arguments: values)
         }
+        context.meter.foundNothing = false
         return context
     }
 
@@ -182,7 +188,7 @@ extension PreparedStatement {
     private var systemStatement: DQLError {
         DQLError(
             .systemStatement, "ALTER SYSTEM cannot be executed in a transaction",
-            position: SourcePosition(line: 1, column: 1))
+            position: source.beginning)
     }
 
     /// Executes DELETE FROM system:active_requests and system:request_history. It writes no document, so it
@@ -218,7 +224,7 @@ extension PreparedStatement {
     var indexStatement: DQLError {
         DQLError(
             .indexStatement, "CREATE INDEX and DROP INDEX cannot be executed here",
-            position: SourcePosition(line: 1, column: 1))
+            position: source.beginning)
     }
 
     /// Turns the error of a document whose bytes cannot be read into an error of this module,

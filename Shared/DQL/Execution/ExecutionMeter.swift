@@ -9,6 +9,8 @@ final class ExecutionMeter {
     private let bytesLimit: Int
     private var stepsLeft: Int
     private var stepsUntilCheck = DQLLimits.stepsBetweenChecks
+    /// True if no document, or no pair of a join, fulfilled the condition.
+    var foundNothing = false
 
     init(_ options: ExecutionOptions) {
         interruption = options.interruption

@@ -16,9 +16,13 @@ struct FieldWriter {
         }
     }
 
-    mutating func unset(_ path: [String], _ kind: FieldKind?) throws(DQLError) {
+    /// Returns whether there was anything to remove.
+    @discardableResult
+    mutating func unset(_ path: [String], _ kind: FieldKind?) throws(DQLError) -> Bool {
         do {
+            let isThere = editor.holds(path, kind: kind)
             try editor.unset(path, kind: kind)
+            return isThere
         } catch {
             throw refusal(error)
         }

@@ -53,6 +53,10 @@ public final class PreparedStatement: Sendable {
     let parameters: [NameSyntax]
     /// Parameters that stand alone in a list of IN.
     private let listedParameters: [ListedParameter]
+    /// Parameters whose arguments need a type.
+    private let parameterExpectations: [ParameterExpectation]
+    /// The fields of conditions whose types are looked at when no document fulfils the condition.
+    let expectations: [FieldExpectation]
     /// Subqueries, whose values stand among the arguments.
     let subqueries: [BoundSubquery]
     /// The parameters that are right sides of IN.
@@ -100,6 +104,8 @@ public final class PreparedStatement: Sendable {
         direct = analysis.subqueries.isEmpty ? DirectRead(analysis.plan) : nil
         parameters = analysis.parameters
         listedParameters = analysis.listedParameters
+        parameterExpectations = analysis.parameterExpectations
+        expectations = analysis.expectations
         warnings = analysis.warnings
         let hidden = Set(analysis.subqueries.map(\.place))
         parameterNames = parameters.indices.filter { !hidden.contains($0) }.map {
@@ -191,7 +197,9 @@ public final class PreparedStatement: Sendable {
 
     /// Warnings about the arguments of one execution; `values` are the bound ones.
     func argumentWarnings(_ arguments: ObjectValue, _ values: [Value]) -> [DQLWarning] {
-        guard !listedParameters.isEmpty else { return unusedArguments(arguments) }
+        guard !listedParameters.isEmpty || !parameterExpectations.isEmpty else {
+            return unusedArguments(arguments)
+        }
         let arrays = listedParameters.lazy.filter { [subqueries] listed in
             values[listed.place].arrayValue != nil && !subqueries.contains { $0.place == listed.place }
         }
@@ -201,7 +209,14 @@ public final class PreparedStatement: Sendable {
                 .arrayInList, "the list has one element, the array \(name); IN :\(name) means its elements",
                 at: listed.span)
         }
-        return inLists + unusedArguments(arguments)
+        let typed = parameterExpectations.compactMap { expected -> DQLWarning? in
+            let value = values[expected.place]
+            guard !expected.need.accepts(value) else { return nil }
+            let name = ":" + parameters[expected.place].text
+            return source.warning(
+                expected.need.code, expected.need.message(name, is: value), at: expected.span)
+        }
+        return inLists + typed + unusedArguments(arguments)
     }
 
     /// One warning per argument that no parameter names.

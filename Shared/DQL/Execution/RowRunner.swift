@@ -57,7 +57,10 @@ struct RowRunner {
             if !context.options.strictReads, let (leaf, condition) = input.documentsOfOneSource {
                 var row = row()
                 let asksForFields = grouping.readsFieldsOnly
+                var isFound = false
+                defer { context.meter.foundNothing = !isFound }
                 try forEachRecord(of: leaf, 0, where: condition, asksForFields: asksForFields) { record in
+                    isFound = true
                     try table.add(record) { argument in
                         row.documents[0] = record
                         return try evaluator.evaluate(argument, row)
@@ -65,7 +68,10 @@ struct RowRunner {
                     return true
                 }
             } else {
+                var isFound = false
+                defer { context.meter.foundNothing = !isFound }
                 try run(input) { row in
+                    isFound = true
                     try table.add(row, evaluator)
                     return true
                 }
@@ -223,6 +229,15 @@ extension RowPlan {
         case .filter(let input, let condition) where input.documentPlace == 0: (input, condition)
         case _ where documentPlace == 0: (self, nil)
         default: nil
+        }
+    }
+
+    /// True if the rows are groups.
+    var isGrouped: Bool {
+        switch self {
+        case .group: true
+        case .filter(let input, _): input.isGrouped
+        default: false
         }
     }
 

@@ -32,7 +32,8 @@ struct SelectExecutor {
     /// The same, with whole documents in place.
     func results(_ body: (ResultRow) throws -> Bool) throws {
         guard window.limit > 0 else { return }
-        if plan.input.order.isEmpty || isOrdered { try stream(body) } else { try sort(body) }
+        let isFound = plan.input.order.isEmpty || isOrdered ? try stream(body) : try sort(body)
+        if !plan.input.rows.isGrouped { runner.context.meter.foundNothing = !isFound }
     }
 
     /// The source whose documents are the rows, as an undeclared reader sees them.
@@ -43,7 +44,8 @@ struct SelectExecutor {
         return source
     }
 
-    private func stream(_ body: (ResultRow) throws -> Bool) throws {
+    /// Returns whether there were rows.
+    private func stream(_ body: (ResultRow) throws -> Bool) throws -> Bool {
         let projector = projector
         let wholeSource = wholeSource
         var seen = DistinctRows(runner.context.meter)
@@ -71,9 +73,11 @@ struct SelectExecutor {
             if let value, try !body(ResultRow(value)) { return false }
             return taken < window.limit
         }
+        return skipped + taken > 0
     }
 
-    private func sort(_ body: (ResultRow) throws -> Bool) throws {
+    /// Returns whether there were rows.
+    private func sort(_ body: (ResultRow) throws -> Bool) throws -> Bool {
         let projector = projector
         let wholeSource = wholeSource
         let ordering = Ordering(terms: plan.input.order)
@@ -81,7 +85,9 @@ struct SelectExecutor {
         var rows = RowSorter(ordering, window, runner.source, runner.context.meter)
         let cutoff =
             plan.isDistinct || runner.context.options.strictReads ? nil : SortCutoff(plan.input.order)
+        var isFound = false
         try runner.run(plan.input.rows) { row in
+            isFound = true
             if let cutoff, let last = rows.threshold?.first, cutoff.isBehind(last, row) { return true }
             let keys = try ordering.keys(row, runner.evaluator)
             if plan.isDistinct {
@@ -95,6 +101,7 @@ struct SelectExecutor {
             return true
         }
         try rows.finish { row in try row.map { try body(ResultRow($0)) } ?? true }
+        return isFound
     }
 }
 

@@ -32,14 +32,18 @@ struct TargetExecutor {
                 }
                 return ids.count < window.capacity
             }
+            runner.context.meter.foundNothing = ids.isEmpty
             return Array(ids.dropFirst(window.offset))
         }
         var rows = TopRows<DocumentID>(ordering, capacity: window.capacity, runner.context.meter)
+        var isFound = false
         try runner.run(targets.rows) { row in
             guard let record = row.documents[0] else { return true }
+            isFound = true
             try rows.add(try ordering.keys(row, runner.evaluator)) { record.id }
             return true
         }
+        runner.context.meter.foundNothing = !isFound
         return try Array(rows.finish().dropFirst(window.offset))
     }
 }

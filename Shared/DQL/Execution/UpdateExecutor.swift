@@ -24,17 +24,20 @@ struct UpdateExecutor {
                     values.append(try operand.flatMap { try evaluator.evaluate($0, row) })
                 }
             }
+            var isWritten = false
             try writer.edit(plan.collection, id) { editor in
                 var writes = FieldWriter(
                     editor: editor, source: context.source, span: SourceSpan(start: 0, end: 0),
                     options: context.options)
                 for (index, change) in plan.changes.enumerated() {
                     if Self.startsCounterOverRegister(change, editor) { shadowed = shadowed ?? index }
-                    let isDone = try perform(change, values[index], &writes)
-                    if !isDone { missing = missing ?? index }
+                    let outcome = try perform(change, values[index], &writes)
+                    if outcome == .missing { missing = missing ?? index }
+                    isWritten = isWritten || outcome == .written
                 }
-                editor = writes.editor
+                if isWritten { editor = writes.editor }
             }
+            guard isWritten else { continue }
             result.mutatedDocumentIDs.append(id)
             try returning.add(plan.collection, id, in: writer)
         }
@@ -51,24 +54,33 @@ struct UpdateExecutor {
         return editor.newestKind(at: change.path) == .register
     }
 
-    /// Performs a change. Returns whether there was something to write: MISSING leaves the field as it is.
+    /// The effect of a change on one document.
+    private enum Effect {
+        case written
+        /// UNSET of a field that does not exist.
+        case unchanged
+        /// The value was MISSING, which leaves the field as it is.
+        case missing
+    }
+
+    /// Performs a change. A value that the field already has is written all the same: it is a later write.
     private func perform(
         _ change: FieldChange, _ value: Value?, _ writes: inout FieldWriter
-    ) throws(DQLError) -> Bool {
+    ) throws(DQLError) -> Effect {
         writes.span = change.span
         switch (change.action, value) {
         // In strict mode an undeclared field is a REGISTER; other kinds are neither seen nor removed.
         case (.unset, _):
-            try writes.unset(
-                change.path, change.declaration?.kind ?? (context.options.strictMode ? .register : nil))
+            let kind = change.declaration?.kind ?? (context.options.strictMode ? .register : nil)
+            return try writes.unset(change.path, kind) ? .written : .unchanged
         case (.reset, _): try writes.reset(change.path, change.declaration)
-        case (_, nil): return false
+        case (_, nil): return .missing
         case (.set, let value?): try writes.set(change.path, value, change.declaration)
         case (.increment(_, let isFractional), let value?):
             try writes.increment(change.path, value, isFractional: isFractional)
         case (.restart, let value?): try writes.restart(change.path, value)
         }
-        return true
+        return .written
     }
 
     /// Throws in strict mode for a write below a field that is not declared as a MAP.

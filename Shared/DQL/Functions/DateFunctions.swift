@@ -143,8 +143,36 @@ enum DateFunctions {
         guard arguments.count > index, let name = arguments[index].text, DatePart(name) == nil,
             !others.contains(name.lowercased())
         else { return nil }
+        let isDate = Moment(iso: name) != nil || lacksZone(name)
+        let order = isDate ? "; the date comes before the part" : ""
         return ArgumentProblem(
-            index: index, message: "has no date part \(name): always MISSING", isError: false)
+            index: index, message: "has no date part '\(name)'\(order): always MISSING", isError: false)
+    }
+
+    /// A problem with a date that is written out.
+    static func dateProblem(
+        _ arguments: [KnownArgument], of function: FunctionDefinition
+    ) -> ArgumentProblem? {
+        let place = arguments.indices.first { index in
+            guard let text = arguments[index].text else { return false }
+            let isDate =
+                function.parameterType(at: index) == .date
+                || (index == 0 && arguments.count == 1 && textDates.contains(function.name))
+            return isDate && Moment(iso: text) == nil
+        }
+        guard let place, let text = arguments[place].text else { return nil }
+        let problem =
+            lacksZone(text) ? "takes a date with its zone, as '\(text)" : "cannot read '\(text)' as a date"
+        let cure = lacksZone(text) ? (text.contains(":") ? "Z'" : "T00:00:00Z'") : ""
+        return ArgumentProblem(index: place, message: problem + cure + ": always MISSING", isError: false)
+    }
+
+    /// The functions whose only argument may be the text of a date.
+    private static let textDates: Set<String> = ["date_cast", "tz_offset"]
+
+    /// Returns whether a text is a date but for its zone, or for its time of day.
+    private static func lacksZone(_ text: String) -> Bool {
+        Moment(iso: text + "Z") != nil || Moment(iso: text + "T00:00:00Z") != nil
     }
 
     static func formatProblem(_ arguments: [KnownArgument], _ index: Int) -> ArgumentProblem? {

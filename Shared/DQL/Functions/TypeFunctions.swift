@@ -41,11 +41,11 @@ enum TypeFunctions {
             default: nil
             }
         },
-        .strict(
+        .contextual(
             "deserialize_json", [.init("text", .string)],
-            "The value of the JSON text; MISSING when it is not JSON.",
-            example: ("deserialize_json('[1]')", "[1]")
-        ) { try? JSONText.parse(StringFunctions.text($0[0])) },
+            "The value of the JSON text; MISSING when it is not JSON, or has an integer beyond 64 bits.",
+            example: ("deserialize_json('[1]')", "[1]"), check: jsonProblem
+        ) { arguments, _ in try? JSONText.parse(StringFunctions.text(arguments[0])) },
         FunctionDefinition(
             "serialize_json", [.init("value")], "The value as JSON text; MISSING stays MISSING.",
             example: ("serialize_json([1])", "'[1]'")
@@ -62,5 +62,18 @@ enum TypeFunctions {
         guard let value else { return nil }
         if case .null = value { return .null }
         return .bool(check(value))
+    }
+
+    /// A problem with a JSON text that is written out.
+    @Sendable
+    private static func jsonProblem(_ arguments: [KnownArgument]) -> ArgumentProblem? {
+        guard let text = arguments.first?.text else { return nil }
+        do {
+            _ = try JSONText.parse(text)
+            return nil
+        } catch {
+            return ArgumentProblem(
+                index: 0, message: "takes JSON; \(error.message): always MISSING", isError: false)
+        }
     }
 }

@@ -26,6 +26,8 @@ indirect enum BoundExpression: Equatable, Sendable {
     case negate(BoundExpression)
     case not(BoundExpression)
     case arithmetic(BinaryOperator, BoundExpression, BoundExpression)
+    /// Three or more operands of operators that bind alike, from left to right.
+    case chain(BoundExpression, [Link])
     case comparison(BinaryOperator, BoundExpression, BoundExpression)
     case and([BoundExpression])
     case or([BoundExpression])
@@ -47,6 +49,12 @@ indirect enum BoundExpression: Equatable, Sendable {
     case array([BoundExpression])
     case object([Entry])
     case call(BoundCall)
+
+    /// One step of a chain.
+    struct Link: Equatable, Sendable {
+        let symbol: BinaryOperator
+        let operand: BoundExpression
+    }
 
     struct Branch: Equatable, Sendable {
         let condition: BoundExpression

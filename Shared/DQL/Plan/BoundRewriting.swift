@@ -10,6 +10,9 @@ extension BoundExpression {
         case .not(let operand): .not(transform(operand))
         case .arithmetic(let symbol, let left, let right):
             .arithmetic(symbol, transform(left), transform(right))
+        case .chain(let first, let links):
+            .chain(
+                transform(first), links.map { Link(symbol: $0.symbol, operand: transform($0.operand)) })
         case .comparison(let symbol, let left, let right):
             .comparison(symbol, transform(left), transform(right))
         case .and(let operands): .and(operands.map(transform))
@@ -84,6 +87,7 @@ extension BoundExpression {
     var needsMeter: Bool {
         switch self {
         case .quantified, .comprehension, .call, .arithmetic(.concat, _, _): return true
+        case .chain(_, let links) where links.contains { $0.symbol == .concat }: return true
         case .like(_, .computed), .similar: return true
         case .like(_, .prepared(let pattern))
         where pattern.work(textBytes: 1) > DQLLimits.uncountedPatternWork:

@@ -61,12 +61,17 @@ public struct SubscriptionQuery: Sendable {
     private init(
         _ statement: Statement, _ text: String, _ arguments: ObjectValue, isRestricted: Bool
     ) throws(DQLError) {
+        let source = SourceText(text: text)
         guard case .select(let select) = statement else {
-            throw Self.unsupported("non-SELECT statement in sync subscription")
+            throw Self.unsupported("non-SELECT statement in sync subscription", at: source.beginning)
         }
-        try Self.check(select, isRestricted)
+        if let (feature, span) = Self.refused(select, isRestricted) {
+            throw Self.unsupported(feature, at: source.position(of: span))
+        }
         self.statement = try PreparedStatement(statement, of: text)
-        guard self.statement.subqueries.isEmpty else { throw Self.unsupported("Subquery") }
+        if let subquery = self.statement.subqueries.first {
+            throw Self.unsupported("Subquery", at: source.position(of: subquery.span))
+        }
         guard case .select(let plan) = self.statement.plan else {
             preconditionFailure("a SELECT is planned as one")
         }
@@ -120,24 +125,26 @@ public struct SubscriptionQuery: Sendable {
 
     // MARK: Supported queries
 
-    private static func check(_ select: SelectStatement, _ isRestricted: Bool) throws(DQLError) {
+    /// The first part of a SELECT that a subscription cannot have.
+    private static func refused(
+        _ select: SelectStatement, _ isRestricted: Bool
+    ) -> (feature: String, span: SourceSpan)? {
+        if select.isDistinct { return ("DISTINCT", select.distinctSpan) }
         guard case .all = select.projection else {
-            throw unsupported("A projection other than wildcard (*)")
+            return ("A projection other than wildcard (*)", select.projection.span)
         }
-        if select.isDistinct { throw unsupported("DISTINCT") }
-        if !select.groupKeys.isEmpty || select.having != nil { throw unsupported("Grouping") }
-        if !select.source.joins.isEmpty { throw unsupported("Joining") }
-        if select.source.ids != nil { throw unsupported("USE IDS") }
+        if let join = select.source.joins.first { return ("Joining", join.span) }
+        if let ids = select.source.ids {
+            return ("USE IDS", ids.expressions.first?.span ?? select.source.collection.name.span)
+        }
+        if let grouping = select.groupKeys.first ?? select.having { return ("Grouping", grouping.span) }
         let selection = select.selection
-        guard isRestricted else { return }
-        guard selection.order.isEmpty, selection.limit == nil, selection.offset == nil else {
-            throw unsupported("Limit or Order by")
-        }
+        let bound = selection.order.first?.expression ?? selection.limit ?? selection.offset
+        guard isRestricted, let bound else { return nil }
+        return ("Limit or Order by", bound.span)
     }
 
-    private static func unsupported(_ what: String) -> DQLError {
-        DQLError(
-            .unsupportedSubscription, "Unsupported feature: \(what)",
-            position: SourcePosition(line: 1, column: 1))
+    private static func unsupported(_ what: String, at position: SourcePosition) -> DQLError {
+        DQLError(.unsupportedSubscription, "Unsupported feature: \(what)", position: position)
     }
 }

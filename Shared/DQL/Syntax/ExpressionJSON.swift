@@ -17,6 +17,16 @@ extension ExpressionSyntax {
             .node(
                 "binary", ("operator", .string(symbol.rawValue)), ("left", left.jsonValue),
                 ("right", right.jsonValue))
+        case .chain(let first, let links):
+            .node(
+                "chain", ("first", first.jsonValue),
+                (
+                    "rest",
+                    .array(
+                        links.map {
+                            ["operator": .string($0.symbol.rawValue), "operand": $0.operand.jsonValue]
+                        })
+                ))
         case .and(let operands): .node("and", ("operands", .list(operands)))
         case .or(let operands): .node("or", ("operands", .list(operands)))
         case .array(let elements): .node("array", ("elements", .list(elements)))

@@ -18,7 +18,8 @@ struct ExpressionPrinter {
         case .parameter(let name): text += ":\(name.text)"
         case .name(let name): text += Self.name(name.text)
         case .member(let base, let name):
-            write(base, atLeast: Precedence.primary)
+            // A point behind digits would belong to the number.
+            write(base, atLeast: base.kind.isNumber ? .max : Precedence.primary)
             text += ".\(Self.name(name.text))"
         case .element(let base, let index):
             write(base, atLeast: Precedence.primary)
@@ -33,6 +34,13 @@ struct ExpressionPrinter {
             write(left, atLeast: symbol.precedence)
             text += " \(symbol.rawValue) "
             write(right, atLeast: symbol.precedence + 1)
+        case .chain(let first, let links):
+            let precedence = links[0].symbol.precedence
+            write(first, atLeast: precedence)
+            for link in links {
+                text += " \(link.symbol.rawValue) "
+                write(link.operand, atLeast: precedence + 1)
+            }
         case .and(let operands): join(operands, " AND ", Precedence.and)
         case .or(let operands): join(operands, " OR ", Precedence.or)
         case .array(let elements): enclose("[", "]") { $0.list(elements) }
@@ -214,6 +222,7 @@ struct ExpressionPrinter {
         case .like, .similar: Precedence.like
         case .between, .inList, .inCollection, .inSubquery: Precedence.comparison
         case .binary(let symbol, _, _): symbol.precedence
+        case .chain(_, let links): links[0].symbol.precedence
         case .negate: Precedence.negate
         case .literal(.int(let value)) where value < 0: Precedence.negate
         case .literal(.double(let value)) where value.sign == .minus: Precedence.negate
@@ -264,5 +273,14 @@ struct ExpressionPrinter {
             }
         }
         return result + "'"
+    }
+}
+
+extension ExpressionSyntax.Kind {
+    fileprivate var isNumber: Bool {
+        switch self {
+        case .literal(.int), .literal(.double): true
+        default: false
+        }
     }
 }

@@ -31,6 +31,9 @@ public struct ExpressionSyntax: Equatable, Sendable {
         case not(ExpressionSyntax)
         /// An operator with two operands.
         case binary(BinaryOperator, ExpressionSyntax, ExpressionSyntax)
+        /// Three or more operands of operators that bind alike, from left to right; `a + b - c` is one node.
+        /// Comparisons are never chained.
+        case chain(ExpressionSyntax, [Link])
         /// Two or more operands of AND; `a AND b AND c` is one node.
         case and([ExpressionSyntax])
         /// Two or more operands of OR.
@@ -70,6 +73,14 @@ public struct ExpressionSyntax: Equatable, Sendable {
         case exists(SelectStatement)
         /// `x [NOT] IN (SELECT …)`.
         case inSubquery(ExpressionSyntax, SelectStatement, negated: Bool)
+    }
+
+    /// One step of a chain: an operator and its right operand.
+    public struct Link: Equatable, Sendable {
+        /// The operator.
+        public let symbol: BinaryOperator
+        /// The right operand.
+        public let operand: ExpressionSyntax
     }
 
     /// `WHEN condition THEN result`.
@@ -189,6 +200,28 @@ enum Precedence {
 }
 
 extension ExpressionSyntax.Kind {
+    /// Two operands of an operator, joined to a chain if the left one is of operators that bind alike.
+    static func operation(
+        _ symbol: BinaryOperator, _ left: ExpressionSyntax, _ right: ExpressionSyntax
+    ) -> ExpressionSyntax.Kind {
+        let opened = opened(left, symbol.precedence)
+        if opened.links.isEmpty || symbol.isComparison { return .binary(symbol, left, right) }
+        let link = ExpressionSyntax.Link(symbol: symbol, operand: right)
+        return .chain(opened.first, opened.links + [link])
+    }
+
+    /// An operand as the beginning of a chain of operators of this precedence.
+    static func opened(
+        _ operand: ExpressionSyntax, _ precedence: Int
+    ) -> (first: ExpressionSyntax, links: [ExpressionSyntax.Link]) {
+        switch operand.kind {
+        case .binary(let symbol, let left, let right) where symbol.precedence == precedence:
+            (left, [ExpressionSyntax.Link(symbol: symbol, operand: right)])
+        case .chain(let first, let links) where links[0].symbol.precedence == precedence: (first, links)
+        default: (operand, [])
+        }
+    }
+
     /// The levels of the deepest child, a subquery included; 0 for a leaf.
     ///
     /// Never inlined: it would make every frame of the recursive parser as large as its largest case.
@@ -221,6 +254,7 @@ extension ExpressionSyntax.Kind {
             .inCollection(let left, let right, _):
             [left, right]
         case .and(let operands), .or(let operands), .array(let operands): operands
+        case .chain(let first, let links): [first] + links.map(\.operand)
         case .between(let value, let low, let high, _): [value, low, high]
         case .inList(let value, let list, _): [value] + list
         case .like(let value, let pattern, let escape, _, _): [value, pattern] + (escape.map { [$0] } ?? [])

@@ -138,6 +138,29 @@ enum Keyword: String, CaseIterable, Sendable {
         }
     }
 
+    /// True if no expression begins with the word, continues or ends with it: where an operand stands, it is
+    /// a field.
+    var isNameAsOperand: Bool {
+        switch self {
+        case .advise, .all, .alter, .collection, .create, .delete, .do, .drop, .evict, .explain, .full,
+            .index,
+            .inner, .insert, .into, .left, .outer, .profile, .raw, .right, .show, .to, .tombstone, .update,
+            .value, .values:
+            true
+        default: false
+        }
+    }
+
+    /// True if an expression begins with the word.
+    var beginsOperand: Bool {
+        switch self {
+        case .any, .array, .case, .cast, .every, .exists, .false, .missing, .not, .null, .object, .trim,
+            .true:
+            true
+        default: !isReserved || isNameAsOperand
+        }
+    }
+
     /// True if it may follow an alias without AS. Any other word there means that the alias is a misspelt
     /// clause.
     var followsAlias: Bool {

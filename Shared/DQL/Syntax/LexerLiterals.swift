@@ -79,7 +79,7 @@ extension Lexer {
 
     // MARK: Numbers
 
-    /// `42`, `2.5`, `1e3`, `0xFF`. A whole number beyond 64 bits becomes a float.
+    /// `42`, `2.5`, `1e3`, `0xFF`. A whole number beyond 64 bits is an error: as a float it would be another.
     mutating func number() throws(DQLError) -> Token.Kind {
         let start = offset
         if bytes[offset] == UInt8(ascii: "0"), let mark = byte(1), mark | 0x20 == UInt8(ascii: "x") {
@@ -87,9 +87,12 @@ extension Lexer {
         }
         skipDigits()
         var isWhole = true
-        if byte() == UInt8(ascii: "."), let next = byte(1), Self.isDigit(next) {
+        if byte() == UInt8(ascii: ".") {
             isWhole = false
             offset += 1
+            guard let next = byte(), Self.isDigit(next) else {
+                throw error(.invalidNumber, "a number has digits after its point", from: start)
+            }
             skipDigits()
         }
         if let mark = byte(), mark | 0x20 == UInt8(ascii: "e") {
@@ -102,7 +105,10 @@ extension Lexer {
         }
         try expectNumberEnd(from: start)
         let text = String(decoding: bytes[start..<offset], as: UTF8.self)
-        if isWhole, let integer = UInt64(text) { return .integer(integer) }
+        if isWhole {
+            guard let integer = UInt64(text) else { throw tooLarge(from: start) }
+            return .integer(integer)
+        }
         guard let double = Double(text), double.isFinite else {
             throw error(.invalidNumber, "the number is beyond the range of a float", from: start)
         }
@@ -113,30 +119,36 @@ extension Lexer {
         let start = offset
         offset += 2
         var integer: UInt64? = 0
-        var double = 0.0
         while let next = byte(), let digit = Self.hexDigit(next) {
             integer = integer.flatMap { $0 >> 60 == 0 ? $0 << 4 | UInt64(digit) : nil }
-            double = double * 16 + Double(digit)
             offset += 1
         }
-        guard offset > start + 2, double.isFinite else {
+        guard offset > start + 2 else {
             throw error(.invalidNumber, "not a hexadecimal number", from: start)
         }
         try expectNumberEnd(from: start)
-        return integer.map { .integer($0) } ?? .double(double)
+        guard let integer else { throw tooLarge(from: start) }
+        return .integer(integer)
+    }
+
+    private func tooLarge(from start: Int) -> DQLError {
+        error(.invalidNumber, NumberSyntax.tooLarge, from: start)
     }
 
     private mutating func skipDigits() {
         while let next = byte(), Self.isDigit(next) { offset += 1 }
     }
 
-    /// Refuses `12abc`, which would otherwise read as a number and an alias.
+    /// Refuses `12abc`, which would otherwise read as a number and an alias, and `1.2.3`.
     private mutating func expectNumberEnd(from start: Int) throws(DQLError) {
-        if let next = byte(), next == UInt8(ascii: "_") || Self.isLetter(next) || Self.isDigit(next) {
-            while let more = byte(), more == UInt8(ascii: "_") || Self.isLetter(more) || Self.isDigit(more) {
-                offset += 1
-            }
-            throw error(.invalidNumber, "not a number", from: start)
-        }
+        guard let next = byte(),
+            next == UInt8(ascii: "_") || next == UInt8(ascii: ".") || Self.isLetter(next)
+                || Self.isDigit(next)
+        else { return }
+        offset = source.endOfRun(from: start)
+        let text = source.token(of: SourceSpan(start: start, end: offset)) ?? ""
+        guard next != UInt8(ascii: ".") else { throw error(.invalidNumber, "not a number", from: start) }
+        throw error(
+            .invalidNumber, "not a number; as a name, write `\(text)`", from: start, suggestion: "`\(text)`")
     }
 }

@@ -19,6 +19,8 @@ struct Parser {
     var sourceComplaint = ""
     /// Set within RETURNING.
     var readsDistinctAsName = false
+    /// Set within the keys of an index, where every word is a name.
+    var takesReservedItems = false
     /// Set within the value of ALTER SYSTEM SET.
     var takesUnquotedKeys = false
 
@@ -130,11 +132,40 @@ struct Parser {
         if allowDoubleQuotes, case .string(let text, doubleQuoted: true) = current.kind {
             return NameSyntax(text: text, span: try advance().span)
         }
-        if case .word(let text, _) = current.kind {
-            throw error(
-                .reservedWord, "expected \(what), found the reserved word \(text)", suggestion: "`\(text)`")
-        }
+        if case .word = current.kind { throw reserved(current, insteadOf: what) }
         throw unexpected(what)
+    }
+
+    /// The error for a reserved word that stands where a name, or an expression, is expected.
+    @inline(never)
+    func reserved(_ token: Token, insteadOf what: String) -> DQLError {
+        let text = source.token(of: token.span) ?? ""
+        return source.error(
+            .reservedWord,
+            "expected \(what), found the reserved word \(text); as a name, write `\(text)`", at: token.span,
+            suggestion: "`\(text)`")
+    }
+
+    /// A name after AS, where only names can stand: reserved words are names too, except those that begin a
+    /// clause, before which a name is missing.
+    @inline(never)
+    mutating func alias() throws(DQLError) -> NameSyntax {
+        guard case .word(let text, let keyword?) = current.kind, !keyword.beginsClause else {
+            return try name("an alias")
+        }
+        return NameSyntax(text: text, span: try advance().span)
+    }
+
+    /// True if the token after the current one can begin an operand.
+    @inline(never)
+    mutating func isOperandNext() throws(DQLError) -> Bool {
+        switch try peek().kind {
+        case .integer, .double, .string, .quotedName, .symbol(.leftParenthesis), .symbol(.leftBracket),
+            .symbol(.leftBrace), .symbol(.colon), .symbol(.plus), .symbol(.minus):
+            true
+        case .word(_, let keyword): keyword?.beginsOperand ?? true
+        case .symbol, .end: false
+        }
     }
 
     /// A name after a dot, or in a type definition: reserved words and double quotes are allowed there.
@@ -162,13 +193,14 @@ struct Parser {
     }
 
     /// Checks the token after a comma: if it cannot begin an item, the comma is one too many.
-    private func expectItem() throws(DQLError) {
+    private mutating func expectItem() throws(DQLError) {
         let isOver =
             switch current.kind {
             case .symbol(.rightParenthesis), .symbol(.rightBracket), .symbol(.rightBrace), .symbol(.comma),
                 .symbol(.semicolon):
                 true
-            case .word(_, let keyword?): keyword.beginsClause
+            case .word(_, let keyword?) where keyword.beginsClause:
+                takesReservedItems ? false : try !isTargetName(keyword)
             default: false
             }
         if isOver { throw unexpected("something after ','") }

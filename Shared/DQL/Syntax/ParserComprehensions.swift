@@ -7,14 +7,15 @@ extension Parser {
     /// `ANY v IN source SATISFIES condition END`, also EVERY and ANY AND EVERY.
     @inline(never)
     mutating func quantified() throws(DQLError) -> ExpressionSyntax {
-        let start = current.span
+        let word = current
+        let start = word.span
         var quantifier = isAt(.any) ? Quantifier.any : .every
         try advance()
         if quantifier == .any, try take(.and) {
             try expect(.every)
             quantifier = .anyAndEvery
         }
-        let binding = try binding()
+        let binding = try binding(of: word)
         try expect(.satisfies)
         let condition = try expression()
         try expect(.end)
@@ -26,10 +27,11 @@ extension Parser {
     /// `ARRAY result FOR v IN source [WHEN condition] END`.
     @inline(never)
     mutating func arrayComprehension() throws(DQLError) -> ExpressionSyntax {
+        let word = current
         let start = try expect(.array)
         let result = try expression()
-        try expect(.for)
-        let binding = try binding()
+        guard try take(.for) else { throw unfinished(word, "FOR", candidates: [.for]) }
+        let binding = try binding(of: word)
         let condition = try take(.when) ? try expression() : nil
         try expect(.end)
         return try node(
@@ -41,12 +43,13 @@ extension Parser {
     /// `OBJECT key : value FOR v IN source [WHEN condition] END`.
     @inline(never)
     mutating func objectComprehension() throws(DQLError) -> ExpressionSyntax {
+        let word = current
         let start = try expect(.object)
         let key = try expression()
-        try expect(.colon)
+        guard try take(.colon) else { throw unfinished(word, "':'", candidates: []) }
         let value = try expression()
-        try expect(.for)
-        let binding = try binding()
+        guard try take(.for) else { throw unfinished(word, "FOR", candidates: [.for]) }
+        let binding = try binding(of: word)
         let condition = try take(.when) ? try expression() : nil
         try expect(.end)
         return try node(
@@ -57,7 +60,7 @@ extension Parser {
 
     /// `[i:]v IN | WITHIN source`.
     @inline(never)
-    private mutating func binding() throws(DQLError) -> BindingSyntax {
+    private mutating func binding(of word: Token) throws(DQLError) -> BindingSyntax {
         var value = try name("a variable")
         var index: NameSyntax?
         if try take(.colon) {
@@ -65,7 +68,7 @@ extension Parser {
             value = try name("a variable")
         }
         guard isAt(.in) || isAt(.within) else {
-            throw unexpected("IN or WITHIN", candidates: [.in, .within])
+            throw unfinished(word, "IN or WITHIN", candidates: [.in, .within])
         }
         let isWithin = isAt(.within)
         try advance()

@@ -26,6 +26,7 @@ extension Parser {
         _ left: ExpressionSyntax, atLeast minimum: Int
     ) throws(DQLError) -> ExpressionSyntax? {
         if let symbol = binaryOperator, symbol.precedence >= minimum {
+            guard symbol.isComparison else { return try chain(left, symbol.precedence) }
             try advance()
             let right = try operand(above: symbol.precedence)
             return try node(.binary(symbol, left, right), left.span.through(right.span))
@@ -37,6 +38,23 @@ extension Parser {
         case .not, .in, .between, .like, .ilike, .similar: return try predicate(left, atLeast: minimum)
         default: return nil
         }
+    }
+
+    /// `a + b - c` becomes one node, so that long sums and concatenations are not deep.
+    @inline(never)
+    private mutating func chain(
+        _ left: ExpressionSyntax, _ precedence: Int
+    ) throws(DQLError) -> ExpressionSyntax {
+        var (first, links) = ExpressionSyntax.Kind.opened(left, precedence)
+        while let symbol = binaryOperator, symbol.precedence == precedence {
+            try advance()
+            links.append(ExpressionSyntax.Link(symbol: symbol, operand: try operand(above: precedence)))
+        }
+        let span = left.span.through(lastSpan)
+        guard links.count > 1 else {
+            return try node(.binary(links[0].symbol, first, links[0].operand), span)
+        }
+        return try node(.chain(first, links), span)
     }
 
     private var binaryOperator: BinaryOperator? {
@@ -151,7 +169,9 @@ extension Parser {
     @inline(never)
     private mutating func prefixed() throws(DQLError) -> ExpressionSyntax {
         let start = current.span
-        if try take(.not) {
+        if isAt(.not) {
+            guard try isOperandNext() else { throw notAnExpression(current) }
+            try advance()
             let operand = try operand(above: Precedence.not - 1)
             return try node(.not(operand), start.through(operand.span))
         }
@@ -162,9 +182,6 @@ extension Parser {
             try advance()
             let value = Int64(truncatingIfNeeded: 0 &- magnitude)
             return try postfix(node(.literal(.int(value)), start.through(lastSpan)))
-        case .integer(let magnitude):
-            try advance()
-            return try postfix(node(.literal(.double(-Double(magnitude))), start.through(lastSpan)))
         case .double(let value):
             try advance()
             return try postfix(node(.literal(.double(-value)), start.through(lastSpan)))

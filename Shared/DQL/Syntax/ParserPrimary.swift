@@ -6,9 +6,11 @@ extension Parser {
         let token = current
         switch token.kind {
         case .integer(let magnitude):
+            guard let number = Int64(exactly: magnitude) else {
+                throw error(.invalidNumber, NumberSyntax.tooLarge)
+            }
             try advance()
-            let value: Value = Int64(exactly: magnitude).map { .int($0) } ?? .double(Double(magnitude))
-            return try node(.literal(value), token.span)
+            return try node(.literal(.int(number)), token.span)
         case .double(let value):
             try advance()
             return try node(.literal(.double(value)), token.span)
@@ -39,13 +41,9 @@ extension Parser {
         case .false: value = .literal(false)
         case .null: value = .literal(.null)
         case .missing: value = .missing
-        case .case: return try conditional()
-        case .cast: return try cast()
-        case .any, .every: return try quantified()
-        case .array: return try arrayComprehension()
-        case .object: return try objectComprehension()
-        case .exists: return try exists()
-        case .trim: return try trim()
+        case .any, .array, .case, .cast, .every, .exists, .object, .trim:
+            try expectConstruct(keyword)
+            return try construct(keyword)
         case .distinct where readsDistinctAsName:
             value = .name(NameSyntax(text: text, span: span))
         default:
@@ -55,19 +53,61 @@ extension Parser {
                     "\(text) is a reserved word; a function of this name is called in back quotes",
                     suggestion: "`\(text)`(…)")
             }
-            throw notAnExpression(current)
+            guard keyword.isNameAsOperand else { throw notAnExpression(current) }
+            value = .name(NameSyntax(text: text, span: span))
         }
         try advance()
         return try node(value, span)
     }
 
+    @inline(never)
+    private mutating func construct(_ keyword: Keyword) throws(DQLError) -> ExpressionSyntax {
+        switch keyword {
+        case .case: try conditional()
+        case .cast: try cast()
+        case .array: try arrayComprehension()
+        case .object: try objectComprehension()
+        case .exists: try exists()
+        case .trim: try trim()
+        default: try quantified()
+        }
+    }
+
+    /// Refuses a word that begins an expression, before a token that shows that a field was meant.
+    @inline(never)
+    private mutating func expectConstruct(_ keyword: Keyword) throws(DQLError) {
+        let next = try peek().kind
+        let begins =
+            switch keyword {
+            case .cast, .exists, .trim: try isOperandNext()
+            case .any, .every:
+                switch next {
+                case .quotedName: true
+                case .word(_, let word): word.map { !$0.isReserved || $0 == .and } ?? true
+                default: false
+                }
+            case .case: if case .word(_, .when?) = next { true } else { try isOperandNext() }
+            default: try isOperandNext()
+            }
+        if !begins { throw notAnExpression(current) }
+    }
+
     /// The error for a reserved word in the place of an operand.
     @inline(never)
-    func notAnExpression(_ token: Token) -> DQLError {
-        let text = source.token(of: token.span) ?? ""
-        return source.error(
-            .reservedWord, "expected an expression, found the reserved word \(text)", at: token.span,
-            suggestion: "`\(text)`")
+    func notAnExpression(_ token: Token) -> DQLError { reserved(token, insteadOf: "an expression") }
+
+    /// The error for an expression that began with this word and does not go on with the expected one. If
+    /// the text goes on like a list or a statement, a field was meant.
+    @inline(never)
+    func unfinished(_ start: Token, _ expected: String, candidates: [Keyword]) -> DQLError {
+        let isOver =
+            switch current.kind {
+            case .symbol(.comma), .symbol(.rightParenthesis), .symbol(.rightBracket), .symbol(.rightBrace):
+                true
+            case .word(_, let keyword?): keyword.beginsClause || keyword == .as
+            default: false
+            }
+        return isOver ? notAnExpression(start) : unexpected(expected, candidates: candidates)
     }
 
     @inline(never)
@@ -157,8 +197,10 @@ extension Parser {
 
     @inline(never)
     private mutating func conditional() throws(DQLError) -> ExpressionSyntax {
+        let word = current
         let start = try expect(.case)
         let operand = isAt(.when) ? nil : try expression()
+        guard isAt(.when) else { throw unfinished(word, "WHEN", candidates: [.when]) }
         var branches: [ExpressionSyntax.Branch] = []
         repeat {
             try expect(.when)

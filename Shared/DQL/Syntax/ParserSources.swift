@@ -72,7 +72,7 @@ extension Parser {
         var uses = Uses(directives: try merge(nil, current.hints))
         var alias: NameSyntax?
         if try take(.as) {
-            alias = try name("an alias")
+            alias = try self.alias()
         } else if nameAtCurrent != nil {
             alias = try implicitAlias()
         }
@@ -120,7 +120,10 @@ extension Parser {
                 suggestion: "`\(text)`")
         }
         if isAt(.leftParenthesis) { throw unsupportedClause("a subquery as a source") }
+        if case .integer = current.kind { throw unquotedName(current.span) }
+        if case .double = current.kind { throw unquotedName(current.span) }
         var name = try name(allowDoubleQuotes: true)
+        if isNameCut { throw unquotedName(name.span) }
         var isSystem = false
         if isAt(.colon) {
             let namespace = name.text.lowercased()
@@ -143,6 +146,28 @@ extension Parser {
         }
         guard isExplicit else { throw try parenthesisAfterName(name) }
         return CollectionSyntax(name: name, isSystem: isSystem, fields: try fieldDeclarations())
+    }
+
+    /// True behind a name that goes on without a blank, as in `my-orders`.
+    private var isNameCut: Bool {
+        guard current.span.start == lastSpan.end else { return false }
+        switch current.kind {
+        case .symbol(.minus), .symbol(.dot), .symbol(.slash), .symbol(.plus), .symbol(.percent),
+            .symbol(.arrow):
+            return true
+        default: return false
+        }
+    }
+
+    /// The error for `my-orders` and `2024-orders`: names that have to be quoted.
+    private func unquotedName(_ start: SourceSpan) -> DQLError {
+        let end = source.endOfRun(from: start.start)
+        let span = SourceSpan(start: start.start, end: max(end, start.end))
+        let text = source.token(of: span) ?? ""
+        return source.error(
+            .syntax,
+            "a name of other characters than letters, digits and '_', or one that begins with a "
+                + "digit, stands in back quotes: write `\(text)`", at: span, suggestion: "`\(text)`")
     }
 
     /// The error for `cars (…)`: the word COLLECTION is missing, or the text lists columns.

@@ -59,7 +59,8 @@ extension Parser {
         let having = try take(.having) ? try expression() : nil
         try orderAndLimits(into: &selection)
         return SelectStatement(
-            directives: directives, isDistinct: isDistinct, projection: projection, source: source,
+            directives: directives, isDistinct: isDistinct, distinctSpan: word.span, projection: projection,
+            source: source,
             groupKeys: groupKeys, having: having, selection: selection)
     }
 
@@ -89,7 +90,7 @@ extension Parser {
         if isAt(.star) { return .star(try advance().span) }
         if isAt(.missing), try isNameNext() {
             try advance()
-            return .missing(try path("a field"))
+            return .missing(try path("a field", takes: .operands))
         }
         if nameAtCurrent != nil, try isFollowed(by: .dot), try peek(2).kind == .symbol(.star) {
             let name = try name()
@@ -98,14 +99,14 @@ extension Parser {
             return .allFields(name)
         }
         let value = try expression()
-        if try take(.as) { return .expression(value, alias: try name("an alias")) }
+        if try take(.as) { return .expression(value, alias: try alias()) }
         guard nameAtCurrent != nil else { return .expression(value, alias: nil) }
         return .expression(value, alias: try projectionAlias())
     }
 
     private mutating func isNameNext() throws(DQLError) -> Bool {
         switch try peek().kind {
-        case .word(_, let keyword): !(keyword?.isReserved ?? false)
+        case .word(_, let keyword): !(keyword?.isReserved ?? false) || keyword?.isNameAsOperand ?? false
         case .quotedName: true
         default: false
         }

@@ -47,6 +47,8 @@ extension Parser {
         try expect(.on)
         let collection = try collection(takesTypes: false)
         try expect(.leftParenthesis)
+        takesReservedItems = true
+        defer { takesReservedItems = false }
         let keys = try terms { parser throws(DQLError) in try parser.indexKey() }
         try expect(.rightParenthesis)
         try expectEnd(.other)
@@ -55,7 +57,7 @@ extension Parser {
 
     /// `path` with INCLUDE MISSING or EXCLUDE MISSING, and ASC or DESC, in any order.
     private mutating func indexKey() throws(DQLError) -> IndexKeySyntax {
-        let path = try target()
+        let path = try target(takes: .all)
         if isAt(.leftParenthesis) {
             throw error(.unsupportedClause, "an index has fields as keys, not expressions")
         }

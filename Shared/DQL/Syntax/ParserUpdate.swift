@@ -116,8 +116,8 @@ extension Parser {
     // MARK: Targets
 
     /// A path as a target: names with dots only.
-    mutating func target() throws(DQLError) -> TargetSyntax {
-        let names = try path("a field")
+    mutating func target(takes reserved: ReservedNames = .targets) throws(DQLError) -> TargetSyntax {
+        let names = try path("a field", takes: reserved)
         let segments = names.map(\.text)
         if isAt(.leftBracket) {
             throw error(
@@ -129,13 +129,55 @@ extension Parser {
     }
 
     /// `a.b.c`, at least one name.
-    mutating func path(_ what: String) throws(DQLError) -> [NameSyntax] {
-        var names = [try fieldName(what)]
+    mutating func path(
+        _ what: String, takes reserved: ReservedNames = .none
+    ) throws(DQLError) -> [NameSyntax] {
+        var names = [try firstName(what, reserved)]
         while try take(.dot) { names.append(try memberName()) }
         guard names.count <= DQLLimits.nestingDepth else {
             throw source.error(
                 .nestingTooDeep, "the path has more than \(DQLLimits.nestingDepth) levels", at: names[0].span)
         }
         return names
+    }
+
+    /// The reserved words that are names at the beginning of a path.
+    enum ReservedNames {
+        case none
+        /// The words that begin no expression.
+        case operands
+        /// The words before a token that shows that a field is changed.
+        case targets
+        /// All: nothing but a field can stand there.
+        case all
+    }
+
+    private mutating func firstName(_ what: String, _ reserved: ReservedNames) throws(DQLError) -> NameSyntax
+    {
+        guard case .word(let text, let keyword?) = current.kind, keyword.isReserved else {
+            return try fieldName(what)
+        }
+        let isName =
+            switch reserved {
+            case .none: false
+            case .operands: keyword.isNameAsOperand
+            case .targets: try isTargetName(keyword)
+            case .all: true
+            }
+        return isName ? NameSyntax(text: text, span: try advance().span) : try fieldName(what)
+    }
+
+    /// Returns whether a reserved word is a field that is changed: the token after it says so. A word that
+    /// begins a clause needs more than the end of a list.
+    @inline(never)
+    mutating func isTargetName(_ keyword: Keyword) throws(DQLError) -> Bool {
+        switch try peek().kind {
+        case .symbol(.dot), .symbol(.equal), .symbol(.arrow), .symbol(.leftBracket),
+            .word(_, .increment?), .word(_, .restart?), .word(_, .pnIncrement?):
+            true
+        case .symbol(.comma), .symbol(.semicolon), .symbol(.rightParenthesis), .end: !keyword.beginsClause
+        case .word(_, let next?): next.beginsClause && !keyword.beginsClause
+        default: false
+        }
     }
 }

@@ -26,6 +26,8 @@ public struct SelectStatement: Equatable, Sendable {
     public let directives: DirectivesSyntax?
     /// SELECT DISTINCT.
     public let isDistinct: Bool
+    /// The place of the word DISTINCT.
+    let distinctSpan: SourceSpan
     /// The content of each row.
     public let projection: ProjectionSyntax
     /// FROM.
@@ -38,12 +40,14 @@ public struct SelectStatement: Equatable, Sendable {
     public let selection: SelectionSyntax
 
     init(
-        directives: DirectivesSyntax? = nil, isDistinct: Bool = false, projection: ProjectionSyntax,
+        directives: DirectivesSyntax? = nil, isDistinct: Bool = false,
+        distinctSpan: SourceSpan = SourceSpan(start: 0, end: 0), projection: ProjectionSyntax,
         source: SourceSyntax, groupKeys: [ExpressionSyntax] = [], having: ExpressionSyntax? = nil,
         selection: SelectionSyntax = SelectionSyntax()
     ) {
         self.directives = directives
         self.isDistinct = isDistinct
+        self.distinctSpan = distinctSpan
         self.projection = projection
         self.source = source
         self.groupKeys = groupKeys
@@ -99,6 +103,24 @@ extension IDsSyntax {
         switch self {
         case .list(let ids): ids
         case .array(let array): [array]
+        }
+    }
+}
+
+extension ProjectionSyntax {
+    /// The place of its first element that is no `*`.
+    var span: SourceSpan {
+        switch self {
+        case .all(let span): span
+        case .raw(let value): value.span
+        case .elements(let elements):
+            switch elements.first(where: { if case .star = $0 { false } else { true } }) ?? elements.first {
+            case .expression(let value, _): value.span
+            case .allFields(let name): name.span
+            case .missing(let path): path[0].span
+            case .star(let span): span
+            case nil: SourceSpan(start: 0, end: 0)
+            }
         }
     }
 }

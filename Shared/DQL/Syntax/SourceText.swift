@@ -55,6 +55,21 @@ struct SourceText: Sendable {
         return SourcePosition(line: line, column: text[lineStart..<target].count + 1)
     }
 
+    /// The place of the first token.
+    var beginning: SourcePosition {
+        var lexer = try? Lexer(self)
+        return position(of: (try? lexer?.next())?.span ?? SourceSpan(start: 0, end: 0))
+    }
+
+    /// The end of the run of letters, digits and marks inside names that begins at this byte.
+    func endOfRun(from start: Int) -> Int {
+        let bytes = text.utf8.dropFirst(start)
+        let marks: Set<UInt8> = Set("_-./+%>".utf8)
+        return start
+            + bytes.prefix { Lexer.isLetter($0) || Lexer.isDigit($0) || $0 >= 0x80 || marks.contains($0) }
+            .count
+    }
+
     /// The text of a span.
     func slice(_ span: SourceSpan) -> String {
         let start = text.utf8.index(text.utf8.startIndex, offsetBy: span.start)

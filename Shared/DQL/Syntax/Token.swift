@@ -14,7 +14,7 @@ struct Token: Equatable, Sendable {
         case string(String, doubleQuoted: Bool)
         /// A whole number that fits 64 bits without a sign.
         case integer(UInt64)
-        /// A number with fraction or exponent, or a whole one too large for 64 bits.
+        /// A number with fraction or exponent.
         case double(Double)
         case symbol(Symbol)
         case end
@@ -89,4 +89,11 @@ enum Symbol: String, Sendable {
         default: nil
         }
     }
+}
+
+/// Whole numbers as they are written.
+enum NumberSyntax {
+    /// The message about a whole number that no integer holds.
+    static let tooLarge =
+        "an integer has at most 64 bits; with a point or an exponent the number is a float, such as 1e20"
 }

@@ -153,8 +153,8 @@ extension AttachmentTransfers {
         guard var request = try await request(fetcher.id.text) else { return false }
         let total = Int64(fetcher.attachment.len)
         if incoming.length > 0 { request.headers.add(name: "Range", value: "bytes=\(incoming.length)-") }
-        let response = try await HTTPConnections.client.execute(
-            request, timeout: .hours(Limits.transferTimeoutHours))
+        let response = try await HTTPConnections.execute(
+            request, seconds: Limits.transferTimeoutSeconds)
         let folder = folder
         switch response.status.code {
         case 200: try await AttachmentFolder.disk.run { try incoming.begin(folder) }
@@ -236,8 +236,8 @@ extension AttachmentTransfers {
         request.method = .POST
         request.headers.add(name: "Content-Type", value: "application/octet-stream")
         request.body = .stream(BlobBytes(reader: reader), length: .known(reader.length))
-        let response = try await HTTPConnections.client.execute(
-            request, timeout: .hours(Limits.transferTimeoutHours))
+        let response = try await HTTPConnections.execute(
+            request, seconds: Limits.transferTimeoutSeconds)
         let answer = Array(try await response.body.collect(upTo: Limits.uploadAnswerBytes).readableBytesView)
         guard response.status.code != 413 else {
             throw AttachmentError(.tooLarge, "the server does not accept an attachment of this size")

@@ -125,10 +125,10 @@ extension DittoStore {
     /// Fetches an attachment by the token in a document, from this device or from the server. After a lost
     /// connection it resumes where it stopped, until the attachment is complete or the fetcher is stopped.
     /// - Throws: `storeError(.attachmentTokenInvalid)` for a dictionary that is not a token.
-    @discardableResult @preconcurrency
+    @discardableResult
     public func fetchAttachment(
         token: [String: Any?], deliverOn queue: DispatchQueue = DittoStore.defaultDeliveryQueue,
-        onFetchEvent: @escaping @Sendable (DittoAttachmentFetchEvent) -> Void
+        onFetchEvent: @escaping (DittoAttachmentFetchEvent) -> Void
     ) throws -> DittoAttachmentFetcher {
         do {
             _ = try engine.replica()

@@ -18,19 +18,19 @@ public final class DittoAttachmentFetcher: Hashable, Sendable {
     let attachment: DittoAttachment
     private weak let transfers: AttachmentTransfers?
     private let queue: DispatchQueue
-    private let handler: @Sendable (DittoAttachmentFetchEvent) -> Void
+    private let handler: Handler<(DittoAttachmentFetchEvent) -> Void>
     private let state = Mutex(State())
     private let delivery = NSRecursiveLock()
 
     init(
         _ id: BlobID, _ attachment: DittoAttachment, _ transfers: AttachmentTransfers, _ queue: DispatchQueue,
-        _ handler: @escaping @Sendable (DittoAttachmentFetchEvent) -> Void
+        _ handler: @escaping (DittoAttachmentFetchEvent) -> Void
     ) {
         self.id = id
         self.attachment = attachment
         self.transfers = transfers
         self.queue = queue
-        self.handler = handler
+        self.handler = Handler(handler)
     }
 
     /// Ends the fetch. After this returns, its handler is not called any more, unless the handler itself
@@ -56,20 +56,20 @@ public final class DittoAttachmentFetcher: Hashable, Sendable {
     /// Reports progress: `bytes` are on this device.
     func report(_ bytes: Int64) {
         let total = UInt64(attachment.len)
-        queue.async { [self] in
+        queue.deliver { [self] in
             delivery.withLock {
                 guard !isOver else { return }
-                handler(.progress(downloadedBytes: UInt64(bytes), totalBytes: total))
+                handler.call(.progress(downloadedBytes: UInt64(bytes), totalBytes: total))
             }
         }
     }
 
     /// Delivers the complete attachment.
     func complete() {
-        queue.async { [self] in
+        queue.deliver { [self] in
             delivery.withLock {
                 guard end() else { return }
-                handler(.completed(attachment))
+                handler.call(.completed(attachment))
             }
         }
     }

@@ -21,8 +21,8 @@ struct CertificateRequest: Sendable {
         request.headers.add(name: "Authorization", value: "Bearer \(accessToken)")
         let text = JSONText.print(["request": .string(key.signingRequest())])
         request.body = .bytes(Array(text.utf8))
-        let response = try await HTTPConnections.client.execute(
-            request, timeout: .seconds(Limits.loginTimeoutSeconds))
+        let response = try await HTTPConnections.execute(
+            request, seconds: Limits.loginTimeoutSeconds)
         let body = Array(try await response.body.collect(upTo: Limits.loginAnswerBytes).readableBytesView)
         guard response.status == .ok,
             let answer = try? JSONDecoder().decode(StoredCertificate.self, from: Data(body))
@@ -40,6 +40,9 @@ struct CertificateRequest: Sendable {
 struct StoredCertificate: Codable, Sendable, Equatable {
     /// The store's own.
     var certificate: String
-    /// The authorities whose peers are trusted.
+    /// The authorities whose peers are trusted; the first is the one that signs now.
     var authorities: [String]
+
+    /// The public key of the authority that signs now.
+    var serverKey: String? { authorities.first.flatMap { CertificateAuthority.publicKeyString(pem: $0) } }
 }

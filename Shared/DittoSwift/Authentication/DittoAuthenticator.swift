@@ -2,11 +2,12 @@ import CRDT
 import Foundation
 import Identity
 import Logging
+import Machine
 import Synchronization
 
 /// Called when a login is needed (`secondsRemaining` is 0), and again before a session ends.
 public typealias DittoAuthenticationExpirationHandler =
-    @Sendable (_ ditto: Ditto, _ secondsRemaining: TimeInterval) async -> Void
+    (_ ditto: Ditto, _ secondsRemaining: TimeInterval) async -> Void
 
 /// The login status of an instance.
 public struct DittoAuthenticationStatus: Equatable, Sendable {
@@ -34,7 +35,7 @@ public struct DittoAuthenticationProvider: Hashable, Sendable, ExpressibleByStri
 /// session, with growing pauses.
 public final class DittoAuthenticator: Sendable {
     private struct State {
-        var handler: DittoAuthenticationExpirationHandler?
+        var handler: Handler<DittoAuthenticationExpirationHandler>?
         var session: StoredSession?
         var loginsUnderWay = 0
         /// A login that began before a logout no longer counts.
@@ -42,8 +43,10 @@ public final class DittoAuthenticator: Sendable {
         var lastFailure: Failure?
         var renewal: Task<Void, Never>?
         var nextObserver = 0
-        var observers: [Int: @Sendable (DittoAuthenticationStatus) -> Void] = [:]
+        var observers: [Int: Handler<(DittoAuthenticationStatus) -> Void>] = [:]
         var told: DittoAuthenticationStatus?
+        /// The server's public key, as the last login said. A logout leaves it.
+        var serverKey: String?
         /// Called when there is a newer session, for the active connection.
         var whenRenewed: (@Sendable () -> Void)?
     }
@@ -59,7 +62,6 @@ public final class DittoAuthenticator: Sendable {
     /// Held while the session and its files change together. Lock order: before `state`.
     private let keeping = Mutex(())
     private let changes = ChangeSignal()
-    private static let observerQueue = DispatchQueue(label: "ditto.authentication")
 
     init(server: ServerAddresses, databaseID: String, files: IdentityFiles, logger: Logger) throws(SDKError) {
         self.server = server
@@ -70,15 +72,17 @@ public final class DittoAuthenticator: Sendable {
         var state = State()
         if let kept = files.session(), kept.databaseID == databaseID, kept.login == server.login {
             state.session = kept
+            state.serverKey = files.certificate()?.serverKey
         }
         self.state = Mutex(state)
     }
 
     /// The application's handler, which logs in. Must be set before sync is started.
-    @preconcurrency public var expirationHandler: DittoAuthenticationExpirationHandler? {
-        get { state.withLock { $0.handler } }
+    public var expirationHandler: DittoAuthenticationExpirationHandler? {
+        get { state.withLock { $0.handler }?.call }
         set {
-            state.withLock { $0.handler = newValue }
+            let handler = newValue.map(Handler.init)
+            state.withLock { $0.handler = handler }
             changes.advance()
         }
     }
@@ -88,12 +92,12 @@ public final class DittoAuthenticator: Sendable {
         state.withLock { Self.status($0) }
     }
 
-    /// Calls a handler, on a queue of the SDK, with each new status until the returned observer is stopped
-    /// or dropped.
-    @preconcurrency
+    /// Calls a handler, on the main queue where it is served, with each new status until the returned
+    /// observer is stopped or dropped.
     public func observeStatus(
-        _ handler: @escaping @Sendable (DittoAuthenticationStatus) -> Void
+        _ handler: @escaping (DittoAuthenticationStatus) -> Void
     ) -> DittoObserver {
+        let handler = Handler(handler)
         let number = state.withLock { state in
             state.nextObserver += 1
             state.observers[state.nextObserver] = handler
@@ -107,7 +111,7 @@ public final class DittoAuthenticator: Sendable {
 
     /// Ends the session: sync stops, the session is forgotten, documents stay.
     /// - Parameter cleanup: called last; may evict documents that the next user must not see.
-    @preconcurrency public func logout(cleanup: (@Sendable (Ditto) -> Void)? = nil) {
+    public func logout(cleanup: ((Ditto) -> Void)? = nil) {
         let ditto = owner.ditto
         ditto?.sync.stop()
         state.withLock { $0.logouts += 1 }
@@ -131,13 +135,13 @@ extension DittoAuthenticator {
         }
     }
 
-    /// As above, but reports the outcome to a closure: the provider's information, and the error of a failed
-    /// login. A provider may send information with a refusal too.
-    @preconcurrency
+    /// As above, but reports the outcome to a closure, on the main queue where it is served: the provider's
+    /// information, and the error of a failed login. A provider may send information with a refusal too.
     public func login(
         token: String, provider: DittoAuthenticationProvider,
-        completion: @escaping @Sendable (String?, DittoSwiftError?) -> Void
+        completion: @escaping (String?, DittoSwiftError?) -> Void
     ) {
+        let completion = Handler(completion)
         // Counted here and not in the task, so that no other login is requested in between.
         let logouts = state.withLock { state in
             state.loginsUnderWay += 1
@@ -146,17 +150,18 @@ extension DittoAuthenticator {
         Task {
             defer { ended() }
             do {
-                completion(try await logIn(token, provider.name, after: logouts), nil)
+                let clientInfo = try await logIn(token, provider.name, after: logouts)
+                DefaultDelivery.shared.async { completion.call(clientInfo, nil) }
             } catch {
-                completion((error as? SDKError)?.clientInfo, Failure(error).publicError)
+                let (clientInfo, failure) = ((error as? SDKError)?.clientInfo, Failure(error).publicError)
+                DefaultDelivery.shared.async { completion.call(clientInfo, failure) }
             }
         }
     }
 
     /// As above, with the provider's name. `__playgroundProvider` is the development provider's name in 4.x.
-    @preconcurrency
     public func login(
-        token: String, provider: String, completion: @escaping @Sendable (String?, DittoSwiftError?) -> Void
+        token: String, provider: String, completion: @escaping (String?, DittoSwiftError?) -> Void
     ) {
         login(
             token: token, provider: DittoAuthenticationProvider(stringLiteral: provider),
@@ -171,7 +176,7 @@ extension DittoAuthenticator {
         let request = LoginRequest(databaseID: databaseID, provider: provider, token: token, peerKey: peerKey)
         do {
             let answer = try await request.send(to: server.login)
-            let now = Date().timeIntervalSince1970
+            let now = SystemClock.exactSeconds()
             let session = StoredSession(
                 databaseID: databaseID, login: server.login, accessToken: answer.accessToken,
                 userID: answer.userID, startedAt: now, expiresAt: now + answer.lifetimeSeconds)
@@ -200,6 +205,8 @@ extension DittoAuthenticator {
                 // Skip the certificate if there was a logout or another login meanwhile.
                 guard state.withLock({ $0.session == session }) else { return }
                 try files.save(certificate)
+                let serverKey = certificate.serverKey
+                state.withLock { $0.serverKey = serverKey ?? $0.serverKey }
             }
         } catch {
             logger.notice("no certificate for this login", metadata: ["error": "\(error)"])
@@ -240,16 +247,16 @@ extension DittoAuthenticator {
             guard status != state.told, !state.observers.isEmpty else { return }
             state.told = status
             for number in state.observers.keys {
-                Self.observerQueue.async { [weak self] in
+                DefaultDelivery.shared.async { [weak self] in
                     // Looked up again: the observer may have been stopped meanwhile.
-                    self?.state.withLock { $0.observers[number] }?(status)
+                    self?.state.withLock { $0.observers[number] }?.call(status)
                 }
             }
         }
     }
 
     private static func status(_ state: State) -> DittoAuthenticationStatus {
-        guard let session = state.session, session.expiresAt > Date().timeIntervalSince1970 else {
+        guard let session = state.session, session.expiresAt > SystemClock.exactSeconds() else {
             return DittoAuthenticationStatus(isAuthenticated: false, userID: nil)
         }
         return DittoAuthenticationStatus(isAuthenticated: true, userID: session.userID)
@@ -263,6 +270,10 @@ extension DittoAuthenticator {
 
     /// The error of the last login; nil if it succeeded.
     package var lastFailure: Failure? { state.withLock { $0.lastFailure } }
+
+    /// The server's public key, `pk…`: that of the authority which signs the database's tokens and
+    /// certificates. Nil before the first login.
+    var serverKey: String? { state.withLock { $0.serverKey } }
 
     /// The token of a session that has not expired. Waits for one, and requests a login meanwhile.
     func token() async throws -> String {
@@ -278,7 +289,7 @@ extension DittoAuthenticator {
     /// The newest token; nil if its session has expired.
     var newestToken: String? {
         state.withLock { state in
-            guard let session = state.session, session.expiresAt > Date().timeIntervalSince1970 else {
+            guard let session = state.session, session.expiresAt > SystemClock.exactSeconds() else {
                 return nil
             }
             return session.accessToken
@@ -323,7 +334,7 @@ extension DittoAuthenticator {
     /// Calls the handler. Returns when there is a new session, or after `pause` when no login is in flight.
     private func askForLogin(secondsRemaining: TimeInterval, pause: Duration) async {
         let (handler, before) = state.withLock { ($0.handler, $0.session) }
-        if let handler, let ditto = owner.ditto { await handler(ditto, secondsRemaining) }
+        if let handler, let ditto = owner.ditto { await handler.call(ditto, secondsRemaining) }
         let earliest = ContinuousClock.now + pause
         while !Task.isCancelled {
             let version = changes.version
@@ -344,7 +355,7 @@ extension DittoAuthenticator {
                 await changes.wait(after: version, atMost: .seconds(3_600))
                 continue
             }
-            let remaining = session.expiresAt - Date().timeIntervalSince1970
+            let remaining = session.expiresAt - SystemClock.exactSeconds()
             let lead = Self.lead(of: session)
             guard remaining > 0 else {
                 tell()

@@ -19,7 +19,7 @@ struct LoginRequest: Sendable {
     }
 
     /// Sends it.
-    /// - Throws: `SDK-0302` to `SDK-0304`, or the server's own code; `CancellationError` when the task is
+    /// - Throws: `SDK-0302` to `SDK-0304`, `SDK-0307`, or the server's own code; `CancellationError` when the task is
     ///   cancelled before the server has answered.
     func send(to url: URL) async throws -> Answer {
         try Task.checkCancellation()
@@ -34,13 +34,14 @@ struct LoginRequest: Sendable {
         let status: UInt
         let answer: [UInt8]
         do {
-            let response = try await HTTPConnections.client.execute(
-                request, timeout: .seconds(Limits.loginTimeoutSeconds))
+            let response = try await HTTPConnections.execute(
+                request, seconds: Limits.loginTimeoutSeconds)
             status = response.status.code
             answer = Array(try await response.body.collect(upTo: Limits.loginAnswerBytes).readableBytesView)
         } catch {
             // A cancelled task says nothing about the server.
             if Task.isCancelled { throw CancellationError() }
+            if let error = error as? SDKError { throw error }
             throw SDKError(.serverUnreachable, "the server cannot be reached to log in: \(error)")
         }
         return try Self.answer(status, try? JSONText.parse(answer))

@@ -5,30 +5,38 @@ import Synchronization
 /// The disk usage of an instance.
 public final class DiskUsage: Sendable {
     private let engine: Engine
-    private let root: URL
+    private let measure: @Sendable () -> DiskUsageItem
     /// The active observations.
     private let handles = Mutex<[ObjectIdentifier: DiskUsageObserverHandle]>([:])
 
     init(_ engine: Engine, root: URL) {
         self.engine = engine
-        self.root = root
+        measure = { [weak engine] in
+            // A closed store is measured without its own account.
+            let replication = (try? engine?.replica().replicationBytes()) ?? 0
+            return DiskUsageItem(persistenceDirectory: root, replicationBytes: replication)
+        }
     }
 
     /// The present persistence directory with everything in it. Walks through the directory.
-    public var item: DiskUsageItem { DiskUsageItem(at: root) }
+    ///
+    /// Its children are folders under the names that applications look for: `ditto_store` (documents and
+    /// indexes), `ditto_replication` (what waits to be sent or applied), `ditto_attachments`, `ditto_auth`,
+    /// `ditto_logs`; `ditto_metrics` and `ditto_system_info` are always empty. The first two are not folders
+    /// on disk: they share the store's file, which stands below each with its part. Files that are none of
+    /// the SDK's follow under their own names.
+    public var item: DiskUsageItem { measure() }
 
     /// As `item`.
     public var exec: DiskUsageItem { item }
 
-    /// Calls a handler, on a queue of the SDK, with the present usage and after each change, until the
-    /// returned handle is stopped or the instance closes. The interval is `disk_usage_monitor_interval`;
-    /// unless that is set, it varies between one second and half a minute.
-    @preconcurrency
-    public func observe(eventHandler: @escaping @Sendable (DiskUsageItem) -> Void) -> DiskUsageObserverHandle
-    {
+    /// Calls a handler, on the main queue where it is served, with the present usage and after each change,
+    /// until the returned handle is stopped or the instance closes. The interval is
+    /// `disk_usage_monitor_interval`; unless that is set, it varies between one second and half a minute.
+    public func observe(eventHandler: @escaping (DiskUsageItem) -> Void) -> DiskUsageObserverHandle {
         let settings = engine.settings
         let handle = DiskUsageObserverHandle(
-            root, interval: { settings.parameters.diskUsageInterval }, eventHandler
+            measure, interval: { settings.parameters.diskUsageInterval }, Handler(eventHandler)
         ) { [weak self] handle in
             self?.handles.withLock { _ = $0.removeValue(forKey: ObjectIdentifier(handle)) }
         }
@@ -55,17 +63,17 @@ public final class DiskUsageObserverHandle: Sendable {
     private static let queue = DispatchQueue(label: "ditto.disk-usage", qos: .utility)
     private let state = Mutex(State())
     private let delivery = NSRecursiveLock()
-    private let root: URL
+    private let measure: @Sendable () -> DiskUsageItem
     private let interval: @Sendable () -> Duration?
-    private let handler: @Sendable (DiskUsageItem) -> Void
+    private let handler: Handler<(DiskUsageItem) -> Void>
     private let ended: @Sendable (DiskUsageObserverHandle) -> Void
 
     init(
-        _ root: URL, interval: @escaping @Sendable () -> Duration?,
-        _ handler: @escaping @Sendable (DiskUsageItem) -> Void,
+        _ measure: @escaping @Sendable () -> DiskUsageItem, interval: @escaping @Sendable () -> Duration?,
+        _ handler: Handler<(DiskUsageItem) -> Void>,
         ended: @escaping @Sendable (DiskUsageObserverHandle) -> Void
     ) {
-        self.root = root
+        self.measure = measure
         self.interval = interval
         self.handler = handler
         self.ended = ended
@@ -84,7 +92,7 @@ public final class DiskUsageObserverHandle: Sendable {
     func look() {
         Self.queue.async { [self] in
             guard !isStopped else { return }
-            let item = DiskUsageItem(at: root)
+            let item = measure()
             let (isNew, pause) = state.withLock { state in
                 let isNew = item != state.last
                 state.last = item
@@ -92,63 +100,13 @@ public final class DiskUsageObserverHandle: Sendable {
                     isNew ? Limits.firstDiskUsagePause : min(state.pause * 2, Limits.longestDiskUsagePause)
                 return (isNew, state.pause)
             }
-            if isNew { delivery.withLock { if !isStopped { handler(item) } } }
+            if isNew {
+                DefaultDelivery.shared.async { [weak self] in
+                    self?.delivery.withLock { if self?.isStopped == false { self?.handler.call(item) } }
+                }
+            }
             let wait = interval() ?? pause
             Self.queue.asyncAfter(deadline: .now() + wait / .seconds(1)) { [weak self] in self?.look() }
-        }
-    }
-}
-
-/// The disk usage of a file or directory.
-public struct DiskUsageItem: Equatable, Sendable {
-    /// Its type.
-    public var type: DittoFileSystemType
-    /// Its absolute path.
-    public var path: String
-    /// The bytes of a file; for a directory, those of everything in it.
-    public var sizeInBytes: Int
-    /// The content of a directory, by name; empty for anything else.
-    public var childItems: [DiskUsageItem]
-}
-
-/// The name of 5.x.
-public typealias DittoDiskUsageItem = DiskUsageItem
-
-/// The type of an entry in a directory.
-public enum DittoFileSystemType: CustomStringConvertible, Sendable {
-    /// A directory.
-    case directory
-    /// A file.
-    case file
-    /// A symbolic link, which is not followed.
-    case symlink
-
-    /// `directory`, `file` or `symlink`.
-    public var description: String {
-        switch self {
-        case .directory: "directory"
-        case .file: "file"
-        case .symlink: "symlink"
-        }
-    }
-}
-
-extension DiskUsageItem {
-    /// Measures a file or directory. One that disappears meanwhile counts as empty.
-    init(at url: URL) {
-        let manager = FileManager.default
-        path = url.path
-        let attributes = try? manager.attributesOfItem(atPath: url.path)
-        switch attributes?[.type] as? FileAttributeType {
-        case .typeDirectory?:
-            let names = (try? manager.contentsOfDirectory(atPath: url.path)) ?? []
-            type = .directory
-            childItems = names.sorted().map { DiskUsageItem(at: url.appendingPathComponent($0)) }
-            sizeInBytes = childItems.reduce(0) { $0 + $1.sizeInBytes }
-        case let found:
-            type = found == .typeSymbolicLink ? .symlink : .file
-            childItems = []
-            sizeInBytes = (attributes?[.size] as? NSNumber)?.intValue ?? 0
         }
     }
 }

@@ -20,7 +20,7 @@ package enum SDKErrorCode: String, Sendable, CaseIterable {
 
     /// An argument has a type that documents cannot hold.
     case argumentTypeInvalid = "SDK-0201"
-    /// An argument is a number beyond 64 bits.
+    /// An argument is a number beyond 64 bits, or a date outside the years 0000 to 9999.
     case argumentOutOfRange = "SDK-0202"
     /// An argument is nested deeper than documents may be.
     case argumentTooDeep = "SDK-0203"
@@ -36,6 +36,8 @@ package enum SDKErrorCode: String, Sendable, CaseIterable {
     case statementNotTransactional = "SDK-0208"
     /// A statement that writes, in a read-only transaction.
     case transactionReadOnly = "SDK-0209"
+    /// An item cannot be decoded as the requested type: a field is missing, or has another type.
+    case itemUndecodable = "SDK-0210"
 
     /// `sync.start()` without an expiration handler.
     case expirationHandlerMissing = "SDK-0301"
@@ -49,6 +51,8 @@ package enum SDKErrorCode: String, Sendable, CaseIterable {
     case smallPeerSyncUnsupported = "SDK-0305"
     /// A subscription with ORDER BY, LIMIT or OFFSET: sessions of this version send every match.
     case windowedSubscriptionUnsupported = "SDK-0306"
+    /// The server URL says https, but the server answers without TLS: it speaks plain http.
+    case serverSpeaksPlainHTTP = "SDK-0307"
 
     /// The peer key or the session cannot be read from or written to the persistence directory.
     case identityFileUnusable = "SDK-0401"

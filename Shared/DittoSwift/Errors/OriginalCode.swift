@@ -60,12 +60,14 @@ package enum OriginalCode: String, Sendable, CaseIterable {
             case .attachmentCopyExists: .ioAlreadyExists
             case .attachmentCopyFailed: .ioOperationFailed
             case .argumentTypeInvalid, .argumentOutOfRange, .argumentTooDeep: .queryArgumentsInvalid
+            case .itemUndecodable: .queryExecution
             case .notObservable, .windowedSubscriptionUnsupported, .transactionNested,
                 .statementNotTransactional:
                 .queryUnsupported
             case .transactionReadOnly: .storeTransactionReadOnly
             case .expirationHandlerMissing: .expirationHandlerMissing
-            case .loginRefused, .serverUnreachable, .loginAnswerMalformed: .authenticationFailed
+            case .loginRefused, .serverUnreachable, .loginAnswerMalformed, .serverSpeaksPlainHTTP:
+                .authenticationFailed
             case .smallPeerSyncUnsupported: .unsupported
             case .identityFileUnusable, .parametersFileUnusable: .ioOperationFailed
             case .closed, .transactionEnded, .transactionTimeout: .storeBackend
@@ -206,7 +208,7 @@ package struct Failure: Error, Sendable, Equatable {
 
     /// A message with its suggestion, whichever module raised it.
     package static func text(_ message: String, suggestion: String?) -> String {
-        message + (suggestion.map { " (did you mean \($0)?)" } ?? "")
+        DQLError.text(message, suggestion: suggestion)
     }
 
     /// The public error.

@@ -45,7 +45,7 @@ public final class DittoStoreObserver: Hashable, Sendable {
     private let arguments: ObjectValue
     private let given: GivenArguments
     private let queue: DispatchQueue
-    private let handler: DittoStoreObservationHandlerWithSignalNext
+    private let handler: Handler<DittoStoreObservationHandlerWithSignalNext>
     private let state: Mutex<State>
     private let delivery = NSRecursiveLock()
     /// Triggers a query of `system:` collections, whose changes no commit reports.
@@ -62,7 +62,7 @@ public final class DittoStoreObserver: Hashable, Sendable {
         self.arguments = arguments
         self.given = given
         self.queue = queue
-        self.handler = handler
+        self.handler = Handler(handler)
         queryString = statement.text
         collections = statement.collectionsRead
         likeness = hash64(CBOR.encode(.object(arguments)), seed: hash64(Array(statement.text.utf8)))
@@ -150,7 +150,7 @@ public final class DittoStoreObserver: Hashable, Sendable {
             if matters { changed() }
             guard isNew else { return finished() }
             let result = DittoQueryResult(found.outcome)
-            queue.async { self.deliver(result) }
+            queue.deliver { self.deliver(result) }
         } catch {
             engine.logger.error(
                 "an observed query failed", metadata: ["query": "\(queryString)", "error": "\(error)"])
@@ -164,7 +164,7 @@ public final class DittoStoreObserver: Hashable, Sendable {
         delivery.withLock {
             guard !isCancelled else { return }
             let isFirstSignal = Mutex(true)
-            handler(result) { [self] in
+            handler.call(result) { [self] in
                 let counts = isFirstSignal.withLock { isFirst in
                     defer { isFirst = false }
                     return isFirst

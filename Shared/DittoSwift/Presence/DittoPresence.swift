@@ -8,9 +8,9 @@ import Synchronization
 /// This version connects only with servers: the graph has this peer and its connection with the server, and
 /// no other peers.
 ///
-/// `state` guards the observers and the graphs they were last called with. They are called on `queue`, in
-/// order. `delivery` is held during a call, so that `stop()` returns only when no call is active; it is
-/// recursive because a handler may stop its own observer.
+/// `state` guards the observers and the graphs they were last called with. They are called in order
+/// (`DefaultDelivery`). `delivery` is held during a call, so that `stop()` returns only when no call is
+/// active; it is recursive because a handler may stop its own observer.
 public final class DittoPresence: Sendable {
     /// Facts about this peer from other parts of the SDK.
     struct Source: Sendable {
@@ -25,13 +25,13 @@ public final class DittoPresence: Sendable {
     }
 
     private struct Watcher: Sendable {
-        let handler: @Sendable (DittoPresenceGraph) -> Void
+        let handler: Handler<(DittoPresenceGraph) -> Void>
         var told: DittoPresenceGraph?
     }
 
     private struct State {
         var metadata = ObjectValue()
-        var requestHandler: DittoConnectionRequestHandler?
+        var requestHandler: Handler<DittoConnectionRequestHandler>?
         var next = 0
         var watchers: [Int: Watcher] = [:]
         var isDue = false
@@ -54,18 +54,19 @@ public final class DittoPresence: Sendable {
             remotePeers: [])
     }
 
-    /// Calls a handler, on a queue of the SDK, with the present graph and after each change, until the
-    /// returned observer is stopped or dropped. Changes are collected for `presence_debounce_interval`.
-    @preconcurrency
+    /// Calls a handler, on the main queue where it is served, with the present graph and after each change,
+    /// until the returned observer is stopped or dropped. Changes are collected for
+    /// `presence_debounce_interval`.
     public func observe(
-        didChangeHandler: @escaping @Sendable (DittoPresenceGraph) -> Void
+        didChangeHandler: @escaping (DittoPresenceGraph) -> Void
     ) -> DittoObserver {
+        let handler = Handler(didChangeHandler)
         let number = state.withLock { state in
             state.next += 1
-            state.watchers[state.next] = Watcher(handler: didChangeHandler)
+            state.watchers[state.next] = Watcher(handler: handler)
             return state.next
         }
-        queue.async { [weak self] in self?.tell() }
+        DefaultDelivery.shared.async { [weak self] in self?.tell() }
         return DittoObserver { [weak self] in
             guard let self else { return }
             state.withLock { state in _ = state.watchers.removeValue(forKey: number) }
@@ -104,9 +105,12 @@ public final class DittoPresence: Sendable {
 
     /// Decides about small peers that want to connect; without it all may. This version has no connections
     /// with small peers, so it is not called yet.
-    @preconcurrency public var connectionRequestHandler: DittoConnectionRequestHandler? {
-        get { state.withLock { $0.requestHandler } }
-        set { state.withLock { $0.requestHandler = newValue } }
+    public var connectionRequestHandler: DittoConnectionRequestHandler? {
+        get { state.withLock { $0.requestHandler }?.call }
+        set {
+            let handler = newValue.map(Handler.init)
+            state.withLock { $0.requestHandler = handler }
+        }
     }
 
     /// The graph may have changed.
@@ -119,7 +123,7 @@ public final class DittoPresence: Sendable {
         guard isFirst else { return }
         queue.asyncAfter(deadline: .now() + source.debounce() / .seconds(1)) { [weak self] in
             self?.state.withLock { $0.isDue = false }
-            self?.tell()
+            DefaultDelivery.shared.async { self?.tell() }
         }
     }
 
@@ -135,17 +139,17 @@ public final class DittoPresence: Sendable {
         changed()
     }
 
-    /// Calls the observers whose last graph was different. On the queue.
+    /// Calls the observers whose last graph was different.
     private func tell() {
-        let graph = graph
         for number in state.withLock({ $0.watchers.keys.sorted() }) {
             delivery.withLock {
-                let handler = state.withLock { state -> (@Sendable (DittoPresenceGraph) -> Void)? in
+                let graph = graph
+                let handler = state.withLock { state -> Handler<(DittoPresenceGraph) -> Void>? in
                     guard let watcher = state.watchers[number], watcher.told != graph else { return nil }
                     state.watchers[number]?.told = graph
                     return watcher.handler
                 }
-                handler?(graph)
+                handler?.call(graph)
             }
         }
     }
@@ -153,7 +157,7 @@ public final class DittoPresence: Sendable {
 
 /// Decides whether a small peer may connect.
 public typealias DittoConnectionRequestHandler =
-    @Sendable (_ connectionRequest: DittoConnectionRequest) async -> DittoConnectionRequestAuthorization
+    (_ connectionRequest: DittoConnectionRequest) async -> DittoConnectionRequestAuthorization
 
 /// The answer to a connection request.
 public enum DittoConnectionRequestAuthorization: Equatable, Sendable {

@@ -34,6 +34,21 @@ public final class DittoQueryResultItem: Sendable {
         }.members
     }
 
+    /// The row as a type of the application. Decoded on each call, straight from the row.
+    ///
+    /// The types that arguments may have come back: a `Date` from RFC 3339 text, `UUID` and `URL` from text,
+    /// `Decimal` from a number, `Data` from binary, an enum from its raw value. A bare value, from
+    /// `SELECT RAW`, is decoded itself.
+    /// - Throws: `storeError(.queryError)` when a field is missing or has another type; the message names the
+    ///   field.
+    public func decode<T: Decodable>(as type: T.Type) throws -> T {
+        do {
+            return try ItemDecoder.decode(type, from: row)
+        } catch {
+            throw DittoSwiftError.translated(error)
+        }
+    }
+
     /// True if the dictionary is in memory.
     public var isMaterialized: Bool { dictionary.withLock { $0 != nil } }
     /// Makes the dictionary now.

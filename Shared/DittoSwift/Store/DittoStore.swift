@@ -14,10 +14,10 @@ public protocol DittoQueryExecuting {
 /// Requests the next result for an observer that sets its own pace.
 public typealias DittoSignalNext = @Sendable () -> Void
 /// Receives each new result of an observed query.
-public typealias DittoStoreObservationHandler = @Sendable (_ result: DittoQueryResult) -> Void
+public typealias DittoStoreObservationHandler = (_ result: DittoQueryResult) -> Void
 /// Receives a new result. The next one comes only after `signalNext` was called.
 public typealias DittoStoreObservationHandlerWithSignalNext =
-    @Sendable (_ result: DittoQueryResult, _ signalNext: @escaping DittoSignalNext) -> Void
+    (_ result: DittoQueryResult, _ signalNext: @escaping DittoSignalNext) -> Void
 
 /// The documents on this device. Everything here works on the local store and never waits for sync.
 public final class DittoStore: DittoQueryExecuting, Sendable {
@@ -25,8 +25,8 @@ public final class DittoStore: DittoQueryExecuting, Sendable {
     let owner = Owner()
     let transfers = TransfersLink()
 
-    /// The default queue of observers' handlers: one serial queue of the SDK. (The main queue of a Linux
-    /// process does not run unless the process calls `dispatchMain()` or `RunLoop.main.run()`.)
+    /// Stands for the default of `deliverOn`: the main queue if the process serves it, else this serial
+    /// queue (`DefaultDelivery`).
     @usableFromInline static let defaultDeliveryQueue = DispatchQueue(label: "ditto.observers")
 
     init(_ engine: Engine) { self.engine = engine }
@@ -52,8 +52,15 @@ public final class DittoStore: DittoQueryExecuting, Sendable {
     /// The calls of one observer follow each other. Changes during a call are delivered together in the next
     /// one. The observer lives until it is cancelled or the `Ditto` closes, even if its return value is
     /// dropped.
+    /// - Parameters:
+    ///   - query: a SELECT, with parameters as `:name`.
+    ///   - arguments: as in `execute`.
+    ///   - queue: the queue of the calls. The default is the main queue in a process that serves it (an
+    ///     `async` main, `RunLoop.main.run()`, `dispatchMain()`), else a serial queue of the SDK. A program
+    ///     that blocks its main thread names a queue.
+    ///   - handler: called with each result.
     /// - Throws: `storeError` for anything but a correct SELECT with all its arguments.
-    @discardableResult @preconcurrency
+    @discardableResult
     public func registerObserver(
         query: String, arguments: [String: Any?]? = nil,
         deliverOn queue: DispatchQueue = DittoStore.defaultDeliveryQueue,
@@ -66,7 +73,7 @@ public final class DittoStore: DittoQueryExecuting, Sendable {
     }
 
     /// As above, but the next call comes only after `signalNext` was called.
-    @discardableResult @preconcurrency
+    @discardableResult
     public func registerObserver(
         query: String, arguments: [String: Any?]? = nil,
         deliverOn queue: DispatchQueue = DittoStore.defaultDeliveryQueue,
@@ -92,13 +99,16 @@ public final class DittoStore: DittoQueryExecuting, Sendable {
         }
     }
 
+    /// The command line reads its input on the main thread.
+    private static let commandLineQueue = DispatchQueue(label: "ditto.command-line")
+
     /// As `registerObserver`, with the error in parts.
     @discardableResult
     package func observe(
         _ query: String, handler: @escaping DittoStoreObservationHandler
     ) throws(Failure) -> DittoStoreObserver {
         do {
-            return try register(query, ObjectValue(), GivenArguments(nil), Self.defaultDeliveryQueue) {
+            return try register(query, ObjectValue(), GivenArguments(nil), Self.commandLineQueue) {
                 result, signalNext in
                 handler(result)
                 signalNext()
@@ -152,8 +162,8 @@ extension DittoStore {
 
 /// The arguments as the application passed them.
 struct GivenArguments: @unchecked Sendable {
-    // Safe: holds only the types that `Arguments` accepts, value types and immutable classes, and never
-    // changes.
+    // Safe: never changes, and the SDK only hands it back. An object of a class that can be changed is the
+    // application's to guard.
     let value: [String: Any?]?
 
     init(_ value: [String: Any?]?) { self.value = value }

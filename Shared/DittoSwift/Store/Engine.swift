@@ -37,6 +37,8 @@ final class Engine: Sendable {
         var rows: (@Sendable (_ lastUpdate: Int64?) -> [ObjectValue])?
         /// The time when a document from others was last stored, in milliseconds since 1970.
         var lastUpdate: Int64?
+        /// Called when withheld writes may be sent again.
+        var scopesWidened: (@Sendable () -> Void)?
         /// The rows of the transports; nil before the instance is open.
         var transports: (@Sendable () -> [ObjectValue])?
     }
@@ -83,6 +85,11 @@ final class Engine: Sendable {
     /// Sets the source of the rows about the peers this store syncs with.
     func setSyncInformation(_ rows: @escaping @Sendable (_ lastUpdate: Int64?) -> [ObjectValue]) {
         foreign.withLock { $0.rows = rows }
+    }
+
+    /// Sets the listener for sync scopes that let more be sent than before.
+    func onScopesWidened(_ listener: @escaping @Sendable () -> Void) {
+        foreign.withLock { $0.scopesWidened = listener }
     }
 
     /// The rows of `system:data_sync_info`.
@@ -157,9 +164,11 @@ final class Engine: Sendable {
     private func executeSystem(
         _ statement: PreparedStatement, _ arguments: ObjectValue, _ replica: Replica
     ) throws -> StatementOutcome {
-        let before = options
+        let (before, withheld) = (options, settings.parameters.withheldFromServers)
         let result = try settings.execute(statement, arguments)
+        let stillWithheld = Set(settings.parameters.withheldFromServers)
         replica.withhold(settings.parameters.withheldFromServers)
+        if !stillWithheld.isSuperset(of: withheld) { foreign.withLock { $0.scopesWidened }?() }
         if before.strictReads != options.strictReads { observers.evaluateAll() }
         return StatementOutcome(
             kind: statement.kind, kept: [KeptRow(.object(result.row))], mutatedDocumentIDs: [],

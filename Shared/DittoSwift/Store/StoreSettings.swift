@@ -10,6 +10,9 @@ import Synchronization
 /// written before the new value takes effect. Changes come one after another, because the engine runs them
 /// in its writer queue.
 final class StoreSettings: Sendable {
+    /// The file of persisted parameters in the persistence directory.
+    static let fileName = "system_parameters.json"
+
     private let file: ProtectedFile
     private let statements: PreparedStatements
     private let current: Mutex<SystemParameters>
@@ -23,7 +26,7 @@ final class StoreSettings: Sendable {
     ///   malformed file.
     init(directory: String, environment: [String: String], logger: Logger) throws {
         let folder = URL(fileURLWithPath: directory, isDirectory: true)
-        file = ProtectedFile(url: folder.appendingPathComponent("system_parameters.json"))
+        file = ProtectedFile(url: folder.appendingPathComponent(Self.fileName))
         var parameters = try SystemParameters(environment: environment)
         let unknown = parameters.restore(try Self.persisted(file))
         if !unknown.isEmpty {

@@ -79,8 +79,8 @@ public final class DittoSync: Sendable {
         self.peer = peer
         authenticator.whenRenewed { [weak peer] in peer?.renewToken() }
         notices.onPost { [weak self] notice in self?.heard(notice) }
-        let name = server.sync.host() ?? ""
-        engine.setSyncInformation { [weak self] lastUpdate in self?.information(name, lastUpdate) ?? [] }
+        engine.onScopesWidened { [weak peer] in peer?.restartSession() }
+        engine.setSyncInformation { [weak self] lastUpdate in self?.information(lastUpdate) ?? [] }
     }
 
     /// Starts sync, which reconnects after lost connections until `stop()`.
@@ -195,8 +195,9 @@ public final class DittoSync: Sendable {
         return found.map { .int(Int64(clamping: $0)) }
     }
 
-    /// The server's row of `system:data_sync_info`.
-    private func information(_ name: String, _ lastUpdate: Int64?) -> [ObjectValue] {
+    /// The server's row of `system:data_sync_info`, under the server's key; under `server` before the first
+    /// login, which brings the key.
+    private func information(_ lastUpdate: Int64?) -> [ObjectValue] {
         let status: Value =
             switch peer?.status ?? .stopped {
             case .stopped: "Disabled"
@@ -211,7 +212,7 @@ public final class DittoSync: Sendable {
         if let lastUpdate { documents["last_update_received_time"] = .int(lastUpdate) }
         return [
             ObjectValue([
-                (key: "_id", value: .string(name)), (key: "is_ditto_server", value: true),
+                (key: "_id", value: .string(authenticator?.serverKey ?? "server")), (key: "is_ditto_server", value: true),
                 (key: "documents", value: .object(documents)),
             ])
         ]

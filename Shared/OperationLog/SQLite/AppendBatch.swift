@@ -25,7 +25,7 @@ struct AppendBatch {
         var frontier: KnownFrontier
         /// Actors that the group registers.
         var newActors: Set<ActorID> = []
-        /// The actor appended last, which mostly is the next one too. `frontier` lags behind it.
+        /// The actor appended last, which mostly is the next one too. `frontier` does not have it yet.
         var latest: (actor: ActorID, registration: Registration)?
         /// Bytes appended by the group.
         var bytes = 0

@@ -4,7 +4,7 @@ import Synchronization
 
 /// The actors' frontiers in each database, as far as this process knows them. They decide over appends.
 ///
-/// The table `actors` lags behind the log. A group writes the row of a new actor; its changes to other
+/// Updates of the table `actors` are deferred. A group writes the row of a new actor; its changes to other
 /// actors are in its operations, and are written to the table now and then, once per actor
 /// (`KnownFrontier`).
 ///

@@ -7,7 +7,8 @@ import Synchronization
 ///
 /// A connection reports when it begins and ends to wait. If it waits longer than its patience, its socket
 /// is shut down, which libpq takes for a lost connection. It takes two looks, so that answers which came
-/// while this process itself was stopped are still read.
+/// while this process itself was stopped are still read. The least patient connection decides how frequent
+/// the looks are.
 ///
 /// `state` guards the entries: none is shut down after it was forgotten, because its descriptor may belong
 /// to another file by then.
@@ -37,6 +38,8 @@ final class AnswerWatch: Sendable {
     private struct State {
         var entries: [ObjectIdentifier: Entry] = [:]
         var timer: (any DispatchSourceTimer)?
+        /// The interval of the timer's looks.
+        var interval = PostgresLimits.answerLooks
     }
 
     /// The only watch of the process.
@@ -50,15 +53,27 @@ final class AnswerWatch: Sendable {
         let entry = Entry(socket, patience)
         state.withLock { state in
             state.entries[ObjectIdentifier(entry)] = entry
-            guard state.timer == nil else { return }
-            let timer = DispatchSource.makeTimerSource(queue: queue)
-            timer.setEventHandler { self.look() }
-            let interval = DispatchTimeInterval.microseconds(PostgresLimits.answerLooks.wholeMicroseconds)
-            timer.schedule(deadline: .now() + interval, repeating: interval, leeway: .milliseconds(100))
-            timer.activate()
-            state.timer = timer
+            let interval = min(PostgresLimits.answerLooks, patience / PostgresLimits.looksPerAnswer)
+            guard let timer = state.timer else {
+                let timer = DispatchSource.makeTimerSource(queue: queue)
+                timer.setEventHandler { self.look() }
+                Self.schedule(timer, each: interval)
+                timer.activate()
+                (state.timer, state.interval) = (timer, interval)
+                return
+            }
+            guard interval < state.interval else { return }
+            Self.schedule(timer, each: interval)
+            state.interval = interval
         }
         return entry
+    }
+
+    private static func schedule(_ timer: any DispatchSourceTimer, each interval: Duration) {
+        let microseconds = max(1, interval.wholeMicroseconds)
+        timer.schedule(
+            deadline: .now() + .microseconds(microseconds), repeating: .microseconds(microseconds),
+            leeway: .microseconds(microseconds / 10))
     }
 
     /// Stops watching; called before the socket is closed.

@@ -9,8 +9,8 @@ extension Connection {
         /// A condition on `pg_stat_activity a`, with the parameters `$1` and so on.
         let condition: String
         let parameters: [Parameter]
-        /// How long they have been idle, in whole seconds.
-        let seconds: Int
+        /// How long they have been idle.
+        let idle: Duration
         /// True to include clients that are idle between two transactions.
         let includesIdle: Bool
     }
@@ -20,13 +20,13 @@ extension Connection {
     /// the client continues.
     /// - Returns: whether any were found.
     func end(_ clients: StalledClients) throws(PostgresError) -> Bool {
-        let idle = clients.includesIdle ? "a.state = 'idle' OR" : ""
+        let isIdle = clients.includesIdle ? "a.state = 'idle' OR" : ""
         let found = """
             FROM pg_stat_activity a
             WHERE a.datname = current_database() AND a.pid <> pg_backend_pid() AND (\(clients.condition))
-                AND (\(idle) a.wait_event IN ('ClientRead', 'ClientWrite'))
+                AND (\(isIdle) a.wait_event IN ('ClientRead', 'ClientWrite'))
                 AND greatest(a.state_change, a.query_start)
-                    < clock_timestamp() - interval '\(clients.seconds) seconds'
+                    < clock_timestamp() - interval '\(clients.idle.wholeMicroseconds) microseconds'
             """
         let first = try query("SELECT a.pid::int8 \(found)", clients.parameters)
         guard first.count > 0 else { return false }
@@ -39,15 +39,15 @@ extension Connection {
         return ended.count > 0
     }
 
-    /// Ends our connections that have written and are idle inside a transaction, because others wait for
-    /// their locks.
+    /// Ends our connections that have written and have been idle inside a transaction for `timeout`, because
+    /// others wait for their locks.
     /// - Returns: whether any were found.
-    func endStalledWriters() throws(PostgresError) -> Bool {
+    func endStalledWriters(after timeout: Duration) throws(PostgresError) -> Bool {
         try end(
             StalledClients(
                 condition: """
                     a.usename = current_user AND a.application_name = current_setting('application_name')
                         AND a.backend_xid IS NOT NULL
-                    """, parameters: [], seconds: PostgresLimits.stalledWriterSeconds, includesIdle: false))
+                    """, parameters: [], idle: timeout, includesIdle: false))
     }
 }

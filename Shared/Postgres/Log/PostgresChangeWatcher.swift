@@ -19,8 +19,7 @@ final class PostgresChangeWatcher: @unchecked Sendable {
     private let url: String
     private let hub: ChangeHub
     private let logger: Logger
-    private let pollInterval: Duration
-    private let patience: Duration
+    private let options: PostgresOperationLog.Options
     private let queue = DispatchQueue(label: "mimeo.postgres.watch")
     private var connection: Connection?
     private var bell: (any DispatchSourceRead)?
@@ -32,7 +31,7 @@ final class PostgresChangeWatcher: @unchecked Sendable {
     /// True while a timer is set for the next notice.
     private var isNoticeDue = false
     private var lastNotice = ContinuousClock.now - PostgresLimits.noticeSpacing
-    private var pause = PostgresLimits.firstReconnectPause
+    private var pause: Duration
     private var isStopped = false
 
     private struct Notices {
@@ -45,16 +44,13 @@ final class PostgresChangeWatcher: @unchecked Sendable {
 
     private static let channel = "mimeo_log"
 
-    /// Starts watching; connects in the background. The server has `patience` to answer.
-    init(
-        url: String, hub: ChangeHub, pollInterval: Duration,
-        patience: Duration = PostgresLimits.answerTimeout, logger: Logger
-    ) {
+    /// Starts watching; connects in the background.
+    init(url: String, hub: ChangeHub, options: PostgresOperationLog.Options, logger: Logger) {
         self.url = url
-        self.patience = patience
         self.hub = hub
+        self.options = options
         self.logger = logger
-        self.pollInterval = pollInterval
+        pause = options.firstReconnectPause
         queue.async { self.connect() }
     }
 
@@ -92,7 +88,7 @@ final class PostgresChangeWatcher: @unchecked Sendable {
     private func connect() {
         guard !isStopped, connection == nil else { return }
         do {
-            let connection = try Connection(url: url, patience: patience)
+            let connection = try Connection(url: url, patience: options.answerTimeout)
             try connection.run("SET synchronous_commit = off; LISTEN \(Self.channel)")
             self.connection = connection
             isAway.store(false, ordering: .relaxed)
@@ -122,10 +118,10 @@ final class PostgresChangeWatcher: @unchecked Sendable {
         self.bell = bell
         let timer = DispatchSource.makeTimerSource(queue: queue)
         timer.setEventHandler { [weak self] in self?.look() }
-        let interval = DispatchTimeInterval.microseconds(pollInterval.wholeMicroseconds)
+        let microseconds = options.pollInterval.wholeMicroseconds
         timer.schedule(
-            deadline: .now() + interval, repeating: interval,
-            leeway: .microseconds(pollInterval.wholeMicroseconds / 10))
+            deadline: .now() + .microseconds(microseconds), repeating: .microseconds(microseconds),
+            leeway: .microseconds(microseconds / 10))
         timer.activate()
         self.timer = timer
     }
@@ -149,7 +145,7 @@ final class PostgresChangeWatcher: @unchecked Sendable {
             }
             // Reset only here, so that a server which accepts connections and then refuses is retried less
             // and less often.
-            pause = PostgresLimits.firstReconnectPause
+            pause = options.firstReconnectPause
         }
         // libpq may have read notifications together with the answer; the socket does not become readable
         // for them.

@@ -147,7 +147,7 @@ enum PostgresLogFunctions {
 
     /// Brings the tables `actors` and `touched` up to the head, from the rows of plainly appended
     /// operations. Takes the lock of the database's row.
-    static let settle = """
+    static let flush = """
         CREATE OR REPLACE FUNCTION mimeo_log.settle(home int8) RETURNS void
         LANGUAGE plpgsql AS $body$
         DECLARE

@@ -12,7 +12,7 @@ enum PostgresLogSchema {
         version1, version2, version3, version4,
         version5
             + [
-                PostgresLogFunctions.settle, PostgresLogFunctions.append, PostgresLogFunctions.appendPlain,
+                PostgresLogFunctions.flush, PostgresLogFunctions.append, PostgresLogFunctions.appendPlain,
                 PostgresLogFunctions.truncate, PostgresLogFunctions.lease, PostgresLogFunctions.arrive,
             ].joined(),
     ]

@@ -19,7 +19,7 @@ import Synchronization
 final class PostgresLogWriter: @unchecked Sendable {
     // Unchecked: only the holder of the group committer's turn touches a `var`.
     private let url: String
-    private let patience: Duration
+    private let options: PostgresOperationLog.Options
     private let logger: Logger
     /// Counts the connections that were opened.
     private let opened = Atomic<UInt64>(0)
@@ -45,11 +45,11 @@ final class PostgresLogWriter: @unchecked Sendable {
     /// A writer to this server that remembers at most `knownActors` actors per database. Connects at its
     /// first group.
     init(
-        url: String, patience: Duration = PostgresLimits.answerTimeout, logger: Logger,
+        url: String, options: PostgresOperationLog.Options = PostgresOperationLog.Options(), logger: Logger,
         knownActors: Int = PostgresLimits.knownActors
     ) {
         self.url = url
-        self.patience = patience
+        self.options = options
         self.logger = logger
         self.knownActors = knownActors
     }
@@ -236,7 +236,9 @@ final class PostgresLogWriter: @unchecked Sendable {
         }
         for later in underWay { read(later) }
         known = [:]
-        guard (try? connection.endStalledWriters()) ?? false else { return false }
+        guard (try? connection.endStalledWriters(after: options.stalledWriterTimeout)) ?? false else {
+            return false
+        }
         logger.warning("ended a stalled connection that held the lock of the log")
         return true
     }
@@ -333,7 +335,7 @@ final class PostgresLogWriter: @unchecked Sendable {
             giveUp()
         }
         do throws(PostgresError) {
-            let connection = try Connection(url: url, patience: patience)
+            let connection = try Connection(url: url, patience: options.answerTimeout)
             // Acknowledged operations must be on disk, whatever the server's or the role's default is; a
             // configured synchronous standby stays configured.
             try connection.run(
@@ -351,7 +353,8 @@ final class PostgresLogWriter: @unchecked Sendable {
             try connection.run(
                 """
                 SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;
-                SET jit = off; SET plan_cache_mode = force_generic_plan
+                SET jit = off; SET plan_cache_mode = force_generic_plan;
+                SET lock_timeout = '\(options.lockTimeout.wholeMicroseconds / 1_000)ms'
                 """)
             if try connection.query("SELECT mimeo_log.arrive()").bool(0, 0) {
                 logger.notice(

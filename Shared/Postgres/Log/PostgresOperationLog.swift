@@ -27,6 +27,14 @@ public final class PostgresOperationLog: OperationLog {
         public var pollInterval = LogLimits.pollInterval
         /// How long the server may take to answer before a connection counts as lost.
         public var answerTimeout = PostgresLimits.answerTimeout
+        /// How long an append waits for a lock that another process holds.
+        public var lockTimeout = LogLimits.busyTimeout
+        /// How long the holder of such a lock may have been idle inside its transaction before an append
+        /// that waited in vain ends it.
+        public var stalledWriterTimeout = PostgresLimits.stalledWriterTimeout
+        /// The first pause before the lost connection that watches the log is opened again; each pause is
+        /// twice the last.
+        public var firstReconnectPause = PostgresLimits.firstReconnectPause
 
         /// The defaults.
         public init() {}
@@ -63,10 +71,8 @@ public final class PostgresOperationLog: OperationLog {
             }
             throw OperationLogError(.unreachable, "PostgreSQL cannot be reached: \(error.message)")
         }
-        let patience = options.answerTimeout
-        let writer = PostgresLogWriter(url: url, patience: patience, logger: logger)
-        let watcher = PostgresChangeWatcher(
-            url: url, hub: hub, pollInterval: options.pollInterval, patience: patience, logger: logger)
+        let writer = PostgresLogWriter(url: url, options: options, logger: logger)
+        let watcher = PostgresChangeWatcher(url: url, hub: hub, options: options, logger: logger)
         let gate = AdmissionGate(
             limit: AdmissionGate.Cost(operations: options.queuedOperations, bytes: options.queuedBytes),
             waiterLimit: options.waitingAppends)
@@ -79,7 +85,7 @@ public final class PostgresOperationLog: OperationLog {
                     return (outcome, { if !grown.isEmpty { watcher.announce(grown) } })
                 })
         }
-        lanes = ConnectionLanes(url: url, patience: patience)
+        lanes = ConnectionLanes(url: url, patience: options.answerTimeout)
         upkeep = ConnectionLanes(url: url, count: 1, patience: PostgresLimits.upkeepTimeout)
         self.writer = writer
         self.watcher = watcher

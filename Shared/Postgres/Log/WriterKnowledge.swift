@@ -9,7 +9,8 @@ import OperationLog
 /// by the writer when many are outstanding. The first group of a connection knows nothing and flushes
 /// everything, so any unflushed operation below a known head is the writer's own.
 final class WriterKnowledge {
-    private struct Standing {
+    /// The last operation of an actor, as its next one must fit it.
+    private struct LastOperation {
         let sequence: SequenceNumber
         let authorKey: String
         let timestamp: Timestamp
@@ -37,7 +38,7 @@ final class WriterKnowledge {
     /// The same, folded: the actors of unflushed operations, and each touch's last offset.
     private var unflushedActors: Set<ActorID> = []
     private var unflushedTouches: [Touch: Offset] = [:]
-    private var actors: [ActorID: Standing] = [:]
+    private var actors: [ActorID: LastOperation] = [:]
 
     /// The knowledge after a group that the server flushed.
     init(after plain: PlainAppend, from before: Offset, hash: UInt64, number: Int64, former: Offset?) {
@@ -54,9 +55,9 @@ final class WriterKnowledge {
     /// Returns whether an operation is its actor's next, under the actor's key; nil if the actor is
     /// unknown.
     func fits(_ operation: PreparedOperation) -> Bool? {
-        guard let standing = actors[operation.record.actor] else { return nil }
-        return standing.sequence == operation.record.sequence.previous
-            && utf8Equal(standing.authorKey, operation.authorKey)
+        guard let last = actors[operation.record.actor] else { return nil }
+        return last.sequence == operation.record.sequence.previous
+            && utf8Equal(last.authorKey, operation.authorKey)
     }
 
     /// Records a group appended after the head, up to this chain hash.
@@ -137,7 +138,7 @@ final class WriterKnowledge {
     }
 
     private func add(_ plain: PlainAppend) {
-        for last in plain.lasts { actors[last.record.actor] = Standing(last) }
+        for last in plain.lasts { actors[last.record.actor] = LastOperation(last) }
     }
 
     /// The number of actors with a known frontier.

@@ -231,7 +231,7 @@ struct DocumentRows {
     private var flags: [Int64] = []
     private var offsets: [Int64] = []
     private var bodies: [[UInt8]] = []
-    private var states: [[UInt8]] = []
+    private var states: [EncodedState] = []
     /// Their size in bytes.
     private var bytes = 0
 
@@ -258,7 +258,7 @@ struct DocumentRows {
         flags.append(body.flags)
         offsets.append(Int64(bitPattern: offset.rawValue))
         bodies.append(body.text)
-        states.append(state.bytes)
+        states.append(state)
         bytes += state.count + body.text.count
     }
 
@@ -277,7 +277,7 @@ struct DocumentRows {
             """,
             [
                 .bytesArray(ids), .utf8Array(keys), .int8Array(flags), .int8Array(offsets),
-                .utf8Array(bodies), .bytesArray(states),
+                .utf8Array(bodies), .bytesArray(states.map(\.bytes)),
             ])
     }
 }

@@ -7,6 +7,7 @@ import OperationLog
 public final class PostgresProjections: Sendable {
     private let url: String
     private let patience: Duration
+    private let stallTimeout: Duration
     private let lanes: ConnectionLanes
     private let logger: Logger
 
@@ -14,9 +15,14 @@ public final class PostgresProjections: Sendable {
     /// - Parameters:
     ///   - url: libpq's form. The role needs the right to create schemas.
     ///   - patience: how long the server may take to answer before a connection counts as lost.
-    public init(url: String, patience: Duration = PostgresLimits.answerTimeout, logger: Logger) {
+    ///   - stallTimeout: how long a leader may be idle although there is work before it loses its lead.
+    public init(
+        url: String, patience: Duration = PostgresLimits.answerTimeout,
+        stallTimeout: Duration = PostgresLimits.stallTimeout, logger: Logger
+    ) {
         self.url = url
         self.patience = patience
+        self.stallTimeout = stallTimeout
         self.logger = logger
         lanes = ConnectionLanes(url: url, count: PostgresLimits.projectionLanes, patience: patience)
     }
@@ -27,11 +33,12 @@ public final class PostgresProjections: Sendable {
         guard let start = try await log.position(at: 0, in: database) else {
             throw OperationLogError(.corrupt, "the log has no position at offset 0")
         }
-        let (url, patience, logger) = (url, patience, logger)
+        let (url, patience, stallTimeout, logger) = (url, patience, stallTimeout, logger)
         let lane = WorkerLane {
             do {
                 return try ProjectionSession(
-                    url: url, database: database, start: start, logger: logger, patience: patience)
+                    url: url, database: database, start: start, logger: logger, patience: patience,
+                    stallTimeout: stallTimeout)
             } catch {
                 throw ProjectionError.opening(error, url: url)
             }

@@ -25,6 +25,7 @@ final class ProjectionSession {
     private let connection: Connection
     private let database: DatabaseID
     private let logger: Logger
+    private let stallTimeout: Duration
     private var number: Int32 = 0
     private var views = ""
     private var current: GenerationWriter?
@@ -32,15 +33,19 @@ final class ProjectionSession {
     private var isLeading = false
 
     /// Connects, and creates the schema and the database's first, empty generation if needed.
-    /// - Parameter start: the beginning of the log.
-    /// - Parameter patience: how long the server may take to answer.
+    /// - Parameters:
+    ///   - start: the beginning of the log.
+    ///   - patience: how long the server may take to answer.
+    ///   - stallTimeout: how long a leader may be idle although there is work, this one or another.
     init(
         url: String, database: DatabaseID, start: LogPosition, logger: Logger,
-        patience: Duration = PostgresLimits.answerTimeout
+        patience: Duration = PostgresLimits.answerTimeout,
+        stallTimeout: Duration = PostgresLimits.stallTimeout
     ) throws {
         connection = try Connection(url: url, patience: patience)
         self.database = database
         self.logger = logger
+        self.stallTimeout = stallTimeout
         try ProjectionSchema.migrate(connection)
         // A projection that lost its last commits in a crash folds them again, so no commit waits for the
         // disk. Statements are planned while tables are empty and run when they are not, so full scans are
@@ -48,7 +53,7 @@ final class ProjectionSession {
         try connection.run(
             """
             SET synchronous_commit = off; SET lock_timeout = '\(PostgresLimits.workerLockSeconds)s';
-            SET idle_in_transaction_session_timeout = '\(PostgresLimits.stallSeconds)s';
+            SET idle_in_transaction_session_timeout = '\(stallTimeout.wholeMicroseconds / 1_000)ms';
             SET client_min_messages = warning;
             SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off
             """)
@@ -97,8 +102,7 @@ final class ProjectionSession {
                         WHERE locktype = 'advisory' AND classid = \(ProjectionLocks.lead)
                             AND objid = $1::int4::oid AND objsubid = 2 AND granted
                             AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
-                    """, parameters: [.int8(Int64(number))], seconds: PostgresLimits.stallSeconds,
-                includesIdle: true))
+                    """, parameters: [.int8(Int64(number))], idle: stallTimeout, includesIdle: true))
     }
 
     /// Gives up the lead, if it has it. The server ends a closed connection only after some time and

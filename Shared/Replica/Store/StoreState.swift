@@ -23,6 +23,12 @@ struct StoreState: Sendable, Equatable {
     /// The greatest offset of the last change of a tombstone that was reaped later; 0 while none was.
     var reapFloor: Offset = 0
 
+    /// The offset up to which a materialization has folded its log: its `head`.
+    var foldedThrough: Offset {
+        get { Offset(head) }
+        set { head = newValue.rawValue }
+    }
+
     /// Records a foreign timestamp. Throws `clockTooFarAhead` for one that leaves the clock no room; the
     /// bound is absolute, so that all stores agree (rule 21 keeps wall clocks out of this).
     mutating func observe(_ timestamp: Timestamp) throws(ReplicaError) {

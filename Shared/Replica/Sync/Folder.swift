@@ -22,13 +22,14 @@ struct Folder {
     /// Folds one entry and moves the checkpoint onto it.
     mutating func fold(_ item: Replica.LogItem, _ state: inout StoreState) throws -> FoldedOperation {
         let offset = item.position.offset
-        guard offset.rawValue == state.head + 1, state.logID == nil || state.logID == item.position.logID
+        guard offset == state.foldedThrough.next, state.logID == nil || state.logID == item.position.logID
         else {
-            throw ReplicaError(.brokenLog, "offset \(offset) does not follow the checkpoint \(state.head)")
+            throw ReplicaError(
+                .brokenLog, "offset \(offset) does not follow the checkpoint \(state.foldedThrough)")
         }
         let operation = try undamaged(offset) { try LoggedOperation(decoding: item.bytes) }
         state.logID = item.position.logID
-        state.head = offset.rawValue
+        state.foldedThrough = offset
         state.logHash = item.position.hash
         try state.observe(operation.latestTime)
         var changes: [FoldedOperation.Change] = []
@@ -70,7 +71,7 @@ struct Folder {
             return .changed(told(change, nil, insertion.state))
         }
         let before = try DocumentRows.state(table, id, database)
-        let outcome = try undamaged(Offset(state.head)) { try Fold.step(change.content, on: before) }
+        let outcome = try undamaged(state.foldedThrough) { try Fold.step(change.content, on: before) }
         switch outcome {
         case .changed(let after, let isLive):
             try DocumentRows.put(
@@ -94,7 +95,8 @@ struct Folder {
             return .reaped(vector, last: Offset(last))
         case .void(.baseMissing):
             logger.error(
-                "a change in the log is void: its base is missing", metadata: ["offset": "\(state.head)"])
+                "a change in the log is void: its base is missing",
+                metadata: ["offset": "\(state.foldedThrough)"])
             return .nothing
         case .void(.noSuchTombstone):
             return .nothing

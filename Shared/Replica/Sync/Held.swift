@@ -251,7 +251,7 @@ extension VersionVector {
 
 extension Replica {
     /// The vectors of these documents, as far as they are here, deleted ones included; without withheld
-    /// parts, as in `held`. (Without rests of seeds: whoever names those has the live ones.)
+    /// parts, as in `held`. (Without rests of seeds: a peer that names those has the live ones.)
     public func vectors(of keys: [DocumentKey]) throws -> [(key: DocumentKey, vector: VersionVector)] {
         try read { transaction in
             try keys.compactMap { key in

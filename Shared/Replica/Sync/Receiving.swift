@@ -319,7 +319,7 @@ struct Merger {
 
     /// A state does not say what is gone. Where it lacks something that is shown here, and that nobody has
     /// told of what became of it because it matched nothing here, the document may have been deleted and
-    /// reaped meanwhile, and written anew (rule 14): the server is asked. It need not be where own writes to
+    /// reaped meanwhile, and written again (rule 14): the server is asked. It need not be where own writes to
     /// it are pending and all that is lacking is this actor's.
     private mutating func askIfLacking(
         _ incoming: Document, _ key: DocumentKey, _ document: Document, _ stored: EncodedState

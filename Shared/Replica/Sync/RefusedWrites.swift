@@ -63,7 +63,7 @@ enum RefusedWrites {
             if isTooMany, count > 1 { doomed = all.int(0) }
         }
         guard let doomed else { return }
-        // That they were refused is still told: whoever waits for one would take it for acknowledged.
+        // Their refusal is still told: a caller that waits for one would take it for acknowledged.
         let memory = try RawStatement(
             cached: """
                 INSERT OR REPLACE INTO refused_commit (position, code)

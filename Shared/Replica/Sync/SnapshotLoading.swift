@@ -88,7 +88,7 @@ extension Replica {
             throw ReplicaError(.brokenLog, "the snapshot lacks actors or documents")
         }
         state.logID = start.position.logID
-        state.head = start.position.offset.rawValue
+        state.foldedThrough = start.position.offset
         state.logHash = start.position.hash
         state.reapFloor = start.reapFloor
         loading.position = start.position

@@ -30,7 +30,7 @@ public final class SnapshotReader: Sendable {
         snapshot = try replica.makeSnapshot()
         let read = try snapshot.read { database -> (SnapshotStart, Progress)? in
             guard let state = try StoreState.load(database), let logID = state.logID else { return nil }
-            let position = LogPosition(logID: logID, offset: Offset(state.head), hash: state.logHash)
+            let position = LogPosition(logID: logID, offset: state.foldedThrough, hash: state.logHash)
             let names = try RawStatement(fresh: "SELECT number, name FROM collection ORDER BY name", database)
             var collections: [(number: Int64, name: CollectionName)] = []
             while try names.step() { collections.append((names.int(0), CollectionName(names.text(1)))) }

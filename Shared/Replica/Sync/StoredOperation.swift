@@ -12,7 +12,7 @@ import GRDB
 // other bytes are uploaded.
 //
 // Invariant: as long as `refers` is not NULL, each document of its runs stands in its row, as the operation's
-// commit has left it: with its state, and with that commit as its position. Whoever is about to change or
+// commit has left it: with its state, and with that commit as its position. A caller about to change or
 // remove a document therefore makes the operation whole first, in the same transaction (`DocumentRows`).
 
 /// A part of an operation that refers to documents.

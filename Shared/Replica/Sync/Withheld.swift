@@ -201,7 +201,7 @@ extension Replica {
         }
     }
 
-    /// Lets subscriptions list anew what they hold. A copy of this store may have sent what was withheld
+    /// Lets subscriptions list again what they hold. A copy of this store may have sent what was withheld
     /// here, and the stream may have passed that: then nobody tells what has become of the documents.
     private func forgetPlaces(in collections: Set<CollectionName>, _ database: Database) throws {
         let others = liveQueries.filter { !collections.contains($0.collection) }

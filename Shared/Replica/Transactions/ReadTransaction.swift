@@ -58,11 +58,14 @@ public final class ReadTransaction: DocumentSource, IndexedSource {
     /// The store's head: the number of the last commit, or a materialization's offset.
     public func head() throws -> UInt64 { try StoreState.load(database)?.head ?? 0 }
 
+    /// The offset up to which a materialization has folded its log; 0 before the first fold.
+    public func foldedThrough() throws -> Offset { try StoreState.load(database)?.foldedThrough ?? 0 }
+
     /// The position up to which a materialization has folded its log; nil before the first operation or on
     /// a peer.
     public func logPosition() throws -> LogPosition? {
         guard let state = try StoreState.load(database), let logID = state.logID else { return nil }
-        return LogPosition(logID: logID, offset: Offset(state.head), hash: state.logHash)
+        return LogPosition(logID: logID, offset: state.foldedThrough, hash: state.logHash)
     }
 
     /// One document of a catch-up: its key, its state, the position of its last change.

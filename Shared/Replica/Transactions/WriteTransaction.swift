@@ -338,7 +338,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         guard size <= limits.hardBytes || !grows else {
             throw ReplicaError(
                 .documentTooLarge,
-                "document \"\(key.id)\" of \(size) bytes exceeds limit of \(limits.hardBytes) bytes")
+                "document \"\(key.id)\" of \(size) bytes exceeds the limit of \(limits.hardBytes) bytes")
         }
         if size > limits.softBytes {
             warnings.append(

@@ -1,27 +1,34 @@
+import HTTPTypes
 import Hummingbird
 import Logging
 import Metrics
 
-/// Wraps the router: turns every failure into an error answer, writes the request log, counts requests.
+/// Wraps the router with what all requests have in common above the wire: turns every failure into an error
+/// answer, unpacks bodies and packs answers, adds what other origins need, writes the request log, counts
+/// requests. What happens on the wire is `RequestGate`'s.
 ///
-/// The log holds method, path without query, status and duration; no header and no body, so no secret.
-/// Answers below 400 are logged at debug level: at a thousand requests a second the log would be the load.
+/// The log holds the request's id, method, path without query, status and duration; no header and no body, so
+/// no secret. Answers below 400 are logged at debug level: at a thousand requests a second the log would be
+/// the load.
 struct ObservedResponder<Inner: HTTPResponder>: HTTPResponder where Inner.Context == ServiceContext {
     let inner: Inner
+    let cors: CORSPolicy
 
     func respond(to request: Request, context: ServiceContext) async throws -> Response {
         let started = ContinuousClock.now
+        var context = context
+        context.logger[metadataKey: "hb.request.id"] = nil
+        // The gate has made it, or found it sane.
+        context.logger[metadataKey: "request"] = "\(request.headers[Self.requestID] ?? RequestID.made())"
         var response: Response
         do {
-            response = try await inner.respond(to: request, context: context)
-            // Hummingbird's router answers an unknown path itself, without a body.
-            if response.status == .notFound, context.endpointPath == "NotFound" {
-                response = ErrorAnswer.response(for: HTTPError(.notFound))
-            }
+            response = try await inner.respond(to: request.prepared(context), context: context)
         } catch {
             response = ErrorAnswer.response(for: error)
             report(error, response.status, context)
         }
+        response = response.packed(for: request)
+        cors.apply(to: &response, for: request)
         if request.method == .head { response = response.createHeadResponse() }
         observe(request, response.status, ContinuousClock.now - started, context)
         return response
@@ -51,6 +58,11 @@ struct ObservedResponder<Inner: HTTPResponder>: HTTPResponder where Inner.Contex
                 "status": "\(status.code)",
                 "milliseconds": "\(duration.nanoseconds / 1_000_000)",
             ])
+    }
+
+    private static var requestID: HTTPField.Name {
+        guard let name = HTTPField.Name(RequestID.name) else { preconditionFailure("a valid field name") }
+        return name
     }
 
     private static var methods: Set<HTTPRequest.Method> {

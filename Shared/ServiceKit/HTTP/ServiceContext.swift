@@ -8,12 +8,17 @@ public struct ServiceContext: RequestContext {
     public var coreContext: CoreRequestContextStorage
     /// Address of the client, or of the proxy if it came through one.
     public let remoteAddress: SocketAddress?
+    private let channel: any Channel
 
     /// Called by Hummingbird for each request.
     public init(source: ApplicationRequestContextSource) {
         coreContext = CoreRequestContextStorage(source: source)
         remoteAddress = source.channel.remoteAddress
+        channel = source.channel
     }
+
+    /// Lets a client that waits for leave send its body (`RequestGate`).
+    func wantBody() { channel.pipeline.triggerUserOutboundEvent(RequestGate.BodyWanted(), promise: nil) }
 }
 
 extension Request {
@@ -27,6 +32,18 @@ extension Request {
             return try await body.collect(upTo: limitBytes)
         } catch is NIOTooManyBytesError {
             throw ServiceError(.bodyTooLarge, "the body is larger than \(limitBytes) bytes")
+        }
+    }
+}
+
+extension Request {
+    /// For a route that takes nothing: no body, or an object without members.
+    /// - Throws: `SRV-0400`, naming a member that is there, and `SRV-0413`.
+    public func requireNoMembers() async throws {
+        do {
+            _ = try RequestObject(try await wholeBody().readableBytesView, known: [], mayBeEmpty: true)
+        } catch let error as RequestObject.Malformed {
+            throw ServiceError(.badRequest, error.message)
         }
     }
 }

@@ -3,13 +3,15 @@ import HummingbirdCore
 import Logging
 import Metrics
 import NIOCore
+import NIOHTTP1
 import NIOHTTPTypes
 import NIOHTTPTypesHTTP1
 import NIOSSL
 import WebSocket
 
 /// The child channel that Hummingbird asks for: HTTP/1.1 with or without TLS, or a WebSocket
-/// (`WebSocketUpgrade`). A refused upgrade is answered with the error's body.
+/// (`WebSocketUpgrade`). A refused upgrade is answered with the error's body. `RequestGate` keeps the rules that
+/// all requests share.
 struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
     typealias HTTPConnection = NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart>
 
@@ -31,11 +33,8 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
         self.tls = tls
         self.responder = responder
         self.idleTimeout = idleTimeout
-        let notHTTP = ServiceError(.badRequest, "the request is not valid HTTP/1.1")
         upgrade = WebSocketUpgrade(
-            routes: routes, patience: idleTimeout,
-            notHTTP: ErrorAnswer.json(code: notHTTP.publicCode, message: notHTTP.publicMessage),
-            malformed: MalformedUpgrade())
+            routes: routes, patience: idleTimeout, malformed: MalformedUpgrade())
     }
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
@@ -43,9 +42,20 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
             if let tls {
                 try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls.context()))
             }
-            let outcome = try upgrade.configure(channel) { try http(on: $0, logger) }
+            let gate = RequestGate(logger: logger)
+            let outcome = try upgrade.configure(
+                channel, limits: Self.headLimits, before: HeadWatch(gate: gate), after: gate
+            ) { try http(on: $0, logger) }
             return Value(channel: channel, outcome: outcome)
         }
+    }
+
+    private static var headLimits: NIOHTTPDecoderLimitConfiguration {
+        var limits = NIOHTTPDecoderLimitConfiguration()
+        limits.maxHeaderFieldSize = Limits.headLineBytes
+        limits.maxHeaderListSize = Limits.headBytes
+        limits.maxHeaderFieldCount = Limits.headFields
+        return limits
     }
 
     private func http(on channel: any Channel, _ logger: Logger) throws -> HTTPConnection {

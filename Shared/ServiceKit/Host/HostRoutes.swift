@@ -1,43 +1,61 @@
 import Foundation
+import HTTPTypes
 import Hummingbird
 import NIOCore
 
-/// Builds the router of a host: the parts' routes, 405 for the other methods of their paths, 426 for
-/// WebSocket paths, and the host's own `/health`, `/admin/<service>/health` and `/metrics`.
+/// Builds the responder of a host: the parts' routes, `HEAD` wherever there is `GET`, `OPTIONS` and 405 that
+/// name a path's methods, 426 for WebSocket paths, and the host's own `/health`, `/admin/<service>/health` and
+/// `/metrics`.
 struct HostRoutes {
     let parts: [any ServicePart]
     let mount: ServiceMount
 
-    private static let methods: [HTTPRequest.Method] = [.get, .head, .post, .put, .patch, .delete, .options]
-
-    func router() -> Router<ServiceContext> {
-        let router = Router(context: ServiceContext.self)
+    func responder() -> HostResponder {
+        let routes = Router(context: ServiceContext.self)
         var byPath: [String: Set<HTTPRequest.Method>] = [:]
         for route in mount.routes + ownRoutes {
             byPath[route.path, default: []].insert(route.method)
-            add(router, route.method, route.path, route.handler)
+            add(route, to: routes)
         }
+        for route in mount.routes + ownRoutes
+        where route.method == .get && byPath[route.path]?.insert(.head).inserted == true {
+            var head = route
+            head.method = .head
+            add(head, to: routes)
+        }
+        // Every path once, under GET: what other methods than the path's own are answered.
+        let others = Router(context: ServiceContext.self)
         for (path, served) in byPath {
-            let allow = served.map(\.rawValue).sorted().joined(separator: ", ")
-            for method in Self.methods where !served.contains(method) {
-                add(router, method, path) { _, _ in throw MethodNotAllowed(allow: allow) }
+            let methods = served.union([.options]).map(\.rawValue).sorted().joined(separator: ", ")
+            others.on(RouterPath(path), method: .get) { request, _ in
+                try Self.answerOther(request, methods, MethodNotAllowed(allow: methods))
             }
         }
         for route in mount.webSockets {
-            for method in Self.methods { add(router, method, route.path) { _, _ in throw UpgradeNeeded() } }
+            others.on(RouterPath(route.path), method: .get) { request, _ in
+                try Self.answerOther(request, "GET, OPTIONS", UpgradeNeeded())
+            }
         }
-        return router
+        return HostResponder(routes: routes.buildResponder(), others: others.buildResponder())
+    }
+
+    /// `OPTIONS` needs no credential: it says what the documentation says, and browsers ask without one.
+    private static func answerOther(
+        _ request: Request, _ methods: String, _ refusal: any HTTPReportable
+    ) throws -> Response {
+        let asked = request.headers[HostResponder.method]
+        guard asked == HTTPRequest.Method.options.rawValue else { throw refusal }
+        return Response(status: .noContent, headers: [.allow: methods])
     }
 
     /// Turns errors into answers here: Hummingbird would give its own errors a body of another shape.
-    private func add(
-        _ router: Router<ServiceContext>, _ method: HTTPRequest.Method, _ path: String,
-        _ handler: @escaping ServiceMount.Handler
-    ) {
-        router.on(RouterPath(path), method: method) { request, context -> Response in
+    private func add(_ route: ServiceMount.Route, to router: Router<ServiceContext>) {
+        router.on(RouterPath(route.path), method: route.method) { request, context -> Response in
             do {
-                return try await handler(request, context)
+                if let known = route.query { try Self.check(request.uri.query, known) }
+                return try await route.handler(request, try Self.decoded(context))
             } catch {
+                if let failure = route.failure { return failure(error, context.logger) }
                 let response = ErrorAnswer.response(for: error)
                 if response.status.code >= 500 {
                     context.logger.error("request failed", metadata: ["error": "\(error)"])
@@ -47,11 +65,39 @@ struct HostRoutes {
         }
     }
 
+    /// - Throws: `SRV-0400` for a parameter that the route does not know.
+    private static func check(_ query: String?, _ known: [String]) throws(ServiceError) {
+        for item in (query ?? "").split(separator: "&") {
+            guard let name = PathText.decoded(item.prefix { $0 != "=" }) else {
+                throw ServiceError(.badRequest, "the query of the path is not percent-encoded UTF-8")
+            }
+            guard Names.contain(known, name) else {
+                throw ServiceError(.badRequest, Names.unknown("a query parameter of this path", name, known))
+            }
+        }
+    }
+
+    /// The context with the path's parameters as texts: decoded here, once, and nowhere else.
+    private static func decoded(_ context: ServiceContext) throws(ServiceError) -> ServiceContext {
+        guard context.parameters.contains(where: { $0.value.contains("%") }) else { return context }
+        var context = context
+        var parameters = Parameters()
+        for (name, value) in context.parameters {
+            // The responder has checked the whole path.
+            guard let text = PathText.decoded(value) else { throw HostResponder.malformedPath }
+            parameters.append(key: name, value: text[...])
+        }
+        context.coreContext.parameters = parameters
+        return context
+    }
+
     var ownRoutes: [ServiceMount.Route] {
         let parts = parts
         var routes = [
-            ServiceMount.Route(method: .get, path: "/health") { _, _ in await Self.health(parts) },
-            ServiceMount.Route(method: .get, path: "/metrics") { _, _ in
+            ServiceMount.Route(method: .get, path: "/health", query: nil) { _, _ in
+                await Self.health(parts)
+            },
+            ServiceMount.Route(method: .get, path: "/metrics", query: nil) { _, _ in
                 Response(
                     status: .ok, headers: [.contentType: "text/plain; version=0.0.4; charset=utf-8"],
                     body: ResponseBody(byteBuffer: ByteBuffer(string: PrometheusRegistry.shared.text())))
@@ -59,7 +105,7 @@ struct HostRoutes {
         ]
         for part in parts {
             routes.append(
-                ServiceMount.Route(method: .get, path: "/admin/\(part.name)/health") { _, _ in
+                ServiceMount.Route(method: .get, path: "/admin/\(part.name)/health", query: nil) { _, _ in
                     await Self.health([part])
                 })
         }
@@ -83,6 +129,47 @@ struct HostRoutes {
             (try? encoder.encode(HealthReport(status: isWell ? .ok : .failing, checks: checks))) ?? Data()
         return .json(body, status: isWell ? .ok : .serviceUnavailable)
     }
+}
+
+/// Routes a request: a path in any spelling, and methods that its route does not have.
+struct HostResponder: HTTPResponder {
+    let routes: RouterResponder<ServiceContext>
+    /// Every path under GET, for requests whose method has no route there.
+    let others: RouterResponder<ServiceContext>
+
+    /// Carries the method of a request to `others`.
+    static var method: HTTPField.Name {
+        guard let name = HTTPField.Name("X-HTTP-Method") else { preconditionFailure("a valid field name") }
+        return name
+    }
+
+    static var malformedPath: ServiceError {
+        ServiceError(.badRequest, "the path is not percent-encoded UTF-8")
+    }
+
+    func respond(to request: Request, context: ServiceContext) async throws -> Response {
+        if request.uri.path == "*" { return Response(status: .noContent, headers: [.allow: Self.anyMethod]) }
+        guard let path = PathText.normalized(request.uri.path) else { throw Self.malformedPath }
+        var request = request
+        if path != request.uri.path {
+            var head = request.head
+            head.path = path + (request.uri.query.map { "?\($0)" } ?? "")
+            request = Request(head: head, body: request.body)
+        }
+        let response = try await routes.respond(to: request, context: context)
+        // The router's own answer to what it does not know; it has no body.
+        guard response.status == .notFound, context.endpointPath == Self.unknown else { return response }
+        var head = request.head
+        head.headerFields[Self.method] = head.method.rawValue
+        head.method = .get
+        let other = try await others.respond(to: Request(head: head, body: request.body), context: context)
+        guard other.status == .notFound, context.endpointPath == Self.unknown else { return other }
+        throw HTTPError(.notFound)
+    }
+
+    /// Hummingbird's name for an endpoint that does not exist.
+    private static let unknown = "NotFound"
+    private static let anyMethod = "DELETE, GET, HEAD, OPTIONS, POST"
 }
 
 private struct MethodNotAllowed: HTTPReportable {

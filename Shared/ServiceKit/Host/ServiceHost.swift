@@ -16,6 +16,7 @@ public struct ServiceHost: Sendable {
     private let parts: [any ServicePart]
     private let listen: ListenAddress
     private let tls: TLSFiles?
+    private let cors: CORSPolicy
     private let logger: Logger
     private let onListening: @Sendable (ListenAddress) async -> Void
 
@@ -23,15 +24,17 @@ public struct ServiceHost: Sendable {
     ///   - parts: services with different names and paths.
     ///   - listen: port 0 lets the system choose.
     ///   - tls: certificate and key of the listener; nil for clear text.
+    ///   - cors: the pages that may call the routes.
     ///   - onListening: called once with the address actually in use, port 0 resolved.
     public init(
         parts: [any ServicePart], listen: ListenAddress, tls: TLSFiles? = nil,
-        logger: Logger = Logger(label: "mimeo"),
+        cors: CORSPolicy = .none, logger: Logger = Logger(label: "mimeo"),
         onListening: @escaping @Sendable (ListenAddress) async -> Void = { _ in }
     ) {
         self.parts = parts
         self.listen = listen
         self.tls = tls
+        self.cors = cors
         self.logger = logger
         self.onListening = onListening
     }
@@ -50,7 +53,8 @@ public struct ServiceHost: Sendable {
     ) async throws -> Result {
         let (addresses, continuation) = AsyncStream.makeStream(of: ListenAddress.self)
         let told = onListening
-        let host = ServiceHost(parts: parts, listen: listen, tls: tls, logger: logger) { address in
+        let host = ServiceHost(parts: parts, listen: listen, tls: tls, cors: cors, logger: logger) {
+            address in
             await told(address)
             continuation.yield(address)
         }
@@ -117,7 +121,7 @@ public struct ServiceHost: Sendable {
         let (listen, tls) = (listen, tls)
         let application = Application(
             responder: ObservedResponder(
-                inner: HostRoutes(parts: parts, mount: mount).router().buildResponder()),
+                inner: HostRoutes(parts: parts, mount: mount).responder(), cors: cors),
             server: HTTPServerBuilder { UpgradeChannel(responder: $0, routes: webSockets, tls: tls) },
             configuration: ApplicationConfiguration(
                 address: .hostname(listen.host, port: listen.port), reuseAddress: true),

@@ -68,10 +68,24 @@ public struct ServiceMount {
     /// Answers a request, or throws; see `HTTPReportable` for the answer to an error.
     public typealias Handler = @Sendable (Request, ServiceContext) async throws -> Response
 
+    /// Makes the answer to an error, for a route whose errors have a form of their own.
+    public typealias Failure = @Sendable (any Error, Logger) -> Response
+
     struct Route: Sendable {
         var method: HTTPRequest.Method
         var path: String
+        /// The query parameters there are; nil for any.
+        var query: [String]?
+        var failure: Failure?
         var handler: Handler
+
+        init(
+            method: HTTPRequest.Method, path: String, query: [String]?, failure: Failure? = nil,
+            handler: @escaping Handler
+        ) {
+            (self.method, self.path, self.query) = (method, path, query)
+            (self.failure, self.handler) = (failure, handler)
+        }
     }
 
     struct Background: Sendable {
@@ -94,10 +108,17 @@ public struct ServiceMount {
             .sorted()
     }
 
-    /// Serves a path, like `/api/v4/attachments/:id` (`context.parameters.require("id")`). Other methods at
-    /// the path are answered with 405. A `HEAD` route's body is dropped, its headers are sent.
-    public mutating func on(_ method: HTTPRequest.Method, _ path: String, use handler: @escaping Handler) {
-        routes.append(Route(method: method, path: path, handler: handler))
+    /// Serves a path, like `/api/v4/attachments/:id` (`context.parameters.require("id")`, percent-decoded).
+    /// `GET` serves `HEAD` too: its body is dropped, its headers are sent. `OPTIONS` names the path's methods,
+    /// and others are answered with 405.
+    /// - Parameters:
+    ///   - query: the query parameters there are; a request with another one is answered with 400.
+    ///   - failure: makes the answer to an error where its form is the route's own.
+    public mutating func on(
+        _ method: HTTPRequest.Method, _ path: String, query: [String] = [], failure: Failure? = nil,
+        use handler: @escaping Handler
+    ) {
+        routes.append(Route(method: method, path: path, query: query, failure: failure, handler: handler))
     }
 
     /// Accepts WebSockets at a path without parameters.
@@ -119,7 +140,8 @@ public struct ServiceMount {
                 let context = try await authorize(request)
                 return WebSocketRoute.Accepted(
                     handler: { channel, logger in await handle(channel, context, logger) },
-                    headers: answerHeaders(context))
+                    headers: answerHeaders(context)
+                        + request.headers[RequestID.name].map { (name: RequestID.name, value: $0) })
             })
     }
 

@@ -36,7 +36,7 @@ public actor Materializer {
     private var queued: Queued?
     private var waiters: [(id: UInt64, offset: Offset, continuation: CheckedContinuation<Bool, Never>)] = []
     private var nextWaiter: UInt64 = 0
-    private nonisolated let turns = FoldTurns()
+    private nonisolated let throttle = FoldThrottle()
     private var isClosed = false
     /// Position in the log of the last folded operation.
     public private(set) var position: LogPosition
@@ -167,8 +167,8 @@ public actor Materializer {
 
     /// Folds up to the log's present head. Throws `ReplicaError.closed` after `close`.
     public func advance() async throws {
-        turns.ask()
-        defer { turns.endAsking() }
+        throttle.beginWait()
+        defer { throttle.endWait() }
         try await begin().value
     }
 
@@ -176,8 +176,8 @@ public actor Materializer {
     /// operations after it. Throws as `advance`.
     public func advance(through offset: Offset) async throws {
         guard position.offset < offset else { return }
-        turns.ask()
-        defer { turns.endAsking() }
+        throttle.beginWait()
+        defer { throttle.endWait() }
         let fold = begin()
         nextWaiter += 1
         let id = nextWaiter
@@ -194,19 +194,19 @@ public actor Materializer {
     /// after it. Entries that a wake-up brought may be: they come from a log whose storage only its own
     /// process writes.
     public func isHistoryOfLog() async throws -> Bool {
-        turns.ask()
-        defer { turns.endAsking() }
+        throttle.beginWait()
+        defer { throttle.endWait() }
         _ = try? await folding?.value
         let position = position
         return try await log.position(at: position.offset, in: database) == position
     }
 
-    /// Stops background folding until `goOn`, so that the caller's work comes first. Only folds that
+    /// Stops background folding until `endYield`, so that the caller's work comes first. Only folds that
     /// somebody waits for run meanwhile. The caller must bound its work.
-    public nonisolated func giveWay() { turns.giveWay() }
+    public nonisolated func yieldToAppends() { throttle.yieldToAppends() }
 
-    /// Ends one `giveWay`.
-    public nonisolated func goOn() { turns.goOn() }
+    /// Ends one `yieldToAppends`.
+    public nonisolated func endYield() { throttle.endYield() }
 
     /// A fold up to the log's present head: the queued one, or a new one. A new fold with `brought` folds
     /// only those entries, if they follow the position and nobody else joins the fold.
@@ -233,8 +233,8 @@ public actor Materializer {
     public func wait(for offset: Offset, timeout: Duration) async -> Bool {
         if position.offset >= offset { return true }
         guard !isClosed else { return false }
-        turns.ask()
-        defer { turns.endAsking() }
+        throttle.beginWait()
+        defer { throttle.endWait() }
         nextWaiter += 1
         let id = nextWaiter
         let limit = Task {
@@ -258,7 +258,7 @@ public actor Materializer {
     /// Releases every waiter and closes the replica.
     public func close() async {
         isClosed = true
-        turns.ask()
+        throttle.beginWait()
         _ = try? await folding?.value
         for waiter in waiters { waiter.continuation.resume(returning: false) }
         waiters = []
@@ -282,7 +282,7 @@ public actor Materializer {
             guard head.offset > position.offset || head == position else { throw loseHistory() }
             let target = head.offset
             while position.offset < target, !isClosed {
-                await turns.rest()
+                await throttle.waitForYields()
                 guard !isClosed, try await foldNext() else { break }
             }
             // Without the error a caller would take an old state for that of the head.
@@ -318,7 +318,7 @@ public actor Materializer {
     /// follow the position, and the log must be read.
     private func foldBrought(_ entries: [LogEntry]) async throws -> Bool {
         guard let first = entries.first, follows(first) else { return false }
-        await turns.rest()
+        await throttle.waitForYields()
         guard !isClosed else { return false }
         try await fold(entries: entries)
         return true
@@ -365,45 +365,48 @@ public actor Materializer {
     }
 }
 
-/// Lets other work run before the fold, unless somebody waits for the fold.
+/// Lets appends run before the fold, unless somebody waits for the fold.
 ///
-/// Invariant: the fold rests only while other work comes first and nobody asks. `state` guards all.
-private final class FoldTurns: Sendable {
+/// Invariant: the fold is paused only while it yields to an append and nobody waits for it. `state` guards
+/// all.
+private final class FoldThrottle: Sendable {
     private struct State {
         /// Number of callers that wait for the fold.
-        var asking = 0
-        var comingFirst = 0
-        var resting: CheckedContinuation<Void, Never>?
+        var waits = 0
+        /// Number of callers whose appends the fold yields to.
+        var yields = 0
+        /// The paused fold.
+        var paused: CheckedContinuation<Void, Never>?
 
-        var mayRest: Bool { comingFirst > 0 && asking == 0 }
+        var pauses: Bool { yields > 0 && waits == 0 }
     }
 
     private let state = Mutex(State())
 
-    func ask() { change { $0.asking += 1 } }
-    func endAsking() { change { $0.asking -= 1 } }
-    func giveWay() { change { $0.comingFirst += 1 } }
-    func goOn() { change { $0.comingFirst -= 1 } }
+    func beginWait() { change { $0.waits += 1 } }
+    func endWait() { change { $0.waits -= 1 } }
+    func yieldToAppends() { change { $0.yields += 1 } }
+    func endYield() { change { $0.yields -= 1 } }
 
     private func change(_ body: (inout State) -> Void) {
-        let resting = state.withLock { state -> CheckedContinuation<Void, Never>? in
+        let paused = state.withLock { state -> CheckedContinuation<Void, Never>? in
             body(&state)
-            precondition(state.asking >= 0 && state.comingFirst >= 0, "a turn was ended that had not begun")
-            guard !state.mayRest else { return nil }
-            defer { state.resting = nil }
-            return state.resting
+            precondition(state.waits >= 0 && state.yields >= 0, "a wait or yield ended that had not begun")
+            guard !state.pauses else { return nil }
+            defer { state.paused = nil }
+            return state.paused
         }
-        resting?.resume()
+        paused?.resume()
     }
 
-    /// Returns when the fold may go on. At most one fold calls this at a time.
-    func rest() async {
+    /// Returns when the fold may run. At most one fold calls this at a time.
+    func waitForYields() async {
         await withCheckedContinuation { continuation in
-            let goesOn = state.withLock { state in
-                if state.mayRest { state.resting = continuation }
-                return !state.mayRest
+            let runs = state.withLock { state in
+                if state.pauses { state.paused = continuation }
+                return !state.pauses
             }
-            if goesOn { continuation.resume() }
+            if runs { continuation.resume() }
         }
     }
 }

@@ -18,7 +18,7 @@ public struct ConfigurationFile: Sendable, Equatable {
     static let settings: [String: Kind] = [
         "data": .text, "listen": .text, "log": .text, "projection": .text, "issuer": .text,
         "providers": .text, "secretsKey": .text, "adminToken": .text, "tlsCertificate": .text,
-        "tlsKey": .text, "behindProxy": .flag, "showToken": .flag, "keepAliveSeconds": .number,
+        "tlsKey": .text, "corsOrigin": .text, "behindProxy": .flag, "showToken": .flag, "keepAliveSeconds": .number,
         "tombstoneTTLHours": .number, "snapshotOperations": .number, "keptOperations": .number,
         "housekeepingSeconds": .number, "maxAttachmentBytes": .number,
     ]
@@ -41,7 +41,7 @@ public struct ConfigurationFile: Sendable, Equatable {
         }
         let object: ObjectValue?
         do {
-            object = try JSONText.parseExactly(Array(text)).objectValue
+            object = try JSONText.parseStrictly(Array(text)).objectValue
         } catch {
             throw Self.invalid("--config: \(path): \(error.message)")
         }

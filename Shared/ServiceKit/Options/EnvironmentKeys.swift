@@ -14,14 +14,14 @@ public enum EnvironmentKeys {
     /// Variables of the build, the tests and compose, which no program of ours reads.
     static let foreign: Set<String> = [
         "MIMEO_BIN", "MIMEO_BUILD_COMMIT", "MIMEO_CACHE", "MIMEO_DEPTH", "MIMEO_IMAGE", "MIMEO_KEEP",
-        "MIMEO_LISTEN", "MIMEO_MEASURE", "MIMEO_MUTATION", "MIMEO_SECRETS", "MIMEO_SEED", "MIMEO_TEST_POSTGRES",
-        "MIMEO_WRITE_REFERENCE",
+        "MIMEO_LISTEN", "MIMEO_MEASURE", "MIMEO_MUTATION", "MIMEO_SECRETS", "MIMEO_SEED",
+        "MIMEO_TEST_POSTGRES", "MIMEO_WRITE_REFERENCE",
     ]
 
     private static let prefix = "MIMEO_"
 
     /// Refuses variables that look like ours and are not.
-    /// - Throws: `SRV-0107`.
+    /// - Throws: `SRV-0108`.
     public static func check(
         _ environment: [String: String] = ProcessInfo.processInfo.environment
     ) throws(ServiceError) {

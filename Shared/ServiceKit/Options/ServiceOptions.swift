@@ -30,6 +30,13 @@ public struct ServiceOptions: ParsableArguments, Sendable {
     @Option(help: ArgumentHelp("Private key of the certificate (PEM).", valueName: "file"))
     public var tlsKey: String?
 
+    /// The origins of web pages that may call the service.
+    @Option(
+        help: ArgumentHelp(
+            "Origin of web pages that may call this server, or '*'; may be given several times.",
+            valueName: "origin"))
+    public var corsOrigin: [String] = []
+
     /// The configuration file.
     @Option(
         help: ArgumentHelp(
@@ -139,6 +146,9 @@ public struct ServiceConfiguration: Sendable, Equatable {
     /// The certificate chain and the key of the listener, if it speaks TLS.
     public var tls: TLSPaths?
 
+    /// The web pages that may call the service.
+    public var cors = CORSPolicy.none
+
     /// Two files that belong together.
     public struct TLSPaths: Sendable, Equatable {
         /// The certificate chain, PEM.
@@ -150,7 +160,7 @@ public struct ServiceConfiguration: Sendable, Equatable {
     /// Joins flags, file and defaults.
     /// - Parameter port: the service's own default port.
     /// - Parameter environment: checked for variables that would be ignored (`EnvironmentKeys`).
-    /// - Throws: `SRV-0101` to `SRV-0107`.
+    /// - Throws: `SRV-0101` to `SRV-0108`.
     public init(
         _ options: ServiceOptions, projection: ProjectionOptions? = nil, issuer: IssuerOptions? = nil,
         providers: ProviderOptions? = nil, admin: AdminOptions? = nil, port: Int,
@@ -175,6 +185,9 @@ public struct ServiceConfiguration: Sendable, Equatable {
         secretsKey = providers?.secretsKey ?? file?["secretsKey"]
         adminToken = providers?.adminToken ?? admin?.adminToken ?? file?["adminToken"]
         behindProxy = providers?.behindProxy ?? false || file?.flag("behindProxy") ?? false
+        // The file has strings only: origins with commas or blanks between them.
+        let origins = (file?["corsOrigin"] ?? "").split { $0 == "," || $0 == " " }.map(String.init)
+        cors = try CORSPolicy(origins: options.corsOrigin.isEmpty ? origins : options.corsOrigin)
         switch (options.tlsCertificate ?? file?["tlsCertificate"], options.tlsKey ?? file?["tlsKey"]) {
         case (let certificate?, let key?): tls = TLSPaths(certificate: certificate, key: key)
         case (nil, nil): tls = nil

@@ -65,7 +65,7 @@ struct Inbox {
         items.append(Item(events: [.frame(frame)], handled: handled))
     }
 
-    /// Takes the next item, with its events as of now: what is put from here on waits anew.
+    /// Takes the next item, with its events as of now: later events wait for the next call.
     mutating func next() -> Item? {
         guard first < items.count else { return nil }
         var item = items[first]

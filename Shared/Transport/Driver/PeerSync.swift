@@ -106,6 +106,8 @@ public final class PeerSync: Sendable {
         var isStopping = false
         var starts = 0
         var pump: SessionPump?
+        /// Whether the session under way ends only to begin again.
+        var isRestarting = false
         /// The token that the session under way was given last.
         var token = ""
         var status = Status.stopped
@@ -216,6 +218,19 @@ public final class PeerSync: Sendable {
         }
     }
 
+    /// Ends the running session, if any, and begins the next one at once: some things take effect only when a
+    /// session begins, such as the release of withheld collections (decision 0013). A connection that is being
+    /// made begins anew too, since it may have passed that point.
+    public func restartSession() {
+        let pump = state.withLock { state in
+            state.isRestarting = state.task != nil
+            return state.pump
+        }
+        pump?.deliver(.finish(Self.restart))
+    }
+
+    private static let restart = SyncError(.goingAway, "the session begins again")
+
     private func updateLiveQueries() {
         // Within the lock, so that of two changes at once the later one is what the store knows.
         state.withLock { replica.setLiveQueries($0.subscriptions.values.map(\.live.query)) }
@@ -234,7 +249,13 @@ public final class PeerSync: Sendable {
         while !Task.isCancelled {
             let (reason, isHealthy) = await connect()
             guard !Task.isCancelled else { break }
-            set(.connecting(lastError: reason))
+            // Once: if the next attempt fails, it is followed by a pause like any other.
+            let restarts = state.withLock { state in
+                defer { state.isRestarting = false }
+                return state.isRestarting
+            }
+            set(.connecting(lastError: restarts ? nil : reason))
+            if restarts { continue }
             if isHealthy { pause.reset() }
             try? await Task.sleep(for: pause.next(random: environment.random()))
         }
@@ -294,7 +315,10 @@ public final class PeerSync: Sendable {
     ) async throws -> SyncError {
         let replica = replica
         // What an earlier session staged stays where the server can go on behind it.
-        let held = state.withLock { Array($0.subscriptions.keys) }
+        let held = state.withLock { state in
+            state.isRestarting = false
+            return Array(state.subscriptions.keys)
+        }
         try await executor.run {
             try replica.discardStaged(but: held)
             try replica.releaseWithheld()
@@ -304,10 +328,11 @@ public final class PeerSync: Sendable {
             report: { [weak self] report in self?.heard(report, whenOpen) },
             acknowledged: { [notify] in notify(.acknowledged) }, kept: kept)
         let pump = SessionPump(store: store, logger: logger)
-        let subscriptions = state.withLock { state in
+        let (subscriptions, restarts) = state.withLock { state in
             state.pump = pump
-            return state.subscriptions
+            return (state.subscriptions, state.isRestarting)
         }
+        if restarts { pump.deliver(.finish(Self.restart)) }
         // A newer one may have come while the connection was made.
         renewToken()
         for (key, held) in subscriptions {

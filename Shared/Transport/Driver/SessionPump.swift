@@ -160,7 +160,7 @@ public final class SessionPump: Sendable {
     }
 
     /// Hands the session an event of the live stream: near the line, if it is soon handled. Else a task of
-    /// the session's own does it: whoever tells has others to tell, and what this session asks for is its own
+    /// the session's own does it: the caller has others to tell, and what this session asks for is its own
     /// matter.
     private func tell(_ event: Event, _ line: any SessionLine) {
         guard event.isShort else { return deliver(event) }

@@ -34,7 +34,7 @@ public struct WebSocketClient: Sendable {
     }
 
     /// Connects, upgrades, runs `body` and closes, like `WebSocketConnection.run`.
-    /// - Throws: `WS-0102`, `WS-0103`, `WS-0104`, or the error of `body`.
+    /// - Throws: `WS-0102`, `WS-0103`, `WS-0104`, `WS-0105`, or the error of `body`.
     public func run<Result: Sendable>(
         _ body: @Sendable (WebSocketConnection) async throws -> Result
     ) async throws -> Result {
@@ -84,6 +84,9 @@ public struct WebSocketClient: Sendable {
         } catch {
             guard !deadline.hasPassed, !Self.isTimeout(error) else {
                 throw WebSocketError(.connectTimeout, "\(address.authority) did not answer in time")
+            }
+            guard !PlainServer.isMeant(by: error) else {
+                throw WebSocketError(.plainServer, PlainServer.message(address.authority))
             }
             throw WebSocketError(.connectFailed, "cannot connect to \(address.authority): \(error)")
         }

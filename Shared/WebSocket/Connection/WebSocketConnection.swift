@@ -139,7 +139,7 @@ public final class WebSocketConnection: Sendable {
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 incoming.withLock { $0.taker = .once(continuation) }
-                hand()
+                deliver()
                 if Task.isCancelled { stopReceiving() }
             }
         } onCancel: {
@@ -156,30 +156,30 @@ public final class WebSocketConnection: Sendable {
         waiting?.resume(throwing: CancellationError())
     }
 
-    /// Hands waiting messages to the reader, if there is one. A reader may ask for the next message while it
-    /// gets one: the loop of the thread that is already here sees that, so calls do not nest.
-    private func hand() {
-        var goesOn = incoming.withLock { incoming in
-            defer { incoming.isHanding = true }
-            return !incoming.isHanding
+    /// Delivers waiting messages to the reader, if there is one. A reader may ask for the next message while
+    /// it gets one: the loop of the thread that is already here sees that, so calls do not nest.
+    private func deliver() {
+        var hasMore = incoming.withLock { incoming in
+            defer { incoming.isDelivering = true }
+            return !incoming.isDelivering
         }
-        while goesOn {
-            let (deed, isFree) = incoming.withLock { incoming -> ((() -> Void)?, Bool) in
-                let deed = self.deed(&incoming)
-                let isFree = incoming.isHeldBack && !incoming.isFull
-                if isFree { incoming.isHeldBack = false }
-                // After this the next caller hands over.
-                incoming.isHanding = deed != nil || isFree
-                return (deed, isFree)
+        while hasMore {
+            let (delivery, resumesReading) = incoming.withLock { incoming -> ((() -> Void)?, Bool) in
+                let delivery = nextDelivery(&incoming)
+                let resumesReading = incoming.isReadPaused && !incoming.isFull
+                if resumesReading { incoming.isReadPaused = false }
+                // After this the next caller delivers.
+                incoming.isDelivering = delivery != nil || resumesReading
+                return (delivery, resumesReading)
             }
-            if isFree { channel.read() }
-            deed?()
-            goesOn = deed != nil || isFree
+            if resumesReading { channel.read() }
+            delivery?()
+            hasMore = delivery != nil || resumesReading
         }
     }
 
     /// Returns the next delivery to the reader, to be run outside of the lock; nil if there is none.
-    private func deed(_ incoming: inout WebSocketIncoming) -> (() -> Void)? {
+    private func nextDelivery(_ incoming: inout WebSocketIncoming) -> (() -> Void)? {
         switch incoming.taker {
         case .none: return nil
         case .discarding:
@@ -226,7 +226,7 @@ public final class WebSocketConnection: Sendable {
                 incoming.taker = .line(arrived, isBusy: false)
             }
         }
-        hand()
+        deliver()
     }
 
     // MARK: Events of the event loop
@@ -234,11 +234,11 @@ public final class WebSocketConnection: Sendable {
     /// True if messages wait for the reader.
     var isUnread: Bool { incoming.withLock { !$0.messages.isEmpty } }
 
-    /// Returns whether the socket must not be read now, because too much waits. `hand` resumes reading.
-    func holdsBack() -> Bool {
+    /// Returns whether the socket must not be read now, because too much waits. `deliver` resumes reading.
+    func pausesReading() -> Bool {
         incoming.withLock { incoming in
-            incoming.isHeldBack = incoming.isFull
-            return incoming.isHeldBack
+            incoming.isReadPaused = incoming.isFull
+            return incoming.isReadPaused
         }
     }
 
@@ -247,7 +247,7 @@ public final class WebSocketConnection: Sendable {
             incoming.messages.append(message)
             incoming.bytes += message.count
         }
-        hand()
+        deliver()
     }
 
     /// The peer has closed.
@@ -258,7 +258,7 @@ public final class WebSocketConnection: Sendable {
         }
         answered()
         close(reason.code == WebSocketClose.noStatus.code ? .noStatus : WebSocketClose(code: reason.code))
-        hand()
+        deliver()
     }
 
     /// The peer will send nothing any more: the channel is closed once our close frame has left.
@@ -278,7 +278,7 @@ public final class WebSocketConnection: Sendable {
         case .textMessage: close(.unacceptableData)
         default: close(.protocolError)
         }
-        hand()
+        deliver()
     }
 
     /// The peer has not answered for too long: sends a close frame, in case it still listens, and closes the
@@ -295,7 +295,7 @@ public final class WebSocketConnection: Sendable {
             let isClosed = incoming.sentClose != nil || incoming.receivedClose != nil
             incoming.end = incoming.end ?? (isClosed ? .closed : .failed(Self.lost))
         }
-        hand()
+        deliver()
     }
 
     // MARK: Sending
@@ -380,7 +380,7 @@ public final class WebSocketConnection: Sendable {
         case .line(let arrived, isBusy: _): arrived(.ended)
         default: break
         }
-        hand()
+        deliver()
         let timeout = channel.eventLoop.scheduleTask(in: time) { [channel] in channel.close(promise: nil) }
         channel.closeFuture.whenComplete { _ in timeout.cancel() }
     }
@@ -433,7 +433,7 @@ extension WebSocketConnection {
     /// Begins to hand over messages: one at a time, the next one after `taken` was called.
     public func handOver(to arrived: @escaping @Sendable (WebSocketArrival) -> Void) {
         incoming.withLock { $0.taker = .line(arrived, isBusy: false) }
-        hand()
+        deliver()
     }
 
     /// Sends one message after the earlier ones, without waiting. Calls `whenSent` with true once it has

@@ -8,6 +8,8 @@ public enum WebSocketErrorCode: String, Sendable, CaseIterable {
     case connectTimeout = "WS-0103"
     /// The server answered the upgrade with an HTTP status; `WebSocketError.status` has it.
     case upgradeRefused = "WS-0104"
+    /// The address is wss or https, but the server answers without TLS: it speaks plain http.
+    case plainServer = "WS-0105"
     /// The connection is closed, by either side; nothing more can be sent.
     case closed = "WS-0201"
     /// The connection ended without a close frame, or the peer stopped answering (closed with 1002, in case

@@ -3,7 +3,7 @@ import NIOWebSocket
 import Synchronization
 
 /// The messages that wait on a WebSocket, and the state of reading and closing. The event loop fills it; the
-/// reader and whoever closes share it, under the connection's lock.
+/// reader and the tasks that close share it, under the connection's lock.
 struct WebSocketIncoming {
     /// The reader of messages.
     enum Taker {
@@ -26,8 +26,8 @@ struct WebSocketIncoming {
     var messages = CircularBuffer<[UInt8]>.empty
     /// Bytes of `messages`.
     var bytes = 0
-    /// True while a thread hands messages over (`hand`); only one does at a time.
-    var isHanding = false
+    /// True while a thread delivers messages (`deliver`); only one does at a time.
+    var isDelivering = false
     var taker = Taker.none
     var end: End?
     /// True while `receive` runs.
@@ -41,7 +41,7 @@ struct WebSocketIncoming {
     /// True when the peer will send nothing any more.
     var isAnswered = false
     /// True if the event loop does not read the socket because too much waits.
-    var isHeldBack = false
+    var isReadPaused = false
 
     /// True if so much waits that the socket must not be read until the reader takes a message.
     var isFull: Bool {
@@ -137,7 +137,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
 
     // MARK: Reading
 
-    func read(context: ChannelHandlerContext) { if !connection.holdsBack() { context.read() } }
+    func read(context: ChannelHandlerContext) { if !connection.pausesReading() { context.read() } }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let frame = unwrapInboundIn(data)

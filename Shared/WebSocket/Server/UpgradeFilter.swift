@@ -4,29 +4,25 @@ import NIOHTTP1
 /// Works around two gaps of NIO's upgrade handler, which follows it in the pipeline: NIO's loses requests for
 /// an unregistered protocol (`Upgrade: h2c`, which common clients send unasked), and it ignores shutdown.
 ///
-/// Removes the `Upgrade` header from every request that is not a WebSocket upgrade to a registered path;
-/// answers a first request that is not HTTP; closes a connection without any request when the server stops or
-/// the connection stays silent. The event loop guards all state.
+/// Removes the `Upgrade` header from every request that is not a WebSocket upgrade to a registered path; closes
+/// a connection without any request when the server stops or the connection stays silent. The event loop
+/// guards all state.
 final class UpgradeFilter: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
-    typealias OutboundOut = HTTPServerResponsePart
 
     private enum Phase { case silent, upgrading, plain }
 
     private let paths: Set<String>
     private let patience: TimeAmount
-    private let notHTTP: [UInt8]
     private let onUpgrade: () -> Void
     private var phase = Phase.silent
     private var timer: Scheduled<Void>?
 
     /// - Parameters:
     ///   - patience: how long a connection may be silent before its first request.
-    ///   - notHTTP: the JSON body of the answer to a first request that is not HTTP/1.1.
     ///   - onUpgrade: called on the event loop when the connection's first request asks for an upgrade.
-    init(paths: Set<String>, patience: Duration, notHTTP: [UInt8], onUpgrade: @escaping () -> Void) {
-        self.notHTTP = notHTTP
+    init(paths: Set<String>, patience: Duration, onUpgrade: @escaping () -> Void) {
         self.onUpgrade = onUpgrade
         self.paths = paths
         self.patience = TimeAmount(patience)
@@ -65,26 +61,11 @@ final class UpgradeFilter: ChannelInboundHandler, RemovableChannelHandler {
         }
     }
 
-    func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // The caller's HTTP handler answers errors of later requests, but not those before the first request.
-        guard phase != .plain else { return context.fireErrorCaught(error) }
-        let head = HTTPResponseHead(
-            version: .http1_1, status: .badRequest,
-            headers: [
-                "Content-Type": "application/json", "Content-Length": "\(notHTTP.count)",
-                "Connection": "close",
-            ])
-        let channel = context.channel
-        context.write(wrapOutboundOut(.head(head)), promise: nil)
-        context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: notHTTP)))), promise: nil)
-        context.writeAndFlush(wrapOutboundOut(.end(nil))).whenComplete { _ in channel.close(promise: nil) }
-    }
-
     private func asksForWebSocket(_ head: HTTPRequestHead) -> Bool {
-        let path = head.uri.prefix { $0 != "?" }
+        let path = WebSocketRoute.path(of: head.uri.prefix { $0 != "?" })
         // NIO compares each value whole, so a list of protocols is not accepted.
         let protocols = head.headers[canonicalForm: "upgrade"]
-        return head.method == .GET && paths.contains(String(path)) && protocols.count == 1
+        return head.method == .GET && paths.contains(path) && protocols.count == 1
             && protocols[0].lowercased() == "websocket"
     }
 }

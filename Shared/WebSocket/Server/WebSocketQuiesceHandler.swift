@@ -2,7 +2,7 @@ import NIOCore
 import NIOWebSocket
 
 /// Sends a close frame on a WebSocket when the server stops, unless one was sent already, and closes the
-/// channel after `Limits.goodbyeTimeout` at the latest. After a close frame, whoever wrote it, no frame is
+/// channel after `Limits.goodbyeTimeout` at the latest. After a close frame of any writer no frame is
 /// sent (RFC 6455 section 5.5.1).
 final class WebSocketQuiesceHandler: ChannelDuplexHandler {
     typealias InboundIn = Any

@@ -8,7 +8,7 @@ public typealias WebSocketChannel = any Channel
 
 /// The request that asks for an upgrade.
 public struct WebSocketRequest: Sendable {
-    /// Path without query.
+    /// Path without query and without a trailing slash.
     public let path: String
     /// The text after `?`, still encoded.
     public let query: String?
@@ -19,7 +19,7 @@ public struct WebSocketRequest: Sendable {
 
     init(_ head: HTTPRequestHead, remoteAddress: SocketAddress?) {
         let parts = head.uri.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
-        path = parts.first.map(String.init) ?? "/"
+        path = WebSocketRoute.path(of: parts.first ?? "/")
         query = parts.count > 1 ? String(parts[1]) : nil
         headers = head.headers
         self.remoteAddress = remoteAddress
@@ -60,6 +60,11 @@ public struct WebSocketRoute: Sendable {
         self.path = path
         self.subprotocols = subprotocols
         self.authorize = authorize
+    }
+
+    /// The path that a route is looked up by: a trailing slash is the same route.
+    static func path(of text: Substring) -> String {
+        text.count > 1 && text.last == "/" ? String(text.dropLast()) : String(text)
     }
 
     /// The header fields of the 101 answer.

@@ -21,25 +21,30 @@ public struct WebSocketUpgrade<Plain: Sendable>: Sendable {
 
     private let routes: [String: WebSocketRoute]
     private let patience: Duration
-    private let notHTTP: [UInt8]
     private let malformed: any Error
 
     /// An upgrade at the paths of `routes`, which must differ.
     /// - Parameters:
     ///   - patience: how long a connection may be silent before its first request.
-    ///   - notHTTP: the JSON body of the answer, a 400, to a first request that is not HTTP/1.1.
     ///   - malformed: the error of an upgrade request that breaks RFC 6455 section 4.2.1.
-    public init(routes: [WebSocketRoute], patience: Duration, notHTTP: [UInt8], malformed: any Error) {
+    public init(routes: [WebSocketRoute], patience: Duration, malformed: any Error) {
         self.routes = Dictionary(uniqueKeysWithValues: routes.map { ($0.path, $0) })
         self.patience = patience
-        self.notHTTP = notHTTP
         self.malformed = malformed
     }
 
-    /// Adds the handlers of HTTP/1.1 and of the upgrade to a channel, on its event loop. `plain` takes over a
-    /// channel that was not upgraded.
+    /// Adds the handlers of HTTP/1.1 and of the upgrade to a channel, on its event loop.
+    /// - Parameters:
+    ///   - limits: of a request's head; a larger one is an error of the decoder.
+    ///   - before: a handler before the decoder, which sees bytes.
+    ///   - after: a handler after it, which sees parts of requests and the decoder's errors. An upgrade takes
+    ///     both out of the pipeline.
+    ///   - plain: takes over a channel that was not upgraded.
     public func configure(
-        _ channel: any Channel, plain: @escaping @Sendable (any Channel) throws -> Plain
+        _ channel: any Channel, limits: NIOHTTPDecoderLimitConfiguration,
+        before: any ChannelHandler & RemovableChannelHandler,
+        after: any ChannelHandler & RemovableChannelHandler,
+        plain: @escaping @Sendable (any Channel) throws -> Plain
     ) throws -> EventLoopFuture<Outcome> {
         // Guarded by the event loop; nil until the route of an upgrade has decided.
         let decision = NIOLoopBoundBox<Result<WebSocketRoute.Accepted, any Error>?>(
@@ -72,13 +77,12 @@ public struct WebSocketUpgrade<Plain: Sendable>: Sendable {
         let encoder = HTTPResponseEncoder()
         // Holds bytes that come after the upgrade request until the route has decided.
         let decoder = ByteToMessageHandler(
-            HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes),
+            HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes, limitConfiguration: limits),
             maximumBufferSize: WebSocketConfiguration.defaultMessageBytes)
         let filter = UpgradeFilter(
-            paths: Set(routes.keys), patience: patience, notHTTP: notHTTP,
-            onUpgrade: { isUpgrade.value = true })
+            paths: Set(routes.keys), patience: patience, onUpgrade: { isUpgrade.value = true })
         let upgradeHandler = NIOTypedHTTPServerUpgradeHandler<Outcome>(
-            httpEncoder: encoder, extraHTTPHandlers: [decoder, filter],
+            httpEncoder: encoder, extraHTTPHandlers: [before, decoder, after, filter],
             upgradeConfiguration: NIOTypedHTTPServerUpgradeConfiguration(
                 upgraders: [upgrader],
                 notUpgradingCompletionHandler: { channel in
@@ -92,7 +96,7 @@ public struct WebSocketUpgrade<Plain: Sendable>: Sendable {
                     }
                 }))
         let operations = channel.pipeline.syncOperations
-        try operations.addHandlers([encoder, decoder, filter])
+        try operations.addHandlers([encoder, before, decoder, after, filter])
         try operations.addHandler(upgradeHandler)
         return upgradeHandler.upgradeResultFuture
     }

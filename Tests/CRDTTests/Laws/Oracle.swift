@@ -43,6 +43,9 @@ struct Oracle {
     private(set) var writes: [Write] = []
     /// The stamps of operations, by number.
     private var stamps: [Stamp] = []
+    /// The operations that each operation's author had seen, itself included, by number. Of an operation that
+    /// moved to another actor only itself.
+    private(set) var sights: [UInt64] = []
     /// The transaction being recorded: its number, and what its author has seen.
     private var number = 0
     private var seen: UInt64 = 0
@@ -63,6 +66,7 @@ struct Oracle {
     mutating func rename(_ old: Stamp, to new: Stamp) {
         guard let number = stamps.firstIndex(of: old) else { return }
         stamps[number] = new
+        sights[number] = 1 << UInt64(number)
         for index in writes.indices where writes[index].operation == number {
             writes[index] = writes[index].renamed(new)
         }
@@ -77,6 +81,7 @@ struct Oracle {
         precondition(number < 63, "more operations than a mask holds")
         stamps.append(stamp)
         seen |= 1 << UInt64(number)
+        sights.append(seen)
     }
 
     /// True if the operation under way has written or removed anything.

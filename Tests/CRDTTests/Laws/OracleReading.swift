@@ -11,6 +11,14 @@ struct CounterPart: Equatable {
     let total: Value
     /// The greatest time that a known removal or restart has seen, and the total then.
     let baseline: Baseline?
+    /// True if the total counts from the baseline on.
+    let isNewSum: Bool
+
+    /// Its share of the counter's value; nil if removals have seen all of it.
+    var growth: Value? {
+        if baseline?.time == time { return nil }
+        return isNewSum ? total : Amount.difference(total, baseline?.total ?? 0)
+    }
 
     struct Baseline: Equatable {
         let time: Timestamp
@@ -22,9 +30,11 @@ struct CounterPart: Equatable {
 struct OracleView {
     let surviving: [Oracle.Write]
     private let all: [Oracle.Write]
+    private let sights: [UInt64]
     private let known: UInt64
 
     init(_ oracle: Oracle, _ vector: VersionVector) {
+        sights = oracle.sights
         known = oracle.mask(vector)
         surviving = oracle.surviving(known)
         all = oracle.writes
@@ -32,6 +42,7 @@ struct OracleView {
 
     /// As if nothing that `gone` covers had ever been written.
     init(_ oracle: Oracle, _ vector: VersionVector, without gone: VersionVector) {
+        sights = oracle.sights
         known = oracle.mask(vector) & ~oracle.mask(gone)
         surviving = oracle.surviving(known)
         all = oracle.writes
@@ -110,7 +121,7 @@ struct OracleView {
     /// The greatest surviving restart, and what survives of every actor.
     private func counter(_ writes: [Oracle.Write], at path: Path) -> Value {
         let start = leaves(writes, .restart, at: path).first?.content ?? .int(0)
-        let amounts = [start] + parts(at: path).map { Amount.difference($0.total, $0.baseline?.total ?? 0) }
+        let amounts = [start] + parts(at: path).compactMap(\.growth)
         let whole = amounts.reduce(Int128(0)) { $0 + Int128($1.intValue ?? 0) }
         let fractions = amounts.filter { $0.intValue == nil }
         if fractions.isEmpty { return Int64(exactly: whole).map { .int($0) } ?? .double(Double(whole)) }
@@ -126,14 +137,31 @@ struct OracleView {
             let own = known.filter { $0.stamp.actor == actor }.sorted { $0.stamp < $1.stamp }
             var total = Value.int(0)
             var baseline: CounterPart.Baseline?
+            var last: Oracle.Write?
+            var begin: Timestamp?
             for write in own {
-                total = Amount.sum(total, write.content)
+                if let last, begins(write, total, after: last) {
+                    begin = last.stamp.time
+                    total = write.content
+                } else {
+                    total = Amount.sum(total, write.content)
+                }
+                last = write
                 guard write.killers & self.known != 0 else { continue }
                 baseline = .init(time: write.stamp.time, total: total)
             }
             return CounterPart(
-                actor: actor, time: own[own.count - 1].stamp.time, total: total, baseline: baseline)
+                actor: actor, time: own[own.count - 1].stamp.time, total: total, baseline: baseline,
+                isNewSum: begin != nil && begin == baseline?.time)
         }
+    }
+
+    /// Returns whether an actor's amount begins a new sum: its author knew that all amounts up to the one
+    /// before were removed, and one of the two numbers is a double.
+    private func begins(_ write: Oracle.Write, _ total: Value, after last: Oracle.Write) -> Bool {
+        guard last.killers & sights[write.operation] != 0 else { return false }
+        if case .int = total, case .int = write.content { return false }
+        return true
     }
 
     /// The paths at which any amount is known.

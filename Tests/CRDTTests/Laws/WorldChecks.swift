@@ -128,7 +128,8 @@ struct StructureCheck {
         let parts = counter.entries.map { entry in
             CounterPart(
                 actor: entry.actor, time: entry.point.time, total: entry.point.total,
-                baseline: entry.baseline.map { .init(time: $0.time, total: $0.total) })
+                baseline: entry.baseline.map { .init(time: $0.time, total: $0.total) },
+                isNewSum: entry.point.since != nil)
         }
         try require(
             parts == view.parts(at: path),

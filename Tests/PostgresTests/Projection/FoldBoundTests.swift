@@ -1,5 +1,6 @@
 import CRDT
 import OperationLog
+import TestSupport
 import Testing
 
 @testable import Postgres
@@ -9,9 +10,10 @@ import Testing
     .enabled(if: TestDatabase.serverURL != nil, "`make test` starts a PostgreSQL"))
 struct FoldBoundTests {
     private static let documents = 12
-    private static let bytes = 100_000
-    /// Small, so that the documents do not have to be large.
-    private static let batchBytes = 16 * bytes / 3
+    private static let bytes = Depth.pick(fast: 100_000, deep: 3 << 20)
+    /// A sample takes a small bound, so that the documents do not have to be large; a deep run takes the real
+    /// one.
+    private static let batchBytes = Depth.pick(fast: 16 * bytes / 3, deep: PostgresLimits.batchBytes)
 
     /// A log with `documents` large ones, of which the entries after are small, and a writer that has folded
     /// the large ones.

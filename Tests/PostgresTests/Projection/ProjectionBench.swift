@@ -30,10 +30,12 @@ final class ProjectionBench: Sendable {
 
     /// Opens a projection with connections of its own, as another process would, and follows the log with
     /// it while `body` runs.
+    /// - Parameter stallTimeout: how long another leader may be idle.
     func projecting<Result>(
+        stallTimeout: Duration = PostgresLimits.stallTimeout,
         _ body: (PostgresProjection) async throws -> Result
     ) async throws -> Result {
-        let projections = PostgresProjections(url: url, logger: quiet)
+        let projections = PostgresProjections(url: url, stallTimeout: stallTimeout, logger: quiet)
         let projection = try await projections.open(Self.database, log: log)
         let following = Task { await projection.run() }
         let result = await Swift.Result { () async throws in try await body(projection) }

@@ -76,7 +76,7 @@ struct ProjectionTakeoverPostgresTests {
                         await writer.step(on: second)
                     }
                     try await killing.value
-                    for _ in 0..<20 { await writer.step(on: first) }
+                    for _ in 0..<60 { await writer.step(on: first) }
                     try await first.advanceThroughFailures()
                     try await bench.catchUp(first)
                     #expect(try bench.stored() == (try await bench.fold()))
@@ -311,7 +311,7 @@ struct ProjectionTakeoverPostgresTests {
                 url: bench.url, database: ProjectionBench.database, start: start, logger: quiet)
             #expect(try stalled.look().isLeading)
             try await bench.append(ProjectionPostgresTests.insert(into: "c", 0))
-            try await bench.projecting { projection in
+            try await bench.projecting(stallTimeout: .seconds(1)) { projection in
                 try await bench.catchUp(projection)
                 #expect(try bench.stored().count == 1)
             }

@@ -187,7 +187,7 @@ extension StoreFailureSweepTests.Case {
 
     func takeMore(_ store: Replica) throws {
         guard role == .peer else {
-            _ = try store.fold(try StoreFailureSweepTests.log(7).items(after: Offset(store.head)))
+            _ = try store.fold(try StoreFailureSweepTests.log(7).items(after: store.foldedThrough))
             return
         }
         try store.perform(.insert(9, size: 100))

@@ -106,15 +106,15 @@ struct StorePowerCutTests {
                         disk.cutPower(duringCall: 1 + dice.below(300))
                         if let store = try? open(folder, role: .materialization) {
                             while !disk.isOff {
-                                let ahead = UInt64(expected.count - 1)
+                                let folded = reference.foldedThrough
                                 for _ in 0...dice.below(4) {
                                     log.append(try load.operation(after: log.head.offset))
                                 }
-                                for item in log.items(after: Offset(ahead)) {
+                                for item in log.items(after: folded) {
                                     _ = try reference.fold([item])
                                     expected.append(try StoreDump(reference))
                                 }
-                                _ = try? store.fold(log.items(after: Offset(store.head)))
+                                _ = try? store.fold(log.items(after: store.foldedThrough))
                                 if dice.chance(20) { _ = try? store.perform(.checkpoint(truncates: false)) }
                             }
                             try? store.close()
@@ -124,7 +124,7 @@ struct StorePowerCutTests {
                         let note = Comment(rawValue: "seed \(seed), head \(survivor.head)")
                         #expect(try StoreDump(survivor) == expected[Int(survivor.head)], note)
                         try checkWhole(survivor, note)
-                        _ = try survivor.fold(log.items(after: Offset(survivor.head)))
+                        _ = try survivor.fold(log.items(after: survivor.foldedThrough))
                         #expect(try StoreDump(survivor) == expected.last, note)
                         try survivor.close()
                     }

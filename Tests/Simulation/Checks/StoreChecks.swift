@@ -122,6 +122,30 @@ extension World {
         }
     }
 
+    /// A cursor never says more than is stored: where it is at the log's end, each document that matches there
+    /// is held at least as far, or wanted. Looked at whenever a connection ends. Worlds in which a store is put
+    /// back, rights change or the log goes back have exceptions that only `checkConvergence` knows; and a power
+    /// cut counts the calls of a disk, these too.
+    func checkHoldings(_ peer: Peer) throws {
+        let exceptions: Faults = [
+            .restores, .rollBacks, .clones, .grants, .renewals, .scopes, .powerCuts, .reaping,
+        ]
+        guard profile.faults.isDisjoint(with: exceptions), let end = reference.position else { return }
+        let states = try glance(peer.replica)
+        let wanted = Set(try peer.replica.wanted(limit: 10_000))
+        for held in peer.subscriptions.values where peer.rights.mayRead(collection: held.query.collection) {
+            guard try peer.replica.cursor(of: held.key) == end else { continue }
+            for (key, state) in reference.states
+            where try held.query.covers(key, state) && !wanted.contains(key) && !peer.released.contains(key) {
+                let mine = try states[key].map { try Document(decoding: $0).vector } ?? VersionVector()
+                guard try mine.covers(Document(decoding: state).vector) else {
+                    throw Violation(
+                        "peer \(peer.number) has a cursor at \(end.offset) and lacks \(key.words)")
+                }
+            }
+        }
+    }
+
     /// What a store is about to forget of cursors: those of subscriptions that nobody holds any more, and, of
     /// a collection that may not be read, the one named. Before it does, for the power may go with it.
     func willForget(_ peer: Peer, but hidden: [UInt8]? = nil) {

@@ -61,6 +61,15 @@ struct Options {
         if let count { seeds = Array(first..<first + count) }
     }
 
+    /// The words that make another world of a seed, each behind a space.
+    var shape: String {
+        var words = isSmall ? " --small" : ""
+        if let peers { words += " --peers \(peers)" }
+        if let acts { words += " --acts \(acts)" }
+        if let faults { words += " --faults \(faults)" }
+        return words
+    }
+
     /// What a process is told that runs some of the seeds.
     func workerWords(for some: [UInt64]) -> [String] {
         var words = ["--worker", "--folder", folder, "--these", some.map(String.init).joined(separator: ",")]

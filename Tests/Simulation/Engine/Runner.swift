@@ -69,7 +69,7 @@ struct Runner {
         tally.failures += 1
         let world = outcome.world
         say(
-            "FAILED seed \(seed) (the \(count). tried) at step \(world.steps), "
+            "FAILED seed \(seed)\(options.shape) (the \(count). tried) at step \(world.steps), "
                 + "event \(world.events): \(failure)")
         say("  faults \(world.profile.faults), \(world.peers.count) peers, trace \(hex(outcome.hash))")
         guard options.seeds.count == 1, !options.isWorker else { return }

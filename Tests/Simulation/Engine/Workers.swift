@@ -105,7 +105,9 @@ struct Workers {
         waitpid(workers[place].process, &status, 0)
         Files.remove("\(options.folder)/mimeo-simulation-\(workers[place].process)")
         if let seed = workers[place].current {
-            say("FAILED seed \(seed): the simulation ended itself (status \(status)); run this seed alone")
+            say(
+                "FAILED seed \(seed)\(options.shape): the simulation ended itself (status \(status)); run this seed alone"
+            )
             tally.failures += 1
         } else if !workers[place].seeds.isEmpty {
             say("FAILED: a simulation ended before its first seed (status \(status))")

@@ -38,6 +38,8 @@ final class Peer: @unchecked Sendable {
     var seenMarks: Set<Int> = []
     /// Documents that it has written: it may be told of them outside its subscriptions (rule 16).
     var written: Set<DocumentKey> = []
+    /// Documents that it evicted while no subscription of its matched them: nothing asks for them again.
+    var released: Set<DocumentKey> = []
     /// What its token lets it do.
     var rights = Rights()
     /// The collections that its application withholds from the server.

@@ -216,6 +216,8 @@ extension World {
         // What an eviction forgets of cursors, the next subscription asks for.
         willForget(peer)
         _ = try peer.replica.write { try $0.evict(collection, [id]) }
+        let evicted = DocumentKey(collection: collection, id: id)
+        if try !peer.replica.wanted(limit: 10_000).contains(evicted) { peer.released.insert(evicted) }
         if generator.chance(50) {
             let other = (peer.number + 1 + generator.below(peers.count - 1)) % peers.count
             let key = DocumentKey(collection: collection, id: id)

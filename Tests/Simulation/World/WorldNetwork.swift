@@ -62,7 +62,7 @@ extension World {
                 kept: role == .peer ? peer.kept.message : kept)
         }
         let near = configuration(.peer, wall(of: peer.number))
-        var far = configuration(.server(origin: origin), now)
+        var far = configuration(.server(origin: origin), now + serverSkew)
         // Of two sessions one shares its queries with the others, and one evaluates by itself.
         if number.isMultiple(of: 2) { far.sharing = hub.sharing(for: origin) }
         let link = Link(
@@ -291,6 +291,7 @@ extension World {
         } else {
             if let listener = link.listener { link.peer.replica.removeListener(listener) }
             link.peer.replica.correctClock(byMilliseconds: 0)
+            if !end.isDead { attempt { try checkHoldings(link.peer) } }
         }
         if let reason = end.reason {
             statistics.endings[reason.code, default: 0] += 1

@@ -18,8 +18,11 @@ IS_DEEP = DEPTH == "deep"
 
 def _seed():
     if "MIMEO_SEED" in os.environ:
-        return int(os.environ["MIMEO_SEED"])
-    drawn = random.SystemRandom().randrange(1 << 31)
+        word = os.environ["MIMEO_SEED"]
+        if not word.isdecimal() or int(word) >= 1 << 40:
+            sys.exit(f"MIMEO_SEED is '{word}': it has to be a number below 2⁴⁰")
+        return int(word)
+    drawn = random.SystemRandom().randrange(1 << 30)
     print(f"tests draw their cases from seed MIMEO_SEED={drawn}", file=sys.stderr)
     return drawn
 

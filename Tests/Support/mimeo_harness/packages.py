@@ -13,36 +13,36 @@ import sys
 import tempfile
 import venv
 
-PINS = ("cbor2==6.2.1", "websockets==17.4", "wsproto==1.3.2")
+PINS = ("cbor2==6.2.1", "requests==2.34.2", "websockets==17.4", "wsproto==1.3.2")
 
 
-def use_packages():
-    """Installs missing packages, and appends their folder to the path."""
-    folder = str(_folder())
+def use_packages(*pins):
+    """Installs missing packages, and appends their folder to the path: PINS, or the ones that a single test needs."""
+    folder = str(_folder(pins or PINS))
     if folder not in sys.path:
         sys.path.append(folder)
 
 
-def _folder():
+def _folder(pins):
     cache = pathlib.Path(os.environ.get("MIMEO_CACHE", pathlib.Path.home() / ".cache" / "mimeo"))
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    name = hashlib.sha256("\n".join((version, *PINS)).encode()).hexdigest()[:12]
+    name = hashlib.sha256("\n".join((version, *pins)).encode()).hexdigest()[:12]
     folder = cache / "python" / name
     if not folder.exists():
-        _install(folder)
+        _install(folder, pins)
     return folder
 
 
-def _install(folder):
+def _install(folder, pins):
     """Installs into a temporary folder, then renames it, so that an interrupted installation leaves nothing."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as work:
         venv.create(f"{work}/venv", with_pip=True)
         done = subprocess.run(
             [f"{work}/venv/bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-             "--target", f"{work}/packages", *PINS], capture_output=True, text=True, check=False)
+             "--target", f"{work}/packages", *pins], capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            raise RuntimeError(f"{', '.join(PINS)} cannot be installed from PyPI:\n{done.stderr[-2000:]}")
+            raise RuntimeError(f"{', '.join(pins)} cannot be installed from PyPI:\n{done.stderr[-2000:]}")
         try:
             os.rename(f"{work}/packages", folder)
         except OSError:  # another run was faster

@@ -47,19 +47,21 @@ struct CorpusReader {
         }
     }
 
-    /// `= expression => value`: a case of its own.
+    /// `= expression => value [warn CODE]`: a case of its own.
     private mutating func readExpression(_ line: String) {
         close()
         let parts = line.components(separatedBy: " => ")
         precondition(parts.count == 2, "\(file): an expression without a value: \(line)")
-        let rows = parts[1] == "MISSING" ? [] : [parts[1]]
+        let results = parts[1].components(separatedBy: " warn ")
+        let rows = results[0] == "MISSING" ? [] : [results[0]]
         cases.append(
             CorpusCase(
                 file: file, name: line,
                 steps: [
                     CorpusCase.Step(
                         statement: "SELECT RAW \(parts[0]) FROM system:dual",
-                        expectation: .rows(rows, inOrder: true))
+                        expectation: .rows(rows, inOrder: true),
+                        warnings: results.count > 1 ? Array(results[1...]) : nil)
                 ]))
     }
 

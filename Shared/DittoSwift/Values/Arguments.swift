@@ -3,9 +3,10 @@ import Foundation
 
 /// Converts the dictionaries that applications pass as arguments into values.
 ///
-/// Accepted are nil, `NSNull`, `Bool`, all integers and floats, `String`, `Data`, `DittoDocumentID`,
-/// `DittoAttachment`, `NSNumber`, and arrays and dictionaries with text keys of these. An `NSNumber` keeps
-/// the type it was made of.
+/// Accepted are nil, `NSNull`, `Bool`, all integers and floats, `String`, `Character`, `Data`, `Date` (as
+/// `RFC3339`), `UUID` and `URL` (as text), `Decimal`, `NSNumber`, `DittoDocumentID`, `DittoAttachment`, arrays,
+/// slices and sets, dictionaries with text or integer keys, enums with raw values, and every `Encodable`
+/// (`ArgumentEncoder`). An `NSNumber` keeps the type it was made of. `ItemDecoder` is the way back.
 ///
 /// Every type converts itself (`Argument`), because testing an `Any` against many types takes longer than
 /// writing the document. The path of an unacceptable argument is built only when the error is thrown.
@@ -36,7 +37,7 @@ enum Arguments {
         }
     }
 
-    fileprivate static func converted(_ argument: Any, _ depth: Int) throws(ArgumentProblem) -> Value {
+    static func converted(_ argument: Any, _ depth: Int) throws(ArgumentProblem) -> Value {
         guard depth < CRDT.Limits.nestingDepth else {
             throw ArgumentProblem(
                 .argumentTooDeep, "is nested deeper than \(CRDT.Limits.nestingDepth) levels")
@@ -60,7 +61,7 @@ enum Arguments {
     }
 
     fileprivate static func array<Element>(
-        _ elements: [Element], _ depth: Int, _ lift: (Element) -> Any?
+        _ elements: some Collection<Element>, _ depth: Int, _ lift: (Element) -> Any?
     ) throws(ArgumentProblem) -> Value {
         var values: [Value] = []
         values.reserveCapacity(elements.count)
@@ -101,18 +102,45 @@ enum Arguments {
         return .object(ObjectValue(unique: ObjectValue(unique: entries).sorted))
     }
 
-    /// Converts values that only Foundation can bridge, and integers of other widths.
+    /// Converts what encodes itself, has a raw value, or what only Foundation can bridge, and integers of
+    /// other widths. An enum that encodes itself is not asked for its raw value: it may encode another one.
     private static func foreign(_ argument: Any, _ depth: Int) throws(ArgumentProblem) -> Value {
         switch argument {
         case let number as any BinaryInteger: return try integer(number)
+        case let argument as any Encodable: return try ArgumentEncoder.value(of: argument, depth)
+        case let argument as any RawRepresentable: return try rawValue(of: argument, depth)
         case let text as String: return .string(text)
         case let data as Data: return .binary([UInt8](data))
+        case let date as Date: return try date.argument(depth)
+        case let id as UUID: return id.argument(depth)
+        case let url as URL: return url.argument(depth)
         case let elements as [Any?]: return try array(elements, depth) { $0 }
         case let members as [String: Any?]: return try object(members, depth) { $0 }
-        default:
-            throw ArgumentProblem(
-                .argumentTypeInvalid, "is of type \(type(of: argument)), which documents cannot hold")
+        default: throw ArgumentProblem(unholdable: type(of: argument))
         }
+    }
+
+    private static func rawValue(
+        of argument: some RawRepresentable, _ depth: Int
+    ) throws(ArgumentProblem) -> Value {
+        try converted(argument.rawValue, depth)
+    }
+
+    /// The text of a dictionary's key: a text, an integer in decimal, or what becomes one of them.
+    fileprivate static func key(_ key: Any, of type: Any.Type) throws(ArgumentProblem) -> String {
+        switch try converted(key, 0) {
+        case .string(let text): return text
+        case .int(let number): return String(number)
+        default: throw ArgumentProblem(unholdable: type)
+        }
+    }
+
+    /// A `Decimal`: an integer where it is one of 64 bits, else the nearest double.
+    fileprivate static func decimal(_ number: Decimal) -> Value {
+        var (exact, whole) = (number, Decimal())
+        NSDecimalRound(&whole, &exact, 0, .plain)
+        if whole == number, let integer = Int64("\(whole)") { return .int(integer) }
+        return .double(Double("\(number)") ?? .nan)
     }
 
     fileprivate static func integer(_ number: some BinaryInteger) throws(ArgumentProblem) -> Value {
@@ -121,10 +149,20 @@ enum Arguments {
         }
         return .int(exact)
     }
+
+    /// The order of a set's members: numbers and texts ascending, everything else by its encoding.
+    fileprivate static func precedes(_ left: Value, _ right: Value) -> Bool {
+        switch (left, right) {
+        case (.int(let a), .int(let b)): a < b
+        case (.double(let a), .double(let b)): a < b
+        case (.string(let a), .string(let b)): a.utf8.lexicographicallyPrecedes(b.utf8)
+        default: CBOR.encode(left).lexicographicallyPrecedes(CBOR.encode(right))
+        }
+    }
 }
 
 /// An argument that cannot be converted, and the path to it.
-private struct ArgumentProblem: Error {
+struct ArgumentProblem: Error {
     let code: SDKErrorCode
     /// The reason, for a person; it follows the argument's name.
     let reason: String
@@ -133,6 +171,10 @@ private struct ArgumentProblem: Error {
     init(_ code: SDKErrorCode, _ reason: String) {
         self.code = code
         self.reason = reason
+    }
+
+    init(unholdable type: Any.Type) {
+        self.init(.argumentTypeInvalid, "is of type \(type), which documents cannot hold")
     }
 
     func below(_ step: String) -> ArgumentProblem {
@@ -186,6 +228,31 @@ extension Substring: Argument {
     fileprivate func argument(_ depth: Int) throws(ArgumentProblem) -> Value { .string(String(self)) }
 }
 
+extension Character: Argument {
+    fileprivate func argument(_ depth: Int) throws(ArgumentProblem) -> Value { .string(String(self)) }
+}
+
+extension Date: Argument {
+    fileprivate func argument(_ depth: Int) throws(ArgumentProblem) -> Value {
+        guard let text = RFC3339.text(self) else {
+            throw ArgumentProblem(.argumentOutOfRange, "is a date outside the years 0000 to 9999")
+        }
+        return .string(text)
+    }
+}
+
+extension UUID: Argument {
+    fileprivate func argument(_ depth: Int) -> Value { .string(uuidString) }
+}
+
+extension URL: Argument {
+    fileprivate func argument(_ depth: Int) -> Value { .string(absoluteString) }
+}
+
+extension Decimal: Argument {
+    fileprivate func argument(_ depth: Int) throws(ArgumentProblem) -> Value { Arguments.decimal(self) }
+}
+
 extension Data: Argument {
     fileprivate func argument(_ depth: Int) throws(ArgumentProblem) -> Value { .binary([UInt8](self)) }
 }
@@ -197,6 +264,7 @@ extension NSNull: Argument {
 extension NSNumber: Argument {
     /// An `NSNumber` converts to every numeric type; its encoding tells the type it was made of.
     fileprivate func argument(_ depth: Int) throws(ArgumentProblem) -> Value {
+        if let decimal = self as? NSDecimalNumber { return Arguments.decimal(decimal.decimalValue) }
         switch String(cString: objCType) {
         case "c", "B": return .bool(boolValue)
         case "d", "f": return .double(doubleValue)
@@ -228,12 +296,37 @@ extension Array: Argument {
     }
 }
 
+extension ArraySlice: Argument {
+    fileprivate func argument(_ depth: Int) throws(ArgumentProblem) -> Value {
+        try Arguments.array(self, depth) { $0 }
+    }
+}
+
+extension ContiguousArray: Argument {
+    fileprivate func argument(_ depth: Int) throws(ArgumentProblem) -> Value {
+        try Arguments.array(self, depth) { $0 }
+    }
+}
+
+extension Set: Argument {
+    /// A set has no order. Sorting makes the same set always give the same operation; numbers and texts come
+    /// ascending.
+    fileprivate func argument(_ depth: Int) throws(ArgumentProblem) -> Value {
+        guard case .array(let members) = try Arguments.array(Array(self), depth, { $0 }) else { return .null }
+        return .array(members.sorted(by: Arguments.precedes))
+    }
+}
+
 extension Dictionary: Argument {
     // `CRDT.Value`, not this type's own `Value`.
     fileprivate func argument(_ depth: Int) throws(ArgumentProblem) -> CRDT.Value {
-        guard let members = self as? [String: Value] else {
-            throw ArgumentProblem(
-                .argumentTypeInvalid, "is of type \(Self.self), which documents cannot hold")
+        if let members = self as? [String: Value] { return try Arguments.object(members, depth) { $0 } }
+        var members: [String: Value] = Swift.Dictionary(minimumCapacity: count)
+        for (key, member) in self {
+            let text = try Arguments.key(key, of: Self.self)
+            guard members.updateValue(member, forKey: text) == nil else {
+                throw ArgumentProblem(.argumentTypeInvalid, "has two keys that become '\(text)'")
+            }
         }
         return try Arguments.object(members, depth) { $0 }
     }

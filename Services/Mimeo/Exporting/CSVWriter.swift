@@ -1,0 +1,123 @@
+import CRDT
+import Foundation
+
+/// Writes rows as a table with one type a column.
+///
+/// The rows go to a temporary file first, because columns and types are known only after the last one.
+struct CSVWriter: ExportWriting {
+    private struct Column {
+        var name: String
+        var kinds: Set<ColumnType> = []
+
+        /// Texts, numbers and booleans stand as they are; mixtures and everything else as JSON.
+        var type: ColumnType { kinds.count == 1 ? kinds.first ?? .json : .json }
+    }
+
+    private let sink: ExportSink
+    private let notes: ImportNotes
+    private let spool: FileHandle
+    private var columns: [Column] = []
+    private var places: [[UInt8]: Int] = [:]
+    private var pending: [UInt8] = []
+
+    /// - Throws: `CLI-0401`.
+    init(sink: ExportSink, notes: ImportNotes) throws {
+        self.sink = sink
+        self.notes = notes
+        spool = try TemporaryFile.open()
+    }
+
+    mutating func add(_ row: ObjectValue) throws {
+        noteChanges(row, notes)
+        for entry in row.entries {
+            guard !entry.key.isEmpty else {
+                throw MimeoError(
+                    .exportFailed, "a field without a name cannot be a column; export NDJSON or JSON instead")
+            }
+            let key = Array(entry.key.utf8)
+            let place = places[key] ?? columns.count
+            if place == columns.count {
+                columns.append(Column(name: entry.key))
+                places[key] = place
+            }
+            columns[place].kinds.insert(Self.kind(entry.value))
+        }
+        pending += JSONText.print(.object(row)).utf8
+        pending.append(UInt8(ascii: "\n"))
+        if pending.count >= Limits.fileChunkBytes { try flush() }
+    }
+
+    mutating func finish(_ answer: inout ObjectValue) throws {
+        try flush()
+        let file = spool
+        try TemporaryFile.writing { try file.seek(toOffset: 0) }
+        if !columns.isEmpty {
+            try sink.write(columns.map { Self.header($0.name) }.joined(separator: ",") + "\n")
+        }
+        let rows = TextSource(name: "the temporary file") {
+            FileBytes(name: "the temporary file", encoding: .utf8) {
+                [UInt8](
+                    try TemporaryFile.writing { try file.read(upToCount: Limits.fileChunkBytes) } ?? Data())
+            }
+        }
+        var reader = try NDJSONReader(rows, notes: ImportNotes())
+        while let row = try reader.next()?.document { try sink.write(try line(row)) }
+        answer["columns"] = .object(
+            ObjectValue(unique: columns.map { (key: $0.name, value: .string($0.type.rawValue)) }))
+        answer["importOptions"] = .array(importOptions.map(Value.string))
+    }
+
+    /// The flags with which an import reads the table as it was.
+    private var importOptions: [String] {
+        let names = columns.filter { $0.type == .json }.map { "\($0.name)=json" }
+        if !names.isEmpty { return ["--types", names.joined(separator: ",")] }
+        // Quotes mean nothing where everything is quoted, so the names of texts have to be given.
+        let quotesAll = columns.allSatisfy { $0.type == .text && Self.header($0.name) != $0.name }
+        return quotesAll ? columns.flatMap { ["--text", $0.name] } : []
+    }
+
+    private mutating func flush() throws {
+        let bytes = pending
+        try TemporaryFile.writing { try spool.write(contentsOf: Data(bytes)) }
+        pending = []
+    }
+
+    private func line(_ row: ObjectValue) throws -> String {
+        let cells = columns.map { column in
+            guard let value = row[column.name] else { return "" }
+            guard column.type != .text else { return Self.quoted(value.stringValue ?? "") }
+            let text = JSONText.print(value)
+            return text.contains(where: { "\",\n\r".contains($0) }) ? Self.quoted(text) : text
+        }
+        guard cells != [""] else {
+            throw MimeoError(
+                .exportFailed,
+                "a row without fields cannot be a line of one column; export NDJSON or JSON instead")
+        }
+        return cells.joined(separator: ",") + "\n"
+    }
+
+    private static func kind(_ value: Value) -> ColumnType {
+        switch value {
+        case .string, .binary: .text
+        case .int: .integer
+        case .double(let number): number.isFinite ? .decimal : .json
+        case .bool: .boolean
+        case .null, .array, .object: .json
+        }
+    }
+
+    /// Names are quoted unless nobody could take them for something else.
+    private static func header(_ name: String) -> String {
+        let isPlain = name.utf8.allSatisfy { byte in
+            byte < 0x80
+                && (Character(Unicode.Scalar(byte)).isLetter || (0x30...0x39).contains(byte)
+                    || "_-.$".utf8.contains(byte))
+        }
+        return isPlain ? name : quoted(name)
+    }
+
+    private static func quoted(_ text: String) -> String {
+        "\"" + text.replacing("\"", with: "\"\"") + "\""
+    }
+}

@@ -1,0 +1,38 @@
+import Foundation
+
+/// A progress bar on a terminal: one line on stderr, drawn over itself; nothing where stderr is no terminal.
+final class Progress {
+    private static let barCharacters = 24
+
+    private let isShown: Bool
+    private let clock = ContinuousClock()
+    private var drawn: ContinuousClock.Instant?
+
+    /// - Parameter isShown: whether there is a person to see it.
+    init(isShown: Bool = isatty(STDERR_FILENO) == 1) { self.isShown = isShown }
+
+    /// Shows that `position` of `size` bytes are read.
+    /// - Parameter label: the step, such as `reading`.
+    func show(_ label: String, _ position: Int, of size: Int) {
+        guard isShown, drawn.map({ clock.now - $0 >= Limits.progressPause }) ?? true else { return }
+        drawn = clock.now
+        draw("\r\u{1B}[K" + Self.line(label, position, of: size))
+    }
+
+    /// Removes the bar, so that other lines can follow.
+    func clear() {
+        guard isShown, drawn != nil else { return }
+        drawn = nil
+        draw("\r\u{1B}[K")
+    }
+
+    /// The text of the bar.
+    static func line(_ label: String, _ position: Int, of size: Int) -> String {
+        let share = size > 0 ? min(1, Double(position) / Double(size)) : 1
+        let full = Int(share * Double(barCharacters))
+        let bar = String(repeating: "#", count: full) + String(repeating: "-", count: barCharacters - full)
+        return "[\(bar)] \(Int(share * 100)) % \(label)"
+    }
+
+    private func draw(_ text: String) { FileHandle.standardError.write(Data(text.utf8)) }
+}

@@ -1,0 +1,225 @@
+import CRDT
+
+/// Something of a statement that needs a type, and gives MISSING for every other one.
+struct TypeNeed: Sendable {
+    /// The operator or function, for messages.
+    let by: String
+    let type: FunctionDefinition.ArgumentType
+    let code: DQLWarningCode
+    /// True for ESCAPE, which takes a string of one character.
+    var isCharacter = false
+
+    func accepts(_ value: Value) -> Bool {
+        guard isCharacter, case .string = value else { return type.accepts(value) }
+        return LikeMatcher.escapeCharacter(value) != nil
+    }
+
+    /// The message about a value of a wrong type.
+    func message(_ shown: String, is given: Value) -> String {
+        var type = given.named
+        if isCharacter, case .string(let text) = given {
+            type += " of \(text.unicodeScalars.count) characters"
+        }
+        return message(shown, is: type)
+    }
+
+    /// The message about something that always has a wrong type.
+    func message(_ shown: String, is given: String) -> String {
+        "\(by) takes \(isCharacter ? "one character" : type.named), and \(shown) is \(given): always MISSING"
+    }
+}
+
+/// A field of the condition that is compared with known values, or used where one type is needed. If no
+/// document fulfils the condition, the types that the field has tell whether one could.
+struct FieldExpectation: Sendable {
+    /// A field or a document's id.
+    let field: BoundExpression
+    /// The field as written.
+    let name: String
+    let source: Int
+    let collection: CollectionName
+    let wanted: Wanted
+    /// The comparison, or the field itself.
+    let span: SourceSpan
+
+    enum Wanted: Sendable {
+        /// A value that can be compared with one of these.
+        case comparable([BoundExpression])
+        /// A value that can be compared with an argument that stands alone in a list.
+        case listed(BoundExpression)
+        /// A value that can be compared with an element of this array.
+        case element(of: BoundExpression)
+        case type(TypeNeed)
+    }
+}
+
+/// A parameter where one type is needed.
+struct ParameterExpectation: Sendable {
+    /// Its position among the statement's parameters.
+    let place: Int
+    let need: TypeNeed
+    let span: SourceSpan
+}
+
+extension FunctionDefinition.ArgumentType {
+    /// `a string`, for messages.
+    var named: String {
+        switch self {
+        case .any: "anything"
+        case .integer, .array, .object: "an \(rawValue)"
+        default: "a \(rawValue)"
+        }
+    }
+}
+
+extension BinaryOperator {
+    /// The type of both operands of an operator that is no comparison.
+    var operandType: FunctionDefinition.ArgumentType {
+        switch self {
+        case .concat: .string
+        case .xor: .boolean
+        default: .number
+        }
+    }
+}
+
+extension Binder {
+    // MARK: Operators
+
+    /// An operator between two values, or a chain of operators. Every operand of a wrong type gets a warning,
+    /// and so does a result before the last operator.
+    mutating func bindOperators(
+        _ first: ExpressionSyntax, _ links: [ExpressionSyntax.Link], _ span: SourceSpan
+    ) throws(DQLError) -> BoundExpression {
+        let key = groupKey(beginning: first, links)
+        if let key, key.count == links.count { return .slot(key.slot) }
+        let known = findings.warnings
+        let start: BoundExpression
+        if let key {
+            start = .slot(key.slot)
+        } else {
+            start = try bind(first)
+            expect(start, first, links[0].symbol)
+        }
+        var rest: [BoundExpression.Link] = []
+        var result = StaticType(start)
+        for link in links.dropFirst(key?.count ?? 0) {
+            let operand = try bind(link.operand)
+            let hasWarned = findings.warnings > known
+            if !hasWarned { expect(operand, link.operand, link.symbol) }
+            if let result, !rest.isEmpty, !hasWarned, result != StaticType(link.symbol) {
+                let need = TypeNeed(
+                    by: link.symbol.rawValue, type: link.symbol.operandType, code: .literalType)
+                warn(need.code, need.message("its left operand", is: result.named), at: link.operand.span)
+            }
+            rest.append(BoundExpression.Link(symbol: link.symbol, operand: operand))
+            result = StaticType(link.symbol)
+        }
+        return BoundExpression.operators(start, rest)
+    }
+
+    /// Expects the type that an operator needs.
+    private mutating func expect(
+        _ operand: BoundExpression, _ written: ExpressionSyntax, _ symbol: BinaryOperator
+    ) {
+        expect(
+            TypeNeed(by: symbol.rawValue, type: symbol.operandType, code: .literalType), operand, written)
+    }
+
+    /// Warns if an operand never has the type that is needed. Remembers a parameter and, in a condition, a
+    /// field: their types are known later.
+    mutating func expect(_ need: TypeNeed, _ operand: BoundExpression, _ written: ExpressionSyntax) {
+        switch operand {
+        case .constant(let value):
+            guard let value, !need.accepts(value) else { return }
+            warn(need.code, need.message(shown(written.span), is: value), at: written.span)
+        case .parameter(let place):
+            guard parameterExpectations.count < DQLLimits.warnings else { return }
+            parameterExpectations.append(ParameterExpectation(place: place, need: need, span: written.span))
+        default:
+            if let type = StaticType(operand) {
+                guard !need.type.accepts(type) else { return }
+                warn(need.code, need.message(shown(written.span), is: type.named), at: written.span)
+            } else {
+                note(operand, written, .type(need), written.span)
+            }
+        }
+    }
+
+    /// The text of a part of the statement, as messages quote it.
+    func shown(_ span: SourceSpan) -> String { source.token(of: span) ?? "" }
+
+    // MARK: Fields of a condition
+
+    /// Remembers that a field of the condition is compared with values that are known when the statement
+    /// runs.
+    mutating func noteComparison(
+        _ value: BoundExpression, _ written: ExpressionSyntax, _ wanted: FieldExpectation.Wanted,
+        _ span: SourceSpan
+    ) {
+        guard StaticType(value) == nil else { return }
+        let others: [BoundExpression]
+        switch wanted {
+        case .comparable(let values): others = values
+        case .element(let other), .listed(let other): others = [other]
+        case .type: return
+        }
+        let areKnown = others.allSatisfy { other in
+            switch other {
+            case .constant, .parameter: true
+            default: false
+            }
+        }
+        if areKnown, !others.isEmpty { note(value, written, wanted, span) }
+    }
+
+    private mutating func note(
+        _ field: BoundExpression, _ written: ExpressionSyntax, _ wanted: FieldExpectation.Wanted,
+        _ span: SourceSpan
+    ) {
+        guard scope.notesFields, expectations.count < DQLLimits.warnings else { return }
+        let place: Int
+        switch field {
+        case .field(let access): place = access.source
+        case .documentID(let source): place = source
+        default: return
+        }
+        guard let binding = scope.sources.first(where: { $0.index == place }), !binding.isSystem else {
+            return
+        }
+        expectations.append(
+            FieldExpectation(
+                field: field, name: shown(written.span), source: place, collection: binding.collection,
+                wanted: wanted, span: span))
+    }
+}
+
+extension BoundExpression {
+    /// One operator, or a chain of several.
+    static func operators(_ first: BoundExpression, _ links: [Link]) -> BoundExpression {
+        guard links.count == 1 else { return .chain(first, links) }
+        let (symbol, operand) = (links[0].symbol, links[0].operand)
+        return symbol == .xor ? .xor(first, operand) : .arithmetic(symbol, first, operand)
+    }
+
+    /// The operators of a chain or of a single operator; nil for any other expression.
+    var asChain: (first: BoundExpression, links: [Link])? {
+        switch self {
+        case .chain(let first, let links): (first, links)
+        case .arithmetic(let symbol, let left, let right): (left, [Link(symbol: symbol, operand: right)])
+        case .xor(let left, let right): (left, [Link(symbol: .xor, operand: right)])
+        default: nil
+        }
+    }
+}
+
+extension Value {
+    /// Its type with an article, for messages: `an integer`.
+    var named: String {
+        switch self {
+        case .null: "null"
+        case .int, .array, .object: "an \(typeName)"
+        default: "a \(typeName)"
+        }
+    }
+}

@@ -1,0 +1,123 @@
+import CZlib
+import NIOCore
+
+/// Unpacks gzip (RFC 1952) step by step: one member or several. A small input can have a huge output, so each
+/// step is at most `Limits.gzipStepBytes`.
+///
+/// Safe although unchecked: one reader owns it and calls it from one task at a time.
+final class Inflater: @unchecked Sendable {
+    /// The input is no gzip, or ends too early.
+    struct Malformed: Error {}
+
+    private let stream: UnsafeMutablePointer<z_stream>
+    private var input = ByteBuffer()
+    private var isWithinMember = false
+
+    init() {
+        stream = .allocate(capacity: 1)
+        stream.initialize(to: z_stream())
+        // 16 more than the largest window: gzip, and not zlib's own form.
+        let result = inflateInit2_(
+            stream, MAX_WBITS + 16, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size))
+        precondition(result == Z_OK, "zlib cannot begin: \(result)")
+    }
+
+    deinit {
+        inflateEnd(stream)
+        stream.deallocate()
+    }
+
+    /// Adds input; the one before must be used up (`next` has returned nil).
+    func feed(_ bytes: ByteBuffer) { input = bytes }
+
+    /// The next bytes of the output, or nil when there is no more input.
+    func next() throws(Malformed) -> ByteBuffer? {
+        while input.readableBytes > 0 {
+            var output = ByteBuffer()
+            var result = Z_OK
+            let (stream, step) = (stream, Limits.gzipStepBytes)
+            input.readWithUnsafeMutableReadableBytes { from in
+                stream.pointee.next_in = from.baseAddress?.assumingMemoryBound(to: UInt8.self)
+                stream.pointee.avail_in = UInt32(from.count)
+                output.writeWithUnsafeMutableBytes(minimumWritableBytes: step) { to in
+                    stream.pointee.next_out = to.baseAddress?.assumingMemoryBound(to: UInt8.self)
+                    stream.pointee.avail_out = UInt32(step)
+                    result = inflate(stream, Z_NO_FLUSH)
+                    return step - Int(stream.pointee.avail_out)
+                }
+                return from.count - Int(stream.pointee.avail_in)
+            }
+            isWithinMember = result != Z_STREAM_END
+            switch result {
+            case Z_OK, Z_BUF_ERROR: break
+            case Z_STREAM_END: inflateReset(stream)
+            default: throw Malformed()
+            }
+            if output.readableBytes > 0 { return output }
+        }
+        return nil
+    }
+
+    /// - Throws: `Malformed` if the input ended within a member.
+    func finish() throws(Malformed) { if isWithinMember { throw Malformed() } }
+}
+
+/// Packs with gzip step by step.
+///
+/// Safe although unchecked: one writer owns it and calls it from one task at a time.
+final class Deflater: @unchecked Sendable {
+    private let stream: UnsafeMutablePointer<z_stream>
+
+    init() {
+        stream = .allocate(capacity: 1)
+        stream.initialize(to: z_stream())
+        let memoryLevel: Int32 = 8
+        let result = deflateInit2_(
+            stream, Limits.gzipLevel, Z_DEFLATED, MAX_WBITS + 16, memoryLevel, Z_DEFAULT_STRATEGY,
+            ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size))
+        precondition(result == Z_OK, "zlib cannot begin: \(result)")
+    }
+
+    deinit {
+        deflateEnd(stream)
+        stream.deallocate()
+    }
+
+    enum End {
+        /// More follows, which may be packed together with this.
+        case none
+        /// The other side can unpack all so far.
+        case flush
+        /// Nothing follows.
+        case finish
+    }
+
+    /// Packs bytes; the answer may be empty while zlib gathers more.
+    func pack(_ bytes: ByteBuffer, _ end: End) -> ByteBuffer {
+        let mode =
+            switch end {
+            case .none: Z_NO_FLUSH
+            case .flush: Z_SYNC_FLUSH
+            case .finish: Z_FINISH
+            }
+        var input = bytes
+        var output = ByteBuffer()
+        input.readWithUnsafeMutableReadableBytes { from in
+            stream.pointee.next_in = from.baseAddress?.assumingMemoryBound(to: UInt8.self)
+            stream.pointee.avail_in = UInt32(from.count)
+            var isFull = true
+            while isFull {
+                let step = Limits.gzipStepBytes
+                output.writeWithUnsafeMutableBytes(minimumWritableBytes: step) { to in
+                    stream.pointee.next_out = to.baseAddress?.assumingMemoryBound(to: UInt8.self)
+                    stream.pointee.avail_out = UInt32(step)
+                    deflate(stream, mode)
+                    return step - Int(stream.pointee.avail_out)
+                }
+                isFull = stream.pointee.avail_out == 0
+            }
+            return from.count
+        }
+        return output
+    }
+}

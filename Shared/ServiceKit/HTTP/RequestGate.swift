@@ -1,0 +1,435 @@
+import HTTPTypes
+import Logging
+import NIOCore
+import NIOHTTP1
+
+/// What every request of a connection has in common on the wire; stands right after the HTTP decoder.
+///
+/// - *Answers*: with `Connection: close` where the connection ends after it: HTTP/1.0 without keep-alive, or
+///   the request's body has not arrived whole. Each answer carries the request's `X-Request-ID`.
+/// - *The end of a connection*: a client may still be sending its body when its answer is there, and many read
+///   nothing before they have sent all. So the gate closes its own direction, reads on and drops what comes,
+///   for `Limits.lingerTime` at most and until the client is silent for `Limits.lingerSilence`. Closing at
+///   once would reset the connection, and the answer would be lost with it.
+/// - *Heads*: one that is malformed, too large or too slow is answered here, since no route sees it. The
+///   answer waits for those of earlier requests.
+/// - *Bodies*: one that is malformed, too slow or shorter than announced is an error of the body for whoever
+///   reads it, who answers it.
+/// - *`Expect: 100-continue`*: 100 is sent when somebody wants the body (`BodyWanted`), not before: a refusal
+///   needs no body.
+///
+/// All state belongs to the event loop. Invariant: `unanswered` has one entry for each head that was passed
+/// on and whose answer has not ended; only the last of them can have a body that is still arriving.
+final class RequestGate: ChannelDuplexHandler, RemovableChannelHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias InboundOut = HTTPServerRequestPart
+    typealias OutboundIn = HTTPServerResponsePart
+    typealias OutboundOut = HTTPServerResponsePart
+
+    /// An outbound event: the route begins to read the body of the request that is being answered.
+    struct BodyWanted: Sendable {}
+
+    /// What an answer needs to know of its request.
+    private struct Unanswered {
+        var id: String
+        var isOld: Bool
+        var keepsAlive: Bool
+        var expectsContinue: Bool
+    }
+
+    private enum Reading {
+        case nothing
+        case head(since: NIODeadline, hasLine: Bool)
+        case body(since: NIODeadline, bytes: Int)
+    }
+
+    private enum Phase {
+        /// Requests are read and answered.
+        case open
+        /// No further request is read; the error is answered after those before it.
+        case failed(ServiceError)
+        /// The last answer was written. The rest of its request is dropped until the deadline.
+        case lingering(until: NIODeadline)
+        /// The connection closes as soon as the last answer has left.
+        case closing
+    }
+
+    private let logger: Logger
+    private var context: ChannelHandlerContext?
+    private var unanswered = CircularBuffer<Unanswered>()
+    private var reading = Reading.nothing
+    private var phase = Phase.open
+    /// True from the head of an answer to its end.
+    private var isAnswering = false
+    /// True once the answer that is being written is the connection's last.
+    private var isLastAnswer = false
+    /// True once the body's error was passed on; what follows of it has no meaning.
+    private var isBodyBroken = false
+    private var isInputClosed = false
+    /// True if the last answer's bytes have left.
+    private var hasAnswerLeft = false
+    /// True while the channel wants to read. Silence counts only then: else it is ours.
+    private var isReadWanted = false
+    private var lastByteAt = NIODeadline.uptimeNanoseconds(0)
+    private var timer: (at: NIODeadline, task: Scheduled<Void>)?
+
+    init(logger: Logger) { self.logger = logger }
+
+    func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        timer?.task.cancel()
+        self.context = nil
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        timer?.task.cancel()
+        timer = nil
+        context.fireChannelInactive()
+    }
+}
+
+// MARK: What arrives
+
+extension RequestGate {
+    /// Called with bytes before they are decoded, by `HeadWatch`.
+    func willDecode(_ bytes: ByteBuffer) {
+        guard let context else { return }
+        lastByteAt = context.eventLoop.now
+        guard case .open = phase else { return }
+        switch reading {
+        case .nothing:
+            // Some clients send a line break after a body.
+            guard !bytes.readableBytesView.allSatisfy({ $0 == 0x0D || $0 == 0x0A }) else { return }
+            reading = .head(since: lastByteAt, hasLine: bytes.readableBytesView.contains(0x0A))
+        case .head(let since, false):
+            reading = .head(since: since, hasLine: bytes.readableBytesView.contains(0x0A))
+        default: break
+        }
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let part = unwrapInboundIn(data)
+        guard case .open = phase else {
+            if case .lingering = phase, case .end = part { closeWhenLeft(context) }
+            return
+        }
+        switch part {
+        case .head(var head):
+            if let problem = Self.problem(of: head) { return fail(context, problem) }
+            let id = RequestID.taken(from: head.headers.first(name: RequestID.name)) ?? RequestID.made()
+            head.headers.replaceOrAdd(name: RequestID.name, value: id)
+            reading = .body(since: context.eventLoop.now, bytes: 0)
+            let expects = head.headers[canonicalForm: "expect"].contains { $0.lowercased() == "100-continue" }
+            unanswered.append(
+                Unanswered(
+                    id: id, isOld: head.isOld, keepsAlive: head.isKeepAlive,
+                    expectsContinue: expects && !head.isOld))
+            context.fireChannelRead(wrapInboundOut(.head(head)))
+        case .body(let bytes):
+            guard !isBodyBroken else { return }
+            if case .body(let since, let before) = reading {
+                reading = .body(since: since, bytes: before + bytes.readableBytes)
+            }
+            context.fireChannelRead(data)
+        case .end:
+            guard !isBodyBroken else { return }
+            reading = .nothing
+            context.fireChannelRead(data)
+        }
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) {
+        isReadWanted = false
+        context.fireChannelReadComplete()
+        // Nobody else reads any more.
+        if case .lingering = phase { context.read() }
+        schedule(context)
+    }
+
+    func read(context: ChannelHandlerContext) {
+        isReadWanted = true
+        context.read()
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        switch event {
+        case ChannelEvent.inputClosed:
+            isInputClosed = true
+            if case .lingering = phase { closeWhenLeft(context) }
+        case is ChannelShouldQuiesceEvent:
+            if case .lingering = phase { closeWhenLeft(context) }
+        default: break
+        }
+        context.fireUserInboundEventTriggered(event)
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        guard let error = error as? HTTPParserError else { return context.fireErrorCaught(error) }
+        guard case .open = phase, !isBodyBroken else { return }
+        if case .body = reading {
+            breakBody(context, Self.problem(of: error, hasLine: true, isInBody: true))
+        } else {
+            var hasLine = true
+            if case .head(_, let has) = reading { hasLine = has }
+            fail(context, Self.problem(of: error, hasLine: hasLine, isInBody: false))
+        }
+    }
+
+    private func breakBody(_ context: ChannelHandlerContext, _ problem: ServiceError) {
+        isBodyBroken = true
+        context.fireErrorCaught(problem)
+    }
+
+    /// The decoder takes these heads, and no route should see them.
+    private static func problem(of head: HTTPRequestHead) -> ServiceError? {
+        let hosts = head.headers["host"].count
+        guard hosts == 1 || hosts == 0 && head.isOld else {
+            return ServiceError(.badRequest, "a request has exactly one Host")
+        }
+        let codings = head.headers[canonicalForm: "transfer-encoding"]
+        guard codings.isEmpty || codings.map({ $0.lowercased() }) == ["chunked"] else {
+            return ServiceError(.badRequest, "the only Transfer-Encoding that is understood is chunked")
+        }
+        guard codings.isEmpty || !head.headers.contains(name: "content-length") else {
+            return ServiceError(.badRequest, "a body has Transfer-Encoding or Content-Length, not both")
+        }
+        let target = head.uri
+        guard
+            target.hasPrefix("/") || target == "*" && head.method == .OPTIONS
+                || target.hasPrefix("http://") || target.hasPrefix("https://")
+        else {
+            return ServiceError(.badRequest, "the target of a request begins with '/'")
+        }
+        return nil
+    }
+
+    private static func problem(of error: HTTPParserError, hasLine: Bool, isInBody: Bool) -> ServiceError {
+        switch error {
+        case .headerOverflow where !hasLine:
+            ServiceError(
+                .lineTooLong, "the first line of a request has at most \(Limits.headLineBytes) bytes")
+        case .headerOverflow:
+            ServiceError(
+                .headTooLarge,
+                "the head of a request has at most \(Limits.headBytes) bytes, \(Limits.headLineBytes) a line "
+                    + "and \(Limits.headFields) fields")
+        case .invalidEOFState, .closedConnection:
+            ServiceError(
+                .badRequest,
+                isInBody
+                    ? "the body ended before the length that was announced" : "the request ended in its head")
+        case .invalidVersion: ServiceError(.badRequest, "the request is not HTTP/1.1 or HTTP/1.0")
+        case .invalidContentLength, .unexpectedContentLength:
+            ServiceError(
+                .badRequest, "Content-Length is no number, stands twice or beside Transfer-Encoding")
+        case .invalidChunkSize: ServiceError(.badRequest, "the chunks of the body are malformed")
+        default:
+            ServiceError(
+                .badRequest, isInBody ? "the body is malformed" : "the request is not valid HTTP/1.1")
+        }
+    }
+}
+
+// MARK: What leaves
+
+extension RequestGate {
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        switch unwrapOutboundIn(data) {
+        case .head(var head):
+            guard head.status.code >= 200, let request = unanswered.first else {
+                return context.write(data, promise: promise)
+            }
+            isAnswering = true
+            isLastAnswer = !request.keepsAlive || isInputClosed || unanswered.count == 1 && isBodyArriving
+            frame(&head, for: request)
+            context.write(wrapOutboundOut(.head(head)), promise: promise)
+        case .body: context.write(data, promise: promise)
+        case .end: end(context, data, promise)
+        }
+    }
+
+    private var isBodyArriving: Bool { if case .body = reading { true } else { false } }
+
+    private func frame(_ head: inout HTTPResponseHead, for request: Unanswered) {
+        head.headers.replaceOrAdd(name: RequestID.name, value: request.id)
+        if request.isOld {
+            // Such a client knows no chunks: where the length is unknown, the connection's end is the body's.
+            head.version = .http1_0
+            isLastAnswer = isLastAnswer || !head.headers.contains(name: "content-length")
+            if !isLastAnswer { head.headers.replaceOrAdd(name: "connection", value: "keep-alive") }
+        }
+        if isLastAnswer { head.headers.replaceOrAdd(name: "connection", value: "close") }
+    }
+
+    private func end(_ context: ChannelHandlerContext, _ data: NIOAny, _ promise: EventLoopPromise<Void>?) {
+        isAnswering = false
+        if !unanswered.isEmpty { unanswered.removeFirst() }
+        guard isLastAnswer else {
+            context.write(data, promise: promise)
+            if case .failed(let problem) = phase, unanswered.isEmpty { answer(context, problem) }
+            return
+        }
+        let hasRest = isBodyArriving && !isInputClosed
+        if hasRest { phase = .lingering(until: context.eventLoop.now + TimeAmount(Limits.lingerTime)) }
+        let left = promise ?? context.eventLoop.makePromise()
+        left.futureResult.assumeIsolated().whenComplete { [weak self] _ in self?.answerLeft() }
+        context.writeAndFlush(data, promise: left)
+        if hasRest {
+            lastByteAt = context.eventLoop.now
+            context.read()
+            schedule(context)
+        } else {
+            closeWhenLeft(context)
+        }
+    }
+
+    private func answerLeft() {
+        hasAnswerLeft = true
+        guard let context else { return }
+        if case .lingering = phase {
+            // Tells a client that reads to the end that there is no more, and goes on reading.
+            context.close(mode: .output, promise: nil)
+        } else {
+            closeWhenLeft(context)
+        }
+    }
+
+    private func closeWhenLeft(_ context: ChannelHandlerContext) {
+        phase = .closing
+        timer?.task.cancel()
+        timer = nil
+        if hasAnswerLeft { context.close(promise: nil) }
+    }
+
+    /// Takes no further request and answers what is wrong, after the answers before it.
+    private func fail(_ context: ChannelHandlerContext, _ problem: ServiceError) {
+        phase = .failed(problem)
+        if unanswered.isEmpty { answer(context, problem) }
+    }
+
+    private func answer(_ context: ChannelHandlerContext, _ problem: ServiceError) {
+        let id = RequestID.made()
+        logger.info(
+            "request refused",
+            metadata: [
+                "request": "\(id)", "status": "\(problem.httpStatus.code)", "code": "\(problem.publicCode)",
+            ])
+        let body = ErrorAnswer.json(code: problem.publicCode, message: problem.publicMessage)
+        let head = HTTPResponseHead(
+            version: .http1_1, status: HTTPResponseStatus(statusCode: problem.httpStatus.code),
+            headers: [
+                "Content-Type": "application/json", "Content-Length": "\(body.count)",
+                RequestID.name: id, "Connection": "close",
+            ])
+        context.write(wrapOutboundOut(.head(head)), promise: nil)
+        context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: body)))), promise: nil)
+        isLastAnswer = true
+        reading = .body(since: context.eventLoop.now, bytes: 0)
+        end(context, wrapOutboundOut(.end(nil)), nil)
+    }
+
+    func triggerUserOutboundEvent(
+        context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?
+    ) {
+        guard event is BodyWanted else {
+            return context.triggerUserOutboundEvent(event, promise: promise)
+        }
+        promise?.succeed()
+        guard !unanswered.isEmpty, unanswered[unanswered.startIndex].expectsContinue, !isAnswering else {
+            return
+        }
+        unanswered[unanswered.startIndex].expectsContinue = false
+        // A client that did not wait needs no leave.
+        guard case .body(_, 0) = reading else { return }
+        let head = HTTPResponseHead(version: .http1_1, status: .continue)
+        context.writeAndFlush(wrapOutboundOut(.head(head)), promise: nil)
+    }
+
+    func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+        switch (mode, phase) {
+        case (.input, _): context.close(mode: mode, promise: promise)
+        case (_, .lingering), (_, .closing):
+            // The gate closes, when it is time. Whoever asks does not wait longer than that.
+            context.channel.closeFuture.cascade(to: promise)
+        case (.output, _) where isAnswering: context.close(mode: mode, promise: promise)
+        default: context.close(mode: .all, promise: promise)
+        }
+    }
+}
+
+// MARK: Time
+
+extension RequestGate {
+    /// Sets the timer for what is being waited for, if for anything.
+    private func schedule(_ context: ChannelHandlerContext) {
+        guard let deadline else { return }
+        if let timer {
+            guard deadline < timer.at else { return }
+            timer.task.cancel()
+        }
+        let task = context.eventLoop.assumeIsolated().scheduleTask(deadline: deadline) { [weak self] in
+            self?.timer = nil
+            self?.check()
+        }
+        timer = (deadline, task)
+    }
+
+    private var deadline: NIODeadline? {
+        switch (phase, reading) {
+        case (.lingering(let until), _): min(until, lastByteAt + TimeAmount(Limits.lingerSilence))
+        case (.open, .head(let since, _)): since + TimeAmount(Limits.headTime)
+        case (.open, .body(let since, let bytes)) where !isBodyBroken:
+            min(
+                lastByteAt + TimeAmount(Limits.bodySilence),
+                since + TimeAmount(Limits.bodySilence)
+                    + .seconds(Int64(bytes / Limits.bodyBytesPerSecond)))
+        default: nil
+        }
+    }
+
+    private func check() {
+        guard let context, let deadline else { return }
+        let now = context.eventLoop.now
+        guard now >= deadline else { return schedule(context) }
+        switch (phase, reading) {
+        case (.lingering, _): closeWhenLeft(context)
+        case (_, .head):
+            fail(
+                context,
+                ServiceError(
+                    .requestTimeout,
+                    "the head of the request took longer than \(Limits.headTime.components.seconds) s"))
+        case (_, .body(_, let bytes)):
+            guard isReadWanted else {
+                // We did not read, so nobody was slow. The measure begins again.
+                reading = .body(since: now, bytes: 0)
+                lastByteAt = now
+                return schedule(context)
+            }
+            breakBody(
+                context, ServiceError(.requestTimeout, "the body stopped arriving after \(bytes) bytes"))
+        default: break
+        }
+    }
+}
+
+extension HTTPRequestHead {
+    /// True for HTTP/1.0, which has no chunks, no leave to wait for, and closes unless asked.
+    fileprivate var isOld: Bool { version.minor == 0 }
+}
+
+/// Stands before the HTTP decoder and tells the gate when bytes of a head arrive: the decoder is silent about
+/// a head until it is whole.
+final class HeadWatch: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = ByteBuffer
+
+    private let gate: RequestGate
+
+    init(gate: RequestGate) { self.gate = gate }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        gate.willDecode(unwrapInboundIn(data))
+        context.fireChannelRead(data)
+    }
+}

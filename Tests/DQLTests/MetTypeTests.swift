@@ -1,0 +1,72 @@
+import CRDT
+import DQL
+import DQLCorpus
+import Testing
+
+@Suite("Types that a condition meets")
+struct MetTypeTests {
+    private let store = MemoryStore()
+
+    private func warnings(_ statement: String, _ arguments: ObjectValue = ObjectValue()) throws
+        -> [DQLWarning]
+    {
+        try StatementCompiler.compile(statement).forEachRow(in: store, arguments: arguments) { _ in true }
+    }
+
+    @Test("the warning shows the comparison, both types and its place")
+    func message() throws {
+        _ = try store.execute(
+            "INSERT INTO zips DOCUMENTS ({'zip': '01067'}), ({'zip': '04109'}), ({'zip': true})")
+        let warning = try #require(try warnings("SELECT *\nFROM zips WHERE zip = 1067").first)
+        #expect(warning.code == .neverEqual)
+        #expect(warning.position == SourcePosition(line: 2, column: 17))
+        #expect(
+            warning.message
+                == "zip = 1067 compares zip with a number, and every zip that was met is a boolean "
+                + "or a string: that is never true")
+        let list = try #require(try warnings("SELECT * FROM zips WHERE zip IN :l", ["l": [1, [2]]]).first)
+        #expect(
+            list.message == "zip IN :l compares zip with a number or an array, and every zip that was met is "
+                + "a boolean or a string: that is never true")
+        let call = try #require(try warnings("SELECT * FROM zips WHERE abs(zip) > 5").first)
+        #expect(call.code == .literalType)
+        #expect(
+            call.message == "abs takes a number, and every zip that was met is a boolean or a string: "
+                + "always MISSING")
+    }
+
+    @Test("only the first documents are looked at, and none once a type fits")
+    func bounded() throws {
+        for number in 0..<DQLLimits.typedDocuments {
+            _ = try store.execute("INSERT INTO c DOCUMENTS ({'_id': \(number), 'n': 'x'})")
+        }
+        _ = try store.execute("INSERT INTO c DOCUMENTS ({'_id': 9999, 'n': 1})")
+        #expect(try warnings("SELECT * FROM c WHERE n = 5").map(\.code) == [.neverEqual])
+        _ = try store.execute("UPDATE c SET n = 1 WHERE _id = 0")
+        #expect(try warnings("SELECT * FROM c WHERE n = 5").isEmpty)
+    }
+
+    @Test("the warnings about literals say what is taken and what was given")
+    func literals() throws {
+        let messages = try [
+            "'a' || 1", "lower([1])", "substr('abc', 'x')", "5 LIKE '5'", "'x' LIKE 'y' ESCAPE 'ab'",
+            "1 + 2 || 'x'", "date_part('2024-01-31', 'year')", "date_part('year', '2024-01-31')",
+            "date_add('2024-01-31T08:00:00', 'day', 1)", "date_part('soon', 'year')",
+        ].map { try warnings("SELECT RAW \($0) FROM system:dual").map(\.message) }
+        #expect(
+            messages == [
+                ["|| takes a string, and 1 is an integer: always MISSING"],
+                ["lower takes a string, and [1] is an array: always MISSING"],
+                ["argument 2 of substr takes an integer, and 'x' is a string: always MISSING"],
+                ["LIKE takes a string, and 5 is an integer: always MISSING"],
+                ["ESCAPE takes one character, and 'ab' is a string of 2 characters: always MISSING"],
+                ["|| takes a string, and its left operand is a number: always MISSING"],
+                ["date_part takes a date with its zone, as '2024-01-31T00:00:00Z': always MISSING"],
+                [
+                    "date_part has no date part '2024-01-31'; the date comes before the part: always MISSING"
+                ],
+                ["date_add takes a date with its zone, as '2024-01-31T08:00:00Z': always MISSING"],
+                ["date_part cannot read 'soon' as a date: always MISSING"],
+            ])
+    }
+}

@@ -1,0 +1,75 @@
+import Hummingbird
+import NIOCore
+import Testing
+
+@testable import ServiceKit
+
+@Suite("gzip")
+struct GzipTests {
+    static func packed(_ text: String) -> [UInt8] {
+        let deflater = Deflater()
+        var buffer = deflater.pack(ByteBuffer(string: text), .none)
+        buffer.writeImmutableBuffer(deflater.pack(ByteBuffer(), .finish))
+        return Array(buffer.readableBytesView)
+    }
+
+    /// Unpacks bytes that arrive in pieces of a length.
+    private func unpacked(_ bytes: [UInt8], by length: Int) throws -> String {
+        let inflater = Inflater()
+        var text = ""
+        for start in stride(from: 0, to: bytes.count, by: length) {
+            inflater.feed(ByteBuffer(bytes: bytes[start..<min(start + length, bytes.count)]))
+            while let piece = try inflater.next() {
+                #expect(piece.readableBytes <= Limits.gzipStepBytes)
+                text += String(buffer: piece)
+            }
+        }
+        try inflater.finish()
+        return text
+    }
+
+    @Test("text comes back, in whatever pieces it arrives", arguments: [1, 7, 1_000, 1_000_000])
+    func roundTrip(_ length: Int) throws {
+        let text = (0..<30_000).map { "line \($0 % 777) " }.joined()
+        let bytes = Self.packed(text)
+        #expect(bytes.count < text.utf8.count / 3)
+        #expect(try unpacked(bytes, by: length) == text)
+    }
+
+    @Test("members one after another are one text")
+    func members() throws {
+        #expect(try unpacked(Self.packed("one ") + Self.packed("") + Self.packed("two"), by: 5) == "one two")
+    }
+
+    @Test("what ends early, is changed, or goes on with something else is refused")
+    func malformed() {
+        let bytes = Self.packed("a text of some length, a text of some length")
+        #expect(throws: Inflater.Malformed.self) { try unpacked(Array(bytes.dropLast()), by: 9) }
+        #expect(throws: Inflater.Malformed.self) { try unpacked(bytes + [1, 2, 3], by: 9) }
+        #expect(throws: Inflater.Malformed.self) { try unpacked(Array("no gzip at all".utf8), by: 9) }
+        var changed = bytes
+        changed[bytes.count - 5] ^= 1
+        #expect(throws: Inflater.Malformed.self) { try unpacked(changed, by: 9) }
+    }
+
+    @Test("each piece of a stream can be unpacked when it arrives")
+    func stream() throws {
+        let deflater = Deflater()
+        let inflater = Inflater()
+        for text in ["event: one\n", "event: two\n"] {
+            inflater.feed(deflater.pack(ByteBuffer(string: text), .flush))
+            #expect(try inflater.next().map { String(buffer: $0) } == text)
+            #expect(try inflater.next() == nil)
+        }
+    }
+
+    @Test(
+        "a client takes gzip if it says so, by name or by *, with a weight above 0",
+        arguments: [
+            ("gzip", true), ("deflate, GZIP;q=0.5", true), ("*", true), ("br, *;q=0.1", true),
+            ("x-gzip", true),
+            (nil, false), ("", false), ("gzip;q=0", false), ("gzip; q=0.0, *", false), ("br", false),
+            ("identity", false),
+        ] as [(String?, Bool)])
+    func accepts(_ field: String?, _ takes: Bool) { #expect(Response.takesGzip(field) == takes) }
+}

@@ -1,0 +1,174 @@
+"""`mimeo import` and `export` from outside: where files come from, what is told, servers, large files, exit codes."""
+
+import gzip
+import json
+import os
+import pty
+import subprocess
+
+from mimeo_harness import ROOT, OneProcess, binary, mimeo, pick
+from system_test import SystemTest, report
+
+ROWS = "sku,price,zip\nx1,0.75,20095\nx2,1.50,01067\n"
+
+
+class Importing(SystemTest):
+    def setUp(self):
+        super().setUp()
+        self.folder = self.workspace.directory
+        self.store = self.folder / "store"
+
+    def file(self, name, content):
+        path = self.folder / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    def load(self, *arguments, given="", code=0):
+        """The answer of an import that ends with this exit code."""
+        run = mimeo("import", "--store", self.store, "--collection", "c", *arguments, given=given)
+        self.assertEqual(run.returncode, code, run.stdout + run.stderr)
+        return json.loads(run.stdout) if run.stdout else run.stderr
+
+    def items(self, query="SELECT * FROM c"):
+        return json.loads(mimeo("dql", "--store", self.store, query).stdout)["items"]
+
+    def test_one_type_a_column_and_the_answer_names_it(self):
+        """A leading zero makes the whole column text, and that is told; a flag decides otherwise."""
+        answer = self.load(self.file("a.csv", ROWS), "--id", "sku")
+        self.assertEqual(answer["columns"], {"sku": "text", "price": "decimal", "zip": "text"})
+        self.assertEqual([warning["code"] for warning in answer["warnings"]], ["CLI-W102"])
+        self.assertEqual(self.items("SELECT SUM(price) AS s FROM c"), [{"s": 2.25}])
+        self.assertEqual({item["zip"] for item in self.items()}, {"20095", "01067"})
+        answer = self.load(self.folder / "a.csv", "--text", "price", "--types", "zip=integer")
+        self.assertEqual(answer["columns"], {"sku": "text", "price": "text", "zip": "integer"})
+
+    def test_standard_input_and_packed_files(self):
+        """`-` takes a pipe as it takes a file; the content tells the format, or --format does."""
+        self.assertEqual(self.load("-", given=ROWS)["format"], "csv")
+        self.assertEqual(self.load("-", given='{"n": 1}\n{"n": 2}\n')["format"], "ndjson")
+        self.assertEqual(self.load("--format", "tsv", "-", given="a\tb\n1\t2\n")["delimiter"], "tab")
+        packed = gzip.compress(ROWS.encode(), 9)
+        for name in ("a.csv.gz", "a.gz", "a.txt.gz", "a.csv"):
+            with self.subTest(name):
+                self.assertEqual(self.load(self.file(name, packed))["documents"], 2)
+        self.assertIn("CLI-0403", self.load(self.file("cut.csv.gz", packed[:-9]), code=1))
+        self.assertEqual(len(self.items()), 2 + 2 + 1 + 4 * 2)
+
+    def test_what_can_be_refused_is_refused_by_name(self):
+        """Each with its code and exit code, and nothing is stored."""
+        path = self.file("a.csv", ROWS)
+        for arguments, code, text in (
+                (["--collection", "system:x", path], 2, "system:x"),
+                (["--collection", "c", self.file("a.pdf", "x")], 2, "--format"),
+                (["--collection", "c", self.file("l.csv", b"a\n\xe4\n")], 1, "--encoding"),
+                (["--collection", "c", "--delimiter", ";", path], 1, "--delimiter"),
+                (["--collection", "c", "--types", "nope=text", path], 2, "nope"),
+                (["--collection", "c", "--types", "zip=date", path], 2, "dates stay text"),
+                (["--collection", "c", "--path", "a", path], 2, "--path"),
+                (["--collection", "c", "--on-conflict", "replace", path], 2, "update-local-diff"),
+                (["--collection", "c", self.folder / "none.csv"], 1, "none.csv")):
+            with self.subTest(text):
+                run = mimeo("import", "--store", self.store, *arguments)
+                self.assertEqual(run.returncode, code, run.stdout + run.stderr)
+                self.assertIn(text, run.stderr)
+        run = mimeo("export", "--store", self.store, "--collection", "system:indexes")
+        self.assertEqual(run.returncode, 2, run.stderr)
+        self.assertIn("--query", run.stderr)
+        self.assertEqual(self.items(), [])
+
+    def test_a_dry_run_writes_nothing(self):
+        """It needs no target, and shows types and first documents."""
+        run = mimeo("import", "--collection", "c", "--dry-run", self.file("a.csv", ROWS))
+        self.assertEqual(run.returncode, 0, run.stderr)
+        answer = json.loads(run.stdout)
+        self.assertEqual((answer["dryRun"], answer["documents"], answer["columns"]["price"]), (True, 2, "decimal"))
+        self.assertEqual(answer["first"][1], {"sku": "x2", "price": 1.5, "zip": "01067"})
+        self.assertFalse(self.store.exists())
+
+    def test_wrong_records_are_skipped_if_asked(self):
+        """Exit 1, counted in the answer, each named on stderr; without the flag nothing is stored."""
+        path = self.file("a.csv", "a,b\n1,2\n3\n4,5\n")
+        self.assertIn("a.csv:3", self.load(path, code=1))
+        self.assertEqual(self.items(), [])
+        run = mimeo("import", "--store", self.store, "--collection", "c", "--keep-going", path)
+        self.assertEqual(run.returncode, 1, run.stderr)
+        answer = json.loads(run.stdout)
+        self.assertEqual((answer["documents"], answer["skipped"]), (2, 1))
+        self.assertEqual([warning["code"] for warning in answer["warnings"]], ["CLI-W107"])
+        self.assertIn("a.csv:3", run.stderr)
+        self.assertEqual(sorted(item["a"] for item in self.items()), [1, 4])
+
+    def test_a_progress_bar_is_for_terminals(self):
+        """Drawn on stderr if that is a terminal, and removed at the end; stdout has the answer alone."""
+        path = self.file("a.ndjson", "".join(f'{{"n": {n}}}\n' for n in range(3_000)))
+        ours, theirs = pty.openpty()
+        run = subprocess.Popen(
+            [binary("mimeo"), "import", "--store", str(self.store), "--collection", "c", str(path)],
+            stdout=subprocess.PIPE, stderr=theirs, cwd=ROOT)
+        self.assertEqual(json.loads(run.communicate()[0])["documents"], 3_000)
+        os.close(theirs)
+        seen = os.read(ours, 100_000).decode()
+        os.close(ours)
+        self.assertIn("100 % imported", seen)
+        self.assertTrue(seen.endswith("\r\x1b[K"), seen[-50:])
+        quiet = mimeo("import", "--store", self.store, "--collection", "c", path)
+        self.assertEqual(quiet.stderr, "")
+
+    def test_memory_does_not_grow_with_the_file(self):
+        """One array of many objects, larger than the memory that the process may have."""
+        size = pick(fast=80, deep=800) * 1_000_000
+        path = self.folder / "large.json"
+        filler = "x" * 20_000
+        with open(path, "w", encoding="utf-8") as file:
+            file.write('{"rows": [')
+            for number in range(size // len(filler)):
+                file.write(f'{"," if number else ""}{{"_id": {number}, "text": "{filler}"}}')
+            file.write("]}")
+        run = subprocess.run(
+            ["/usr/bin/env", "python3", "-c", "import resource, subprocess, sys\n"
+             "done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL)\n"
+             "print(done.returncode, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)",
+             binary("mimeo"), "import", "--collection", "c", "--dry-run", str(path)],
+            capture_output=True, text=True, check=True, cwd=ROOT)
+        code, peak = map(int, run.stdout.split())
+        self.assertEqual(code, 0, run.stderr)
+        report(f"{size / 1e6:.0f} MB of JSON read with {peak / 1024:.0f} MB of memory")
+        self.assertLess(peak * 1024, 75_000_000)
+
+
+class OnServer(SystemTest):
+    def test_import_to_a_server_and_export_from_it(self):
+        """The documents that went in come out; a second import of the export changes nothing."""
+        server = OneProcess(self.workspace).start()
+        target = ["--url", server.origin, "--database", server.database, "--token", server.token]
+        path = self.workspace.directory / "a.ndjson"
+        documents = [{"_id": n, "a": {"b": [n, str(n), None, n + 0.5]}, "t": "ü\n"} for n in range(2_300)]
+        path.write_text("".join(json.dumps(document) + "\n" for document in documents))
+        run = mimeo("import", *target, "--collection", "c", path)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        answer = json.loads(run.stdout)
+        self.assertEqual((answer["documents"], answer["updated"]), (2_300, 0))
+        out = self.workspace.directory / "out.json"
+        run = mimeo("export", *target, "--collection", "c", "--format", "json", "--output", out)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        found = json.loads(out.read_text())
+        self.assertEqual(sorted(found, key=lambda item: item["_id"]), documents)
+        again = mimeo("import", *target, "--collection", "c", "--on-conflict", "ignore", out)
+        self.assertEqual(json.loads(again.stdout)["ignored"], 2_300, again.stderr)
+        wrong = mimeo("import", *target[:-1], "no-token", "--collection", "c", path)
+        self.assertEqual(wrong.returncode, 3, wrong.stderr)
+
+    def test_attachment_tokens_come_back_as_they_appear(self):
+        """An export has the token's fields, and the import gives them back as they stood."""
+        server = OneProcess(self.workspace).start()
+        target = ["--url", server.origin, "--database", server.database, "--token", server.token]
+        token = {"id": "ab" * 32, "len": 3, "metadata": {"name": "x.txt"}}
+        answer = server.post_statement(
+            "INSERT INTO COLLECTION files (file ATTACHMENT) DOCUMENTS (:one)", {"one": {"_id": "1", "file": token}})
+        self.assertEqual(answer.status, 200, answer.body)
+        run = mimeo("export", *target, "--collection", "files")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(json.loads(run.stdout), server.query("SELECT * FROM files")[0])
+        back = mimeo("import", *target, "--collection", "copies", "--format", "ndjson", "-", given=run.stdout)
+        self.assertEqual(back.returncode, 0, back.stderr)
+        self.assertEqual(server.query("SELECT * FROM copies"), server.query("SELECT * FROM files"))
