@@ -4,8 +4,9 @@ import PackageDescription
 /// The house of Mimeo: shared domain modules, four services, and `mimeo`, which assembles them.
 /// Every import in the sources is held against the table in `Tests/TidyTests/ImportTable.swift`.
 
-/// What `mimeo --version` says was built; nil if the sources are no checkout of Git.
-let commit = Context.gitInformation.map { $0.currentCommit + ($0.hasUncommittedChanges ? "+" : "") }
+/// The commit that `mimeo --version` prints, from the environment of a release build (Makefile, Dockerfile).
+/// `Context.gitInformation` would be stale: a manifest that has not changed is not evaluated again.
+let commit = Context.environment["MIMEO_BUILD_COMMIT"]
 
 let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
 

@@ -28,7 +28,7 @@ public struct SessionFlags: ParsableArguments, Sendable {
     /// In seconds.
     @Option(
         help: ArgumentHelp(
-            "Time between two pings of a peer; one that is silent for three is gone (default 30, at least 1).",
+            "Time between two pings of a peer; silent for three, it is gone (default 30, at least 1).",
             valueName: "seconds"))
     public var keepAliveSeconds: UInt32?
 

@@ -21,11 +21,12 @@ struct StatementTextTests {
 
     @Test("tokens are as written, up to a literal that does not end")
     func tokens() {
-        let whole = StatementText.tokens(of: "SELECT `a b`.c, 'x' -- y")
+        let whole = StatementText.tokens(of: "SELECT `a b`.c, 'x' -- y\n")
         #expect(whole.tokens == ["SELECT", "`a b`", ".", "c", ",", "'x'"])
         #expect(!whole.isInLiteral)
         let open = StatementText.tokens(of: "SELECT 'x")
         #expect(open.tokens == ["SELECT"] && open.isInLiteral)
+        #expect(StatementText.tokens(of: "SELECT -- x").isInLiteral)
         #expect(StatementText.tokens(of: "a ! b").tokens.last == "b")
     }
 

@@ -1,6 +1,6 @@
 #include "CBuildCommit.h"
 
-// Package.swift defines it, if the sources are a checkout of Git.
+// Package.swift defines it, if the environment of the build names the commit.
 #ifndef MIMEO_BUILD_COMMIT
 #define MIMEO_BUILD_COMMIT ""
 #endif

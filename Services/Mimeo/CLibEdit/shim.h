@@ -55,6 +55,12 @@ static inline int mimeo_take_signal_keys(EditLine *editor) {
     return el_set(editor, EL_SETTY, "-d", "-isig", NULL);
 }
 
+// Takes the terminal out of its line mode before the prompt is shown. el_gets itself does it afterwards: what is typed
+// in between would be echoed twice, and Control-C would end the process.
+static inline int mimeo_prepare(EditLine *editor) {
+    return el_set(editor, EL_PREP_TERM, 1);
+}
+
 static inline int mimeo_history_size(History *entries, int count) {
     HistEvent event;
     return history(entries, &event, H_SETSIZE, count);

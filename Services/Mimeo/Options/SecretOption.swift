@@ -12,7 +12,8 @@ struct SecretOption {
     let variable: String
 
     /// The secret; nil if there is none anywhere.
-    /// - Throws: `CLI-0101` if it is empty, given twice or has several lines; `CLI-0401`. No message holds it.
+    /// - Throws: `CLI-0101` if it is empty, given twice or has several lines; `CLI-0401`. No message holds
+    ///   it.
     func read(
         _ environment: [String: String], input: StandardInput
     ) async throws(MimeoError) -> String? {

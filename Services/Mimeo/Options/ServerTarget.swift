@@ -5,8 +5,8 @@ import ServiceKit
 
 /// A server, a database on it and the token of a login: the options of every command that logs in.
 ///
-/// A command line is visible to every process of the machine, so the token may also come from a file, from the
-/// first line of standard input or from the environment.
+/// A command line is visible to every process of the machine, so the token may also come from a file, from
+/// the first line of standard input or from the environment.
 struct ServerTarget: ParsableArguments {
     /// The environment variable of the token.
     static let tokenVariable = "MIMEO_TOKEN"

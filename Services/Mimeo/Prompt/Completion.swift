@@ -56,7 +56,7 @@ extension Completion {
         "UPDATE",
     ]
 
-    /// What may stand at the cursor; nil in a literal or comment.
+    /// The words that may stand at the cursor; nil in a literal or comment.
     /// - Parameters:
     ///   - before: the earlier lines of the statement.
     ///   - cursor: an offset in the line's UTF-8 bytes.

@@ -20,8 +20,8 @@ struct HistoryFile: Sendable {
         }
     }
 
-    /// The latest entries, the oldest first. Cuts the file back if it has far more. A file that cannot be read
-    /// is no history; a prompt works without.
+    /// The latest entries, the oldest first. Cuts the file back if it has far more. A file that cannot be
+    /// read is no history; a prompt works without.
     func load() -> [String] {
         guard let size = try? FileManager.default.attributesOfItem(atPath: path)[.size] as? Int,
             size <= Limits.historyFileBytes, let data = FileManager.default.contents(atPath: path)
@@ -50,8 +50,8 @@ struct HistoryFile: Sendable {
 
     /// A statement as one line; nil if it is too long, or begins with a space: that keeps it out.
     ///
-    /// A line comment would swallow the lines after it, so a statement that has one loses its comments. A line
-    /// feed in a literal becomes `\n`.
+    /// A line comment would swallow the lines after it, so a statement that has one loses its comments. A
+    /// line feed in a literal becomes `\n`.
     static func entry(_ statement: String) -> String? {
         guard !statement.hasPrefix(" "), statement.utf8.count <= Limits.historyStatementBytes else {
             return nil

@@ -21,8 +21,8 @@ enum TypedLine: Equatable, Sendable {
     case end
 }
 
-/// Edits lines on the terminal with libedit: cursor keys, history, search with Control-R, completion with Tab.
-/// The user's `.editrc` is read.
+/// Edits lines on the terminal with libedit: cursor keys, history, search with Control-R, completion with
+/// Tab. The user's `.editrc` is read.
 ///
 /// Invariant: everything is used on `queue` only, because libedit is not made for several threads. Reading
 /// blocks the queue's thread and no other.
@@ -116,6 +116,7 @@ final class LineEditor: LineSource, @unchecked Sendable {
         self.before = before
         wasInterrupted = false
         var count: Int32 = 0
+        mimeo_prepare(editor)
         let line = el_gets(editor, &count)
         if wasInterrupted { return .interrupted }
         guard let line, count > 0 else {
@@ -156,5 +157,8 @@ final class LineEditor: LineSource, @unchecked Sendable {
         return UInt8(CC_REDISPLAY)
     }
 
-    private func say(_ text: String) { FileHandle.standardOutput.write(Data(text.utf8)) }
+    /// A terminal that is gone is no error: the next line is the end.
+    private func say(_ text: String) {
+        try? FileHandle.standardOutput.write(contentsOf: Data(text.utf8))
+    }
 }

@@ -1,8 +1,8 @@
 import CRDT
 import DQL
 
-/// The prompt of `mimeo dql`: reads statements and commands from a person and shows the answers. An error ends
-/// no prompt, not even that of a server that is away.
+/// The prompt of `mimeo dql`: reads statements and commands from a person and shows the answers. An error
+/// ends no prompt, not even that of a server that is away.
 final class Prompt {
     private let runner: any StatementRunner
     private let arguments: ObjectValue

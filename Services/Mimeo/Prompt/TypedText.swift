@@ -3,8 +3,8 @@ import DQL
 /// Collects typed lines into statements.
 ///
 /// A statement ends with `;`. A whole one that only reads also ends with its line if it is the first line and
-/// no pasted line follows. Any other whole statement ends with an empty line: `DELETE FROM cars` may go on with
-/// a WHERE in the next line, so it must not run before that.
+/// no pasted line follows. Any other whole statement ends with an empty line: `DELETE FROM cars` may go on
+/// with a WHERE in the next line, so it must not run before that.
 struct TypedText {
     /// The lines of the statement so far.
     private(set) var text = ""

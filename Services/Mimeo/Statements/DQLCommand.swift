@@ -7,8 +7,8 @@ struct DQLCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "dql", abstract: "Run DQL statements on a local store or on a server.",
         discussion: """
-            Without a statement, on a terminal, there is a prompt with history and completion; .help lists its \
-            commands. Elsewhere a statement per line is read from standard input.
+            Without a statement, on a terminal, there is a prompt with history and completion; .help lists \
+            its commands. Elsewhere a statement per line is read from standard input.
             Prints one JSON object per statement: {"items", "mutatedDocumentIDs", "commitID", "warnings"}, \
             or {"error": {"code", "message", "line", "column"}}. After an error the next statement still \
             runs. The other formats are for people and for other programs; in them errors go to standard \

@@ -57,7 +57,12 @@ public enum StatementText {
             let before = lexer.offset
             do {
                 let token = try lexer.next()
-                if token.kind == .end { return (tokens, false) }
+                if token.kind == .end {
+                    // A line comment goes on to the line's end, which is not typed yet.
+                    let skipped = source.slice(SourceSpan(start: before, end: token.span.end))
+                    let line = skipped.split(separator: "\n", omittingEmptySubsequences: false).last ?? ""
+                    return (tokens, line.contains("--"))
+                }
                 tokens.append(source.slice(token.span))
             } catch {
                 if error.code == .unterminated { return (tokens, true) }

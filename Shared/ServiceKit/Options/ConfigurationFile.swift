@@ -4,8 +4,8 @@ import Foundation
 
 /// The JSON file of `--config`: one object that maps the names of flags to their values.
 ///
-/// All services may share one file, so a setting that only another service has is accepted. An unknown name, a
-/// name that is there twice and a value of the wrong kind are errors.
+/// All services may share one file, so a setting that only another service has is accepted. An unknown name,
+/// a name that is there twice and a value of the wrong kind are errors.
 public struct ConfigurationFile: Sendable, Equatable {
     /// The kinds of value of a setting.
     enum Kind: String {

@@ -4,18 +4,18 @@ import Foundation
 /// The environment variables that begin with `MIMEO_`.
 ///
 /// A variable that is set and read by nobody would be a setting that silently does nothing. So a name that
-/// looks like one of ours is an error: a misspelt variable, and a setting that the services take from flags and
-/// `--config` only. Any other name is left alone, because a platform may set such names itself, as Kubernetes
-/// sets `MIMEO_PORT` beside a service that is called `mimeo`.
+/// looks like one of ours is an error: a misspelt variable, and a setting that the services take from flags
+/// and `--config` only. Any other name is left alone, because a platform may set such names itself, as
+/// Kubernetes sets `MIMEO_PORT` beside a service that is called `mimeo`.
 public enum EnvironmentKeys {
     /// The variables that the command line reads.
     public static let known = ["MIMEO_API_KEY", "MIMEO_HISTORY", "MIMEO_TOKEN"]
 
     /// Variables of the build, the tests and compose, which no program of ours reads.
     static let foreign: Set<String> = [
-        "MIMEO_BIN", "MIMEO_CACHE", "MIMEO_DEPTH", "MIMEO_IMAGE", "MIMEO_KEEP", "MIMEO_LISTEN",
-        "MIMEO_MEASURE", "MIMEO_MUTATION", "MIMEO_SECRETS", "MIMEO_SEED", "MIMEO_TEST_POSTGRES",
-        "MIMEO_WRITE_REFERENCE",
+        "MIMEO_BIN", "MIMEO_BUILD_COMMIT", "MIMEO_CACHE", "MIMEO_DEPTH", "MIMEO_IMAGE", "MIMEO_KEEP",
+        "MIMEO_LISTEN", "MIMEO_MEASURE", "MIMEO_MUTATION", "MIMEO_SECRETS", "MIMEO_SEED",
+        "MIMEO_TEST_POSTGRES", "MIMEO_WRITE_REFERENCE",
     ]
 
     private static let prefix = "MIMEO_"

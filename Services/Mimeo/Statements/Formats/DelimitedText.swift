@@ -1,8 +1,8 @@
 import CRDT
 
 /// Rows as comma-separated values (RFC 4180) with a header row, uncut. `mimeo import` reads the same values:
-/// a string that looks like a number, `true`, `false` or `null`, and an empty one, is in quotes, and a missing
-/// field is nothing between the commas.
+/// a string that looks like a number, `true`, `false` or `null`, and an empty one, is in quotes, and a
+/// missing field is nothing between the commas.
 struct DelimitedText {
     let text: String
 

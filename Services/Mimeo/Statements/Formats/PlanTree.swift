@@ -1,6 +1,7 @@
 import CRDT
 
-/// A query plan as a tree: the operator that gives the result at the top, those that it takes rows from below.
+/// A query plan as a tree: the operator that gives the result at the top, those that it takes rows from
+/// below.
 ///
 ///     projection a
 ///     └─ filter a = 1

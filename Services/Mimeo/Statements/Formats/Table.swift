@@ -48,8 +48,8 @@ struct Table {
 
 /// Texts of documents for a terminal.
 enum PlainLine {
-    /// One line: a line feed becomes a space, any other control character `\\u001b`, so that a document's text
-    /// cannot steer the terminal.
+    /// One line: a line feed becomes a space, any other control character `\\u001b`, so that a document's
+    /// text cannot steer the terminal.
     static func of(_ text: String) -> String {
         var line = ""
         for character in text {
