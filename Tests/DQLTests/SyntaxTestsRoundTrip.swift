@@ -32,9 +32,10 @@ struct SyntaxTestsRoundTrip {
                 "advise", "all", "allFields", "alterSystem", "and", "array", "arrayFor", "between", "binary",
                 "call", "case", "chain", "collection", "createIndex", "default", "delete", "dropIndex",
                 "element", "evict", "exists", "explain", "field", "ilike", "in", "indexKey", "insert", "is",
-                "join", "like", "literal", "member", "missing", "name", "negate", "not", "object", "objectFor", "or",
-                "order", "parameter", "profile", "projection", "quantified", "raw", "select", "show",
-                "similar", "source", "subquery", "update",
+                "join", "like", "literal", "member", "missing", "name", "negate", "not", "object",
+                "objectFor", "or", "order", "parameter", "profile", "projection", "quantified", "raw",
+                "select",
+                "show", "similar", "source", "subquery", "update",
             ])
     }
 

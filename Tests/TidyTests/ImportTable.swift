@@ -118,7 +118,7 @@ struct ImportTable {
                     "QueryService", "Replicator", "ServiceKit",
                 ],
                 packages: ["ArgumentParser", "AsyncHTTPClient", "CBuildCommit", "CLibEdit"],
-                platform: platform),
+                platform: foundation),
             "Services/AuthGateway/Executable": Row(ours: ["AuthGateway"]),
             "Services/Replicator/Executable": Row(ours: ["Replicator"]),
             "Services/QueryService/Executable": Row(ours: ["QueryService"]),

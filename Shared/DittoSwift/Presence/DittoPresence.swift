@@ -123,7 +123,7 @@ public final class DittoPresence: Sendable {
         guard isFirst else { return }
         queue.asyncAfter(deadline: .now() + source.debounce() / .seconds(1)) { [weak self] in
             self?.state.withLock { $0.isDue = false }
-            DefaultDelivery.shared.async { self?.tell() }
+            DefaultDelivery.shared.async { [weak self] in self?.tell() }
         }
     }
 

@@ -142,7 +142,7 @@ struct OracleView {
             for write in own {
                 if let last, begins(write, total, after: last) {
                     begin = last.stamp.time
-                    total = write.content
+                    total = Amount.sum(.int(0), write.content)
                 } else {
                     total = Amount.sum(total, write.content)
                 }

@@ -22,7 +22,7 @@ public struct GeneratedDocuments: Sendable {
     /// A field is mostly present; `n`, `s` and `l` mostly hold one type, the others any.
     private static func document(id: Value, _ choices: inout Choices) -> ObjectValue {
         var entries: [ObjectValue.Entry] = [(key: "_id", value: id)]
-        for key in ["a", "b", "k"] where choices.chance(80) {
+        for key in ["a", "b", "q"] where choices.chance(80) {
             entries.append((key: key, value: choices.value()))
         }
         if choices.chance(80) {

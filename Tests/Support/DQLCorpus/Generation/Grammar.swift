@@ -66,7 +66,7 @@ struct Grammar {
     mutating func path() -> String {
         style.qualifier
             + choices.pick([
-                "a", "b", "n", "s", "k", "o.x", "l", "o.y", "o", "_id", "l[0]", "o.deep.z", "o['x']", "`x y`",
+                "a", "b", "n", "s", "q", "o.x", "l", "o.y", "o", "_id", "l[0]", "o.deep.z", "o['x']", "`x y`",
                 "l[-1]", "nothing", "a.x", "o.deep",
             ])
     }
