@@ -156,7 +156,7 @@ struct DocumentFile {
 /// A file of known format, open for reading.
 struct OpenFile {
     var format: FileFormat
-    /// Of a table.
+    /// The columns of a table.
     var columns: [CSVDocumentReader.Column] = []
     var delimiter: UInt8?
     var reader: any DocumentReading
