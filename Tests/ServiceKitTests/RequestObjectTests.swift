@@ -27,7 +27,7 @@ struct RequestObjectTests {
             (#"{"arguments":{}}"#, #""arguments" is not a member of this request; did you mean "args"?"#),
             (#"{"statment":""}"#, #"did you mean "statement"?"#),
             (#"{"q":1}"#, #""q" is not a member of this request; it has "args", "statement""#),
-            (#"{"args":{"k":1,"k":1}}"#, #"the key "k" stands twice"#),
+            (#"{"args":{"k":1,"k":1}}"#, #"the key "k" appears twice"#),
             (#"{"args":{"k":99999999999999999999}}"#, "99999999999999999999 is beyond 64 bits"),
             ("[]", "the body must be a JSON object"), ("", "invalid JSON"),
             ("{} {}", "text follows the value"),

@@ -177,8 +177,8 @@ struct JSONParser {
             guard roundsIntegers else {
                 place = start
                 throw failure(
-                    "the integer \(Self.shown(text)) is beyond 64 bits (a string keeps its digits, an exponent "
-                        + "makes it a double)")
+                    "the integer \(Self.shown(text)) is beyond 64 bits (a string keeps its digits, "
+                        + "an exponent makes it a double)")
             }
         }
         guard let number = Double(text), number.isFinite else { throw failure("a number out of range") }

@@ -56,7 +56,9 @@ struct ProjectionPostgresTests {
                     try PreparedStatement("SELECT * FROM c").rows(in: snapshot)[0]
                 }
                 for (key, value) in values.entries { #expect(back[key] == value, "\(key)") }
-                let body = try JSONText.parse(try bench.sql("SELECT document::text FROM db_cars.c")[0])
+                // PostgreSQL prints a large double with all its digits.
+                let printed = try bench.sql("SELECT document::text FROM db_cars.c")[0]
+                let body = try JSONText.parse(Array(printed.utf8), roundsIntegers: true)
                 #expect(body["nan"] == "NaN" && body["far"] == "-Infinity" && body["hits"] == 3)
                 #expect(body["text"] == "a\u{2400}é👩‍👩‍👧\"\\\n" && body["double"] == 1.0)
                 #expect(body["bytes"]?["~binary"] == "AP8=" && body["int"] == .int(.max))

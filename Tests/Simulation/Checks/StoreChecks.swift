@@ -122,10 +122,10 @@ extension World {
         }
     }
 
-    /// A cursor never says more than is stored: where it is at the log's end, each document that matches there
-    /// is held at least as far, or wanted. Looked at whenever a connection ends. Worlds in which a store is put
-    /// back, rights change or the log goes back have exceptions that only `checkConvergence` knows; and a power
-    /// cut counts the calls of a disk, these too.
+    /// A cursor never says more than is stored: where it is at the log's end, each document that matches
+    /// there is held at least as far, or wanted. Looked at whenever a connection ends. Worlds in which a
+    /// store is put back, rights change or the log goes back have exceptions that only `checkConvergence`
+    /// knows; and a power cut counts the calls of a disk, these too.
     func checkHoldings(_ peer: Peer) throws {
         let exceptions: Faults = [
             .restores, .rollBacks, .clones, .grants, .renewals, .scopes, .powerCuts, .reaping,

@@ -106,7 +106,8 @@ struct Workers {
         Files.remove("\(options.folder)/mimeo-simulation-\(workers[place].process)")
         if let seed = workers[place].current {
             say(
-                "FAILED seed \(seed)\(options.shape): the simulation ended itself (status \(status)); run this seed alone"
+                "FAILED seed \(seed)\(options.shape): the simulation ended itself (status \(status)); "
+                    + "run this seed alone"
             )
             tally.failures += 1
         } else if !workers[place].seeds.isEmpty {
