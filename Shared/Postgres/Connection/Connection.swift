@@ -93,6 +93,8 @@ final class Connection {
     static func mayComeBack(_ url: String) -> Bool {
         switch try? withSettings(url, { PQpingParams($0, $1, 0) }) {
         case PQPING_REJECT, PQPING_NO_RESPONSE: true
+        // It may have become ready since it refused.
+        case PQPING_OK: (try? Connection(url: url)) != nil
         default: false
         }
     }

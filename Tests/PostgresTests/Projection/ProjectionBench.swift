@@ -112,6 +112,11 @@ final class ProjectionBench: Sendable {
         var body: Value?
     }
 
+    /// A body as JSON. PostgreSQL prints a large double with all its digits.
+    private static func shown(_ text: String) throws -> Value {
+        try JSONText.parse(Array(text.utf8), roundsIntegers: true)
+    }
+
     /// The fold of the log, by collection and id.
     func fold() async throws -> [DocumentKey: Folded] {
         var states: [DocumentKey: (state: EncodedState, offset: Offset)] = [:]
@@ -139,7 +144,7 @@ final class ProjectionBench: Sendable {
             let document = try Document(decoding: value.state)
             let body = try value.state.withUnsafeBytes { raw in
                 let body = try ReadableBody(try DocumentReader(raw), id: key.id.value)
-                return document.isLive ? try JSONText.parse(body.text) : nil
+                return document.isLive ? try Self.shown(body.text) : nil
             }
             folded[key] = Folded(
                 state: value.state, offset: value.offset, isLive: document.isLive, body: body)
@@ -165,7 +170,7 @@ final class ProjectionBench: Sendable {
             for row in 0..<rows.count {
                 let key = DocumentKey(
                     collection: CollectionName(name), id: DocumentID(trusted: rows.bytes(row, 0)))
-                let body = rows.isNull(row, 4) ? nil : try JSONText.parse(rows.text(row, 4))
+                let body = rows.isNull(row, 4) ? nil : try Self.shown(rows.text(row, 4))
                 stored[key] = Folded(
                     state: EncodedState(rows.bytes(row, 1)), offset: Offset(rows.bits(row, 2)),
                     isLive: rows.bool(row, 3),
