@@ -144,7 +144,7 @@ final class ProjectionBench: Sendable {
             let document = try Document(decoding: value.state)
             let body = try value.state.withUnsafeBytes { raw in
                 let body = try ReadableBody(try DocumentReader(raw), id: key.id.value)
-                return document.isLive ? try Self.shown(body.text) : nil
+                return document.isLive ? try Self.shown(String(decoding: body.text, as: UTF8.self)) : nil
             }
             folded[key] = Folded(
                 state: value.state, offset: value.offset, isLive: document.isLive, body: body)
