@@ -34,8 +34,9 @@ STOP_SECONDS = 10
 LOG_LINES_SHOWN = 60
 LINE_CHARACTERS_SHOWN = 1_000
 LONGEST_FIRST = [
-    "ReplicaTests", "PostgresTests", "test_kill_loop", "DittoSwiftTests", "OperationLogTests", "ReplicatorTests",
-    "test_projection", "test_network", "simulation-kept", "test_websocket", "AuthGatewayTests", "test_server_process",
+    "ReplicaTests", "PostgresTests", "test_network", "OperationLogTests", "test_http", "QueryServiceTests",
+    "test_kill_loop", "DittoSwiftTests", "ReplicatorTests", "test_import",
+    "test_projection", "simulation-kept", "test_websocket", "AuthGatewayTests", "test_server_process",
     "test_sdk", "DQLTests", "test_auth", "simulation-small", "CRDTTests",
 ]
 """The jobs that take longest on a clean machine, so that none of them begins when the others end."""
