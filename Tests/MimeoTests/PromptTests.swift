@@ -118,7 +118,7 @@ struct PromptTests {
         let text = try await session(script, format: .table)
         #expect(text.hasPrefix("no collections\nno indexes\n0 rows\n1 document written, commit 1\n"))
         #expect(text.contains("\ncars\nby_n on cars (n DESC)\n"))
-        #expect(text.contains("\n└─ projection *\n   └─ scan cars\n"))
+        #expect(text.contains("\n└─ projection  *\n   └─ scan  cars\n"))
         #expect(text.contains("\ntiming: on\n-- row 1 --\nfive  5\n1 row\ntime: "))
         #expect(text.contains("\ntiming: off\nmode: vertical\nStatements end with ;"))
         #expect(PromptCommand.list.allSatisfy { text.contains("\n\($0.name)") })

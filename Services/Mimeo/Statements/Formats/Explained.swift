@@ -5,7 +5,7 @@ import DQL
 struct Explained {
     /// The rows of the statement itself: PROFILE has them too.
     let rows: [Value]
-    /// The tree and its figures.
+    /// The tree with its figures (`PlanTree`), or the advice.
     let text: String
 
     /// Nil if the statement is another one, or its answer has no form that is known here.
@@ -13,29 +13,19 @@ struct Explained {
         guard case .explain(let explain)? = try? StatementCompiler.parse(statement),
             let last = result.items.last
         else { return nil }
-        switch explain.kind {
-        case .explain:
-            guard let plan = last["plan"] else { return nil }
-            rows = []
-            text = PlanTree(plan).text
-        case .profile:
-            guard let profile = last["~request_profile"], let plan = profile["plan"] else { return nil }
+        if let tree = PlanTree.text(of: last) {
             rows = Array(result.items.dropLast())
-            text = PlanTree(plan).text + "\n" + Self.figures(profile)
-        case .advise:
-            guard let advice = last["advice"] else { return nil }
+            text = Self.plain(tree.split(separator: "\n").map(String.init))
+        } else if case .advise = explain.kind, let advice = last["advice"] {
             rows = []
             text = Self.advice(advice)
+        } else {
+            return nil
         }
     }
 
-    /// `3 results; parse 0.021 ms, plan 0.040 ms, elapsed 0.310 ms`.
-    private static func figures(_ profile: Value) -> String {
-        let times = ["parse", "plan", "elapsed"].compactMap { name in
-            profile["times"]?[name]?.intValue.map { "\(name) \(Milliseconds.text(nanoseconds: $0))" }
-        }
-        let count = profile["resultCount"]?.intValue ?? 0
-        return "\(count) \(count == 1 ? "result" : "results"); " + times.joined(separator: ", ")
+    private static func plain(_ lines: [String]) -> String {
+        lines.map(PlainLine.of).joined(separator: "\n")
     }
 
     private static func advice(_ advice: Value) -> String {
@@ -54,7 +44,7 @@ struct Explained {
             let name = failed["name"]?.stringValue ?? ""
             lines.append("  not created: \(name), \(failed["reason"]?.stringValue ?? "")")
         }
-        return lines.map(PlainLine.of).joined(separator: "\n")
+        return plain(lines)
     }
 
     /// `by_a on c (a, b DESC)`, from a row of `system:indexes`.
