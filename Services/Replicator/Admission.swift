@@ -2,6 +2,7 @@ import CRDT
 import Identity
 import OperationLog
 import Replica
+import ServiceKit
 import Sync
 
 /// Checks operations before they enter the log, so that folding it never fails (rule 3, rule 17).
@@ -17,6 +18,8 @@ struct AdmissionCheck {
     let unfolded: UnfoldedDocuments?
     /// The log's term, from before anything was read that is judged by.
     let term: UInt64
+    /// The documents whose ids take no writes any more; nil if there is none.
+    var erased: ErasedDocuments?
 
     /// What became of uploaded operations.
     struct Judgement {
@@ -136,12 +139,19 @@ struct AdmissionCheck {
         _ operation: Operation, _ bytes: [UInt8], _ facts: Facts, _ transaction: ReadTransaction
     ) throws -> Frame.Refusal? {
         if let refusal = try alreadyThere(operation, bytes, facts, transaction) { return refusal }
-        guard
-            let change = operation.changes.first(where: {
-                !grant.write.allows($0.collection, $0.id)
-            })
-        else { return nil }
-        return refusal(of: operation, .writeNotGranted, "no right to write \(change.collection)")
+        for change in operation.changes {
+            if let reason = forbids(change) { return refusal(of: operation, .writeNotGranted, reason) }
+        }
+        return nil
+    }
+
+    /// The reason why a change is not allowed; nil if it is.
+    private func forbids(_ change: Operation.Change) -> String? {
+        guard grant.write.allows(change.collection, change.id) else {
+            return "no right to write \(change.collection)"
+        }
+        guard let erased, erased.contains(change.collection, change.id) else { return nil }
+        return "a document of \(change.collection) was erased, and its id takes no writes any more"
     }
 
     /// The refusal of an operation that a copy of its store has moved to the log before (decision 0009). Of
@@ -192,9 +202,7 @@ struct AdmissionCheck {
         touches.reserveCapacity(operation.changes.count + 1)
         for (place, change) in operation.changes.enumerated() {
             let delta = room.deltas[place]
-            guard grant.write.allows(change.collection, change.id) else {
-                return .refused(refusal(.writeNotGranted, "no right to write \(change.collection)"))
-            }
+            if let reason = forbids(change) { return .refused(refusal(.writeNotGranted, reason)) }
             let key = UnfoldedKey(DocumentKey(collection: change.collection, id: change.id))
             if let touch = room.collections.next(change.collection) { touches.append(touch) }
             touches.append(key.touch)

@@ -106,6 +106,7 @@ extension DatabaseHub {
     ) async throws -> ([Operation.Change], AppendCondition?) {
         let replica = materializer.replica
         let now = environment.wallMilliseconds()
+        let erased = erased()
         return try await materializer.executor.run {
             try replica.read { transaction in
                 let latest = try transaction.latestTimestamp()
@@ -114,6 +115,7 @@ extension DatabaseHub {
                 var size = 0
                 for item in states {
                     guard identity.rights.write.allows(item.key),
+                        erased?.contains(item.key.collection, item.key.id) != true,
                         let held = try? Document(decoding: item.state)
                     else { continue }
                     let document = try Self.withoutReaped(held, item.key, transaction)

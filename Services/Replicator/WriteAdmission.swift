@@ -210,7 +210,8 @@ extension DatabaseHub {
     ) async throws -> AdmissionCheck.Judgement {
         let check = AdmissionCheck(
             replica: materializer.replica, grant: identity.rights,
-            wallMilliseconds: environment.wallMilliseconds(), unfolded: unfolded, term: term)
+            wallMilliseconds: environment.wallMilliseconds(), unfolded: unfolded, term: term,
+            erased: erased())
         return try await materializer.executor.run {
             try check.judge(uploads, authorKey: identity.author, behind: underWay)
         }

@@ -36,6 +36,9 @@ public enum Limits {
     static let shownCharacters = 64
     /// Characters at the beginning that make two names akin: `arguments` and `args`.
     static let commonBeginning = 3
+    /// Interval of looking for remains of deleted databases without an event: an upload that was under way
+    /// ends within it.
+    static let erasureLook: Duration = .seconds(60)
     /// Time that requests and WebSockets have to end after the process was asked to stop.
     public static let shutdownGrace: Duration = .seconds(10)
     /// Shortest time between two checks for a renewed certificate.
