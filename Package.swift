@@ -79,9 +79,9 @@ let shared: [Target] = [
     module(
         "ServiceKit",
         [
-            "CRDT", "CZlib", "DQL", "Identity", "Machine", "OperationLog", "Postgres", "Replica", "WebSocket",
-            crypto, hummingbird, httpClient, httpTypes, nioCore, nioPosix, nioHTTP, nioSSL,
-            logging, arguments,
+            "CBuildCommit", "CRDT", "CZlib", "DQL", "Identity", "Machine", "OperationLog", "Postgres",
+            "Replica", "WebSocket", crypto, hummingbird, httpClient, httpTypes, nioCore, nioPosix, nioHTTP,
+            nioSSL, logging, arguments,
             serverProduct("HummingbirdCore", "hummingbird"),
             serverProduct("NIOHTTPTypes", "swift-nio-extras"),
             serverProduct("NIOHTTPTypesHTTP1", "swift-nio-extras"),
@@ -89,7 +89,7 @@ let shared: [Target] = [
             serverProduct("ServiceLifecycle", "swift-service-lifecycle"),
             serverProduct("UnixSignals", "swift-service-lifecycle"),
         ],
-        exclude: ["CZlib"]),
+        exclude: ["CBuildCommit", "CZlib"]),
     .systemLibrary(
         name: "CZlib", path: "Shared/ServiceKit/CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     module("Postgres", ["CRDT", "DQL", "OperationLog", "CLibPQ", logging], exclude: ["CLibPQ"]),
@@ -126,16 +126,16 @@ let services: [Target] =
         "Mimeo",
         [
             "ServiceKit", "AuthGateway", "Replicator", "QueryService", "AttachmentStore",
-            "CRDT", "DQL", "DittoSwift", "OperationLog", "CLibEdit", "CBuildCommit", hummingbird, httpClient,
+            "CRDT", "DQL", "DittoSwift", "OperationLog", "CLibEdit", hummingbird, httpClient,
             arguments, logging,
         ],
-        exclude: ["CLibEdit", "CBuildCommit"])
+        exclude: ["CLibEdit"])
     + [
         .systemLibrary(
             name: "CLibEdit", path: "Services/Mimeo/CLibEdit", pkgConfig: "libedit",
             providers: [.apt(["libedit-dev"])]),
         .target(
-            name: "CBuildCommit", path: "Services/Mimeo/CBuildCommit",
+            name: "CBuildCommit", path: "Shared/ServiceKit/CBuildCommit",
             cSettings: commit.map { [.define("MIMEO_BUILD_COMMIT", to: "\"\($0)\"")] } ?? []),
     ]
 

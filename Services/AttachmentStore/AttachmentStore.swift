@@ -18,6 +18,8 @@ import Synchronization
 public final class AttachmentStore: ServicePart {
     /// The default port of a process of its own.
     public static let defaultPort = 4004
+    /// The largest attachment that is accepted unless `--max-attachment-bytes` says otherwise.
+    public static let defaultMaximumBytes = Attachments.Limits.blobBytes
     /// `attachment-store`.
     public let name = "attachment-store"
 

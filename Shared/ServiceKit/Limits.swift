@@ -61,6 +61,9 @@ public enum Limits {
     static let foldRetry: Duration = .seconds(1)
     /// Longest wait between two retries, so the longest time that a repaired disk goes unnoticed.
     static let foldRetryLongest: Duration = .seconds(30)
+    /// Shortest time between two lines of the log about a proxy that is not believed: each request would
+    /// write one.
+    static let forwardingNotice: Duration = .seconds(3_600)
     /// Largest configuration file; it holds a handful of names.
     public static let configurationFileBytes = 64 * 1024
     /// Most instances of one service on one data folder; each takes the first free of so many folders.

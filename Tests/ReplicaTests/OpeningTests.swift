@@ -30,6 +30,23 @@ struct OpeningTests {
         }
     }
 
+    @Test("a materialization whose directory is in use says so at once: its service takes another one")
+    func materializationLock() throws {
+        try withTemporaryDirectory { folder in
+            let environment = TestEnvironment()
+            func materialize() throws -> Replica {
+                try Replica(
+                    directory: folder.path, role: .materialization, environment: environment.environment,
+                    logger: quiet)
+            }
+            let first = try materialize()
+            #expect(code { _ = try materialize() } == .directoryLocked)
+            #expect(environment.pauses == [])
+            try first.close()
+            _ = try materialize()
+        }
+    }
+
     @Test("a closed store has freed its directory, whoever still holds the object")
     func closeFrees() throws {
         try withTemporaryDirectory { folder in

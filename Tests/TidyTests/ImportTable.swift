@@ -85,9 +85,9 @@ struct ImportTable {
                     "CRDT", "DQL", "Identity", "Machine", "OperationLog", "Postgres", "Replica", "WebSocket",
                 ],
                 packages: [
-                    "ArgumentParser", "AsyncHTTPClient", "CZlib", "Crypto", "HTTPTypes", "Hummingbird",
-                    "HummingbirdCore", "Metrics", "NIOCore", "NIOHTTP1", "NIOHTTPTypes", "NIOHTTPTypesHTTP1",
-                    "NIOPosix", "NIOSSL", "ServiceLifecycle", "UnixSignals",
+                    "ArgumentParser", "AsyncHTTPClient", "CBuildCommit", "CZlib", "Crypto", "HTTPTypes",
+                    "Hummingbird", "HummingbirdCore", "Metrics", "NIOCore", "NIOHTTP1", "NIOHTTPTypes",
+                    "NIOHTTPTypesHTTP1", "NIOPosix", "NIOSSL", "ServiceLifecycle", "UnixSignals",
                 ],
                 platform: foundation),
             // Asks webhooks, and signs what it asks.
@@ -118,7 +118,7 @@ struct ImportTable {
                     "AttachmentStore", "AuthGateway", "CRDT", "DQL", "DittoSwift", "OperationLog",
                     "QueryService", "Replicator", "ServiceKit",
                 ],
-                packages: ["ArgumentParser", "AsyncHTTPClient", "CBuildCommit", "CLibEdit"],
+                packages: ["ArgumentParser", "AsyncHTTPClient", "CLibEdit"],
                 platform: foundation),
             "Services/AuthGateway/Executable": Row(ours: ["AuthGateway"]),
             "Services/Replicator/Executable": Row(ours: ["Replicator"]),

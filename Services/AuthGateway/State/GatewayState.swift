@@ -11,6 +11,8 @@ public struct DevelopmentDatabase: Sendable, Equatable {
     public let id: String
     /// The development provider's secret: 32 random bytes in base64url.
     public let token: String
+    /// Path of a file with the token, which only its owner can read.
+    public let tokenFile: String
 }
 
 /// The databases of this server with their secrets. They are documents of the system database, and only a
