@@ -1,5 +1,6 @@
 import Attachments
 import CRDT
+import Exchange
 import Identity
 import Logging
 import OperationLog

@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 import Identity
 import OperationLog
 import Replica
@@ -26,7 +27,7 @@ struct AdmissionCheck {
         /// What may be appended, in order.
         var requests: [AppendRequest] = []
         /// What may not, in order.
-        var refusals: [Frame.Refusal] = []
+        var refusals: [Refusal] = []
         /// Whether a later fold may say otherwise of something: a base is not covered by what is folded so
         /// far, or a size not known.
         var dependsOnFold = false
@@ -61,8 +62,8 @@ struct AdmissionCheck {
 
     private enum Verdict {
         case admitted
-        case refused(Frame.Refusal)
-        case uncovered(Frame.Refusal)
+        case refused(Refusal)
+        case uncovered(Refusal)
     }
 
     /// Judges uploaded operations in order. Of those that follow a refused one of their actor only what the
@@ -137,7 +138,7 @@ struct AdmissionCheck {
     /// another name. Nil for any other.
     private func forbidden(
         _ operation: Operation, _ bytes: [UInt8], _ facts: Facts, _ transaction: ReadTransaction
-    ) throws -> Frame.Refusal? {
+    ) throws -> Refusal? {
         if let refusal = try alreadyThere(operation, bytes, facts, transaction) { return refusal }
         for change in operation.changes {
             if let reason = forbids(change) { return refusal(of: operation, .writeNotGranted, reason) }
@@ -159,7 +160,7 @@ struct AdmissionCheck {
     /// is a duplicate.
     private func alreadyThere(
         _ operation: Operation, _ bytes: [UInt8], _ facts: Facts, _ transaction: ReadTransaction
-    ) throws -> Frame.Refusal? {
+    ) throws -> Refusal? {
         guard facts.hasMoved, try transaction.hasMoved(operation.identity(of: bytes)),
             try transaction.frontier(of: [operation.actor]).first?.sequence ?? 0 < operation.sequence
         else { return nil }
@@ -168,15 +169,14 @@ struct AdmissionCheck {
 
     private func refusal(
         of operation: Operation, _ code: SyncErrorCode, _ message: String
-    ) -> Frame.Refusal {
-        Frame.Refusal(
+    ) -> Refusal {
+        Refusal(
             actor: operation.actor, sequence: operation.sequence, error: SyncError(code, message),
             documents: operation.changes.map { DocumentKey(collection: $0.collection, id: $0.id) })
     }
 
-    private func malformed(_ actor: ActorID, _ sequence: SequenceNumber, _ error: any Error) -> Frame.Refusal
-    {
-        Frame.Refusal(actor: actor, sequence: sequence, error: SyncError(.malformedOperation, "\(error)"))
+    private func malformed(_ actor: ActorID, _ sequence: SequenceNumber, _ error: any Error) -> Refusal {
+        Refusal(actor: actor, sequence: sequence, error: SyncError(.malformedOperation, "\(error)"))
     }
 
     private func judge(
@@ -192,7 +192,7 @@ struct AdmissionCheck {
         } catch {
             return .refused(malformed(operation.actor, operation.sequence, error))
         }
-        func refusal(_ code: SyncErrorCode, _ message: String) -> Frame.Refusal {
+        func refusal(_ code: SyncErrorCode, _ message: String) -> Refusal {
             self.refusal(of: operation, code, message)
         }
         if let refusal = try refusalOfWhole(operation, bytes, facts, transaction) { return .refused(refusal) }
@@ -275,7 +275,7 @@ struct AdmissionCheck {
     /// What speaks against an operation whatever documents it changes.
     private func refusalOfWhole(
         _ operation: Operation, _ bytes: [UInt8], _ facts: Facts, _ transaction: ReadTransaction
-    ) throws -> Frame.Refusal? {
+    ) throws -> Refusal? {
         guard operation.sequence.rawValue <= UInt64(Int64.max) else {
             return refusal(of: operation, .malformedOperation, "a sequence exceeds 63 bits")
         }

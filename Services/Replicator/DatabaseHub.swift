@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 import Identity
 import Logging
 import Machine
@@ -311,24 +312,16 @@ package actor DatabaseHub {
         let operations = folded.map { operation in
             let origin = origins.take(operation.stamp.actor, operation.sequence)
             let found = queries.find(
-                operation.changes.map { ($0.key, $0.before, $0.after, false) }
-                    + operation.reaped.map { ($0.key, nil, nil, true) })
+                operation.changes.map { ($0.key, $0.before, $0.gone == nil ? $0.after : nil, $0.gone != nil) }
+            )
             waking.formUnion(found.sessions)
             if let origin { waking.insert(origin) }
-            let changed = zip(operation.changes, found.matches).map { change, matches in
-                LiveOperation.Change(
-                    key: change.key, delta: change.delta, before: change.before, after: change.after,
-                    matches: matches)
+            var told = operation
+            told.origin = origin
+            for place in told.changes.indices where told.changes[place].gone == nil {
+                told.changes[place].matches = found.matches[place]
             }
-            let reaped = operation.reaped.map {
-                LiveOperation.Change(
-                    key: $0.key, delta: nil, before: nil, after: [], gone: $0.vector.encoded())
-            }
-            return LiveStream.Concerned(
-                operation: LiveOperation(
-                    position: operation.position, stamp: operation.stamp, origin: origin,
-                    changes: changed + reaped),
-                numbers: found.numbers)
+            return LiveStream.Concerned(operation: told, numbers: found.numbers)
         }
         return feed.append(operations, waking: waking)
     }
