@@ -226,7 +226,7 @@ let checks: [Target] = [
     tests(
         "MimeoTests",
         [
-            "AttachmentStore", "AuthGateway", "QueryService", "Replicator",
+            "AttachmentStore", "AuthGateway", "QueryService", "Replicator", "Attachments", "Identity",
             "Mimeo", "DittoSwift", "ServiceKit", "CRDT", "DQL", "TestSupport", httpClient, nioCore, logging,
         ]),
     // The simulator: an executable, because it takes over the whole process's concurrency. `make simulate`
