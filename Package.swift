@@ -81,7 +81,8 @@ let shared: [Target] = [
     module(
         "ServiceKit",
         [
-            "CBuildCommit", "CRDT", "CZlib", "DQL", "Exchange", "Identity", "Machine", "OperationLog", "Postgres",
+            "CBuildCommit", "CRDT", "CZlib", "DQL", "Exchange", "Identity", "Machine", "OperationLog",
+            "Postgres",
             "Replica", "WebSocket", crypto, hummingbird, httpClient, httpTypes, nioCore, nioPosix, nioHTTP,
             nioSSL, logging, arguments,
             serverProduct("HummingbirdCore", "hummingbird"),
@@ -231,7 +232,7 @@ let checks: [Target] = [
     tests(
         "MimeoTests",
         [
-            "AttachmentStore", "AuthGateway", "QueryService", "Replicator",
+            "AttachmentStore", "AuthGateway", "QueryService", "Replicator", "Attachments", "Identity",
             "Mimeo", "DittoSwift", "ServiceKit", "CRDT", "DQL", "TestSupport", httpClient, nioCore, logging,
         ]),
     // The simulator: an executable, because it takes over the whole process's concurrency. `make simulate`

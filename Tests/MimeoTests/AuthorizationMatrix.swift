@@ -128,6 +128,10 @@ enum AuthorizationMatrix {
     static let routes: [RouteRow] = [
         .init(route: "GET /health", cells: everybody),
         .init(route: "GET /metrics", cells: everybody),
+        .init(route: "GET /openapi.json", cells: everybody),
+        .init(route: "GET /api/v5/openapi.json", cells: everybody),
+        .init(route: "GET /api/v5/swagger.json", cells: everybody),
+        .init(route: "GET /api/v5/docs", cells: everybody),
         .init(route: "GET /admin/system-database/health", cells: everybody),
         .init(route: "GET /admin/auth-gateway/health", cells: everybody),
         .init(route: "GET /admin/replicator/health", cells: everybody),

@@ -27,21 +27,11 @@ struct AdminRoutes: Sendable {
 
     func mount(on mount: inout ServiceMount) {
         for (method, path) in Self.paths {
-            mount.on(method, path, query: Self.query(method, path)) { request, context in
+            mount.on(method, path) { request, context in
                 try credential.admit(request)
                 if method == .post, !path.hasSuffix("/erasures") { try await request.requireNoMembers() }
                 return try await answer(method, path, request, context)
             }
-        }
-    }
-
-    /// The query parameters of a path.
-    private static func query(_ method: HTTPRequest.Method, _ path: String) -> [String] {
-        switch path.split(separator: "/").last {
-        case "databases", "log": ["after", "limit"]
-        case "sessions" where method == .get: ["after", "limit"]
-        case "truncations": ["keep"]
-        default: []
         }
     }
 

@@ -103,6 +103,18 @@ struct HostRoutes {
                     body: ResponseBody(byteBuffer: ByteBuffer(string: PrometheusRegistry.shared.text())))
             },
         ]
+        routes += ["/openapi.json", "/api/v5/openapi.json", "/api/v5/swagger.json"].map { path in
+            ServiceMount.Route(method: .get, path: path, query: []) { _, _ in .json(OpenAPI.json) }
+        }
+        routes.append(
+            ServiceMount.Route(method: .get, path: "/api/v5/docs", query: []) { _, _ in
+                Response(
+                    status: .ok,
+                    headers: [
+                        .contentType: "text/html; charset=utf-8",
+                        .contentSecurityPolicy: ReferencePage.policy,
+                    ], body: ResponseBody(byteBuffer: ByteBuffer(bytes: ReferencePage.html)))
+            })
         for part in parts {
             routes.append(
                 ServiceMount.Route(method: .get, path: "/admin/\(part.name)/health", query: nil) { _, _ in
