@@ -148,6 +148,7 @@ struct OptionsTests {
         }
         #expect(try message(#"{"tlsCertficate":"x"}"#).contains("did you mean 'tlsCertificate'?"))
         #expect(try message(#"{"data":"x","data":"y"}"#).contains("appears twice"))
+        #expect(try message(#"{"Data":"x"}"#).contains("did you mean 'data'?"))
         #expect(try message(#"{"behindProxy":"true"}"#).contains("must be true or false"))
         #expect(try message(#"{"keptOperations":1.5}"#).contains("must be a whole number"))
         #expect(try message(#"{"keptOperations":-1}"#).contains("must be a whole number"))
@@ -168,6 +169,13 @@ struct OptionsTests {
         #expect(message("MIMEO_DATA")?.contains("--data") == true)
         #expect(message("MIMEO_TLS_KEY")?.contains("\"tlsKey\"") == true)
         #expect(message("MIMEO_TOMBSTONE_TTL_HOURS")?.contains("--tombstone-ttl-hours") == true)
+        #expect(message("MIMEO_LISTENN")?.contains("--listen") == true)
+        #expect(message("MIMEO_TLS_KYE")?.contains("\"tlsKey\"") == true)
+        #expect(message("MIMEO_LOG_LEVEL")?.contains("did you mean LOG_LEVEL?") == true)
+        // Compose's variable names the address of its front; a service would ignore it.
+        #expect(throws: ServiceError.self) {
+            try EnvironmentKeys.check(["MIMEO_LISTEN": "127.0.0.1:8080"], serves: true)
+        }
         // Kubernetes sets these beside a service of the name; the others are the tests' and compose's own.
         let foreign = [
             "MIMEO_PORT", "MIMEO_SERVICE_HOST", "MIMEO_PORT_4000_TCP", "MIMEO_TOKEN", "MIMEO_API_KEY",

@@ -19,27 +19,34 @@ public enum EnvironmentKeys {
     ]
 
     private static let prefix = "MIMEO_"
+    /// The variable of the log's level, which has no prefix.
+    private static let logLevel = "LOG_LEVEL"
 
     /// Refuses variables that look like ours and are not.
+    /// - Parameter serves: true for a service. Compose's `MIMEO_LISTEN` names the address of another program,
+    ///   so that a service that met it would listen elsewhere than it says.
     /// - Throws: `SRV-0108`.
     public static func check(
-        _ environment: [String: String] = ProcessInfo.processInfo.environment
+        _ environment: [String: String] = ProcessInfo.processInfo.environment, serves: Bool = false
     ) throws(ServiceError) {
         let settings = Dictionary(
             uniqueKeysWithValues: ConfigurationFile.names.map { (variable(of: $0), $0) })
+        let words = (known + settings.keys.sorted()).map { String($0.dropFirst(prefix.count)) } + [logLevel]
         for key in environment.keys.sorted() where key.hasPrefix(prefix) {
-            guard !known.contains(key), !foreign.contains(key) else { continue }
-            if let setting = settings[key] {
+            let isForeign = foreign.contains(key) && !(serves && settings[key] != nil)
+            guard !known.contains(key), !isForeign else { continue }
+            let word = String(key.dropFirst(prefix.count))
+            let meant = word == logLevel ? word : Suggestion.closest(to: word, among: words)
+            if let setting = settings[key] ?? meant.flatMap({ settings[prefix + $0] }) {
                 throw ServiceError(
                     .environmentInvalid,
                     "\(key) is set, but settings are not read from the environment: use "
                         + "--\(flag(of: setting)), or \"\(setting)\" in the file of --config")
             }
-            let word = String(key.dropFirst(prefix.count))
-            let words = known.map { String($0.dropFirst(prefix.count)) }
-            if let meant = Suggestion.closest(to: word, among: words) {
+            if let meant {
+                let name = meant == logLevel ? logLevel : prefix + meant
                 throw ServiceError(
-                    .environmentInvalid, "\(key) is no variable of ours (did you mean \(prefix)\(meant)?)")
+                    .environmentInvalid, "\(key) is no variable of ours (did you mean \(name)?)")
             }
         }
     }

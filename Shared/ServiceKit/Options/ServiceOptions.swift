@@ -166,7 +166,7 @@ public struct ServiceConfiguration: Sendable, Equatable {
         providers: ProviderOptions? = nil, admin: AdminOptions? = nil, port: Int,
         environment: [String: String] = ProcessInfo.processInfo.environment
     ) throws(ServiceError) {
-        try EnvironmentKeys.check(environment)
+        try EnvironmentKeys.check(environment, serves: true)
         file = try options.config.map { path throws(ServiceError) in try ConfigurationFile(path: path) }
         dataFolder = options.data ?? file?["data"] ?? "./mimeo-data"
         listen =
