@@ -238,9 +238,11 @@ struct Binder {
         if let operand { boundOperand = try bind(operand) }
         var boundBranches: [BoundExpression.Branch] = []
         for branch in branches {
+            let condition =
+                operand == nil
+                ? try bind(boolean: branch.condition, by: "WHEN") : try bind(branch.condition)
             boundBranches.append(
-                BoundExpression.Branch(condition: try bind(branch.condition), result: try bind(branch.result))
-            )
+                BoundExpression.Branch(condition: condition, result: try bind(branch.result)))
         }
         var boundOtherwise = BoundExpression.constant(.null)
         if let otherwise { boundOtherwise = try bind(otherwise) }
