@@ -54,8 +54,10 @@ public final class AttachmentStore: ServicePart {
                 guard identity.rights.write.allowsAnything else {
                     throw IdentityError.notPermitted("write attachments")
                 }
-                return try await UploadRoute(store: self.store(of: identity), maximumBytes: self.maximumBytes)
-                    .respond(to: request)
+                return try await UploadRoute(
+                    store: self.store(of: identity), maximumBytes: self.maximumBytes,
+                    standing: { try self.authenticator.requireStanding(of: identity) }
+                ).respond(to: request)
             }
             for method in [HTTPRequest.Method.get, .head] {
                 mount.on(method, "/api/\(version)/attachments/:id") { request, context in
@@ -69,8 +71,10 @@ public final class AttachmentStore: ServicePart {
                         // the attachment exists.
                         throw BlobFailure(error: .unknown)
                     }
-                    return try await DownloadRoute(store: self.store(of: identity))
-                        .respond(to: request, id: id)
+                    return try await DownloadRoute(
+                        store: self.store(of: identity),
+                        standing: { try self.authenticator.requireStanding(of: identity) }
+                    ).respond(to: request, id: id)
                 }
             }
         }

@@ -24,7 +24,7 @@ public struct AllServices: Sendable {
         // First creates the data folder as private; the log, which is in it by default, would not.
         _ = try configuration.folder()
         let log = try configuration.openLog(logger: logger)
-        let system = SystemDatabase(log: log, folder: try configuration.folder("system"), logger: logger)
+        let system = try configuration.systemDatabase(on: log, logger: logger)
         let gateway = try AuthGateway(configuration, log: log, system: system, logger: logger)
         let authenticator = Authenticator(system: system)
         parts = [
@@ -32,7 +32,7 @@ public struct AllServices: Sendable {
             gateway,
             ReplicatorPart(
                 log: log, authenticator: authenticator, folder: try configuration.folder("replicator"),
-                sessions: replicator, admin: AdminCredential(path: configuration.adminCredentialFile),
+                sessions: replicator, admin: AdminCredential(configuration, system: system),
                 logger: logger),
             QueryServicePart(
                 log: log, authenticator: authenticator,

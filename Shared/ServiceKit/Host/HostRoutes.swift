@@ -103,10 +103,13 @@ struct HostRoutes {
                     body: ResponseBody(byteBuffer: ByteBuffer(string: PrometheusRegistry.shared.text())))
             },
         ]
+        // Without the log no part works, so each one's health includes the system database's.
+        let system = parts.filter { $0 is SystemDatabasePart }
         for part in parts {
+            let checked = part is SystemDatabasePart ? [part] : system + [part]
             routes.append(
                 ServiceMount.Route(method: .get, path: "/admin/\(part.name)/health", query: nil) { _, _ in
-                    await Self.health([part])
+                    await Self.health(checked)
                 })
         }
         return routes
@@ -169,7 +172,7 @@ struct HostResponder: HTTPResponder {
 
     /// Hummingbird's name for an endpoint that does not exist.
     private static let unknown = "NotFound"
-    private static let anyMethod = "DELETE, GET, HEAD, OPTIONS, POST"
+    private static let anyMethod = "DELETE, GET, HEAD, OPTIONS, PATCH, POST"
 }
 
 private struct MethodNotAllowed: HTTPReportable {

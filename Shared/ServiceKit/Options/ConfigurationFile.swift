@@ -19,7 +19,7 @@ public struct ConfigurationFile: Sendable, Equatable {
         "data": .text, "listen": .text, "log": .text, "projection": .text, "issuer": .text,
         "providers": .text, "secretsKey": .text, "adminToken": .text, "tlsCertificate": .text,
         "tlsKey": .text, "corsOrigin": .text, "behindProxy": .flag, "showToken": .flag,
-        "keepAliveSeconds": .number,
+        "keepAliveSeconds": .number, "contactSeconds": .number, "contactGraceSeconds": .number,
         "tombstoneTTLHours": .number, "snapshotOperations": .number, "keptOperations": .number,
         "housekeepingSeconds": .number, "maxAttachmentBytes": .number,
     ]

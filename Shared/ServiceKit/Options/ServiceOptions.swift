@@ -37,6 +37,20 @@ public struct ServiceOptions: ParsableArguments, Sendable {
             valueName: "origin"))
     public var corsOrigin: [String] = []
 
+    /// The time without contact with the log after which health fails.
+    @Option(
+        help: ArgumentHelp(
+            "Seconds without contact with the log after which /health fails (default 10).",
+            valueName: "seconds"))
+    public var contactSeconds: Int64?
+
+    /// The time without contact with the log after which credentials are refused.
+    @Option(
+        help: ArgumentHelp(
+            "Seconds without contact with the log after which credentials are refused (default 60).",
+            valueName: "seconds"))
+    public var contactGraceSeconds: Int64?
+
     /// The configuration file.
     @Option(
         help: ArgumentHelp(
@@ -148,6 +162,8 @@ public struct ServiceConfiguration: Sendable, Equatable {
 
     /// The web pages that may call the service.
     public var cors = CORSPolicy.none
+    /// The times without contact with the log, and their effects.
+    public var contact = LogContact.Bounds()
 
     /// Two files that belong together.
     public struct TLSPaths: Sendable, Equatable {
@@ -194,6 +210,24 @@ public struct ServiceConfiguration: Sendable, Equatable {
         default:
             throw ServiceError(.certificateUnusable, "--tls-certificate and --tls-key go together: set both")
         }
+        contact = try contactBounds(options)
+    }
+
+    /// - Throws: `SRV-0104` if health would fail after credentials are refused.
+    private func contactBounds(_ options: ServiceOptions) throws(ServiceError) -> LogContact.Bounds {
+        let contact = try number(options.contactSeconds, "contactSeconds", least: 1)
+        let grace = try number(options.contactGraceSeconds, "contactGraceSeconds", least: 1)
+        let bounds = LogContact.Bounds()
+        let (first, second) = (
+            contact.map { .seconds($0) } ?? bounds.contact, grace.map { .seconds($0) } ?? bounds.grace
+        )
+        guard first <= second else {
+            throw ServiceError(
+                .configurationInvalid,
+                "--contact-seconds must not be more than --contact-grace-seconds (default "
+                    + "\(bounds.grace.components.seconds))")
+        }
+        return LogContact.Bounds(contact: first, grace: second)
     }
 
     /// A number of a flag that only one service has: the flag's, else the file's.

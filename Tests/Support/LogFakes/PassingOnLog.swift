@@ -28,6 +28,9 @@ open class PassingOnLog: OperationLog, @unchecked Sendable {
     }
 
     /// Passed on.
+    open func requireStorage() async throws { try await log.requireStorage() }
+
+    /// Passed on.
     open func databases() async throws -> [DatabaseID] { try await log.databases() }
 
     /// Passed on.
