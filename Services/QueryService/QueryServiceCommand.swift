@@ -6,7 +6,8 @@ import ServiceKit
 public struct QueryServiceCommand: AsyncParsableCommand {
     /// Name and purpose.
     public static let configuration = CommandConfiguration(
-        commandName: "query-service", abstract: "Executes DQL statements over HTTP.")
+        commandName: "query-service", abstract: "Executes DQL statements over HTTP.",
+        version: BuildVersion.text)
 
     @OptionGroup private var options: ServiceOptions
     @OptionGroup private var projection: ProjectionOptions
@@ -25,9 +26,8 @@ public struct QueryServiceCommand: AsyncParsableCommand {
         let part = QueryServicePart(
             log: log, authenticator: Authenticator(configuration, system: system, logger: logger),
             projection: try ProjectionPlace(configuration), logger: logger)
-        let host = ServiceHost(
-            parts: [SystemDatabasePart(system), part], listen: configuration.listen,
-            tls: try configuration.tlsFiles(logger: logger), cors: configuration.cors, logger: logger
+        let host = try ServiceHost(
+            configuration, parts: [SystemDatabasePart(system), part], logger: logger
         ) { address in
             ServiceMain.say("url: \(address.origin)")
         }

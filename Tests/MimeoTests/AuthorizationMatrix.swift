@@ -128,6 +128,10 @@ enum AuthorizationMatrix {
     static let routes: [RouteRow] = [
         .init(route: "GET /health", cells: everybody),
         .init(route: "GET /metrics", cells: everybody),
+        .init(route: "GET /openapi.json", cells: everybody),
+        .init(route: "GET /api/v5/openapi.json", cells: everybody),
+        .init(route: "GET /api/v5/swagger.json", cells: everybody),
+        .init(route: "GET /api/v5/docs", cells: everybody),
         .init(route: "GET /admin/system-database/health", cells: everybody),
         .init(route: "GET /admin/auth-gateway/health", cells: everybody),
         .init(route: "GET /admin/replicator/health", cells: everybody),
@@ -162,6 +166,7 @@ enum AuthorizationMatrix {
         .init(route: "GET /admin/auth/databases", cells: "\(nobodyButAdmin) 200"),
         .init(route: "POST /admin/auth/databases", body: #"{"id":"."}"#, cells: "\(nobodyButAdmin) 400"),
         .init(route: "GET /admin/auth/databases/:database", cells: "\(nobodyButAdmin) 200"),
+        .init(route: "GET /admin/auth/databases/:database/erasure", cells: "\(nobodyButAdmin) 404"),
         .init(route: "GET /admin/auth/databases/:database/providers", cells: "\(nobodyButAdmin) 200"),
         .init(route: "POST /admin/auth/databases/:database/providers", cells: "\(nobodyButAdmin) 400"),
         .init(
@@ -191,6 +196,10 @@ enum AuthorizationMatrix {
         .init(route: "POST /admin/replicator/databases/:database/snapshots", cells: "\(nobodyButAdmin) 201"),
         .init(
             route: "POST /admin/replicator/databases/:database/truncations", cells: "\(nobodyButAdmin) 200"),
+        .init(route: "GET /admin/replicator/databases/:database/erasures", cells: "\(nobodyButAdmin) 200"),
+        .init(
+            route: "POST /admin/replicator/databases/:database/erasures", body: #"{"ids":[]}"#,
+            cells: "\(nobodyButAdmin) 400"),
         .init(
             route: "GET /admin/auth/databases/:database/providers/:provider/secrets",
             cells: "\(nobodyButAdmin) 404"),
@@ -213,6 +222,6 @@ enum AuthorizationMatrix {
         .init(route: "POST /admin/auth/sealing-key", cells: "\(nobodyButAdmin) 201"),
         .init(route: "DELETE /admin/auth/sealing-key/previous", cells: "\(nobodyButAdmin) 204"),
         // The last row: nobody of the others is anybody any more.
-        .init(route: "DELETE /admin/auth/databases/:database", cells: "\(nobodyButAdmin) 204"),
+        .init(route: "DELETE /admin/auth/databases/:database", cells: "\(nobodyButAdmin) 202"),
     ]
 }

@@ -184,7 +184,9 @@ struct LogContactTests {
             // A beat that was under way has ended.
             _ = try? await Task.sleep(for: .milliseconds(50))
             bench.clock.pass(.seconds(9))
-            #expect(try await Self.seen(bench, address) == Self.held)
+            // A log that refuses fails health with the first read of it, before the contact is missed.
+            let early = try await Self.seen(bench, address)
+            #expect(early.prefix(4) == Self.held.prefix(4) && (!isSilent || early == Self.held))
             bench.clock.pass(.seconds(1))
             #expect(try await Self.seen(bench, address) == Self.missed)
             try bench.authenticator.requireStanding(of: bench.identity)

@@ -14,7 +14,7 @@ from system_test import SystemTest
 
 EVERYTHING = {"read": {"everything": True}, "write": {"everything": True}}
 SELECT = "SELECT * FROM cars"
-CONTACT, GRACE = 2, 6
+CONTACT, GRACE = 2, 8
 
 
 class Contact(SystemTest):
@@ -100,10 +100,12 @@ class Contact(SystemTest):
         part()
         until(lambda: self.health() == [503] * 8, 60, lambda: f"health {self.health()}")
         # What needs no answer of the log goes on until the grace is over.
-        if time.monotonic() - began < GRACE - 2:
-            names = ("login", "upload by token", "download by token", "download by API key")
-            self.assertEqual(set(self.codes(names).values()), {(200, None)})
-            self.assertEqual(self.sessions(), 1)
+        names = ("login", "upload by token", "download by token", "download by API key")
+        codes, sessions = self.codes(names), self.sessions()
+        # On a machine that is so slow that the grace may be over by now, this says nothing.
+        if time.monotonic() - began < GRACE - 1:
+            self.assertEqual(set(codes.values()), {(200, None)})
+            self.assertEqual(sessions, 1)
         self.direct("DELETE", f"/api-keys/{revoked['id']}")
         refused = (503, "SRV-0602")
         time.sleep(max(0, began + GRACE - time.monotonic()))

@@ -20,6 +20,7 @@ struct AdminRoutes: Sendable {
     static let paths: [(method: HTTPRequest.Method, path: String)] = [
         (.get, "/admin/auth/databases"), (.post, "/admin/auth/databases"),
         (.get, "/admin/auth/databases/:database"), (.delete, "/admin/auth/databases/:database"),
+        (.get, "/admin/auth/databases/:database/erasure"),
         (.get, "/admin/auth/databases/:database/providers"),
         (.post, "/admin/auth/databases/:database/providers"),
         (.delete, "/admin/auth/databases/:database/providers/:provider"),
@@ -43,7 +44,7 @@ struct AdminRoutes: Sendable {
 
     func mount(on mount: inout ServiceMount) {
         for (method, path) in Self.paths {
-            mount.on(method, path, query: Self.query(method, path)) { request, context in
+            mount.on(method, path) { request, context in
                 try await state.system.audit.admin(
                     request, context, route: path, admit: { try admit(request, context) }
                 ) {
@@ -51,11 +52,6 @@ struct AdminRoutes: Sendable {
                 }
             }
         }
-    }
-
-    /// The query parameters of a path.
-    private static func query(_ method: HTTPRequest.Method, _ path: String) -> [String] {
-        method == .get && path.hasSuffix("/audit") ? ["where", "before", "limit"] : []
     }
 
     /// - Throws: `AUTH-0407`, `AUTH-0410`, `SRV-0602`.
@@ -80,14 +76,18 @@ struct AdminRoutes: Sendable {
             if parts.first == "audit" { return try await audit(method, request) }
             return method == .get ? listDatabases() : try await createDatabase(request)
         }
+        switch (method, parts.last.map(String.init)) {
+        case (.delete, "databases"):
+            try await state.deleteDatabase(database)
+            return try showErasure(database, status: .accepted)
+        case (.get, "erasure"): return try showErasure(database, status: .ok)
+        default: break
+        }
         guard state.system.directory.database(database) != nil else {
             throw AuthGatewayError(.databaseUnknown, "the database does not exist")
         }
         switch (method, parts.last.map(String.init)) {
         case (.get, "databases"): return try showDatabase(database)
-        case (.delete, "databases"):
-            try await state.deleteDatabase(database)
-            return Response(status: .noContent)
         case (.get, "providers") where path.hasSuffix("/:provider"):
             return try showProvider(try provider(context), database)
         case (.patch, "providers"): return try await changeProvider(request, try provider(context), database)
@@ -148,6 +148,27 @@ extension AdminRoutes {
         let token = try state.developmentToken(of: id)
         let body: Value = ["id": .string(id.text), "developmentToken": token.map { .string($0) } ?? .null]
         return .json(JSONText.print(body).utf8, headers: [.cacheControl: "no-store"])
+    }
+
+    /// Shows how far the erasure of a deleted database is: the receipts of those who have erased it.
+    private func showErasure(_ id: DatabaseID, status: HTTPResponse.Status) throws -> Response {
+        let directory = state.system.directory
+        guard let record = directory.databases[id], let deletedAt = record.deletedAtSeconds else {
+            throw AuthGatewayError(.databaseUnknown, "no database of this id was deleted")
+        }
+        let receipts = directory.erasures.values.filter { $0.databaseID == id && $0.subject == nil }
+            .sorted { ($0.holder, $0.place) < ($1.holder, $1.place) }
+        let body: Value = [
+            "database": .string(id.text), "deletedAt": .int(deletedAt), "erases": .bool(record.isErased),
+            "receipts": .array(
+                receipts.map {
+                    [
+                        "holder": .string($0.holder), "place": .string($0.place),
+                        "erasedAt": .int($0.erasedAtSeconds),
+                    ]
+                }),
+        ]
+        return .json(JSONText.print(body).utf8, status: status)
     }
 
     private func createDatabase(_ request: Request) async throws -> Response {

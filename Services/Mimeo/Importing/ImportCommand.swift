@@ -47,8 +47,8 @@ struct ImportCommand: AsyncParsableCommand {
     var extendedJson = false
     @Option(
         help: ArgumentHelp(
-            "If a document exists: fail, ignore, update (its fields are written, others stay), or "
-                + "update-local-diff (only fields that differ). No INSERT replaces a document whole.",
+            "If a document exists: fail, ignore, update (its fields are written, others stay), "
+                + "update-local-diff (only fields that differ), or replace (other fields are removed).",
             valueName: "action"))
     var onConflict = OnConflict.update
     @Flag(help: "Skip records that are wrong; they are counted and reported on stderr.")
@@ -58,14 +58,11 @@ struct ImportCommand: AsyncParsableCommand {
     @Argument(help: ArgumentHelp("The file to import; - is standard input.", valueName: "file"))
     var file: String
 
-    func validate() throws {
-        try target.check(isOptional: dryRun)
-        guard file != "-" || ![target.server.tokenFile, target.keys.apiKeyFile].contains("-") else {
-            throw ValidationError("standard input cannot be both the file and the secret")
-        }
-    }
-
     func run() async throws {
+        if !dryRun { _ = try target.target() }
+        if file == "-", try target.readsStandardInput() {
+            throw MimeoError(.usage, "standard input cannot be both the file and the secret")
+        }
         let collection = try NamedCollection(
             collection, advice: ", which nobody can write; an import needs another one")
         let documents = try DocumentFile(

@@ -25,24 +25,48 @@ public enum ProjectionPlace: Sendable {
 
 /// Opens the stores of all databases at one place.
 struct ProjectionStores: Sendable {
-    private let place: ProjectionPlace
+    private let storage: ProjectionPlace
     private let server: PostgresProjections?
     private let logger: Logger
 
     init(_ place: ProjectionPlace, logger: Logger) {
-        self.place = place
+        storage = place
         self.logger = logger
         server =
             if case .postgres(let url) = place { PostgresProjections(url: url, logger: logger) } else { nil }
     }
 
     func open(_ database: DatabaseID, log: any OperationLog) async throws -> any ProjectionStore {
-        switch (place, server) {
+        switch (storage, server) {
         case (_, let server?): return PostgresStore(try await server.open(database, log: log))
         case (.folder(let folder), _):
             return try await EmbeddedStore.open(
                 database, log: log, folder: "\(folder)/\(database)", logger: logger)
         case (.postgres, nil): preconditionFailure("a place in PostgreSQL has a server")
+        }
+    }
+
+    /// The storage, as a receipt of an erasure names it.
+    var place: String {
+        switch storage {
+        case .folder(let folder): Eraser.place(folder: folder)
+        case .postgres: "the projection in PostgreSQL"
+        }
+    }
+
+    /// Returns whether a database's projection is stored.
+    func keeps(_ database: DatabaseID) async throws -> Bool {
+        switch storage {
+        case .folder(let folder): !DatabaseFolders.of(database, in: folder).isEmpty
+        case .postgres: try await server?.keeps(database) ?? false
+        }
+    }
+
+    /// Removes the projection of a deleted database, which must be closed here.
+    func erase(_ database: DatabaseID) async throws {
+        switch storage {
+        case .folder(let folder): try DatabaseFolders.remove(database, in: folder)
+        case .postgres: try await server?.erase(database)
         }
     }
 

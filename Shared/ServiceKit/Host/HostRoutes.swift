@@ -103,6 +103,18 @@ struct HostRoutes {
                     body: ResponseBody(byteBuffer: ByteBuffer(string: PrometheusRegistry.shared.text())))
             },
         ]
+        routes += ["/openapi.json", "/api/v5/openapi.json", "/api/v5/swagger.json"].map { path in
+            ServiceMount.Route(method: .get, path: path, query: []) { _, _ in .json(OpenAPI.json) }
+        }
+        routes.append(
+            ServiceMount.Route(method: .get, path: "/api/v5/docs", query: []) { _, _ in
+                Response(
+                    status: .ok,
+                    headers: [
+                        .contentType: "text/html; charset=utf-8",
+                        .contentSecurityPolicy: ReferencePage.policy,
+                    ], body: ResponseBody(byteBuffer: ByteBuffer(bytes: ReferencePage.html)))
+            })
         // Without the log no part works, so each one's health includes the system database's.
         let system = parts.filter { $0 is SystemDatabasePart }
         for part in parts {
@@ -118,6 +130,8 @@ struct HostRoutes {
     private struct HealthReport: Encodable {
         var status: HealthCheck.Status
         var checks: [String: HealthCheck]
+        var version = BuildVersion.number
+        var commit = BuildVersion.commit
     }
 
     /// 200 when every part works, else 503.

@@ -110,14 +110,17 @@ public struct ServiceMount {
 
     /// Serves a path, like `/api/v4/attachments/:id` (`context.parameters.require("id")`, decoded).
     /// `GET` serves `HEAD` too, without the body. `OPTIONS` names the path's methods, and others are a 405.
+    /// `Surface` describes the route; a test finds one without a description.
     /// - Parameters:
-    ///   - query: the query parameters there are; a request with another one is answered with 400.
+    ///   - query: the query parameters there are, instead of the description's; a request with another one is
+    ///     answered with 400.
     ///   - failure: makes the answer to an error where its form is the route's own.
     public mutating func on(
-        _ method: HTTPRequest.Method, _ path: String, query: [String] = [], failure: Failure? = nil,
+        _ method: HTTPRequest.Method, _ path: String, query: [String]? = nil, failure: Failure? = nil,
         use handler: @escaping Handler
     ) {
-        routes.append(Route(method: method, path: path, query: query, failure: failure, handler: handler))
+        let known = query ?? Surface.route(method, path)?.query ?? []
+        routes.append(Route(method: method, path: path, query: known, failure: failure, handler: handler))
     }
 
     /// Accepts WebSockets at a path without parameters.

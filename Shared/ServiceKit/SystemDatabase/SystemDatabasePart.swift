@@ -13,6 +13,7 @@ public struct SystemDatabasePart: ServicePart {
         mount.background("system database") { await system.run() }
         mount.background("contact with the log") { await system.keepContact() }
         mount.background("audit") { await system.audit.run() }
+        mount.background("erasure from the log") { await system.logEraser.run() }
     }
 
     /// Opens the database and reads the log.

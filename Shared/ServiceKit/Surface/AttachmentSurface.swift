@@ -1,0 +1,38 @@
+extension Surface {
+    /// Routes of the attachment-store.
+    static let attachments: [RouteDescription] = ["v4", "v5"].flatMap { version in
+        [
+            RouteDescription(
+                .post, "/api/\(version)/attachments/upload", "uploadAttachment\(version.uppercased())", .user,
+                "Stores a file under its SHA-256.",
+                details: "The bytes themselves, or a form with one file.",
+                body: .of(["application/octet-stream", "multipart/form-data"], .bytes),
+                answers: [
+                    .init(
+                        200, "Stored, or there already.",
+                        .json(.members([.always("id", .text), .always("len", .whole(from: 0))])))
+                ],
+                failures: [
+                    .init(400, "ATT-0101", "ATT-0102", "ATT-0103", "BLOB-0104"), .init(413, "BLOB-0103"),
+                    .init(500, "BLOB-0201"), .init(507, "BLOB-0203"),
+                ]),
+            RouteDescription(
+                .get, "/api/\(version)/attachments/:id", "downloadAttachment\(version.uppercased())", .user,
+                "Sends a file, or a range of it.",
+                details: "404 for a file that no document refers to that the token may read.",
+                parameters: [
+                    .header("Range", .text, "bytes=FROM-THROUGH"),
+                    .header("If-None-Match", .text, "The ETag of a copy that the client has."),
+                ],
+                answers: [
+                    .init(200, "The file.", .of(["application/octet-stream"], .bytes)),
+                    .init(206, "The range.", .of(["application/octet-stream"], .bytes)),
+                    .init(304, "The client's copy is the file."),
+                ],
+                failures: [
+                    .init(400, "BLOB-0101"), .init(404, "BLOB-0102"), .init(416, "ATT-0104", "BLOB-0105"),
+                    .init(500, "BLOB-0201", "BLOB-0202"),
+                ]),
+        ]
+    }
+}

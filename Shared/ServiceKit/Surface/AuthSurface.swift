@@ -1,0 +1,275 @@
+extension Surface {
+    /// Routes of the auth-gateway for applications and services.
+    static let login: [RouteDescription] = [
+        RouteDescription(
+            .post, "/_ditto/auth/login", "login", .anybody,
+            "Exchanges a provider's token for ours.",
+            body: .json(
+                .members([
+                    .maybe("databaseID", .text), .maybe("appID", .text, "The older name of databaseID."),
+                    .always("provider", .text), .always("token", .text),
+                    .maybe("peerKey", .orNull(.text), "The public key that the token is bound to."),
+                ])),
+            answers: [
+                .init(
+                    200, "The token.",
+                    .json(
+                        .members([
+                            .always("accessToken", .text), .always("expiresIn", .whole(from: 1), "Seconds."),
+                            .always("userID", .text),
+                            .always("clientInfo", .anything, "The provider's data for the application."),
+                        ])))
+            ],
+            failures: [
+                .init(400, "AUTH-0401", "AUTH-0302"), .init(401, "AUTH-0404", "AUTH-0408"),
+                .init(404, "AUTH-0402", "AUTH-0403"), .init(429, "AUTH-0410"), .init(502, "AUTH-0406"),
+                .init(503, "AUTH-0405", "AUTH-0413", "SRV-0602"),
+            ]),
+        RouteDescription(
+            .get, "/_ditto/auth/jwks.json", "jwks", .anybody, "Lists the public keys of access tokens.",
+            answers: [
+                .init(200, "A JSON Web Key Set.", .json(.members([.always("keys", .list(.object))])))
+            ]),
+        RouteDescription(
+            .post, "/_ditto/auth/cert", "certify", .user, "Issues a peer certificate for the token's key.",
+            body: .json(.members([.always("request", .text, "A certificate request in PEM.")])),
+            answers: [
+                .init(
+                    200, "The certificate.",
+                    .json(
+                        .members([
+                            .always("certificate", .text), .always("authorities", .list(.text)),
+                        ])))
+            ], failures: [.init(400, "AUTH-0401", "AUTH-0305")]),
+    ]
+
+    private static let base = "/admin/auth/databases/:database"
+    private static let unknown = RouteDescription.Failure(404, "AUTH-0402")
+    private static let unknownRecord = RouteDescription.Failure(404, "AUTH-0402", "AUTH-0411")
+    private static let malformed = RouteDescription.Failure(400, "AUTH-0401")
+    private static let id = Schema.Member.always("id", .text)
+    private static let seconds = Schema.whole(from: 0)
+
+    private static func list(_ name: String, _ members: [Schema.Member]) -> RouteDescription.Answer {
+        .init(200, "All there are.", .json(.members([.always(name, .list(.members(members)))])))
+    }
+
+    private static func made(_ members: [Schema.Member]) -> RouteDescription.Answer {
+        .init(201, "Made. Secrets are shown here and never again.", .json(.members(members)))
+    }
+
+    /// `/admin/auth/…`.
+    static let adminOfLogins = databaseRoutes + providerRoutes + keyRoutes + auditRoutes + sealingRoutes
+
+    private static let erasure = Schema.members([
+        .always("database", .text), .always("deletedAt", seconds),
+        .always("erases", .flag, "False for a database that an earlier version deleted and kept."),
+        .always("receipts", receipts),
+    ])
+
+    private static let databaseRoutes: [RouteDescription] = [
+        RouteDescription(
+            .get, "/admin/auth/databases", "listDatabases", .administrator, "Lists the databases.",
+            answers: [
+                list("databases", [id, .always("createdAt", seconds), .always("development", .flag)])
+            ]),
+        RouteDescription(
+            .post, "/admin/auth/databases", "createDatabase", .administrator, "Makes a database.",
+            body: .json(
+                .members([
+                    .maybe("id", .text, "1 to 128 letters, digits, '-' or '_'; without it a new UUID."),
+                    .maybe("development", .flag, "False for a database without a development login."),
+                ]), isRequired: false),
+            answers: [made([id, .always("developmentToken", .orNull(.text))])],
+            failures: [malformed, .init(409, "AUTH-0409")]),
+        RouteDescription(
+            .get, base, "showDatabase", .administrator, "Shows a database and its development token.",
+            answers: [
+                .init(
+                    200, "The database.",
+                    .json(.members([id, .always("developmentToken", .orNull(.text))])))
+            ], failures: [unknown]),
+        RouteDescription(
+            .delete, base, "deleteDatabase", .administrator,
+            "Deletes a database, and erases its data for good.",
+            details: "Every service erases what it has after the answer. The id stays in use.",
+            answers: [.init(202, "The erasure has begun.", .json(erasure))], failures: [unknown]),
+        RouteDescription(
+            .get, "\(base)/erasure", "showErasure", .administrator,
+            "Shows which services have erased a deleted database.",
+            answers: [.init(200, "The receipts.", .json(erasure))], failures: [unknown]),
+    ]
+
+    private static let provider: [Schema.Member] = [
+        .always("name", .text), .always("kind", .text), .always("summary", .text),
+        .always("source", .text, "admin, or file for one that the file of --providers defines."),
+        .maybe("webhookUrl", .text, "Its server; the rest may be a secret."), .maybe("payload", .text),
+        .maybe("signingSecrets", .list(.object), "Ids and times of validity."),
+        .maybe("anonymous", .object, "Permissions and length of session."),
+    ]
+
+    private static let auditRoutes: [RouteDescription] = [
+        RouteDescription(
+            .get, "/admin/auth/audit", "listAudit", .administrator,
+            "Lists admin changes, logins and certificates, the newest first.",
+            parameters: [
+                .query("where", .text, "A condition in DQL."),
+                .query("before", .text, "Begin before this id."),
+                .query("limit", .whole(from: 1), "Most entries; 100, and 1,000 at most."),
+            ],
+            answers: [
+                .init(
+                    200, "The entries.",
+                    .json(
+                        .members([
+                            .always("entries", .list(.object)),
+                            .always("before", .orNull(.text), "For the next page; null after the last."),
+                        ])))
+            ], failures: [malformed]),
+        RouteDescription(
+            .post, "/admin/auth/audit", "queryAudit", .administrator,
+            "Executes a SELECT over the collection audit.",
+            body: .json(.members([.always("statement", .text), .maybe("args", .object)])),
+            answers: [
+                .init(
+                    200, "The rows.",
+                    .json(
+                        .members([
+                            .always("items", .list(.anything)),
+                            .always("more", .flag, "True if there are more than 1,000."),
+                        ])))
+            ], failures: [malformed]),
+    ]
+
+    private static let providerRoutes: [RouteDescription] = [
+        RouteDescription(
+            .get, "\(base)/providers", "listProviders", .administrator, "Lists the login providers.",
+            answers: [
+                list("providers", provider)
+            ], failures: [unknown]),
+        RouteDescription(
+            .get, "\(base)/providers/:provider", "showProvider", .administrator,
+            "Shows a login provider, without its secrets.",
+            answers: [.init(200, "The provider.", .json(.members(provider)))], failures: [unknownRecord]),
+        RouteDescription(
+            .patch, "\(base)/providers/:provider", "changeProvider", .administrator,
+            "Changes the settings of a login provider that the request names.",
+            details: "Null removes one; the members of anonymous are merged. Other secrets stay.",
+            body: .json(
+                .members([
+                    .maybe("webhookUrl", .text), .maybe("payload", .anything),
+                    .maybe("signingSecrets", .anything), .maybe("anonymous", .object),
+                ]), isRequired: false),
+            answers: [.init(200, "The provider as it is now.", .json(.members(provider)))],
+            failures: [malformed, unknownRecord, .init(409, "AUTH-0409", "AUTH-0412")]),
+        RouteDescription(
+            .post, "\(base)/providers", "createProvider", .administrator,
+            "Makes or replaces a login provider.",
+            body: .json(
+                .members([
+                    .always("name", .text), .maybe("webhookUrl", .text), .maybe("payload", .anything),
+                    .maybe("signingSecrets", .list(.object)), .maybe("anonymous", .object),
+                ])),
+            answers: [made([.always("name", .text)])],
+            failures: [malformed, unknown, .init(409, "AUTH-0409", "AUTH-0412")]),
+        RouteDescription(
+            .delete, "\(base)/providers/:provider", "deleteProvider", .administrator,
+            "Deletes a login provider.", answers: [noContent], failures: [unknownRecord]),
+        RouteDescription(
+            .get, "\(base)/providers/:provider/secrets", "listSecrets", .administrator,
+            "Lists the signing secrets of a webhook, without the secrets.",
+            answers: [
+                list(
+                    "secrets",
+                    [id, .always("notBefore", .orNull(seconds)), .always("notAfter", .orNull(seconds))])
+            ], failures: [unknownRecord, .init(409, "AUTH-0412")]),
+        RouteDescription(
+            .post, "\(base)/providers/:provider/secrets", "createSecret", .administrator,
+            "Makes a signing secret of a webhook.",
+            body: .json(
+                .members([
+                    .maybe("notBefore", seconds), .maybe("notAfter", seconds),
+                    .maybe("retireOthersAt", seconds),
+                ]), isRequired: false),
+            answers: [made([id, .always("secret", .text)])],
+            failures: [malformed, unknownRecord, .init(409, "AUTH-0409", "AUTH-0412")]),
+        RouteDescription(
+            .delete, "\(base)/providers/:provider/secrets/:secret", "deleteSecret", .administrator,
+            "Deletes a signing secret.", answers: [noContent],
+            failures: [unknownRecord, .init(409, "AUTH-0409", "AUTH-0412")]),
+    ]
+
+    private static let keyRoutes: [RouteDescription] = [
+        RouteDescription(
+            .get, "\(base)/api-keys", "listAPIKeys", .administrator, "Lists the API keys.",
+            answers: [
+                list(
+                    "apiKeys",
+                    [
+                        id, .always("name", .text), .always("createdAt", seconds),
+                        .always("expiresAt", seconds), .always("permissions", .object),
+                    ]
+                )
+            ], failures: [unknown]),
+        RouteDescription(
+            .post, "\(base)/api-keys", "createAPIKey", .administrator, "Makes an API key.",
+            body: .json(
+                .members([
+                    .always("name", .text), .always("permissions", .object),
+                    .maybe("expiresAt", seconds, "Seconds since 1970, at most a year away."),
+                ])),
+            answers: [made([id, .always("key", .text), .always("expiresAt", seconds)])],
+            failures: [malformed, unknown]),
+        RouteDescription(
+            .delete, "\(base)/api-keys/:key", "deleteAPIKey", .administrator, "Deletes an API key.",
+            answers: [noContent], failures: [unknownRecord]),
+        RouteDescription(
+            .get, "\(base)/revocations", "listRevocations", .administrator, "Lists the revocations.",
+            answers: [
+                list(
+                    "revocations",
+                    [
+                        id, .always("kind", .text), .always("value", .text), .always("since", seconds),
+                        .always("liftedAt", .orNull(seconds)),
+                    ])
+            ], failures: [unknown]),
+        RouteDescription(
+            .post, "\(base)/revocations", "revoke", .administrator, "Revokes a user, a peer or a token.",
+            body: .json(.members([.always("kind", .text), .always("value", .text)])),
+            answers: [made([id])], failures: [malformed, unknown]),
+        RouteDescription(
+            .delete, "\(base)/revocations/:revocation", "liftRevocation", .administrator,
+            "Lifts a revocation.", answers: [noContent], failures: [unknownRecord]),
+        RouteDescription(
+            .get, "\(base)/keys", "listKeys", .administrator, "Lists the keys that sign tokens.",
+            answers: [
+                list("keys", [id, .always("createdAt", seconds), .always("retiresAt", .orNull(seconds))])
+            ], failures: [unknown]),
+        RouteDescription(
+            .post, "\(base)/keys", "rotateKey", .administrator, "Begins to sign tokens with a new key.",
+            body: .json(
+                .members([.maybe("overlapSeconds", seconds, "How long the present key stays valid.")]),
+                isRequired: false),
+            answers: [made([id])], failures: [malformed, unknown]),
+    ]
+
+    private static let sealingRoutes: [RouteDescription] = [
+        RouteDescription(
+            .get, "/admin/auth/sealing-key", "showSealingKey", .administrator,
+            "Tells whether the sealing key is being changed.",
+            answers: [
+                .init(
+                    200, "The state.",
+                    .json(.members([.always("changing", .flag), .always("outdated", seconds)])))
+            ]),
+        RouteDescription(
+            .post, "/admin/auth/sealing-key", "changeSealingKey", .administrator,
+            "Makes the next sealing key, and seals every secret under it.",
+            body: .json(.members([]), isRequired: false),
+            answers: [made([.always("sealed", seconds)])],
+            failures: [malformed, .init(409, "AUTH-0409", "AUTH-0412")]),
+        RouteDescription(
+            .delete, "/admin/auth/sealing-key/previous", "deletePreviousSealingKey", .administrator,
+            "Deletes the previous sealing key.", answers: [noContent], failures: [.init(409, "AUTH-0412")]),
+    ]
+}

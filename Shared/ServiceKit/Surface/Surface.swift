@@ -1,0 +1,69 @@
+import HTTPTypes
+
+/// The whole surface over HTTP: one description per route of every service, in one table (decision 0065).
+///
+/// It stands here and not in the services, so that each of four processes serves the description of all. A
+/// test compares it with the routes that the services mount, in both directions.
+public enum Surface {
+    /// A group of routes, for people.
+    struct Group: Sendable {
+        let name: String
+        let about: String
+        let routes: [RouteDescription]
+    }
+
+    static let groups: [Group] = [
+        Group(
+            name: "Login", about: "Access tokens and peer certificates, from the auth-gateway.", routes: login
+        ),
+        Group(name: "Statements", about: "DQL over HTTP, from the query-service.", routes: statements),
+        Group(
+            name: "Attachments", about: "Files beside documents, from the attachment-store.",
+            routes: attachments),
+        Group(name: "Sync", about: "Sessions of peers, from the replicator.", routes: sync),
+        Group(
+            name: "Databases and logins", about: "For administrators, from the auth-gateway.",
+            routes: adminOfLogins),
+        Group(
+            name: "Sessions and the log", about: "For administrators, from the replicator.",
+            routes: adminOfReplicator),
+        Group(name: "Every service", about: "Health, metrics and this description.", routes: host),
+    ]
+
+    /// Every route there is.
+    public static let routes: [RouteDescription] = groups.flatMap(\.routes)
+
+    /// The description of a route; `HEAD` is described by its `GET`.
+    static func route(_ method: HTTPRequest.Method, _ path: String) -> RouteDescription? {
+        let method = method == .head ? .get : method
+        return routes.first { $0.method == method && $0.path == path }
+    }
+
+    /// Shapes that several routes share.
+    static let shapes: [(name: String, schema: Schema)] = [
+        (
+            "Error",
+            .members([
+                .always(
+                    "error",
+                    .members([
+                        .always("code", .text, "Stable; listed in the README of the service."),
+                        .always("message", .text, "For a person."),
+                    ]))
+            ])
+        ),
+        ("Envelope", .members(envelope)),
+    ]
+
+    private static let envelope: [Schema.Member] = [
+        .always("transactionId", .whole(from: 0), "The log's offset after the statement; 0 for an error."),
+        .always("queryType", .text, "select, insert, update, …; unknown for an error."),
+        .always("items", .list(.anything), "The rows."),
+        .always("mutatedDocumentIds", .list(.anything), "The ids of the documents that were written."),
+        .always("error", .object, "Empty, or code, message, description, line and column."),
+        .always("warnings", .list(.members([.always("description", .text)]))),
+        .always("totalWarningsCount", .whole(from: 0)),
+    ]
+
+    static let noContent = RouteDescription.Answer(204, "Done; without a body.")
+}
