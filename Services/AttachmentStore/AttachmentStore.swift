@@ -69,9 +69,9 @@ public final class AttachmentStore: ServicePart {
                     throw IdentityError.notPermitted("write attachments")
                 }
                 return try await UploadRoute(
-                    store: self.store(of: identity.databaseID), maximumBytes: self.maximumBytes
-                )
-                .respond(to: request)
+                    store: self.store(of: identity.databaseID), maximumBytes: self.maximumBytes,
+                    standing: { try self.authenticator.requireStanding(of: identity) }
+                ).respond(to: request)
             }
             for method in [HTTPRequest.Method.get, .head] {
                 mount.on(method, "/api/\(version)/attachments/:id") { request, context in
@@ -85,8 +85,10 @@ public final class AttachmentStore: ServicePart {
                         // the attachment exists.
                         throw BlobFailure(error: .unknown)
                     }
-                    return try await DownloadRoute(store: self.store(of: identity.databaseID))
-                        .respond(to: request, id: id)
+                    return try await DownloadRoute(
+                        store: self.store(of: identity.databaseID),
+                        standing: { try self.authenticator.requireStanding(of: identity) }
+                    ).respond(to: request, id: id)
                 }
             }
         }

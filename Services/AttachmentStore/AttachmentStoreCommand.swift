@@ -41,7 +41,7 @@ public struct AttachmentStoreCommand: AsyncParsableCommand {
             options, issuer: issuer, port: AttachmentStore.defaultPort)
         let logger = Logger(label: "attachment-store")
         let log = try configuration.openLog(logger: logger)
-        let system = SystemDatabase(log: log, folder: try configuration.folder("system"), logger: logger)
+        let system = try configuration.systemDatabase(on: log, logger: logger)
         let store = try AttachmentStore(
             folder: configuration.folder("attachments"), log: log,
             documents: configuration.folder("attachment-documents"),

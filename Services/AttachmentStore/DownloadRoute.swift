@@ -7,6 +7,8 @@ import ServiceKit
 /// so its id serves as its entity tag.
 struct DownloadRoute {
     let store: BlobStore
+    /// Throws when the client's credential is revoked, or may be; called before each chunk.
+    let standing: @Sendable () throws -> Void
 
     func respond(to request: Request, id: BlobID) async throws -> Response {
         let store = store
@@ -36,9 +38,10 @@ struct DownloadRoute {
     }
 
     private func body(_ reader: BlobReader, _ bytes: Range<Int64>) -> ResponseBody {
-        ResponseBody(contentLength: Int(bytes.count)) { writer in
+        ResponseBody(contentLength: Int(bytes.count)) { [standing] writer in
             var offset = bytes.lowerBound
             while offset < bytes.upperBound {
+                try standing()
                 let place = offset
                 let count = Int(min(Int64(Attachments.Limits.readChunkBytes), bytes.upperBound - offset))
                 let chunk = try await BlobStore.onDisk { try reader.read(at: place, count: count) }

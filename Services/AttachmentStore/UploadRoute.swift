@@ -10,6 +10,8 @@ import ServiceKit
 struct UploadRoute {
     let store: BlobStore
     let maximumBytes: Int64
+    /// Throws when the client's credential is revoked, or may be; called with each chunk and at the end.
+    let standing: @Sendable () throws -> Void
 
     private struct Answer: Encodable {
         var id: String
@@ -33,7 +35,11 @@ struct UploadRoute {
 
     private func raw(_ request: Request, _ announced: Int64?) async throws -> BlobInfo {
         let upload = try await Upload.begin(in: store)
-        for try await chunk in request.body { try await upload.write(Array(chunk.readableBytesView)) }
+        for try await chunk in request.body {
+            try standing()
+            try await upload.write(Array(chunk.readableBytesView))
+        }
+        try standing()
         guard announced == nil || announced == upload.length else {
             throw AttachmentStoreError(
                 .uploadIncomplete, "fewer bytes arrived than Content-Length says; upload again")
@@ -45,8 +51,10 @@ struct UploadRoute {
         var parser = try MultipartParser(contentType: contentType)
         var reader = FormReader(store: store)
         for try await chunk in request.body {
+            try standing()
             for event in try parser.push(chunk.readableBytesView) { try await reader.take(event) }
         }
+        try standing()
         guard parser.isFinished else {
             throw AttachmentStoreError(.formMalformed, "the form ends before its closing boundary")
         }

@@ -84,7 +84,10 @@ final class AttemptLimiter: Sendable {
             let isAdmitted =
                 known.failures == 0
                 ? known.underWay < Limits.attemptsUnderWay : known.failures + known.underWay < limit
-            guard isAdmitted else { return Limits.attemptWindow - (now - known.began) }
+            guard isAdmitted else {
+                // Without failures it waits for its own logins, which end soon.
+                return known.failures == 0 ? .zero : Limits.attemptWindow - (now - known.began)
+            }
             var next = known
             next.underWay += 1
             Self.set(next, source, &tables, now)
@@ -93,7 +96,9 @@ final class AttemptLimiter: Sendable {
         guard let wait else { return }
         throw AuthGatewayError(
             .tooManyAttempts,
-            "too many logins from this address have failed; wait for the time in Retry-After",
+            wait == .zero
+                ? "too many logins from this address are in flight; wait for the time in Retry-After"
+                : "too many logins from this address have failed; wait for the time in Retry-After",
             retryAfterSeconds: wait.components.seconds + 1)
     }
 

@@ -74,9 +74,13 @@ public struct AuthGateway: ServicePart {
         state = GatewayState(system: system, sealingKey: key, logger: logger, nowSeconds: nowSeconds)
         limiter = AttemptLimiter(now: attemptClock)
         authenticator = Authenticator(system: system, nowSeconds: nowSeconds)
+        // Made, or refused if others may read it; `AdminCredential` reads it again when it changes.
+        _ = try credential.text(logger: logger)
         admin = AdminRoutes(
-            state: state, credential: try credential.text(logger: logger), limiter: limiter,
-            trustsProxy: options.trustsProxy, nowSeconds: nowSeconds, registerDatabase: registerDatabase)
+            state: state, credential: AdminCredential(path: credential.path, contact: system.contact),
+            limiter: limiter,
+            trustsProxy: options.trustsProxy, nowSeconds: nowSeconds, configured: providers,
+            registerDatabase: registerDatabase)
         trustsProxy = options.trustsProxy
         forwarding = ForwardingWatch(trustsProxy: options.trustsProxy, logger: logger)
         tokenFile = SecretFile(path: "\(folder)/development.token", isOwn: true)
@@ -124,21 +128,44 @@ public struct AuthGateway: ServicePart {
 
     /// `POST /_ditto/auth/login` and `/_ditto/auth/cert`, `GET /_ditto/auth/jwks.json`, `/admin/auth/…`.
     public func mount(on mount: inout ServiceMount) {
+        let audit = systemDatabase.audit
         mount.on(.post, "/_ditto/auth/login") { request, context in
             forwarding.expected(of: request, context)
-            let body = try await request.wholeBody(limitBytes: Limits.loginBodyBytes)
-            return try await login(
-                LoginRequest(json: body.readableBytesView),
-                from: request.source(context, trustsProxy: trustsProxy))
+            var entry = audit.entry("login", .ok, request, context)
+            do {
+                // Nobody may get a credential that somebody revoked meanwhile.
+                try systemDatabase.contact.require()
+                let body = try await request.wholeBody(limitBytes: Limits.loginBodyBytes)
+                let login = try LoginRequest(json: body.readableBytesView)
+                (entry.database, entry.provider) = (login.databaseID.text, login.provider)
+                entry.peer = login.peerKey
+                let response = try await answer(
+                    login, from: request.source(context, trustsProxy: trustsProxy), &entry)
+                audit.note(entry)
+                return response
+            } catch {
+                audit.note(entry, error)
+                throw error
+            }
         }
         mount.on(.get, "/_ditto/auth/jwks.json") { _, _ in
             .json(state.keySet(nowSeconds: nowSeconds()).json())
         }
-        mount.on(.post, "/_ditto/auth/cert") { request, _ in
-            let identity = try await authenticator.identity(for: request)
-            let body = try await AdminBody(request, known: ["request"])
-            guard let text = try body.text("request") else { throw AdminBody.missing("request") }
-            return try await certify(identity, text)
+        mount.on(.post, "/_ditto/auth/cert") { request, context in
+            var entry = audit.entry("certificate", .ok, request, context)
+            do {
+                let identity = try await authenticator.identity(for: request)
+                (entry.user, entry.peer) = (identity.userID, identity.peerKey)
+                entry.database = identity.databaseID.text
+                let body = try await AdminBody(request, known: ["request"])
+                guard let text = try body.text("request") else { throw AdminBody.missing("request") }
+                let response = try await certify(identity, text)
+                audit.note(entry)
+                return response
+            } catch {
+                audit.note(entry, error)
+                throw error
+            }
         }
         admin.mount(on: &mount)
     }
@@ -156,13 +183,17 @@ public struct AuthGateway: ServicePart {
         return .json(JSONText.print(body).utf8, headers: [.cacheControl: "no-store"])
     }
 
-    /// Runs one attempt: counted as in flight at its beginning, and by its outcome at its end.
-    private func login(_ request: LoginRequest, from address: String) async throws -> Response {
-        let from = AttemptLimiter.Source.address(AttemptLimiter.network(of: address))
+    /// Runs one attempt: counted as in flight at its beginning, and by its outcome at its end. Completes its
+    /// entry of the audit.
+    private func answer(
+        _ request: LoginRequest, from address: String, _ entry: inout AuditEntry
+    ) async throws -> Response {
+        let network = AttemptLimiter.network(of: address)
+        let from = AttemptLimiter.Source.address(network)
         let to = AttemptLimiter.Source.provider(database: request.databaseID, name: request.provider)
         try limiter.begin(from, at: to)
         do {
-            let (response, outcome) = try await answer(request)
+            let (response, outcome) = try await answer(request, network, &entry)
             limiter.end(from, at: to, outcome)
             return response
         } catch {
@@ -174,16 +205,18 @@ public struct AuthGateway: ServicePart {
         }
     }
 
-    private func answer(_ request: LoginRequest) async throws -> (Response, AttemptLimiter.Outcome) {
+    private func answer(
+        _ request: LoginRequest, _ network: String, _ entry: inout AuditEntry
+    ) async throws -> (Response, AttemptLimiter.Outcome) {
         let provider = try await knownProvider(for: request)
         let now = nowSeconds()
-        switch try await provider.answer(request, nowSeconds: now) {
-        case .refused(let clientInfo):
-            logger.info(
-                "login refused",
-                metadata: ["database": "\(request.databaseID)", "provider": "\(request.provider)"])
-            return (LoginRefusal(clientInfo: clientInfo).response, .refused)
+        switch try await provider.answer(request, from: network, nowSeconds: now) {
+        case .refused(let clientInfo, let userID):
+            let refusal = LoginRefusal(clientInfo: clientInfo)
+            (entry.user, entry.result, entry.code) = (userID, .refused, refusal.error.publicCode)
+            return (refusal.response, .refused)
         case .accepted(let login):
+            entry.user = login.userID
             return (try await accept(login, of: request, now), .uncounted)
         }
     }

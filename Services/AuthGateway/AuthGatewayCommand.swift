@@ -23,7 +23,7 @@ public struct AuthGatewayCommand: AsyncParsableCommand {
             options, providers: providers, port: AuthGateway.defaultPort)
         let logger = Logger(label: "auth-gateway")
         let log = try configuration.openLog(logger: logger)
-        let system = SystemDatabase(log: log, folder: try configuration.folder("system"), logger: logger)
+        let system = try configuration.systemDatabase(on: log, logger: logger)
         let gateway = try AuthGateway(configuration, log: log, system: system, logger: logger)
         let host = try ServiceHost(
             configuration, parts: [SystemDatabasePart(system), gateway], logger: logger

@@ -27,6 +27,8 @@ public enum AuthGatewayErrorCode: String, Sendable, CaseIterable {
     case recordUnknown = "AUTH-0411"
     /// 409: not possible now, or not through this API; the message has the reason.
     case notPossible = "AUTH-0412"
+    /// 503: more logins wait for the provider's webhook than it has answered in time.
+    case providerBusy = "AUTH-0413"
     /// The state folder cannot be read or written.
     case stateUnusable = "AUTH-0501"
     /// The state file is damaged, or of a newer version.
@@ -63,7 +65,7 @@ public struct AuthGatewayError: Error, Sendable, Equatable, HTTPReportable, Cust
         case .loginRefused, .loginRevoked, .adminRefused: .unauthorized
         case .exists, .notPossible: .conflict
         case .tooManyAttempts: .tooManyRequests
-        case .providerUnavailable: .serviceUnavailable
+        case .providerUnavailable, .providerBusy: .serviceUnavailable
         case .providerAnswerInvalid: .badGateway
         case .stateUnusable, .stateUnreadable, .providersUnreadable, .secretUnsafe, .secretSealed:
             .internalServerError

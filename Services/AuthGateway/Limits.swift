@@ -7,20 +7,37 @@ public enum Limits {
     public static let developmentSession: Duration = .seconds(24 * 60 * 60)
     /// Timeout of one attempt at a webhook: a person waits for it.
     static let webhookTimeout: Duration = .seconds(5)
-    /// Timeout of a connection to a webhook; a server that takes longer is down.
-    static let webhookConnectTimeout: Duration = .seconds(2)
+    /// Timeout of a connection to a webhook, within `webhookTimeout`: a server that accepts slowly drops some
+    /// of many connections that come at once, and the system tries those again after 1 s and after 3 s.
+    static let webhookConnectTimeout: Duration = .seconds(4)
     /// Attempts at a webhook: the first call and two retries.
     static let webhookAttempts = 3
     /// Unit of the pauses: two of it before the second attempt, four before the third.
     static let webhookPause: Duration = .milliseconds(50)
     /// Largest answer of a webhook: permissions for hundreds of collections.
     static let webhookAnswerBytes = 64 * 1024
-    /// Most calls in flight at one webhook: at 50 ms each this is 5,000 logins a second.
-    static let webhookCalls = 256
-    /// Failures in a row after which logins no longer call a webhook.
-    static let webhookFailures = 5
-    /// Time without calls after that, until one login probes the webhook.
+    /// Most calls in flight at one webhook: at 50 ms each this is 5,000 logins a second. Each has a
+    /// connection of its own.
+    public static let webhookCalls = 256
+    /// Connections to one host, for all webhooks there: none of their calls ever waits for one.
+    static let webhookConnections = 64 * webhookCalls
+    /// Longest wait of a login for its turn while `webhookCalls` are in flight: half of what people wait.
+    static let webhookTurn: Duration = .seconds(5)
+    /// Most logins that wait for their turn at one webhook; about 1 KB each.
+    static let webhookWaiting = 2_048
+    /// Failures of one address without an answer after which its logins no longer call a webhook: an office
+    /// may be one address, and one user of it may have a token that makes the webhook fail.
+    static let webhookFailures = 20
+    /// Time for which such an address rests; failures before that are forgotten.
     static let webhookRest: Duration = .seconds(10)
+    /// Time without an answer to anybody after which a webhook may count as silent: two timeouts.
+    static let webhookSilence: Duration = .seconds(10)
+    /// Addresses that must have failed meanwhile, so that few strangers prove nothing.
+    static let silentAddresses = 5
+    /// Most logins in flight that probe a silent webhook from addresses that have not failed.
+    static let webhookProbes = 64
+    /// Shortest time between two probes of a silent webhook from other addresses.
+    static let webhookProbePause: Duration = .seconds(1)
     /// Longest user id from a provider; it is part of every token.
     static let userIDBytes = 1_024
     /// Longest name of a provider.
@@ -45,8 +62,8 @@ public enum Limits {
     /// `failuresPerAddress` times: many people log in there, and some mistype.
     static let failuresPerProvider = 600
     /// Most logins in flight of one address without failures: an office behind one address starts its day.
-    /// A quarter of `webhookCalls`, so that one address cannot take them all.
-    static let attemptsUnderWay = 64
+    /// Half of `webhookCalls`, so that one address cannot take them all.
+    static let attemptsUnderWay = 128
     /// Window in which failures are counted; they are forgotten after it.
     static let attemptWindow: Duration = .seconds(60)
     /// Most counted sources of one kind, about 100 bytes each; the oldest are forgotten first.

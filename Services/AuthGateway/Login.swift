@@ -72,9 +72,9 @@ struct LoginAnswer {
 /// The answer to a login that the provider refused: 401, with the provider's data for the application.
 struct LoginRefusal {
     var clientInfo: Value?
+    let error = AuthGatewayError(.loginRefused, "the provider did not accept the token")
 
     var response: Response {
-        let error = AuthGatewayError(.loginRefused, "the provider did not accept the token")
         var members: [(key: String, value: Value)] = [
             ("error", ["code": .string(error.publicCode), "message": .string(error.publicMessage)])
         ]

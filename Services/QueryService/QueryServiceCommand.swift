@@ -22,7 +22,7 @@ public struct QueryServiceCommand: AsyncParsableCommand {
             options, projection: projection, issuer: issuer, port: QueryServicePart.defaultPort)
         let logger = Logger(label: "query-service")
         let log = try configuration.openLog(logger: logger)
-        let system = SystemDatabase(log: log, folder: try configuration.folder("system"), logger: logger)
+        let system = try configuration.systemDatabase(on: log, logger: logger)
         let part = QueryServicePart(
             log: log, authenticator: Authenticator(configuration, system: system, logger: logger),
             projection: try ProjectionPlace(configuration), logger: logger)

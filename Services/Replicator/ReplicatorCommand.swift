@@ -26,11 +26,11 @@ public struct ReplicatorCommand: AsyncParsableCommand {
         let sessions = try sessions.options(configuration)
         let logger = Logger(label: "replicator")
         let log = try configuration.openLog(logger: logger)
-        let system = SystemDatabase(log: log, folder: try configuration.folder("system"), logger: logger)
+        let system = try configuration.systemDatabase(on: log, logger: logger)
         let part = ReplicatorPart(
             log: log, authenticator: Authenticator(configuration, system: system, logger: logger),
             folder: try configuration.folder("replicator"), housekeeping: housekeeping,
-            sessions: sessions, admin: AdminCredential(path: configuration.adminCredentialFile),
+            sessions: sessions, admin: AdminCredential(configuration, system: system),
             logger: logger)
         let host = try ServiceHost(
             configuration, parts: [SystemDatabasePart(system), part], logger: logger

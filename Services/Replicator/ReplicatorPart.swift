@@ -29,8 +29,8 @@ public final class ReplicatorPart: ServicePart {
     private let sessions: SessionOptions
     private let admin: AdminCredential?
     private let draining = Mutex(Draining.no)
-    /// Tells this instance from others behind one address.
-    let instance = String(UInt64.random(in: .min ... .max), radix: 36)
+    /// The names of this instance's sessions, which no other instance behind one address has.
+    let names = SessionNames()
     private let rightsLook: Duration
     private let deadlines: DeadlineWatch
     /// Hubs whose log does not have what they have folded, or what comes next.
@@ -93,6 +93,13 @@ public final class ReplicatorPart: ServicePart {
                 await judgeSessions()
             }
         }
+        mount.background("contact") { [self] in
+            guard let contact = authenticator.contact else { return }
+            while true {
+                try await Task.sleep(for: ServiceKit.Limits.contactLook)
+                if contact.state == .lost { await endSessions(Self.contactLost) }
+            }
+        }
         mount.background("progress") { [self] in
             var (before, trimmed) = ([Offset](), [Offset]())
             while true {
@@ -142,6 +149,9 @@ public final class ReplicatorPart: ServicePart {
     }
 
     // MARK: Draining
+
+    /// The audit of this process, if it has one.
+    var audit: AuditLog? { authenticator.audit }
 
     /// True if no session begins here any more.
     public var isDraining: Bool { draining.withLock { $0 != .no } }
@@ -236,6 +246,17 @@ public final class ReplicatorPart: ServicePart {
     private func followRevocations() async {
         guard let changes = authenticator.changes else { return }
         for await _ in changes { await judgeSessions() }
+    }
+
+    /// The end of a session whose credential cannot be checked any more; its peer tries again, and behind a
+    /// load balancer at another instance.
+    private static let contactLost = SyncError(
+        .unavailable, "this instance has lost contact with the log; connect again")
+
+    private func endSessions(_ reason: SyncError) async {
+        for hub in hubs.all {
+            for end in await hub.endings() { end(reason) }
+        }
     }
 
     func judgeSessions() async {
@@ -356,6 +377,7 @@ public final class ReplicatorPart: ServicePart {
         if let refusal = authenticator.refusal(of: identity) {
             pump.deliver(.finish(SyncError(.tokenRefused, refusal.message)))
         }
+        if authenticator.contact?.state == .lost { pump.deliver(.finish(Self.contactLost)) }
         // One that slipped in while the others were sent away.
         if isDraining { pump.deliver(.finish(SyncError(.goingAway, "this instance stops; connect again"))) }
         pump.begin(live(guest, hub, number, kept), over: connection) { [self] reason in
@@ -383,7 +405,7 @@ public final class ReplicatorPart: ServicePart {
     private func verified(_ token: String, _ database: DatabaseID) async throws -> Identity? {
         do {
             return try await authenticator.identity(token: token, databaseID: database)
-        } catch let error as ServiceError where error.code == .issuerUnreachable {
+        } catch let error as ServiceError where [.issuerUnreachable, .contactLost].contains(error.code) {
             logger.warning("a newer token cannot be checked", metadata: ["reason": "\(error)"])
             return nil
         }

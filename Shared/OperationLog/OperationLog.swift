@@ -169,12 +169,19 @@ public protocol OperationLog: Sendable {
     /// The writer's queue and health, for health checks and metrics. Cheap, never waits.
     var status: LogStatus { get }
 
+    /// Checks that the storage at the log's address is the one that is open here.
+    /// - Throws: `LOG-0309` if it is gone, or another one is in its place.
+    func requireStorage() async throws
+
     /// Commits the admitted appends, refuses the rest with `LOG-0306`, and releases every resource.
     /// Idempotent.
     func close() async
 }
 
 extension OperationLog {
+    /// A server's storage is the one that answers.
+    public func requireStorage() async throws {}
+
     /// One term for the whole life of the log.
     public var term: UInt64 { 0 }
 

@@ -50,6 +50,9 @@ public enum ServiceErrorCode: String, Sendable, CaseIterable {
     case serviceSilent = "SRV-0504"
     /// 503: the keys of the issuer of access tokens cannot be fetched.
     case issuerUnreachable = "SRV-0601"
+    /// 503: the instance has had no contact with the log for longer than the grace, so it refuses every
+    /// credential: it may have been revoked. Ask another instance, or wait.
+    case contactLost = "SRV-0602"
 }
 
 /// The error of this module. It holds no secret; `message` may be sent to the client that caused it.
@@ -93,7 +96,7 @@ extension ServiceError: HTTPReportable {
         case .headTooLarge: .requestHeaderFieldsTooLarge
         case .badRequest: .badRequest
         case .upgradeRequired: .upgradeRequired
-        case .issuerUnreachable: .serviceUnavailable
+        case .issuerUnreachable, .contactLost: .serviceUnavailable
         case .serviceUnreachable: .badGateway
         case .serviceSilent: .gatewayTimeout
         default: .internalServerError

@@ -61,6 +61,44 @@ public enum Limits {
     static let foldRetry: Duration = .seconds(1)
     /// Longest wait between two retries, so the longest time that a repaired disk goes unnoticed.
     static let foldRetryLongest: Duration = .seconds(30)
+    /// Time without contact with the log after which health fails: longer than a failover of PostgreSQL on
+    /// one machine, shorter than people wait.
+    public static let contact: Duration = .seconds(10)
+    /// Time without contact after which credentials are refused, and so the longest time that a revocation
+    /// takes to reach an instance that is cut off. A restart of PostgreSQL with recovery fits into it.
+    public static let contactGrace: Duration = .seconds(60)
+    /// Longest interval of reading the log's head to confirm contact; a read takes less than a millisecond.
+    static let contactBeat: Duration = .seconds(2)
+    /// Interval of checking whether running sessions have outlived the grace.
+    public static let contactLook: Duration = .milliseconds(500)
+    /// Age of an admin credential's file, in seconds, from which a change of it shows in its times: file
+    /// systems count them in ticks.
+    static let settledSeconds: Int64 = 2
+    /// Interval of writing the audit's waiting entries: what a killed process may lose of logins.
+    static let auditPause: Duration = .seconds(1)
+    /// Entries of the audit in one operation, some 300 bytes each.
+    static let auditBatch = 500
+    /// Most entries that wait while the log is away: some 3 MB.
+    static let auditWaiting = 10_000
+    /// Window in which equal logins are one entry.
+    static let auditWindowMilliseconds: Int64 = 60_000
+    /// Kinds of logins of one result that have entries of their own in a window: an office of that size logs
+    /// in within a minute, and a flood adds no more than these.
+    static let auditKinds = 500
+    /// Longest text of a client in an entry.
+    static let auditTextCharacters = 256
+    /// Days after which an entry is removed.
+    static let auditDays: Int64 = 90
+    /// Most entries that are kept: some 100 MB with their index.
+    static let auditEntries: Int64 = 200_000
+    /// Entries removed by one operation.
+    static let auditRemovedAtOnce: Int64 = 1_000
+    /// Interval of looking for entries to remove.
+    static let auditTrimPause: Duration = .seconds(3_600)
+    /// Rows of the audit in one answer.
+    public static let auditRows = 1_000
+    /// Longest time of reading the audit.
+    static let auditReadTime: Duration = .seconds(30)
     /// Shortest time between two lines of the log about a proxy that is not believed: each request would
     /// write one.
     static let forwardingNotice: Duration = .seconds(3_600)

@@ -5,6 +5,7 @@ import Identity
 import NIOCore
 import NIOPosix
 import ServiceKit
+import Synchronization
 import Testing
 
 @testable import AttachmentStore
@@ -35,7 +36,8 @@ struct BrokenUploadTests {
     @Test("a body that ends before its announced length is a 400 and leaves nothing")
     func incomplete() async throws {
         let fixture = try StoreFixture()
-        let route = UploadRoute(store: try BlobStore(folder: "\(fixture.folder)/blobs"), maximumBytes: 1000)
+        let route = UploadRoute(
+            store: try BlobStore(folder: "\(fixture.folder)/blobs"), maximumBytes: 1000, standing: {})
         let head = HTTPRequest(
             method: .post, scheme: nil, authority: nil, path: "/", headerFields: [.contentLength: "10"])
         let request = Request(head: head, body: RequestBody(buffer: ByteBuffer(string: "five!")))
@@ -44,4 +46,55 @@ struct BrokenUploadTests {
         // The file goes with its writer, which the disk's thread may hold a moment longer than this one.
         while !fixture.files.isEmpty { try await Task.sleep(for: .milliseconds(2)) }
     }
+
+    @Test("an upload of somebody who is revoked meanwhile ends, and leaves nothing")
+    func revoked() async throws {
+        let fixture = try StoreFixture()
+        let route = UploadRoute(
+            store: try BlobStore(folder: "\(fixture.folder)/blobs"), maximumBytes: 1000,
+            standing: { if !fixture.files.isEmpty { throw IdentityError.revoked } })
+        let head = HTTPRequest(method: .post, scheme: nil, authority: nil, path: "/")
+        let request = Request(head: head, body: RequestBody(buffer: ByteBuffer(string: "bytes")))
+        let error = await #expect(throws: IdentityError.self) { try await route.respond(to: request) }
+        #expect(error?.code == .revoked)
+        while !fixture.files.isEmpty { try await Task.sleep(for: .milliseconds(2)) }
+    }
+
+    private func bytes(of response: Response) async throws -> [UInt8] {
+        let all = Mutex<[UInt8]>([])
+        let sink = Kept { buffer in all.withLock { $0 += Array(buffer.readableBytesView) } }
+        try await response.body.write(sink)
+        return all.withLock { $0 }
+    }
+
+    @Test("a download of somebody who is revoked meanwhile ends after the chunk that is on its way")
+    func revokedDownload() async throws {
+        let fixture = try StoreFixture()
+        let store = try BlobStore(folder: "\(fixture.folder)/blobs")
+        let upload = UploadRoute(store: store, maximumBytes: 10_000_000, standing: {})
+        let head = HTTPRequest(method: .post, scheme: nil, authority: nil, path: "/")
+        let blob = ByteBuffer(repeating: 7, count: 3 * Attachments.Limits.readChunkBytes)
+        let stored = try await upload.respond(to: Request(head: head, body: RequestBody(buffer: blob)))
+        #expect(stored.status == .ok)
+        let answered = try JSONDecoder().decode(Answer.Stored.self, from: Data(try await bytes(of: stored)))
+        let id = try BlobID(answered.id)
+        let taken = Mutex(0)
+        let route = DownloadRoute(
+            store: store, standing: { if taken.withLock({ $0 }) > 0 { throw IdentityError.revoked } })
+        let answer = try await route.respond(
+            to: Request(head: head, body: RequestBody(buffer: ByteBuffer())), id: id)
+        let error = await #expect(throws: IdentityError.self) {
+            try await answer.body.write(Kept { buffer in taken.withLock { $0 += buffer.readableBytes } })
+        }
+        #expect(error?.code == .revoked)
+        #expect(taken.withLock { $0 } == Attachments.Limits.readChunkBytes)
+    }
+}
+
+/// Takes the bytes of an answer.
+private struct Kept: ResponseBodyWriter {
+    let take: (ByteBuffer) -> Void
+
+    func write(_ buffer: ByteBuffer) async throws { take(buffer) }
+    func finish(_ trailingHeaders: HTTPFields?) async throws {}
 }

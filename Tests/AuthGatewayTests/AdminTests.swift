@@ -78,6 +78,32 @@ struct AdminTests {
         }
     }
 
+    @Test("wrong credentials make their address wait, and never the right one")
+    func lockingOut() async throws {
+        try await serving { admin, _ async throws in
+            let stranger = Admin(admin.address, credential: "x")
+            for _ in 0..<Limits.failuresPerAddress {
+                #expect(try await stranger.get("databases").code == "AUTH-0407")
+            }
+            #expect(try await stranger.get("databases").code == "AUTH-0410")
+            #expect(try await admin.get("databases").status == 200)
+            #expect(try await stranger.get("databases").code == "AUTH-0410")
+        }
+    }
+
+    @Test("the admin credential is read again when its file changes, and one that is removed opens nothing")
+    func readAgain() async throws {
+        try await serving { admin, _ async throws in
+            let path = "\(self.fixture.folder)/admin.token"
+            let other = String(repeating: "n", count: 43)
+            try Data("\(other)\n".utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
+            #expect(try await admin.get("databases").code == "AUTH-0407")
+            #expect(try await Admin(admin.address, credential: other).get("databases").status == 200)
+            try FileManager.default.removeItem(atPath: path)
+            #expect(try await Admin(admin.address, credential: other).get("databases").code == "AUTH-0407")
+        }
+    }
+
     @Test("a database is made, listed and deleted; its id is not used again, and its tokens count no more")
     func databases() async throws {
         try await serving { admin, authenticator async throws in

@@ -50,7 +50,8 @@ final class GatewayFixture: Sendable {
         choose(&options)
         let log = wrap(try SQLiteOperationLog(path: logPath, logger: Self.quiet))
         let system = SystemDatabase(
-            log: log, folder: "\(root)/system", pause: .milliseconds(1), logger: Self.quiet)
+            log: log, folder: "\(root)/system", pause: .milliseconds(1), trustsProxy: options.trustsProxy,
+            logger: logger)
         logs.withLock { $0[ObjectIdentifier(system)] = log }
         return try AuthGateway(
             folder: folder ?? self.folder, system: system, options: options, nowSeconds: now,

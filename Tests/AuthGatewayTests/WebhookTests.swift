@@ -229,39 +229,6 @@ struct WebhookTests {
         #expect(dead.calls.count == 3)
     }
 
-    @Test("a webhook that fails again and again is left alone")
-    func breaking() async throws {
-        let webhook = Webhook("{}", status: 500)
-        try await serving(webhook) { _, address async throws in
-            for _ in 0..<(Limits.webhookFailures + 4) {
-                #expect(try await login(address, Self.request).code == "AUTH-0405")
-            }
-        }
-        // One more gets through where the four logins after the last failure take the whole rest.
-        let failed = Limits.webhookFailures * Limits.webhookAttempts
-        #expect((failed...failed + Limits.webhookAttempts).contains(webhook.calls.count))
-    }
-
-    @Test("the breaker opens after a rest for one login at a time, and for all after an answer")
-    func breaker() {
-        let start = ContinuousClock.now
-        let later = start + Limits.webhookRest
-        var breaker = CircuitBreaker()
-        func ask(_ now: ContinuousClock.Instant) -> Bool { breaker.isOpen(at: now) }
-        for _ in 1..<Limits.webhookFailures { breaker.hasFailed(at: start) }
-        #expect([ask(start), ask(start)] == [true, true])
-        breaker.hasFailed(at: start)
-        #expect(!ask(start))
-        #expect([ask(later), ask(later)] == [true, false])
-        breaker.hasLeft()
-        #expect(ask(later))
-        breaker.hasFailed(at: later)
-        #expect(!ask(later))
-        #expect(ask(later + Limits.webhookRest))
-        breaker.hasAnswered()
-        #expect([ask(later), ask(later)] == [true, true])
-    }
-
     @Test("a webhook that takes too long is asked once, and one where nobody listens is not waited for")
     func slow() async throws {
         let request = try LoginRequest(json: Self.request.utf8)

@@ -209,6 +209,15 @@ enum AuthorizationMatrix {
         .init(
             route: "DELETE /admin/auth/databases/:database/providers/:provider/secrets/:secret",
             cells: "\(nobodyButAdmin) 404"),
+        .init(
+            route: "GET /admin/auth/databases/:database/providers/:provider", cells: "\(nobodyButAdmin) 404"),
+        .init(
+            route: "PATCH /admin/auth/databases/:database/providers/:provider",
+            cells: "\(nobodyButAdmin) 404"),
+        .init(route: "GET /admin/auth/audit", cells: "\(nobodyButAdmin) 200"),
+        .init(
+            route: "POST /admin/auth/audit", body: #"{"statement":"DELETE FROM audit"}"#,
+            cells: "\(nobodyButAdmin) 400"),
         .init(route: "GET /admin/auth/sealing-key", cells: "\(nobodyButAdmin) 200"),
         .init(route: "POST /admin/auth/sealing-key", cells: "\(nobodyButAdmin) 201"),
         .init(route: "DELETE /admin/auth/sealing-key/previous", cells: "\(nobodyButAdmin) 204"),

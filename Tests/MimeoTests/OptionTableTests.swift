@@ -65,6 +65,8 @@ struct OptionTableTests {
             "snapshotOperations": housekeeping.snapshotOperations.map(Int64.init),
             "keptOperations": Int64(housekeeping.keptOperations),
             "housekeepingSeconds": housekeeping.interval.components.seconds,
+            "contactSeconds": configuration.contact.contact.components.seconds,
+            "contactGraceSeconds": configuration.contact.grace.components.seconds,
             "maxAttachmentBytes": try AttachmentFlags.parse([]).maximumBytes(configuration),
         ]
         for setting in Setting.all {

@@ -32,6 +32,18 @@ struct AdminCredentialTests {
                 #expect(try await status(nil) == (401, "SRV-0401"))
                 #expect(try await status(good + "x") == (401, "SRV-0401"))
                 #expect(try await status("") == (401, "SRV-0401"))
+                // Changed in place, at once and after a while: the same length, another text.
+                for letter in ["l", "m"] {
+                    let other = String(repeating: letter, count: 43)
+                    try Data("\(other)\n".utf8).write(to: file)
+                    #expect(try await status(good).0 == 401)
+                    #expect(try await status(other).0 == 200)
+                    let past = Date(timeIntervalSinceNow: -60)
+                    try FileManager.default.setAttributes([.modificationDate: past], ofItemAtPath: file.path)
+                    #expect(try await status(other).0 == 200)
+                }
+                try FileManager.default.removeItem(at: file)
+                #expect(try await status(String(repeating: "m", count: 43)).0 == 401)
             }
         }
     }

@@ -191,8 +191,8 @@ class KillLoop(SystemTest):
             self.cluster.processes[name].stop()
         files = sorted(self.cluster.data.glob("query/*/replica.sqlite"))
         files += sorted(self.cluster.data.glob("replicator/*/replica.sqlite"))
-        # The replicator, whose folder is the cluster's, has the system database there too.
-        files = [path for path in files if path.parent.name != "mimeo.system"]
+        # The replicator, whose folder is the cluster's, has the system database and the audit there too.
+        files = [path for path in files if not path.parent.name.startswith("mimeo.")]
         self.assertEqual(len(files), 4, files)
         contents = {str(path.parent): self.documents(path) for path in files}
         first = next(iter(contents.values()))
@@ -264,7 +264,7 @@ class KillLoop(SystemTest):
         if "postgres" in victims:
             rows = victims["postgres"].query('''
                 SELECT o."offset", o.actor, o.sequence FROM mimeo_log.operations o
-                JOIN mimeo_log.databases d ON d.number = o.database WHERE d.id <> 'mimeo.system' ORDER BY 1''')
+                JOIN mimeo_log.databases d ON d.number = o.database WHERE d.id NOT LIKE 'mimeo.%' ORDER BY 1''')
             return [tuple(map(int, row)) for row in rows]
         copy = self.workspace.directory / "copy.sqlite"
         for suffix in ("", "-wal"):
@@ -273,7 +273,7 @@ class KillLoop(SystemTest):
         connection = sqlite3.connect(copy)
         try:
             self.assertEqual(connection.execute("PRAGMA integrity_check").fetchone()[0], "ok")
-            number = connection.execute("SELECT number FROM databases WHERE id <> 'mimeo.system'").fetchone()[0]
+            number = connection.execute("SELECT number FROM databases WHERE id NOT LIKE 'mimeo.%'").fetchone()[0]
             rows = connection.execute("SELECT position, actor, sequence FROM operations ORDER BY position").fetchall()
             own = [row for row in rows if row[0] >> OFFSET_BITS == number]
             return [(row[0] & ((1 << OFFSET_BITS) - 1), row[1], row[2]) for row in own]

@@ -264,18 +264,23 @@ class Admin(SystemTest):
         first = sessions[0]["session"]
         instance, _, number = first.partition("-")
         self.assertEqual(self.admin("GET", "/admin/replicator/databases")["instance"], instance)
+        self.assertEqual(sessions[0]["number"], int(number))
+        self.assertLess(int(number), 2**53)
         self.admin("DELETE", f"{self.base}/sessions/{first}", 204)
-        for other in (f"{instance}-{number}000", f"other-{number}", number, "x"):
+        # The number of another instance's session, of none, and what is no number at all.
+        for other in (int(number) ^ 1 << 40, int(number) + 1000, f"other-{number}", f"-{number}", "1", "x"):
             self.admin("DELETE", f"{self.base}/sessions/{other}", 404)
         (second,) = self.admin("GET", f"{self.base}/sessions?after={number}&limit=1")["sessions"]
         self.assertGreater(second["number"], int(number))
+        # As documented: by its number alone.
+        self.admin("DELETE", f"{self.base}/sessions/{second['number']}", 204)
         self.admin("GET", f"{self.base}/sessions?limit=0", 400)
 
         def anew():
             numbers = [one["session"] for one in self.admin("GET", f"{self.base}/sessions")["sessions"]]
-            return len(numbers) == 2 and first not in numbers
+            return len(numbers) == 2 and first not in numbers and second["session"] not in numbers
 
-        until(anew, 30, "the peer to come back")
+        until(anew, 30, "the peers to come back")
 
     def test_what_waits_for_a_receiver_is_seen_until_it_takes_it(self):
         for number in range(8):

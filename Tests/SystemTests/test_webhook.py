@@ -1,11 +1,13 @@
 """Logins by a webhook: the guide's own answers from a process of its own, and what they let their users do."""
 
+import concurrent.futures
 import http.server
 import json
 import threading
+import time
 
 from mimeo_harness import FourProcesses, OneProcess, mimeo
-from system_test import SystemTest
+from system_test import SystemTest, report
 
 USERS = {
     "manager": {"read": {"everything": True, "queriesByCollection": {}},
@@ -26,6 +28,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.asked.append(asked)
+        time.sleep(getattr(self.server, "delay", 0))
+        if asked["token"] == "boom":
+            return self.send_error(500)
         try:
             role = json.loads(asked["token"])["role"]
             answer = {"authenticate": True, "expirationSeconds": 28800, "userID": f"{role}-1", "role": role,
@@ -97,6 +102,39 @@ class Webhook(SystemTest):
         self.assert_refused(gone, 503)
         self.assertEqual(gone.headers["Retry-After"], "1")
         self.assertEqual(server.login().status, 200)
+
+    def test_a_hundred_people_log_in_at_once_at_a_webhook_that_takes_a_second(self):
+        server = OneProcess(self.workspace, extra_arguments=["--providers", self.providers]).start()
+        self.webhook.delay = 1
+        began = time.monotonic()
+
+        def login(_):
+            return server.login(database="shop", token=json.dumps({"role": "clerk"}), provider="my-auth").status
+
+        with concurrent.futures.ThreadPoolExecutor(100) as pool:
+            statuses = list(pool.map(login, range(100)))
+        report(f"100 logins at once, each of 1 s at its webhook: {time.monotonic() - began:.1f} s")
+        self.assertEqual(statuses, [200] * 100)
+
+    def test_logins_that_make_a_webhook_fail_shut_out_nobody_else(self):
+        server = OneProcess(
+            self.workspace, extra_arguments=["--providers", self.providers, "--behind-proxy"]).start()
+
+        def login(token, address):
+            body = {"databaseID": "shop", "provider": "my-auth", "token": token}
+            return server.request("POST", "/_ditto/auth/login", body, {"X-Forwarded-For": address}).status
+
+        honest = json.dumps({"role": "clerk"})
+        for number in range(8):
+            self.assertEqual(login("boom", "10.0.0.1"), 503)
+        # Neither the others nor whoever shares the address.
+        self.assertEqual([login(honest, "10.0.0.2"), login(honest, "10.0.0.1")], [200, 200])
+        for number in range(25):
+            self.assertEqual(login("boom", "10.0.0.1"), 503)
+        # By now that address is not asked about any more.
+        asked = len(self.webhook.asked)
+        self.assertEqual([login(honest, "10.0.0.1"), login(honest, "10.0.0.3")], [503, 200])
+        self.assertEqual(len(self.webhook.asked), asked + 1)
 
     def test_a_peer_lists_each_write_that_was_refused(self):
         server = OneProcess(self.workspace, extra_arguments=["--providers", self.providers]).start()

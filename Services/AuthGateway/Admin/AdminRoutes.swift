@@ -8,10 +8,12 @@ import ServiceKit
 /// needs the admin credential; access tokens and API keys are refused.
 struct AdminRoutes: Sendable {
     let state: GatewayState
-    let credential: String
+    let credential: AdminCredential
     let limiter: AttemptLimiter
     let trustsProxy: Bool
     let nowSeconds: @Sendable () -> Int64
+    /// The providers of the file, which override those of the admin API.
+    let configured: ProvidersFile
     let registerDatabase: @Sendable (DatabaseID) async throws -> Void
 
     /// Every method and path, also for the authorization matrix in the tests.
@@ -33,6 +35,9 @@ struct AdminRoutes: Sendable {
         (.get, "/admin/auth/databases/:database/providers/:provider/secrets"),
         (.post, "/admin/auth/databases/:database/providers/:provider/secrets"),
         (.delete, "/admin/auth/databases/:database/providers/:provider/secrets/:secret"),
+        (.get, "/admin/auth/audit"), (.post, "/admin/auth/audit"),
+        (.get, "/admin/auth/databases/:database/providers/:provider"),
+        (.patch, "/admin/auth/databases/:database/providers/:provider"),
         (.get, "/admin/auth/sealing-key"), (.post, "/admin/auth/sealing-key"),
         (.delete, "/admin/auth/sealing-key/previous"),
     ]
@@ -40,27 +45,26 @@ struct AdminRoutes: Sendable {
     func mount(on mount: inout ServiceMount) {
         for (method, path) in Self.paths {
             mount.on(method, path) { request, context in
-                try admit(request, context)
-                return try await answer(method, path, request, context)
+                try await state.system.audit.admin(
+                    request, context, route: path, admit: { try admit(request, context) }
+                ) {
+                    try await answer(method, path, request, context)
+                }
             }
         }
     }
 
-    /// - Throws: `AUTH-0407`, `AUTH-0410`.
-    private func admit(_ request: Request, _ context: ServiceContext) throws(AuthGatewayError) {
+    /// - Throws: `AUTH-0407`, `AUTH-0410`, `SRV-0602`.
+    private func admit(_ request: Request, _ context: ServiceContext) throws {
+        // The right credential first: whoever shares an address with a guesser is let in. It has 256 random
+        // bits, so a guess that is compared and not counted finds nothing.
+        guard try !credential.isCarried(by: request) else { return }
         let source = AttemptLimiter.Source.admin(
             AttemptLimiter.network(of: request.source(context, trustsProxy: trustsProxy)))
         try limiter.begin(source)
-        var outcome = AttemptLimiter.Outcome.uncounted
-        defer { limiter.end(source, outcome) }
-        let parts = (request.headers[.authorization] ?? "").split(separator: " ")
-        guard parts.count == 2, parts[0].lowercased() == "bearer",
-            ConstantTime.equal(String(parts[1]), credential)
-        else {
-            outcome = .refused
-            throw AuthGatewayError(
-                .adminRefused, "this path needs the admin credential: send it as Authorization: Bearer …")
-        }
+        limiter.end(source, .refused)
+        throw AuthGatewayError(
+            .adminRefused, "this path needs the admin credential: send it as Authorization: Bearer …")
     }
 
     private func answer(
@@ -69,6 +73,7 @@ struct AdminRoutes: Sendable {
         let parts = path.split(separator: "/").dropFirst(2).filter { $0.first != ":" }
         guard let database = context.parameters.get("database").map({ DatabaseID($0) }) else {
             if parts.first == "sealing-key" { return try await sealingKey(method, request) }
+            if parts.first == "audit" { return try await audit(method, request) }
             return method == .get ? listDatabases() : try await createDatabase(request)
         }
         switch (method, parts.last.map(String.init)) {
@@ -83,7 +88,10 @@ struct AdminRoutes: Sendable {
         }
         switch (method, parts.last.map(String.init)) {
         case (.get, "databases"): return try showDatabase(database)
-        case (.get, "providers"): return listProviders(database)
+        case (.get, "providers") where path.hasSuffix("/:provider"):
+            return try showProvider(try provider(context), database)
+        case (.patch, "providers"): return try await changeProvider(request, try provider(context), database)
+        case (.get, "providers"): return try listProviders(database)
         case (.post, "providers"): return try await createProvider(request, database)
         case (.delete, "providers"):
             return try await remove(
@@ -175,24 +183,6 @@ extension AdminRoutes {
         try await registerDatabase(id)
         return Self.made(["id": .string(id.text), "developmentToken": token.map { .string($0) } ?? .null])
     }
-
-    private func listProviders(_ database: DatabaseID) -> Response {
-        let providers = state.system.directory.providers.values
-            .filter { $0.isOf(database) }.sorted { $0.name < $1.name }
-        return Self.list(
-            "providers",
-            providers.map {
-                ["name": .string($0.name), "kind": .string($0.kind), "summary": .string($0.summary)]
-            })
-    }
-
-    private func createProvider(_ request: Request, _ database: DatabaseID) async throws -> Response {
-        let body = try await AdminBody(
-            request, known: ["name", "webhookUrl", "payload", "signingSecrets", "anonymous"])
-        guard let name = try body.text("name") else { throw AdminBody.missing("name") }
-        try await state.putProvider(name, of: database, configuration: body.without("name"))
-        return Self.made(["name": .string(name)])
-    }
 }
 
 // MARK: API keys, revocations, signing keys
@@ -206,7 +196,7 @@ extension AdminRoutes {
             keys.map {
                 [
                     "id": .string($0.id), "name": .string($0.name), "createdAt": .int($0.createdAtSeconds),
-                    "expiresAt": .int($0.expiresAtSeconds),
+                    "expiresAt": .int($0.expiresAtSeconds), "permissions": Self.value(of: $0.permissions),
                 ]
             })
     }
@@ -364,16 +354,5 @@ extension SystemRecord {
         case let record as Revocation: record.databaseID == database
         default: false
         }
-    }
-}
-
-extension Request {
-    /// The client's address: the connection's, or with a trusted proxy the last one in `X-Forwarded-For`.
-    func source(_ context: ServiceContext, trustsProxy: Bool) -> String {
-        let named = headers.filter { $0.name.canonicalName == "x-forwarded-for" }.last?.value
-        if trustsProxy, let last = named?.split(separator: ",").last {
-            return String(last.filter { $0 != " " })
-        }
-        return context.remoteAddress?.ipAddress ?? "unknown"
     }
 }

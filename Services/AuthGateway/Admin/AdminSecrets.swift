@@ -105,9 +105,11 @@ extension AdminRoutes {
     }
 
     /// A name for a secret that does not reveal it: half of its SHA-256.
-    private static func id(of secret: Value) -> String {
-        let digest = SHA256.hash(data: Data((secret["secret"]?.stringValue ?? "").utf8))
-        return Base64URL.encode(digest.prefix(16))
+    private static func id(of secret: Value) -> String { id(ofSecret: secret["secret"]?.stringValue ?? "") }
+
+    /// The same of a secret's base64.
+    static func id(ofSecret text: String) -> String {
+        Base64URL.encode(SHA256.hash(data: Data(text.utf8)).prefix(16))
     }
 
     private static func with(_ object: Value, _ name: String, _ value: Value) -> Value {

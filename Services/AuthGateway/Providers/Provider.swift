@@ -15,12 +15,16 @@ enum Provider: Sendable {
         }
     }
 
-    /// Asks the provider about a login.
-    /// - Throws: `AUTH-0405` if it does not answer, `AUTH-0406` if its answer is invalid.
-    func answer(_ login: LoginRequest, nowSeconds: Int64) async throws(AuthGatewayError) -> ProviderAnswer {
+    /// Asks the provider about a login from an address.
+    /// - Throws: `AUTH-0405` if it does not answer, `AUTH-0406` if its answer is invalid, `AUTH-0413` if too
+    ///   many logins wait for it.
+    func answer(
+        _ login: LoginRequest, from source: String, nowSeconds: Int64
+    ) async throws(AuthGatewayError) -> ProviderAnswer {
         switch self {
         case .anonymous(let provider): provider.answer(login)
-        case .webhook(let provider): try await provider.answer(login, nowSeconds: nowSeconds)
+        case .webhook(let provider):
+            try await provider.answer(login, from: source, nowSeconds: nowSeconds)
         }
     }
 }

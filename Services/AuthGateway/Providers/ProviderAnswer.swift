@@ -5,8 +5,8 @@ import Identity
 package enum ProviderAnswer: Sendable, Equatable {
     /// Accepted, with the content of the access token.
     case accepted(AcceptedLogin)
-    /// Refused, with the provider's data for the application.
-    case refused(clientInfo: Value?)
+    /// Refused, with the provider's data for the application, and the user if the provider has told.
+    case refused(clientInfo: Value?, userID: String? = nil)
 }
 
 /// A login that a provider accepts.

@@ -25,10 +25,12 @@ package enum WebhookAnswer {
             guard [400, 401, 403].contains(status) || verdict != nil else {
                 throw Unusable("status \(status)")
             }
-            return .refused(clientInfo: clientInfo)
+            return .refused(clientInfo: clientInfo, userID: try? userID(members))
         }
         guard let verdict else { throw Unusable("it has no member 'authenticated'") }
-        guard verdict == .bool(true) else { return .refused(clientInfo: clientInfo) }
+        guard verdict == .bool(true) else {
+            return .refused(clientInfo: clientInfo, userID: try? userID(members))
+        }
         return .accepted(
             AcceptedLogin(
                 userID: try userID(members), seconds: try seconds(members), grant: try grant(members),

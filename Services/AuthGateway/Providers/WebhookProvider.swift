@@ -10,8 +10,9 @@ import Synchronization
 /// Asks an HTTP server to decide about a login.
 ///
 /// A call is tried up to three times if the connection fails or the answer is a 5xx. Calls that time out or
-/// get another answer are not retried. At most `Limits.webhookCalls` are in flight. Neither the login's token
-/// nor a signing secret appears in any log or error.
+/// get another answer are not retried. At most `Limits.webhookCalls` are in flight, each on a connection of
+/// its own; further logins wait for their turn, in order (`Turns`). Neither the login's token nor a signing
+/// secret appears in any log or error.
 final class WebhookProvider: Sendable {
     /// The members of the body.
     enum Payload: String, Sendable, CaseIterable {
@@ -24,7 +25,6 @@ final class WebhookProvider: Sendable {
     }
 
     private struct State {
-        var calls = 0
         /// Time of the last warning that all calls are in flight.
         var toldOfCalls: ContinuousClock.Instant?
         var breaker = CircuitBreaker()
@@ -32,19 +32,23 @@ final class WebhookProvider: Sendable {
 
     private let name: String
     private let url: String
-    private let payload: Payload
-    private let secrets: [SigningSecret]
+    let payload: Payload
+    let secrets: [SigningSecret]
     private let logger: Logger
     private let timeout: Duration
+    private let turns: Turns
     private let state = Mutex(State())
 
     /// - Parameters:
     ///   - name: the provider's name in login requests.
     ///   - timeout: the timeout of one attempt.
+    ///   - turns: bounds the calls in flight.
     init(
         name: String, url: String, payload: Payload, secrets: [SigningSecret], logger: Logger,
-        timeout: Duration = Limits.webhookTimeout
+        timeout: Duration = Limits.webhookTimeout,
+        turns: Turns = Turns(Limits.webhookCalls, waiting: Limits.webhookWaiting, for: Limits.webhookTurn)
     ) {
+        self.turns = turns
         self.name = name
         self.url = url
         self.payload = payload
@@ -60,22 +64,40 @@ final class WebhookProvider: Sendable {
         return "\(scheme)://\(host)" + (parts.port.map { ":\($0)" } ?? "")
     }
 
-    /// Asks the webhook about a login.
-    /// - Throws: `AUTH-0405`, `AUTH-0406`.
-    func answer(_ login: LoginRequest, nowSeconds: Int64) async throws(AuthGatewayError) -> ProviderAnswer {
-        guard enter() else {
+    /// `publicURL`, and an ellipsis for a rest that may be a secret.
+    var shownURL: String {
+        let rest = url.dropFirst(publicURL.count)
+        return rest.isEmpty || rest == "/" ? url : "\(publicURL)/…"
+    }
+
+    /// Asks the webhook about a login from an address.
+    /// - Throws: `AUTH-0405`, `AUTH-0406`, `AUTH-0413`.
+    func answer(
+        _ login: LoginRequest, from source: String = "", nowSeconds: Int64
+    ) async throws(AuthGatewayError) -> ProviderAnswer {
+        guard await turns.begin() else {
             noteRefusal()
-            throw AuthGatewayError(.providerUnavailable, "the provider does not answer; try again shortly")
+            throw AuthGatewayError(
+                .providerBusy, "too many logins wait for the provider; try again shortly")
         }
-        let outcome = await ask(body(of: login), nowSeconds)
-        state.withLock { state in
-            state.calls -= 1
-            switch outcome {
-            case .answered: state.breaker.hasAnswered()
-            case .failed: state.breaker.hasFailed(at: .now)
-            case .left: state.breaker.hasLeft()
+        let outcome: Outcome
+        if let ticket = state.withLock({ $0.breaker.admit(source, at: .now) }) {
+            outcome = await ask(body(of: login), nowSeconds)
+            state.withLock { state in
+                switch outcome {
+                case .answered: state.breaker.hasAnswered(ticket)
+                case .failed: state.breaker.hasFailed(ticket, at: .now)
+                case .left: state.breaker.hasLeft(ticket)
+                }
             }
+        } else {
+            outcome = .failed(nil)
         }
+        turns.end()
+        return try result(of: outcome)
+    }
+
+    private func result(of outcome: Outcome) throws(AuthGatewayError) -> ProviderAnswer {
         switch outcome {
         case .answered(let status, let bytes):
             do {
@@ -87,18 +109,10 @@ final class WebhookProvider: Sendable {
                     "the provider's answer is invalid; see the server's log for the reason")
             }
         case .failed(let reason):
-            warn(reason)
+            if let reason { warn(reason) }
             throw AuthGatewayError(.providerUnavailable, "the provider does not answer; try again shortly")
         case .left:
             throw AuthGatewayError(.providerUnavailable, "the client gave up the login")
-        }
-    }
-
-    private func enter() -> Bool {
-        state.withLock { state in
-            guard state.calls < Limits.webhookCalls, state.breaker.isOpen(at: .now) else { return false }
-            state.calls += 1
-            return true
         }
     }
 
@@ -107,9 +121,7 @@ final class WebhookProvider: Sendable {
     private func noteRefusal() {
         let isDue = state.withLock { state in
             let now = ContinuousClock.now
-            guard state.calls >= Limits.webhookCalls,
-                state.toldOfCalls.map({ now - $0 > Limits.webhookRest }) ?? true
-            else { return false }
+            guard state.toldOfCalls.map({ now - $0 > Limits.webhookRest }) ?? true else { return false }
             state.toldOfCalls = now
             return true
         }
@@ -135,7 +147,8 @@ final class WebhookProvider: Sendable {
 
     private enum Outcome: Sendable {
         case answered(status: UInt, [UInt8])
-        case failed(String)
+        /// No answer, and the reason for the log; nil if the webhook was not called.
+        case failed(String?)
         /// The client gave up.
         case left
     }
@@ -217,6 +230,11 @@ final class WebhookProvider: Sendable {
         // An answer is small; unpacking would only be another way for it to be too large.
         configuration.decompression = .disabled
         configuration.connectionPool.retryConnectionEstablishment = false
+        // Each call has a connection at once: waiting for one would look like a webhook that is silent. The
+        // library's defaults are 8 connections for a host, and with HTTP/2 one with as many calls as the
+        // host likes.
+        configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = Limits.webhookConnections
+        configuration.httpVersion = .http1Only
         configuration.timeout.connect = TimeAmount(Limits.webhookConnectTimeout)
         return HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
     }()

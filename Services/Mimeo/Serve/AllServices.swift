@@ -37,7 +37,7 @@ public struct AllServices: Sendable {
         // First creates the data folder as private; the log, which is in it by default, would not.
         _ = try configuration.folder()
         let log = try configuration.openLog(logger: logger)
-        let system = SystemDatabase(log: log, folder: try configuration.folder("system"), logger: logger)
+        let system = try configuration.systemDatabase(on: log, logger: logger)
         let gateway = try AuthGateway(configuration, log: log, system: system, logger: logger)
         let authenticator = Authenticator(system: system)
         parts = [
@@ -46,7 +46,7 @@ public struct AllServices: Sendable {
             ReplicatorPart(
                 log: log, authenticator: authenticator, folder: try configuration.folder("replicator"),
                 housekeeping: options.housekeeping, sessions: options.sessions,
-                admin: AdminCredential(path: configuration.adminCredentialFile),
+                admin: AdminCredential(configuration, system: system),
                 logger: logger),
             QueryServicePart(
                 log: log, authenticator: authenticator,

@@ -28,9 +28,16 @@ struct AdminRoutes: Sendable {
     func mount(on mount: inout ServiceMount) {
         for (method, path) in Self.paths {
             mount.on(method, path) { request, context in
-                try credential.admit(request)
-                if method == .post, !path.hasSuffix("/erasures") { try await request.requireNoMembers() }
-                return try await answer(method, path, request, context)
+                func answered() async throws -> Response {
+                    if method == .post, !path.hasSuffix("/erasures") { try await request.requireNoMembers() }
+                    return try await answer(method, path, request, context)
+                }
+                guard let audit = part.audit else {
+                    try credential.admit(request)
+                    return try await answered()
+                }
+                return try await audit.admin(
+                    request, context, route: path, admit: { try credential.admit(request) }, answered)
             }
         }
     }
@@ -97,15 +104,16 @@ struct AdminRoutes: Sendable {
         let limit = try rows(request)
         guard let hub = part.openHub(of: database) else { return json(["sessions": .array([])]) }
         let head = try await log.head(of: database).offset
-        let reports = await hub.sessionReports().filter { $0.number > after }.prefix(limit)
-        return json(["sessions": .array(reports.map { $0.value(head: head, at: part.instance) })])
+        let reports = await hub.sessionReports().filter { part.names.number(of: $0.number) > after }
+            .prefix(limit)
+        return json(["sessions": .array(reports.map { $0.value(head: head, at: part.names) })])
     }
 
-    /// A session's name says at which instance it runs: behind a balancer another one may be asked.
+    /// Takes the number of a session, or its name in the form `INSTANCE-NUMBER`. Both say at which instance
+    /// it runs: behind a balancer another one may be asked, which answers 404.
     private func disconnect(_ database: DatabaseID, _ name: String) async throws -> Response {
-        let parts = name.split(separator: "-")
-        guard parts.count == 2, parts[0] == part.instance, let number = UInt64(parts[1]),
-            let hub = part.openHub(of: database), await hub.disconnect(number)
+        guard let number = part.names.session(name), let hub = part.openHub(of: database),
+            await hub.disconnect(number)
         else { throw ReplicatorError.unknownSession }
         return Response(status: .noContent)
     }
@@ -209,7 +217,7 @@ struct AdminRoutes: Sendable {
     /// With the instance that answers.
     func json(_ value: Value, status: HTTPResponse.Status = .ok) -> Response {
         var members = value.objectValue ?? ObjectValue()
-        members["instance"] = .string(part.instance)
+        members["instance"] = .string(part.names.instance)
         return .json(
             JSONText.print(.object(members)).utf8, status: status, headers: [.cacheControl: "no-store"])
     }

@@ -31,10 +31,11 @@ package struct SessionReport: Sendable {
         }
     }
 
-    /// As JSON; `head` is the log's, `instance` where it runs.
-    func value(head: Offset, at instance: String) -> Value {
+    /// As JSON; `head` is the log's, `names` those of the instance where it runs.
+    func value(head: Offset, at names: SessionNames) -> Value {
         [
-            "session": .string("\(instance)-\(number)"), "number": .int(Int64(clamping: number)),
+            "session": .string(names.name(of: number)),
+            "number": .int(Int64(clamping: names.number(of: number))),
             "userID": .string(userID),
             "peerKey": peerKey.map { .string($0) } ?? .null,
             "sinceMilliseconds": .int(Int64(clamping: sinceMilliseconds)), "queries": .int(Int64(queries)),

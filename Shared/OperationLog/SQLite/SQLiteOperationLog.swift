@@ -43,6 +43,7 @@ public final class SQLiteOperationLog: OperationLog {
     private let committer: GroupCommitter
     private let hub: ChangeHub
     private let wakeFile: WakeFile
+    private let file: FileIdentity?
     private let watcher: ChangeWatcher
     private let closing = Mutex(false)
 
@@ -82,6 +83,7 @@ public final class SQLiteOperationLog: OperationLog {
             wakeFile: wakeFile, connection: watching, hub: hub, pollInterval: options.pollInterval,
             logger: logger)
         self.wakeFile = wakeFile
+        file = FileIdentity(path)
         self.pool = pool
         self.writer = writer
         self.hub = hub
@@ -156,6 +158,14 @@ public final class SQLiteOperationLog: OperationLog {
     /// Two uncontended locks.
     public var status: LogStatus { committer.status }
 
+    /// One look at the file's folder. A file that was removed or replaced stays open here, and anything
+    /// written to it is gone with this process.
+    public func requireStorage() async throws {
+        guard let file, FileIdentity(file.path) == file else {
+            throw OperationLogError(.unreachable, "the log's file was removed or replaced")
+        }
+    }
+
     /// Waits for the group in progress, then releases connections, descriptors and streams.
     public func close() async {
         let isFirst = closing.withLock { isClosing in
@@ -201,6 +211,20 @@ public final class SQLiteOperationLog: OperationLog {
             let code: OperationLogErrorCode = isDamage(error) ? .corrupt : .storageFailed
             throw OperationLogError(code, describe(error))
         }
+    }
+}
+
+/// A file at a path, told from another one that takes its place.
+private struct FileIdentity: Equatable {
+    let path: String
+    private let device: UInt
+    private let node: UInt
+
+    /// Nil if there is no file.
+    init?(_ path: String) {
+        var found = stat()
+        guard stat(path, &found) == 0 else { return nil }
+        (self.path, device, node) = (path, UInt(found.st_dev), UInt(found.st_ino))
     }
 }
 

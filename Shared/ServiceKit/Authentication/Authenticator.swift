@@ -84,8 +84,9 @@ public final class Authenticator: Sendable {
     }
 
     /// The identity of a token or an API key.
-    /// - Throws: as above.
+    /// - Throws: as above; `SRV-0602` without contact with the log.
     public func identity(token: String, databaseID: DatabaseID? = nil) async throws -> Identity {
+        try system?.contact.require()
         if APIKey.isOne(token) { return try await identity(apiKey: token, databaseID: databaseID) }
         if verifier.withLock({ $0.knowsKey(of: token) }) == false {
             let keys = try await source.refreshedKeys()
@@ -103,10 +104,27 @@ public final class Authenticator: Sendable {
 
     /// The reason why an identity that was accepted before is no longer valid; nil while it is.
     public func refusal(of identity: Identity) -> IdentityError? {
-        let now = nowSeconds()
-        guard now < identity.expiresAtSeconds else { return .expired }
+        guard nowSeconds() < identity.expiresAtSeconds else { return .expired }
+        return revocation(of: identity)
+    }
+
+    /// Checks an identity that was accepted before, for work of it that goes on, such as a transfer. The
+    /// end of its token does not end work that has begun.
+    /// - Throws: `SRV-0602` without contact with the log, else the reason why the identity is revoked.
+    public func requireStanding(of identity: Identity) throws {
+        try system?.contact.require()
+        if let refusal = revocation(of: identity) { throw refusal }
+    }
+
+    /// Contact with the log; nil without a system database.
+    public var contact: LogContact? { system?.contact }
+
+    /// The audit of this process; nil without a system database.
+    public var audit: AuditLog? { system?.audit }
+
+    private func revocation(of identity: Identity) -> IdentityError? {
         do throws(IdentityError) {
-            try system?.directory.check(identity, nowSeconds: now)
+            try system?.directory.check(identity, nowSeconds: nowSeconds())
             if let id = identity.tokenID, identity.signedBy == nil, let system,
                 system.directory.apiKeys[id] == nil
             {

@@ -19,7 +19,7 @@ struct ObservedResponder<Inner: HTTPResponder>: HTTPResponder where Inner.Contex
         var context = context
         context.logger[metadataKey: "hb.request.id"] = nil
         // The gate has made it, or found it sane.
-        context.logger[metadataKey: "request"] = "\(request.headers[Self.requestID] ?? RequestID.made())"
+        context.logger[metadataKey: "request"] = "\(request.headers[RequestID.field] ?? RequestID.made())"
         var response: Response
         do {
             response = try await inner.respond(to: request.prepared(context), context: context)
@@ -58,11 +58,6 @@ struct ObservedResponder<Inner: HTTPResponder>: HTTPResponder where Inner.Contex
                 "status": "\(status.code)",
                 "milliseconds": "\(duration.nanoseconds / 1_000_000)",
             ])
-    }
-
-    private static var requestID: HTTPField.Name {
-        guard let name = HTTPField.Name(RequestID.name) else { preconditionFailure("a valid field name") }
-        return name
     }
 
     private static var methods: Set<HTTPRequest.Method> {

@@ -1,6 +1,14 @@
+import HTTPTypes
+
 /// `X-Request-ID`: names a request in the client's log, the proxy's and ours.
 enum RequestID {
     static let name = "X-Request-ID"
+
+    /// The same, to look it up.
+    static var field: HTTPField.Name {
+        guard let name = HTTPField.Name(name) else { preconditionFailure("a valid field name") }
+        return name
+    }
 
     /// The client's own id, if it is 1 to `Limits.requestIDCharacters` visible ASCII characters. Others could
     /// forge or flood the log.

@@ -37,6 +37,17 @@ extension Request {
 }
 
 extension Request {
+    /// The client's address: the connection's, or with a trusted proxy the last one in `X-Forwarded-For`.
+    public func source(_ context: ServiceContext, trustsProxy: Bool) -> String {
+        let named = headers.filter { $0.name.canonicalName == "x-forwarded-for" }.last?.value
+        if trustsProxy, let last = named?.split(separator: ",").last {
+            return String(last.filter { $0 != " " })
+        }
+        return context.remoteAddress?.ipAddress ?? "unknown"
+    }
+}
+
+extension Request {
     /// For a route that takes nothing: no body, or an object without members.
     /// - Throws: `SRV-0400`, naming a member that is there, and `SRV-0413`.
     public func requireNoMembers() async throws {

@@ -115,10 +115,13 @@ struct HostRoutes {
                         .contentSecurityPolicy: ReferencePage.policy,
                     ], body: ResponseBody(byteBuffer: ByteBuffer(bytes: ReferencePage.html)))
             })
+        // Without the log no part works, so each one's health includes the system database's.
+        let system = parts.filter { $0 is SystemDatabasePart }
         for part in parts {
+            let checked = part is SystemDatabasePart ? [part] : system + [part]
             routes.append(
                 ServiceMount.Route(method: .get, path: "/admin/\(part.name)/health", query: nil) { _, _ in
-                    await Self.health([part])
+                    await Self.health(checked)
                 })
         }
         return routes
@@ -183,7 +186,7 @@ struct HostResponder: HTTPResponder {
 
     /// Hummingbird's name for an endpoint that does not exist.
     private static let unknown = "NotFound"
-    private static let anyMethod = "DELETE, GET, HEAD, OPTIONS, POST"
+    private static let anyMethod = "DELETE, GET, HEAD, OPTIONS, PATCH, POST"
 }
 
 private struct MethodNotAllowed: HTTPReportable {

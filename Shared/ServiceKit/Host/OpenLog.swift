@@ -18,6 +18,14 @@ extension ServiceConfiguration {
         }
     }
 
+    /// The system database of a service's process, with the configured times without contact.
+    /// - Throws: `SRV-0203`.
+    public func systemDatabase(on log: any OperationLog, logger: Logger) throws -> SystemDatabase {
+        SystemDatabase(
+            log: log, folder: try folder("system"), contact: LogContact(contact),
+            auditFolder: try folder("audit"), trustsProxy: behindProxy, logger: logger)
+    }
+
     private func openSQLite(_ path: String, _ logger: Logger) throws -> any OperationLog {
         let file = URL(fileURLWithPath: path)
         let folder = file.deletingLastPathComponent().path

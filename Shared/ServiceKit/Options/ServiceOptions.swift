@@ -21,6 +21,10 @@ public struct ServiceOptions: ParsableArguments, Sendable {
     @Option(help: .setting("corsOrigin")) public var corsOrigin: [String] = []
     /// True if a proxy tells where requests come from.
     @Flag(inversion: .prefixedNo, help: .setting("behindProxy")) public var behindProxy: Bool?
+    /// The time without contact with the log after which health fails.
+    @Option(help: .setting("contactSeconds")) public var contactSeconds: UInt32?
+    /// The time without contact with the log after which credentials are refused.
+    @Option(help: .setting("contactGraceSeconds")) public var contactGraceSeconds: UInt32?
     /// The configuration file.
     @Option(help: .setting("config")) public var config: String?
 
@@ -100,6 +104,8 @@ public struct ServiceConfiguration: Sendable, Equatable {
 
     /// The web pages that may call the service.
     public var cors = CORSPolicy.none
+    /// The times without contact with the log, and their effects.
+    public var contact = LogContact.Bounds()
 
     /// Two files that belong together.
     public struct TLSPaths: Sendable, Equatable {
@@ -146,6 +152,24 @@ public struct ServiceConfiguration: Sendable, Equatable {
         default:
             throw ServiceError(.certificateUnusable, "--tls-certificate and --tls-key go together: set both")
         }
+        contact = try contactBounds(options)
+    }
+
+    /// - Throws: `SRV-0104` if health would fail after credentials are refused.
+    private func contactBounds(_ options: ServiceOptions) throws(ServiceError) -> LogContact.Bounds {
+        let contact = try number(options.contactSeconds, "contactSeconds")
+        let grace = try number(options.contactGraceSeconds, "contactGraceSeconds")
+        let bounds = LogContact.Bounds()
+        let (first, second) = (
+            contact.map { .seconds($0) } ?? bounds.contact, grace.map { .seconds($0) } ?? bounds.grace
+        )
+        guard first <= second else {
+            throw ServiceError(
+                .configurationInvalid,
+                "--contact-seconds must not be more than --contact-grace-seconds (default "
+                    + "\(bounds.grace.components.seconds))")
+        }
+        return LogContact.Bounds(contact: first, grace: second)
     }
 
     /// A number of a flag that only one service has: the flag's, the environment's or the file's. The least

@@ -43,6 +43,12 @@ extension Setting {
         Setting(
             "behindProxy", .flag, of: services, default: "no",
             "Trust the last address of X-Forwarded-For. Only for use behind a proxy that sets it."),
+        Setting(
+            "contactSeconds", .number(least: 1), "seconds", of: services, default: "10",
+            "Time without contact with the log after which /health fails. At least 1."),
+        Setting(
+            "contactGraceSeconds", .number(least: 1), "seconds", of: services, default: "60",
+            "Time without contact with the log after which credentials are refused. At least 1."),
     ]
 
     private static let ofSome = [

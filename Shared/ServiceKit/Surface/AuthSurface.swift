@@ -23,7 +23,7 @@ extension Surface {
             failures: [
                 .init(400, "AUTH-0401", "AUTH-0302"), .init(401, "AUTH-0404", "AUTH-0408"),
                 .init(404, "AUTH-0402", "AUTH-0403"), .init(429, "AUTH-0410"), .init(502, "AUTH-0406"),
-                .init(503, "AUTH-0405"),
+                .init(503, "AUTH-0405", "AUTH-0413", "SRV-0602"),
             ]),
         RouteDescription(
             .get, "/_ditto/auth/jwks.json", "jwks", .anybody, "Lists the public keys of access tokens.",
@@ -59,7 +59,7 @@ extension Surface {
     }
 
     /// `/admin/auth/…`.
-    static let adminOfLogins = databaseRoutes + providerRoutes + keyRoutes + sealingRoutes
+    static let adminOfLogins = databaseRoutes + providerRoutes + keyRoutes + auditRoutes + sealingRoutes
 
     private static let erasure = Schema.members([
         .always("database", .text), .always("deletedAt", seconds),
@@ -100,14 +100,68 @@ extension Surface {
             answers: [.init(200, "The receipts.", .json(erasure))], failures: [unknown]),
     ]
 
+    private static let provider: [Schema.Member] = [
+        .always("name", .text), .always("kind", .text), .always("summary", .text),
+        .always("source", .text, "admin, or file for one that the file of --providers defines."),
+        .maybe("webhookUrl", .text, "Its server; the rest may be a secret."), .maybe("payload", .text),
+        .maybe("signingSecrets", .list(.object), "Ids and times of validity."),
+        .maybe("anonymous", .object, "Permissions and length of session."),
+    ]
+
+    private static let auditRoutes: [RouteDescription] = [
+        RouteDescription(
+            .get, "/admin/auth/audit", "listAudit", .administrator,
+            "Lists admin changes, logins and certificates, the newest first.",
+            parameters: [
+                .query("where", .text, "A condition in DQL."),
+                .query("before", .text, "Begin before this id."),
+                .query("limit", .whole(from: 1), "Most entries; 100, and 1,000 at most."),
+            ],
+            answers: [
+                .init(
+                    200, "The entries.",
+                    .json(
+                        .members([
+                            .always("entries", .list(.object)),
+                            .always("before", .orNull(.text), "For the next page; null after the last."),
+                        ])))
+            ], failures: [malformed]),
+        RouteDescription(
+            .post, "/admin/auth/audit", "queryAudit", .administrator,
+            "Executes a SELECT over the collection audit.",
+            body: .json(.members([.always("statement", .text), .maybe("args", .object)])),
+            answers: [
+                .init(
+                    200, "The rows.",
+                    .json(
+                        .members([
+                            .always("items", .list(.anything)),
+                            .always("more", .flag, "True if there are more than 1,000."),
+                        ])))
+            ], failures: [malformed]),
+    ]
+
     private static let providerRoutes: [RouteDescription] = [
         RouteDescription(
             .get, "\(base)/providers", "listProviders", .administrator, "Lists the login providers.",
             answers: [
-                list(
-                    "providers",
-                    [.always("name", .text), .always("kind", .text), .always("summary", .text)])
+                list("providers", provider)
             ], failures: [unknown]),
+        RouteDescription(
+            .get, "\(base)/providers/:provider", "showProvider", .administrator,
+            "Shows a login provider, without its secrets.",
+            answers: [.init(200, "The provider.", .json(.members(provider)))], failures: [unknownRecord]),
+        RouteDescription(
+            .patch, "\(base)/providers/:provider", "changeProvider", .administrator,
+            "Changes the settings of a login provider that the request names.",
+            details: "Null removes one; the members of anonymous are merged. Other secrets stay.",
+            body: .json(
+                .members([
+                    .maybe("webhookUrl", .text), .maybe("payload", .anything),
+                    .maybe("signingSecrets", .anything), .maybe("anonymous", .object),
+                ]), isRequired: false),
+            answers: [.init(200, "The provider as it is now.", .json(.members(provider)))],
+            failures: [malformed, unknownRecord, .init(409, "AUTH-0409", "AUTH-0412")]),
         RouteDescription(
             .post, "\(base)/providers", "createProvider", .administrator,
             "Makes or replaces a login provider.",
@@ -153,7 +207,7 @@ extension Surface {
                     "apiKeys",
                     [
                         id, .always("name", .text), .always("createdAt", seconds),
-                        .always("expiresAt", seconds),
+                        .always("expiresAt", seconds), .always("permissions", .object),
                     ]
                 )
             ], failures: [unknown]),

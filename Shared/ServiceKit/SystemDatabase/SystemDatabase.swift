@@ -26,6 +26,10 @@ public actor SystemDatabase {
         var nextListener: UInt64 = 0
     }
 
+    /// Contact with the log, for everybody in this process who decides about credentials.
+    public nonisolated let contact: LogContact
+    /// The audit of this process.
+    public nonisolated let audit: AuditLog
     private let log: any OperationLog
     private let folder: String
     private let pause: Duration
@@ -41,9 +45,16 @@ public actor SystemDatabase {
     ///   - folder: the materialization's folder; it is disposable.
     ///   - pause: between the first two attempts at an unreachable log when a service starts;
     ///     `Limits.foldRetry` unless a test says otherwise.
+    ///   - contact: kept up by `keepContact`.
+    ///   - auditFolder: the folder of the audit's materialization; nil for one beside `folder`.
+    ///   - trustsProxy: whether `X-Forwarded-For` has the address of a client, for the audit.
     public init(
-        log: any OperationLog, folder: String, pause: Duration? = nil, logger: Logger
+        log: any OperationLog, folder: String, pause: Duration? = nil, contact: LogContact = LogContact(),
+        auditFolder: String? = nil, trustsProxy: Bool = false, logger: Logger
     ) {
+        audit = AuditLog(
+            log: log, folder: auditFolder ?? "\(folder)-audit", trustsProxy: trustsProxy, logger: logger)
+        self.contact = contact
         self.log = log
         self.pause = pause ?? Limits.foldRetry
         self.folder = folder
@@ -103,6 +114,7 @@ public actor SystemDatabase {
     }
 
     private func reopen() async throws {
+        let began = contact.now
         let opened = try await Materializer.open(Self.id, log: log, folder: folder, logger: logger) {
             [weak self] _ in await self?.reload()
         }
@@ -114,6 +126,7 @@ public actor SystemDatabase {
         }
         materializer = opened
         await reload()
+        contact.confirm(asOf: began)
     }
 
     /// Follows the log until the task is cancelled or the log closes. After the log was reset to an earlier
@@ -156,8 +169,40 @@ public actor SystemDatabase {
         for listener in shared.withLock({ Array($0.listeners.values) }) { listener.finish() }
     }
 
-    /// Reads up to the log's present head.
-    public func refresh() async throws { try await materializer?.advance() }
+    /// Reads up to the log's present head, which confirms contact with the log.
+    public func refresh() async throws {
+        guard let materializer else { return }
+        let began = contact.now
+        try await log.requireStorage()
+        try await materializer.advance()
+        contact.confirm(asOf: began)
+    }
+
+    /// Reads the log's head again and again, also while nobody writes, until the task is cancelled or the
+    /// log closes. At most one read is under way.
+    public func keepContact() async {
+        var wasHeld = true
+        while !Task.isCancelled {
+            var reason = ""
+            do {
+                try await refresh()
+            } catch let error as OperationLogError where error.code == .closed {
+                return
+            } catch {
+                reason = "\(error)"
+            }
+            let isHeld = contact.state == .held
+            if isHeld != wasHeld {
+                let seconds = contact.silence?.components.seconds ?? 0
+                logger.log(
+                    level: isHeld ? .notice : .error,
+                    isHeld ? "the log answers again" : "no contact with the log",
+                    metadata: isHeld ? [:] : ["seconds": "\(seconds)", "reason": "\(reason)"])
+                wasHeld = isHeld
+            }
+            try? await Task.sleep(for: contact.beat)
+        }
+    }
 
     /// The reason why the log is not followed; nil while it is.
     public func failure() async -> String? {
@@ -197,34 +242,12 @@ public actor SystemDatabase {
     }
 
     private func perform(_ body: @escaping @Sendable (SystemWriter) throws -> Void) async throws {
-        for _ in 0..<Limits.systemWriteAttempts {
-            guard let materializer else {
-                throw OperationLogError(.closed, "the system database is not open: the service stops")
-            }
-            let lease = try await writer.lease().lease
-            let sequence =
-                (try await log.frontier(of: [lease.actor], in: Self.id)[lease.actor]?.sequence ?? 0).next
-            try await materializer.advance()
-            let readAt = await materializer.position.offset
-            let replica = materializer.replica
-            let operation = try await materializer.executor.run {
-                try replica.draft(as: lease.actor, sequence: sequence) { try body(SystemWriter($0)) }
-                    .operation
-            }
-            guard let operation else { return }
-            let condition = AppendCondition(
-                readAt: readAt, reads: SystemCollectionName.allCases.map { .collection($0.name) })
-            let request = AppendRequest(operation, under: lease, condition: condition)
-            switch try await log.append([request], to: Self.id).first {
-            case .appended?:
-                try await materializer.advance()
-                return
-            case .conflict(.condition)?: continue
-            default: await writer.lose(lease)
-            }
+        guard let materializer else {
+            throw OperationLogError(.closed, "the system database is not open: the service stops")
         }
-        throw OperationLogError(
-            .busy, "other gateways are writing the system database; try again shortly", database: Self.id)
+        try await materializer.append(by: writer, reading: SystemCollectionName.allCases.map(\.name)) {
+            try body(SystemWriter($0))
+        }
     }
 }
 

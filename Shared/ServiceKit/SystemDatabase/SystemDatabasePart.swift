@@ -8,21 +8,28 @@ public struct SystemDatabasePart: ServicePart {
     /// A part of this database.
     public init(_ system: SystemDatabase) { self.system = system }
 
-    /// Follows the log.
+    /// Follows the log, and keeps contact with it.
     public func mount(on mount: inout ServiceMount) {
         mount.background("system database") { await system.run() }
+        mount.background("contact with the log") { await system.keepContact() }
+        mount.background("audit") { await system.audit.run() }
         mount.background("erasure from the log") { await system.logEraser.run() }
     }
 
     /// Opens the database and reads the log.
     public func start() async throws { try await system.open() }
 
-    /// Closes the database.
-    public func stop() async { await system.close() }
+    /// Writes the rest of the audit, and closes the database.
+    public func stop() async {
+        await system.audit.close()
+        await system.close()
+    }
 
-    /// Failing while the log cannot be followed, since revocations would not arrive. Also failing while the
-    /// log has no database: then it is not the auth-gateway's log.
+    /// Failing without contact with the log and while it cannot be followed, since revocations would not
+    /// arrive. Also failing while the log has no database: then it is not the auth-gateway's log.
     public func health() async -> HealthCheck {
+        let contact = system.contact.health
+        guard contact == .ok else { return contact }
         guard await system.failure() == nil else {
             return .failing("the system database cannot be followed; see the service's log for the reason")
         }

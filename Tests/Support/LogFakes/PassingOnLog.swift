@@ -28,6 +28,9 @@ open class PassingOnLog: OperationLog, @unchecked Sendable {
     }
 
     /// Passed on.
+    open func requireStorage() async throws { try await log.requireStorage() }
+
+    /// Passed on.
     open func eraseDatabase(_ database: DatabaseID) async throws -> Offset? {
         try await log.eraseDatabase(database)
     }

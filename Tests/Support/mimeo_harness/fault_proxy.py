@@ -23,7 +23,10 @@ UP, DOWN = "up", "down"
 
 
 class FaultProxy:
-    """Forwards each connection to `target`; `sent` counts the bytes delivered, by direction."""
+    """Forwards each connection to `target`, a pair of host and port or the path of a Unix socket.
+
+    `sent` counts the bytes delivered, by direction.
+    """
 
     def __init__(self, workspace, target, seed=1):
         self.target = target
@@ -71,6 +74,15 @@ class FaultProxy:
     def drop(self):
         """Ends every connection with a FIN to both ends, in the middle of a transfer."""
         self._call(lambda: [link.close() for link in list(self._links)])
+
+    def cut(self):
+        """Ends every connection with a RST, and every later one at once, until `mend`."""
+        self.refusing = True
+        self.reset()
+
+    def mend(self):
+        """Takes connections again."""
+        self.refusing = False
 
     def freeze(self, *directions):
         """Half-open: silently stops delivery in these directions (both by default).
@@ -146,11 +158,15 @@ class _Link:
         found = writer.get_extra_info("socket")
         for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
             found.setsockopt(socket.SOL_SOCKET, option, BUFFER_BYTES)
-        found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if found.family != socket.AF_UNIX:
+            found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         writer.transport.set_write_buffer_limits(high=0)
 
     async def run(self, reader):
-        server_reader, server = await asyncio.open_connection(*self._proxy.target, limit=BUFFER_BYTES)
+        target = self._proxy.target
+        server_reader, server = await (
+            asyncio.open_unix_connection(target, limit=BUFFER_BYTES) if isinstance(target, str)
+            else asyncio.open_connection(*target, limit=BUFFER_BYTES))
         self._writers.append(server)
         self._small_buffers(server)
         ends = [asyncio.ensure_future(self._forward(reader, server, UP)),

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 
+from .fault_proxy import FaultProxy
 from .until import until
 
 START_SECONDS = 60
@@ -32,6 +33,7 @@ class Postgres:
     def __init__(self, workspace, name="postgres", standby_of=None):
         self._folder = workspace.directory / name
         self._folder.mkdir()
+        self._workspace = workspace
         self._binaries = binaries()
         self._log_path = workspace.directory / f"{name}.log"
         self._popen = None
@@ -55,6 +57,15 @@ class Postgres:
     def url(self):
         """The URL for `--log` of a service."""
         return f"postgresql://postgres@/postgres?host={self._folder}"
+
+    def proxy(self):
+        """A proxy in front of this cluster, whose faults a service with `url_through` it sees."""
+        return FaultProxy(self._workspace, str(self._folder / ".s.PGSQL.5432"))
+
+    @staticmethod
+    def url_through(proxy):
+        """The URL of this cluster for a service behind a proxy."""
+        return f"postgresql://postgres@127.0.0.1:{proxy.port}/postgres?sslmode=disable"
 
     def url_with(self, standby):
         """The URL of this cluster and a standby: connections go to the one that accepts writes."""

@@ -95,6 +95,8 @@ class FourProcesses(Client):
         self.data = workspace.directory / name
         self.data.mkdir()
         self._log = log or f"sqlite:{self.data / 'log.sqlite'}"
+        self.logs = {}
+        """URLs of the log for services that reach it in another way, by label."""
         self.extra_arguments = {}
         self.fronts = {}
         """Addresses for nginx instead of a service's own, by service: a proxy of a test, or several instances."""
@@ -123,7 +125,7 @@ class FourProcesses(Client):
         label = label or service
         port = self._ports.setdefault(label, free_port())
         arguments = [binary(service), "--data", self.data, "--listen", f"127.0.0.1:{port}", "--behind-proxy"]
-        arguments += ["--log", self._log, *self.extra_arguments.get(label, [])]
+        arguments += ["--log", self.logs.get(label, self._log), *self.extra_arguments.get(label, [])]
         process = self._workspace.start(f"{self._name}-{label}", arguments)
         self.processes[label] = process
         return process
