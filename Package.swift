@@ -214,7 +214,7 @@ let checks: [Target] = [
         "QueryServiceTests",
         [
             "QueryService", "ServiceKit", "OperationLog", "Postgres", "Identity", "Replica", "DQL", "CRDT",
-            "LogFakes", httpClient, logging,
+            "LogFakes", "TestSupport", httpClient, logging,
         ]),
     tests(
         "DittoSwiftTests",

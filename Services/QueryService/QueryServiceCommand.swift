@@ -24,7 +24,8 @@ public struct QueryServiceCommand: AsyncParsableCommand {
         let system = SystemDatabase(log: log, folder: try configuration.folder("system"), logger: logger)
         let part = QueryServicePart(
             log: log, authenticator: Authenticator(configuration, system: system, logger: logger),
-            projection: try ProjectionPlace(configuration), logger: logger)
+            projection: try ProjectionPlace(configuration), past: try configuration.folder("past"),
+            logger: logger)
         let host = ServiceHost(
             parts: [SystemDatabasePart(system), part], listen: configuration.listen,
             tls: try configuration.tlsFiles(logger: logger), cors: configuration.cors, logger: logger

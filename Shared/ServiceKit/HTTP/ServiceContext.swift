@@ -17,6 +17,17 @@ public struct ServiceContext: RequestContext {
         channel = source.channel
     }
 
+    /// Runs one write of a stream. A client that reads nothing for `Limits.writeStall` is cut off: the write
+    /// fails then, and nobody waits for the client any longer.
+    public func writing(_ body: () async throws -> Void) async throws {
+        let channel = channel
+        let end = channel.eventLoop.scheduleTask(in: .nanoseconds(Limits.writeStall.nanoseconds)) {
+            channel.close(mode: .all, promise: nil)
+        }
+        defer { end.cancel() }
+        try await body()
+    }
+
     /// Lets a client that waits for leave send its body (`RequestGate`).
     func wantBody() { channel.pipeline.triggerUserOutboundEvent(RequestGate.BodyWanted(), promise: nil) }
 }

@@ -52,7 +52,9 @@ public enum Surface {
                     ]))
             ])
         ),
-        ("Envelope", .members(envelope)),
+        ("Envelope", .members(envelope)), ("Change", .members(change)),
+        ("ObserveEvent", .members(observeEvent)),
+        ("History", .members(historyMembers)),
     ]
 
     private static let envelope: [Schema.Member] = [
