@@ -61,27 +61,30 @@ let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
 let shared: [Target] = [
     module("CRDT", [], exclude: ["Encoding.md"]),
     module("DQL", ["CRDT"], exclude: ["Functions.md", "Parameters.md"]),
+    module("Exchange", ["CRDT"]),
     module("Machine", []),
     module("WriteAhead", [grdb, sqlite]),
-    module("Replica", ["CRDT", "DQL", "Machine", "WriteAhead", grdb, sqlite, logging]),
+    module("Replica", ["CRDT", "DQL", "Exchange", "Machine", "WriteAhead", grdb, sqlite, logging]),
     module("OperationLog", ["CRDT", "Machine", "WriteAhead", grdb, sqlite, logging]),
     module("Identity", ["CRDT", "DQL", jwt, crypto, certificates, asn1]),
     module("Attachments", [crypto, logging]),
-    module("Sync", ["CRDT", "DQL", "Identity"], exclude: ["Gaps.md", "Wire/wire.cddl"]),
+    module("Sync", ["CRDT", "DQL", "Exchange", "Identity"], exclude: ["Gaps.md", "Wire/wire.cddl"]),
     module("WebSocket", [nioCore, nioPosix, nioHTTP, nioWebSocket, nioSSL, logging]),
-    module("Transport", ["CRDT", "DQL", "Machine", "Sync", "Replica", "WebSocket", nioSSL, logging]),
+    module(
+        "Transport", ["CRDT", "DQL", "Exchange", "Machine", "Sync", "Replica", "WebSocket", nioSSL, logging]),
     module(
         "DittoSwift",
         [
-            "CRDT", "DQL", "Machine", "Replica", "Sync", "Transport", "WebSocket", "Identity", "Attachments",
-            httpClient, logging,
+            "CRDT", "DQL", "Machine", "Replica", "Sync", "Transport", "WebSocket", "Identity",
+            "Attachments", httpClient, logging,
         ]),
     module(
         "ServiceKit",
         [
-            "CRDT", "CZlib", "DQL", "Identity", "Machine", "OperationLog", "Postgres", "Replica", "WebSocket",
-            crypto, hummingbird, httpClient, httpTypes, nioCore, nioPosix, nioHTTP, nioSSL,
-            logging, arguments,
+            "CBuildCommit", "CRDT", "CZlib", "DQL", "Exchange", "Identity", "Machine", "OperationLog",
+            "Postgres",
+            "Replica", "WebSocket", crypto, hummingbird, httpClient, httpTypes, nioCore, nioPosix, nioHTTP,
+            nioSSL, logging, arguments,
             serverProduct("HummingbirdCore", "hummingbird"),
             serverProduct("NIOHTTPTypes", "swift-nio-extras"),
             serverProduct("NIOHTTPTypesHTTP1", "swift-nio-extras"),
@@ -89,7 +92,7 @@ let shared: [Target] = [
             serverProduct("ServiceLifecycle", "swift-service-lifecycle"),
             serverProduct("UnixSignals", "swift-service-lifecycle"),
         ],
-        exclude: ["CZlib"]),
+        exclude: ["CBuildCommit", "CZlib"]),
     .systemLibrary(
         name: "CZlib", path: "Shared/ServiceKit/CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     module("Postgres", ["CRDT", "DQL", "OperationLog", "CLibPQ", logging], exclude: ["CLibPQ"]),
@@ -107,8 +110,8 @@ let services: [Target] =
     + service(
         "Replicator",
         [
-            "ServiceKit", "CRDT", "DQL", "Machine", "Replica", "OperationLog", "Sync", "Transport",
-            "Identity", "WebSocket", hummingbird, nioCore, arguments,
+            "ServiceKit", "CRDT", "DQL", "Exchange", "Machine", "Replica", "OperationLog", "Sync",
+            "Transport", "Identity", "WebSocket", hummingbird, nioCore, arguments,
         ])
     + service(
         "QueryService",
@@ -119,23 +122,23 @@ let services: [Target] =
     + service(
         "AttachmentStore",
         [
-            "ServiceKit", "Attachments", "CRDT", "Machine", "OperationLog", "Identity", "Replica",
+            "ServiceKit", "Attachments", "CRDT", "Exchange", "Machine", "OperationLog", "Identity", "Replica",
             hummingbird, nioCore, logging, arguments,
         ])
     + service(
         "Mimeo",
         [
             "ServiceKit", "AuthGateway", "Replicator", "QueryService", "AttachmentStore",
-            "CRDT", "DQL", "DittoSwift", "OperationLog", "CLibEdit", "CBuildCommit", hummingbird, httpClient,
+            "CRDT", "DQL", "DittoSwift", "OperationLog", "CLibEdit", hummingbird, httpClient,
             arguments, logging,
         ],
-        exclude: ["CLibEdit", "CBuildCommit"])
+        exclude: ["CLibEdit"])
     + [
         .systemLibrary(
             name: "CLibEdit", path: "Services/Mimeo/CLibEdit", pkgConfig: "libedit",
             providers: [.apt(["libedit-dev"])]),
         .target(
-            name: "CBuildCommit", path: "Services/Mimeo/CBuildCommit",
+            name: "CBuildCommit", path: "Shared/ServiceKit/CBuildCommit",
             cSettings: commit.map { [.define("MIMEO_BUILD_COMMIT", to: "\"\($0)\"")] } ?? []),
     ]
 
@@ -150,7 +153,7 @@ let checks: [Target] = [
         name: "FaultDisk", dependencies: ["CFaultVFS", "TestSupport"], path: "Tests/Support/FaultDisk",
         swiftSettings: strict),
     .target(
-        name: "FuzzTargets", dependencies: ["CRDT", "DQL", "Sync", "Identity", "AuthGateway"],
+        name: "FuzzTargets", dependencies: ["CRDT", "DQL", "Exchange", "Sync", "Identity", "AuthGateway"],
         path: "Tests/Fuzz/Targets",
         swiftSettings: strict + [.define("FUZZ_BYTES"), .define("FUZZ_TOKENS")]),
     .testTarget(
@@ -170,14 +173,15 @@ let checks: [Target] = [
     tests(
         "ReplicaTests",
         [
-            "Replica", "DQL", "CRDT", "Machine", "DQLCorpus", "FaultDisk", "TestSupport", grdb, logging,
+            "Replica", "Exchange", "DQL", "CRDT", "Machine", "DQLCorpus", "FaultDisk", "TestSupport", grdb,
+            logging,
         ],
         exclude: ["Fixtures"]),
     tests(
         "OperationLogTests",
         ["OperationLog", "Postgres", "CRDT", "FaultDisk", "LogFakes", "TestSupport", grdb, logging]),
     tests("WriteAheadTests", ["WriteAhead", "FaultDisk", "TestSupport", grdb]),
-    tests("SyncTests", ["Sync", "DQL", "CRDT", "TestSupport"], exclude: ["Fixtures"]),
+    tests("SyncTests", ["Sync", "Exchange", "DQL", "CRDT", "TestSupport"], exclude: ["Fixtures"]),
     tests("IdentityTests", ["Identity", "CRDT", crypto, certificates, asn1, nioCore, nioEmbedded, nioSSL]),
     tests("AttachmentsTests", ["Attachments", crypto]),
     tests(
@@ -203,12 +207,14 @@ let checks: [Target] = [
         ]),
     tests("WebSocketTests", ["WebSocket", nioCore, nioEmbedded, nioWebSocket]),
     tests(
-        "TransportTests", ["Transport", "Sync", "Replica", "DQL", "CRDT", "Machine", "TestSupport", logging]),
+        "TransportTests",
+        ["Transport", "Sync", "Exchange", "Replica", "DQL", "CRDT", "Machine", "TestSupport", logging]),
     tests(
         "ReplicatorTests",
         [
             "Replicator", "Transport", "WebSocket", "ServiceKit", "OperationLog", "Postgres", "CLibPQ",
-            "Identity", "Replica", "Sync", "DQL", "CRDT", "Machine", "LogFakes", "TestSupport", logging, grdb,
+            "Identity", "Replica", "Sync", "Exchange", "DQL", "CRDT", "Machine", "LogFakes", "TestSupport",
+            logging, grdb,
         ]),
     tests(
         "QueryServiceTests",
@@ -234,8 +240,8 @@ let checks: [Target] = [
     .executableTarget(
         name: "Simulation",
         dependencies: [
-            "CRDT", "DQL", "FaultDisk", "Identity", "Machine", "OperationLog", "Replica", "Replicator",
-            "Sync", "TestSupport", "Transport", logging,
+            "CRDT", "DQL", "Exchange", "FaultDisk", "Identity", "Machine", "OperationLog", "Replica",
+            "Replicator", "Sync", "TestSupport", "Transport", logging,
         ],
         path: "Tests/Simulation", exclude: ["Package.swift", "README.md", "seeds.txt", "mutations"],
         swiftSettings: strict),

@@ -18,10 +18,14 @@ import Synchronization
 public final class AttachmentStore: ServicePart {
     /// The default port of a process of its own.
     public static let defaultPort = 4004
+    /// The largest attachment that is accepted unless `--max-attachment-bytes` says otherwise.
+    public static let defaultMaximumBytes = Attachments.Limits.blobBytes
     /// `attachment-store`.
     public let name = "attachment-store"
 
     private let folder: String
+    private let documents: String
+    private let logger: Logger
     private let maximumBytes: Int64
     private let authenticator: Authenticator
     private let stores = Mutex<[DatabaseID: BlobStore]>([:])
@@ -39,6 +43,8 @@ public final class AttachmentStore: ServicePart {
         logger: Logger = Logger(label: "attachment-store")
     ) {
         self.folder = folder
+        self.documents = documents
+        self.logger = logger
         self.authenticator = authenticator
         self.maximumBytes = maximumBytes
         references = OpenDatabases(logger: logger) { database in
@@ -48,14 +54,24 @@ public final class AttachmentStore: ServicePart {
 
     /// The routes of `/api/v4/attachments` and `/api/v5/attachments`.
     public func mount(on mount: inout ServiceMount) {
+        if let system = authenticator.system {
+            let eraser = Eraser(
+                system: system, holder: name, place: Eraser.place(folder: folder), logger: logger,
+                work: Eraser.Work(
+                    isHeld: { self.keeps($0) }, erase: { try await self.erase($0) },
+                    clean: { try await self.clean($0) }))
+            mount.background("erasure") { await eraser.run() }
+        }
         for version in ["v4", "v5"] {
             mount.on(.post, "/api/\(version)/attachments/upload") { request, _ in
                 let identity = try await self.authenticator.identity(for: request)
                 guard identity.rights.write.allowsAnything else {
                     throw IdentityError.notPermitted("write attachments")
                 }
-                return try await UploadRoute(store: self.store(of: identity), maximumBytes: self.maximumBytes)
-                    .respond(to: request)
+                return try await UploadRoute(
+                    store: self.store(of: identity.databaseID), maximumBytes: self.maximumBytes
+                )
+                .respond(to: request)
             }
             for method in [HTTPRequest.Method.get, .head] {
                 mount.on(method, "/api/\(version)/attachments/:id") { request, context in
@@ -69,7 +85,7 @@ public final class AttachmentStore: ServicePart {
                         // the attachment exists.
                         throw BlobFailure(error: .unknown)
                     }
-                    return try await DownloadRoute(store: self.store(of: identity))
+                    return try await DownloadRoute(store: self.store(of: identity.databaseID))
                         .respond(to: request, id: id)
                 }
             }
@@ -79,6 +95,40 @@ public final class AttachmentStore: ServicePart {
     /// Closes the materializations.
     public func stop() async {
         for opened in await references.removeAll() { await opened.close() }
+    }
+
+    /// Returns whether anything of a database is stored here.
+    private func keeps(_ database: DatabaseID) -> Bool {
+        FileManager.default.fileExists(atPath: "\(folder)/\(database)")
+            || !DatabaseFolders.of(database, in: documents).isEmpty
+    }
+
+    /// Removes the blobs of a deleted database. Its tokens are refused by now. An upload that began before
+    /// may end after this; the eraser finds it at its next look.
+    private func erase(_ database: DatabaseID) async throws {
+        await references.close(database, if: { _ in true }) { await $0.close() }
+        let (folder, documents) = ("\(folder)/\(database)", documents)
+        stores.withLock { _ = $0.removeValue(forKey: database) }
+        try await BlobStore.onDisk {
+            if FileManager.default.fileExists(atPath: folder) {
+                try FileManager.default.removeItem(atPath: folder)
+            }
+            try DatabaseFolders.remove(database, in: documents)
+        }
+    }
+
+    /// Removes the blobs of erased documents that no other document refers to, and rewrites the
+    /// materialization.
+    private func clean(_ erasure: DocumentErasure) async throws {
+        let database = erasure.databaseID
+        guard keeps(database) else { return }
+        let opened = try await references(database)
+        try await opened.compact(through: Offset(erasure.erasedThrough ?? 0))
+        let blobs = try store(of: database)
+        for text in erasure.blobs {
+            guard let id = try? BlobID(text), try await !opened.isReferred(to: id) else { continue }
+            try await BlobStore.onDisk { try blobs.remove(id) }
+        }
     }
 
     /// Failing while the folder cannot be written.
@@ -107,14 +157,14 @@ public final class AttachmentStore: ServicePart {
         return try await opened.allows(id, by: identity.rights.read)
     }
 
-    private func store(of identity: Identity) throws -> BlobStore {
+    private func store(of database: DatabaseID) throws -> BlobStore {
         // A verified token's database id is letters, digits, '-' and '_', so it is safe as a folder name.
         try stores.withLock { stores in
-            if let store = stores[identity.databaseID] { return store }
+            if let store = stores[database] { return store }
             let store = try BlobFailure.from {
-                try BlobStore(folder: "\(folder)/\(identity.databaseID)", maximumBytes: maximumBytes)
+                try BlobStore(folder: "\(folder)/\(database)", maximumBytes: maximumBytes)
             }
-            stores[identity.databaseID] = store
+            stores[database] = store
             return store
         }
     }

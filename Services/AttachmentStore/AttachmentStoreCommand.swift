@@ -4,19 +4,33 @@ import Logging
 import OperationLog
 import ServiceKit
 
+/// The flags of attachments.
+public struct AttachmentFlags: ParsableArguments, Sendable {
+    /// In bytes.
+    @Option(help: .setting("maxAttachmentBytes")) public var maxAttachmentBytes: Int64?
+
+    /// Empty, for the parser.
+    public init() {}
+
+    /// The largest attachment to accept, with environment and configuration file.
+    /// - Throws: `SRV-0104`, `SRV-0108`.
+    public func maximumBytes(_ configuration: ServiceConfiguration) throws(ServiceError) -> Int64 {
+        try configuration.number(maxAttachmentBytes, "maxAttachmentBytes")
+            ?? AttachmentStore.defaultMaximumBytes
+    }
+}
+
 /// `attachment-store`: the attachment store in its own process.
 public struct AttachmentStoreCommand: AsyncParsableCommand {
     /// Name and purpose.
     public static let configuration = CommandConfiguration(
-        commandName: "attachment-store", abstract: "Stores and serves attachments over HTTP.")
+        commandName: "attachment-store", abstract: "Stores and serves attachments over HTTP.",
+        version: BuildVersion.text)
 
     @OptionGroup private var options: ServiceOptions
     @OptionGroup private var issuer: IssuerOptions
 
-    @Option(
-        help: ArgumentHelp(
-            "Largest attachment to accept (default \(Attachments.Limits.blobBytes)).", valueName: "bytes"))
-    private var maxAttachmentBytes: Int64?
+    @OptionGroup private var attachments: AttachmentFlags
 
     /// Empty, for the parser.
     public init() {}
@@ -32,11 +46,9 @@ public struct AttachmentStoreCommand: AsyncParsableCommand {
             folder: configuration.folder("attachments"), log: log,
             documents: configuration.folder("attachment-documents"),
             authenticator: Authenticator(configuration, system: system, logger: logger),
-            maximumBytes: try configuration.number(maxAttachmentBytes, "maxAttachmentBytes")
-                ?? Attachments.Limits.blobBytes, logger: logger)
-        let host = ServiceHost(
-            parts: [SystemDatabasePart(system), store], listen: configuration.listen,
-            tls: try configuration.tlsFiles(logger: logger), cors: configuration.cors, logger: logger
+            maximumBytes: try attachments.maximumBytes(configuration), logger: logger)
+        let host = try ServiceHost(
+            configuration, parts: [SystemDatabasePart(system), store], logger: logger
         ) { address in
             ServiceMain.say("url: \(address.origin)")
         }

@@ -1,5 +1,6 @@
 import Attachments
 import CRDT
+import Exchange
 import Identity
 import Logging
 import OperationLog
@@ -109,6 +110,20 @@ final class BlobReferences: Sendable {
             }
         }
     }
+
+    /// Returns whether any document refers to the attachment, as of the log's head now.
+    func isReferred(to id: BlobID) async throws -> Bool {
+        try await materializer.advance()
+        return try await materializer.executor.run { [self] in
+            try table.withLock { table in
+                try update(&table)
+                return table.documents[id.text] != nil
+            }
+        }
+    }
+
+    /// Rewrites the materialization without its free pages.
+    func compact(through offset: Offset) async throws { try await materializer.compact(through: offset) }
 
     /// Stops following the log and closes the materialization.
     func close() async {

@@ -42,7 +42,9 @@ public struct AuthGateway: ServicePart {
     private let logger: Logger
     private let limiter: AttemptLimiter
     private let admin: AdminRoutes
+    private let tokenFile: SecretFile
     private let trustsProxy: Bool
+    private let forwarding: ForwardingWatch
     private let authenticator: Authenticator
 
     /// Reads the gateway's files, and makes missing secrets.
@@ -76,6 +78,8 @@ public struct AuthGateway: ServicePart {
             state: state, credential: try credential.text(logger: logger), limiter: limiter,
             trustsProxy: options.trustsProxy, nowSeconds: nowSeconds, registerDatabase: registerDatabase)
         trustsProxy = options.trustsProxy
+        forwarding = ForwardingWatch(trustsProxy: options.trustsProxy, logger: logger)
+        tokenFile = SecretFile(path: "\(folder)/development.token", isOwn: true)
         session = options.session
         self.nowSeconds = nowSeconds
         self.logger = logger
@@ -90,7 +94,7 @@ public struct AuthGateway: ServicePart {
         guard let first = state.first, let token = try? state.developmentToken(of: first.databaseID) else {
             preconditionFailure("a gateway that has started has its first database")
         }
-        return DevelopmentDatabase(id: first.id, token: token)
+        return DevelopmentDatabase(id: first.id, token: token, tokenFile: tokenFile.path)
     }
 
     /// Imports the state of an earlier version, makes the first database, and registers all with the log.
@@ -113,11 +117,15 @@ public struct AuthGateway: ServicePart {
         try await systemDatabase.waitingForLog {
             for id in self.state.databaseIDs { try await self.registerDatabase(id) }
         }
+        // For scripts: a token on a command line or in a stored output can be seen by others.
+        let token = development.token
+        if (try? tokenFile.read(logger: logger)) != token { try tokenFile.replace(with: token) }
     }
 
     /// `POST /_ditto/auth/login` and `/_ditto/auth/cert`, `GET /_ditto/auth/jwks.json`, `/admin/auth/…`.
     public func mount(on mount: inout ServiceMount) {
         mount.on(.post, "/_ditto/auth/login") { request, context in
+            forwarding.expected(of: request, context)
             let body = try await request.wholeBody(limitBytes: Limits.loginBodyBytes)
             return try await login(
                 LoginRequest(json: body.readableBytesView),

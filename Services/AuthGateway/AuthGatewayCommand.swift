@@ -8,12 +8,11 @@ public struct AuthGatewayCommand: AsyncParsableCommand {
     /// Name and purpose.
     public static let configuration = CommandConfiguration(
         commandName: "auth-gateway",
-        abstract: "Turns logins into access tokens for the other services.")
+        abstract: "Turns logins into access tokens for the other services.",
+        version: BuildVersion.text)
 
     @OptionGroup private var options: ServiceOptions
     @OptionGroup private var providers: ProviderOptions
-    @Flag(help: "Print the development token even if the output is not a terminal and may be stored.")
-    private var showToken = false
 
     /// Empty, for the parser.
     public init() {}
@@ -26,16 +25,12 @@ public struct AuthGatewayCommand: AsyncParsableCommand {
         let log = try configuration.openLog(logger: logger)
         let system = SystemDatabase(log: log, folder: try configuration.folder("system"), logger: logger)
         let gateway = try AuthGateway(configuration, log: log, system: system, logger: logger)
-        let showToken = configuration.flag(showToken, "showToken")
-        let host = ServiceHost(
-            parts: [SystemDatabasePart(system), gateway], listen: configuration.listen,
-            tls: try configuration.tlsFiles(logger: logger), cors: configuration.cors, logger: logger
+        let host = try ServiceHost(
+            configuration, parts: [SystemDatabasePart(system), gateway], logger: logger
         ) { address in
-            let (id, token) = (gateway.development.id, gateway.development.token)
-            let isShown = showToken || ServiceMain.isTerminal
-            ServiceMain.say(
-                "url: \(address.origin)", "database: \(id)",
-                isShown ? "token: \(token)" : "token at GET /admin/auth/databases/\(id), or use --show-token")
+            let development = gateway.development
+            ServiceMain.say("url: \(address.origin)", "database: \(development.id)")
+            ServiceMain.say(development.tokenLine(isShown: configuration.showsToken))
         }
         do {
             try await host.run(signals: ServiceMain.stopSignals)
@@ -48,6 +43,18 @@ public struct AuthGatewayCommand: AsyncParsableCommand {
 
     /// Entry point for `main.swift`.
     public static func runAsProcess() async -> Never { await ServiceMain.run(Self.self) }
+}
+
+extension ServiceConfiguration {
+    /// True if the development token may be printed: to a terminal, or where it was asked for.
+    public var showsToken: Bool { showToken || ServiceMain.isTerminal }
+}
+
+extension DevelopmentDatabase {
+    /// `token: …`, or `token-file: …` where the output may be stored.
+    public func tokenLine(isShown: Bool) -> String {
+        isShown ? "token: \(token)" : "token-file: \(tokenFile)"
+    }
 }
 
 extension AuthGateway {

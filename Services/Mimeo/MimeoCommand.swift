@@ -10,7 +10,7 @@ public struct MimeoCommand: AsyncParsableCommand {
     /// Name, purpose and sub commands.
     public static let configuration = CommandConfiguration(
         commandName: "mimeo", abstract: "An open, self-hosted edge-sync database.",
-        version: Version.text,
+        version: BuildVersion.text,
         subcommands: [
             ServeCommand.self, DQLCommand.self, ParseCommand.self, ImportCommand.self,
             ExportCommand.self, ObserveCommand.self, ChangesCommand.self, PeerCommand.self,

@@ -22,6 +22,8 @@ public enum QueryErrorCode: String, Sendable, CaseIterable {
     case readNotGranted = "QUERY-0202"
     /// 403: no right to write a collection.
     case writeNotGranted = "QUERY-0203"
+    /// 410: an operator has erased the document; its id takes no writes any more.
+    case erased = "QUERY-0204"
     /// 408: the state that X-DITTO-TXN-ID asks for was not reached in time.
     case transactionNotReached = "QUERY-0301"
     /// 409: other processes kept writing data that the statement reads or writes; try again.
@@ -69,6 +71,7 @@ public struct QueryError: Error, Equatable, Sendable {
             case .unknownDatabase: "the token's database does not exist on this server"
             case .readNotGranted: "the token grants no right to read \(detail)"
             case .writeNotGranted: "the token grants no right to write \(detail)"
+            case .erased: "\(detail) was erased by an operator; its id takes no writes any more"
             case .transactionNotReached: "the state of X-DITTO-TXN-ID was not reached in time; try again"
             case .conflict: "other processes wrote the same documents at the same time; try again"
             case .overloaded: "too many statements are waiting; try again later"
@@ -118,6 +121,7 @@ extension QueryError: HTTPReportable {
             .badRequest
         case .unknownDatabase: .notFound
         case .readNotGranted, .writeNotGranted: .forbidden
+        case .erased: .gone
         case .transactionNotReached: .requestTimeout
         case .conflict: .conflict
         case .overloaded, .unavailable: .serviceUnavailable

@@ -6,7 +6,8 @@ import ServiceKit
 public struct QueryServiceCommand: AsyncParsableCommand {
     /// Name and purpose.
     public static let configuration = CommandConfiguration(
-        commandName: "query-service", abstract: "Executes DQL statements over HTTP.")
+        commandName: "query-service", abstract: "Executes DQL statements over HTTP.",
+        version: BuildVersion.text)
 
     @OptionGroup private var options: ServiceOptions
     @OptionGroup private var projection: ProjectionOptions
@@ -26,9 +27,8 @@ public struct QueryServiceCommand: AsyncParsableCommand {
             log: log, authenticator: Authenticator(configuration, system: system, logger: logger),
             projection: try ProjectionPlace(configuration), past: try configuration.folder("past"),
             logger: logger)
-        let host = ServiceHost(
-            parts: [SystemDatabasePart(system), part], listen: configuration.listen,
-            tls: try configuration.tlsFiles(logger: logger), cors: configuration.cors, logger: logger
+        let host = try ServiceHost(
+            configuration, parts: [SystemDatabasePart(system), part], logger: logger
         ) { address in
             ServiceMain.say("url: \(address.origin)")
         }

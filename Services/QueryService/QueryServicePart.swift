@@ -73,6 +73,7 @@ public final class QueryServicePart: ServicePart {
         projections = OpenDatabases(logger: logger) { database in
             try await Projection.open(
                 database, log: log, in: stores, bounds: bounds, statements: statements,
+                erased: { authenticator.system?.directory.erasedDocuments[database] },
                 whenLost: { continuation.yield($0) })
         }
     }
@@ -95,6 +96,25 @@ public final class QueryServicePart: ServicePart {
         ObserveRoutes(feeds: feeds, observations: observations, statements: statements).mount(on: &mount)
         mount.background("lost histories") { [self] in
             for await projection in lost { await retire(projection) }
+        }
+        if let system = authenticator.system {
+            let eraser = Eraser(
+                system: system, holder: name, place: stores.place, logger: logger,
+                work: Eraser.Work(
+                    isHeld: { [stores] in try await stores.keeps($0) },
+                    erase: { [projections, stores, past] database in
+                        await past.folds.forget(database)
+                        await projections.close(database, if: { _ in true }) { await $0.close() }
+                        try await stores.erase(database)
+                    },
+                    clean: { [projections, stores, past] erasure in
+                        await past.folds.forget(erasure.databaseID)
+                        guard try await stores.keeps(erasure.databaseID) else { return }
+                        let projection = try await projections(erasure.databaseID)
+                        projection.recent.forget()
+                        try await projection.store.compact(through: Offset(erasure.erasedThrough ?? 0))
+                    }))
+            mount.background("erasure") { await eraser.run() }
         }
         for (version, isStrict) in [("v4", true), ("v5", false)] {
             mount.on(.post, "/api/\(version)/store/execute", failure: ExecuteAnswer.failure) {

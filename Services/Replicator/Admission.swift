@@ -1,7 +1,9 @@
 import CRDT
+import Exchange
 import Identity
 import OperationLog
 import Replica
+import ServiceKit
 import Sync
 
 /// Checks operations before they enter the log, so that folding it never fails (rule 3, rule 17).
@@ -17,13 +19,15 @@ struct AdmissionCheck {
     let unfolded: UnfoldedDocuments?
     /// The log's term, from before anything was read that is judged by.
     let term: UInt64
+    /// The documents whose ids take no writes any more; nil if there is none.
+    var erased: ErasedDocuments?
 
     /// What became of uploaded operations.
     struct Judgement {
         /// What may be appended, in order.
         var requests: [AppendRequest] = []
         /// What may not, in order.
-        var refusals: [Frame.Refusal] = []
+        var refusals: [Refusal] = []
         /// Whether a later fold may say otherwise of something: a base is not covered by what is folded so
         /// far, or a size not known.
         var dependsOnFold = false
@@ -58,8 +62,8 @@ struct AdmissionCheck {
 
     private enum Verdict {
         case admitted
-        case refused(Frame.Refusal)
-        case uncovered(Frame.Refusal)
+        case refused(Refusal)
+        case uncovered(Refusal)
     }
 
     /// Judges uploaded operations in order. Of those that follow a refused one of their actor only what the
@@ -134,14 +138,21 @@ struct AdmissionCheck {
     /// another name. Nil for any other.
     private func forbidden(
         _ operation: Operation, _ bytes: [UInt8], _ facts: Facts, _ transaction: ReadTransaction
-    ) throws -> Frame.Refusal? {
+    ) throws -> Refusal? {
         if let refusal = try alreadyThere(operation, bytes, facts, transaction) { return refusal }
-        guard
-            let change = operation.changes.first(where: {
-                !grant.write.allows($0.collection, $0.id)
-            })
-        else { return nil }
-        return refusal(of: operation, .writeNotGranted, "no right to write \(change.collection)")
+        for change in operation.changes {
+            if let reason = forbids(change) { return refusal(of: operation, .writeNotGranted, reason) }
+        }
+        return nil
+    }
+
+    /// The reason why a change is not allowed; nil if it is.
+    private func forbids(_ change: Operation.Change) -> String? {
+        guard grant.write.allows(change.collection, change.id) else {
+            return "no right to write \(change.collection)"
+        }
+        guard let erased, erased.contains(change.collection, change.id) else { return nil }
+        return "a document of \(change.collection) was erased, and its id takes no writes any more"
     }
 
     /// The refusal of an operation that a copy of its store has moved to the log before (decision 0009). Of
@@ -149,7 +160,7 @@ struct AdmissionCheck {
     /// is a duplicate.
     private func alreadyThere(
         _ operation: Operation, _ bytes: [UInt8], _ facts: Facts, _ transaction: ReadTransaction
-    ) throws -> Frame.Refusal? {
+    ) throws -> Refusal? {
         guard facts.hasMoved, try transaction.hasMoved(operation.identity(of: bytes)),
             try transaction.frontier(of: [operation.actor]).first?.sequence ?? 0 < operation.sequence
         else { return nil }
@@ -158,15 +169,14 @@ struct AdmissionCheck {
 
     private func refusal(
         of operation: Operation, _ code: SyncErrorCode, _ message: String
-    ) -> Frame.Refusal {
-        Frame.Refusal(
+    ) -> Refusal {
+        Refusal(
             actor: operation.actor, sequence: operation.sequence, error: SyncError(code, message),
             documents: operation.changes.map { DocumentKey(collection: $0.collection, id: $0.id) })
     }
 
-    private func malformed(_ actor: ActorID, _ sequence: SequenceNumber, _ error: any Error) -> Frame.Refusal
-    {
-        Frame.Refusal(actor: actor, sequence: sequence, error: SyncError(.malformedOperation, "\(error)"))
+    private func malformed(_ actor: ActorID, _ sequence: SequenceNumber, _ error: any Error) -> Refusal {
+        Refusal(actor: actor, sequence: sequence, error: SyncError(.malformedOperation, "\(error)"))
     }
 
     private func judge(
@@ -182,7 +192,7 @@ struct AdmissionCheck {
         } catch {
             return .refused(malformed(operation.actor, operation.sequence, error))
         }
-        func refusal(_ code: SyncErrorCode, _ message: String) -> Frame.Refusal {
+        func refusal(_ code: SyncErrorCode, _ message: String) -> Refusal {
             self.refusal(of: operation, code, message)
         }
         if let refusal = try refusalOfWhole(operation, bytes, facts, transaction) { return .refused(refusal) }
@@ -192,9 +202,7 @@ struct AdmissionCheck {
         touches.reserveCapacity(operation.changes.count + 1)
         for (place, change) in operation.changes.enumerated() {
             let delta = room.deltas[place]
-            guard grant.write.allows(change.collection, change.id) else {
-                return .refused(refusal(.writeNotGranted, "no right to write \(change.collection)"))
-            }
+            if let reason = forbids(change) { return .refused(refusal(.writeNotGranted, reason)) }
             let key = UnfoldedKey(DocumentKey(collection: change.collection, id: change.id))
             if let touch = room.collections.next(change.collection) { touches.append(touch) }
             touches.append(key.touch)
@@ -267,7 +275,7 @@ struct AdmissionCheck {
     /// What speaks against an operation whatever documents it changes.
     private func refusalOfWhole(
         _ operation: Operation, _ bytes: [UInt8], _ facts: Facts, _ transaction: ReadTransaction
-    ) throws -> Frame.Refusal? {
+    ) throws -> Refusal? {
         guard operation.sequence.rawValue <= UInt64(Int64.max) else {
             return refusal(of: operation, .malformedOperation, "a sequence exceeds 63 bits")
         }

@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 import Replica
 import Sync
 
@@ -14,8 +15,8 @@ struct CatchUpReader {
     /// Documents that do not match are named as candidates when they changed behind this offset.
     let namesAfter: Offset
     private var documents: [DocumentUpdate] = []
-    private var candidates: [Frame.Candidate] = []
-    private var gone: [Frame.Candidate] = []
+    private var candidates: [DocumentVersion] = []
+    private var gone: [DocumentVersion] = []
     private var size = 0
     private var visited = 0
     /// About how many bytes of documents the page holds.
@@ -73,7 +74,7 @@ struct CatchUpReader {
             documents.append(DocumentUpdate(key: key, content: .state(EncodedState([UInt8](changed.state)))))
             size += changed.state.count
         } else if changed.position > namesAfter.rawValue {
-            let item = Frame.Candidate(key: key, vector: try document.vector().encoded())
+            let item = DocumentVersion(key: key, vector: try document.vector().encoded())
             // Who holds the seeds alive holds them under this very vector.
             if try document.isRestOfSeeds() { gone.append(item) } else { candidates.append(item) }
         }

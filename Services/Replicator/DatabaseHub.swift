@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 import Identity
 import Logging
 import Machine
@@ -39,6 +40,8 @@ package actor DatabaseHub {
     var verifiedTerm: UInt64
     /// How uploads are divided, and how far appending goes ahead of folding.
     nonisolated let bounds: AdmissionBounds
+    /// The documents whose ids take no writes any more.
+    nonisolated let erased: @Sendable () -> ErasedDocuments?
     /// What it has appended for peers and may not have folded.
     nonisolated let unfolded: UnfoldedDocuments
     /// The sessions here whose uploads folding yields to.
@@ -64,13 +67,15 @@ package actor DatabaseHub {
     /// Whether it is being closed: sessions find another one.
     private var isRetired = false
 
-    /// Opens the database's materialization and follows its log. `whenLost` is called when the log is found
+    /// Opens the database's materialization and follows its log. `erased` names the
+    /// documents that an operator has erased. `whenLost` is called when the log is found
     /// to lack the folded history or the next entries: this hub is unusable then.
     package static func open(
         _ database: DatabaseID, log: any OperationLog, folder: String, logger: Logger,
         environment: Environment = .system,
         executor: BlockingExecutor = BlockingExecutor(label: "mimeo.materializer", isSerial: false),
         bounds: AdmissionBounds = AdmissionBounds(),
+        erased: @escaping @Sendable () -> ErasedDocuments? = { nil },
         whenLost: @escaping @Sendable (DatabaseHub) -> Void = { _ in }
     ) async throws -> DatabaseHub {
         let folds = FoldQueue<[FoldedOperation]>()
@@ -97,7 +102,7 @@ package actor DatabaseHub {
         isFollowed.open()
         let hub = DatabaseHub(
             database, log, materializer, environment, LiveStream(head: await materializer.position), folds,
-            bounds, term, whenLost)
+            bounds, term, erased, whenLost)
         await hub.follow(from: await materializer.position.offset)
         return hub
     }
@@ -106,9 +111,11 @@ package actor DatabaseHub {
         _ database: DatabaseID, _ log: any OperationLog, _ materializer: Materializer,
         _ environment: Environment, _ stream: LiveStream,
         _ folds: FoldQueue<[FoldedOperation]>, _ bounds: AdmissionBounds, _ term: UInt64,
+        _ erased: @escaping @Sendable () -> ErasedDocuments?,
         _ whenLost: @escaping @Sendable (DatabaseHub) -> Void
     ) {
         self.whenLost = whenLost
+        self.erased = erased
         self.bounds = bounds
         verifiedTerm = term
         unfolded = UnfoldedDocuments(partBytes: bounds.unfoldedBytes / 4)
@@ -305,24 +312,16 @@ package actor DatabaseHub {
         let operations = folded.map { operation in
             let origin = origins.take(operation.stamp.actor, operation.sequence)
             let found = queries.find(
-                operation.changes.map { ($0.key, $0.before, $0.after, false) }
-                    + operation.reaped.map { ($0.key, nil, nil, true) })
+                operation.changes.map { ($0.key, $0.before, $0.gone == nil ? $0.after : nil, $0.gone != nil) }
+            )
             waking.formUnion(found.sessions)
             if let origin { waking.insert(origin) }
-            let changed = zip(operation.changes, found.matches).map { change, matches in
-                LiveOperation.Change(
-                    key: change.key, delta: change.delta, before: change.before, after: change.after,
-                    matches: matches)
+            var told = operation
+            told.origin = origin
+            for place in told.changes.indices where told.changes[place].gone == nil {
+                told.changes[place].matches = found.matches[place]
             }
-            let reaped = operation.reaped.map {
-                LiveOperation.Change(
-                    key: $0.key, delta: nil, before: nil, after: [], gone: $0.vector.encoded())
-            }
-            return LiveStream.Concerned(
-                operation: LiveOperation(
-                    position: operation.position, stamp: operation.stamp, origin: origin,
-                    changes: changed + reaped),
-                numbers: found.numbers)
+            return LiveStream.Concerned(operation: told, numbers: found.numbers)
         }
         return feed.append(operations, waking: waking)
     }

@@ -5,7 +5,7 @@ import ServiceKit
 ///
 /// - `REPL-0101`: the log does not have the database named by the token or admin request.
 /// - `REPL-0102`: this instance is draining; another one takes the session.
-/// - `REPL-0201` to `REPL-0205`: admin requests.
+/// - `REPL-0201` to `REPL-0208`: admin requests (`REPL-0206`: `MalformedErasure`).
 public enum ReplicatorError: String, HTTPReportable {
     /// 404: no such database.
     case unknownDatabase = "REPL-0101"
@@ -22,6 +22,11 @@ public enum ReplicatorError: String, HTTPReportable {
     /// 409: another process is doing the housekeeping of the database.
     case busy = "REPL-0205"
 
+    /// 413: an erasure names more than `Limits.erasedDocuments` documents.
+    case erasureTooLarge = "REPL-0207"
+    /// 409: this instance follows no system database, which erasures are kept in.
+    case noSystemDatabase = "REPL-0208"
+
     /// The status.
     public var httpStatus: HTTPResponse.Status {
         switch self {
@@ -29,7 +34,8 @@ public enum ReplicatorError: String, HTTPReportable {
         case .draining: .serviceUnavailable
         case .malformedRequest: .badRequest
         case .truncatedAway: .gone
-        case .noSnapshot, .busy: .conflict
+        case .noSnapshot, .busy, .noSystemDatabase: .conflict
+        case .erasureTooLarge: .contentTooLarge
         }
     }
 
@@ -45,6 +51,9 @@ public enum ReplicatorError: String, HTTPReportable {
         case .malformedRequest: "after, limit and keep are whole numbers, limit from 1"
         case .truncatedAway: "the operations asked for were removed; a snapshot stands for them"
         case .noSnapshot: "the database has no snapshot yet"
+        case .erasureTooLarge:
+            "an erasure names at most \(Limits.erasedDocuments) documents; send several"
+        case .noSystemDatabase: "this instance has no system database, which erasures are kept in"
         case .busy: "another process does the housekeeping of this database"
         }
     }

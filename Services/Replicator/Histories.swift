@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 import OperationLog
 import Replica
 import Sync
@@ -9,12 +10,12 @@ extension DatabaseHub {
     /// acknowledged: where its greeting and the frontier do not show equal histories, it finds out by them
     /// up to where they are equal.
     func hashes(
-        for hello: Frame.Hello, _ known: [ActorID: FrontierEntry]
+        for history: OwnHistory, _ known: [ActorID: FrontierEntry]
     ) async throws -> [OperationHashes] {
         let acknowledged = Dictionary(
-            hello.acknowledged.map { ($0.actor, $0.sequence) }, uniquingKeysWith: max)
+            history.acknowledged.map { ($0.actor, $0.sequence) }, uniquingKeysWith: max)
         var asked: [(actor: ActorID, after: SequenceNumber, through: SequenceNumber)] = []
-        for head in hello.actors {
+        for head in history.heads {
             guard let entry = known[head.actor] else { continue }
             let after = acknowledged[head.actor] ?? 0
             let through = min(entry.sequence, head.sequence)

@@ -94,6 +94,17 @@ public enum Limits {
     /// About how many bytes of an upload are judged while those before are appended. A commit waits for the
     /// disk some milliseconds, however small it is; judging a part takes about as long.
     static let admittedBytes = 524_288
+    /// Time for which an erasure waits for instances that have not read its request: reading takes
+    /// milliseconds, and an instance that cannot read the log cannot append to it either.
+    public static let erasureSettling = Duration.seconds(5)
+    /// Pause before an erasure tries again where another process keeps house.
+    static let erasureRetry = Duration.seconds(2)
+    /// Largest clock error of a writer whose tombstones an erasure reaps: twice what admission allows.
+    static let erasureClockMilliseconds: UInt64 = 120_000
+    /// Documents that one request erases: their digests are one document of the system database.
+    static let erasedDocuments = 10_000
+    /// Largest body of an admin request: so many ids of some hundred bytes.
+    static let adminBodyBytes = 4 * 1_048_576
     /// Documents in one reaping: an operation of some hundred kilobytes.
     public static let reapedDocuments = 1_000
     /// Operations after the last snapshot that make a new one worthwhile: with fewer, documents would be

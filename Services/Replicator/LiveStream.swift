@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 import Sync
 
 /// The last folded operations of one database, shared by all its sessions: each session pulls from its own
@@ -13,18 +14,18 @@ import Sync
 struct LiveStream {
     /// What a session gets that asks for operations after an offset.
     enum Answer: Sendable {
-        case operations([LiveOperation], through: LogPosition)
+        case operations([FoldedOperation], through: LogPosition)
         case lagging(LogPosition)
     }
 
     /// An operation and the queries that it matters to, ascending.
     struct Concerned {
-        let operation: LiveOperation
+        let operation: FoldedOperation
         var numbers: [UInt64] = []
     }
 
     private struct Entry {
-        let operation: LiveOperation
+        let operation: FoldedOperation
         let numbers: [UInt64]
         let size: Int
 
@@ -78,7 +79,7 @@ struct LiveStream {
         guard first < entries.count, let begin = entries[first]?.operation.position.offset,
             begin <= offset.next
         else { return .lagging(head) }
-        var batch: [LiveOperation] = []
+        var batch: [FoldedOperation] = []
         var bytes = 0
         var through: LogPosition?
         for case let entry? in entries[(first + begin.distance(to: offset.next))...] {
@@ -125,7 +126,7 @@ struct LiveStream {
 
     /// Adds folded operations and wakes the sessions that they matter to, and those that share nothing.
     @discardableResult
-    mutating func append(_ operations: [LiveOperation]) -> [Wake] {
+    mutating func append(_ operations: [FoldedOperation]) -> [Wake] {
         append(operations.map { Concerned(operation: $0) }, waking: [])
     }
 

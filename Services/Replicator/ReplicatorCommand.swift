@@ -6,7 +6,8 @@ import ServiceKit
 public struct ReplicatorCommand: AsyncParsableCommand {
     /// Name and purpose.
     public static let configuration = CommandConfiguration(
-        commandName: "replicator", abstract: "Syncs Mimeo's peers with the operation log.")
+        commandName: "replicator", abstract: "Syncs Mimeo's peers with the operation log.",
+        version: BuildVersion.text)
 
     @OptionGroup private var options: ServiceOptions
     @OptionGroup private var issuer: IssuerOptions
@@ -31,9 +32,8 @@ public struct ReplicatorCommand: AsyncParsableCommand {
             folder: try configuration.folder("replicator"), housekeeping: housekeeping,
             sessions: sessions, admin: AdminCredential(path: configuration.adminCredentialFile),
             logger: logger)
-        let host = ServiceHost(
-            parts: [SystemDatabasePart(system), part], listen: configuration.listen,
-            tls: try configuration.tlsFiles(logger: logger), cors: configuration.cors, logger: logger
+        let host = try ServiceHost(
+            configuration, parts: [SystemDatabasePart(system), part], logger: logger
         ) { address in
             ServiceMain.say("url: \(address.origin)")
         }

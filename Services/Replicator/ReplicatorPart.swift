@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 import Identity
 import Logging
 import Machine
@@ -19,12 +20,12 @@ public final class ReplicatorPart: ServicePart {
     /// The port of a replicator in a process of its own.
     public static let defaultPort = 4002
 
-    private let log: any OperationLog
-    private let authenticator: Authenticator
-    private let logger: Logger
-    private let hubs: OpenDatabases<DatabaseHub>
-    private let folder: String
-    private let housekeeping: HousekeepingOptions
+    let log: any OperationLog
+    let authenticator: Authenticator
+    let logger: Logger
+    let hubs: OpenDatabases<DatabaseHub>
+    let folder: String
+    let housekeeping: HousekeepingOptions
     private let sessions: SessionOptions
     private let admin: AdminCredential?
     private let draining = Mutex(Draining.no)
@@ -59,6 +60,7 @@ public final class ReplicatorPart: ServicePart {
         hubs = OpenDatabases(logger: logger) { database in
             try await DatabaseHub.open(
                 database, log: log, folder: "\(folder)/\(database)", logger: logger,
+                erased: { authenticator.system?.directory.erasedDocuments[database] },
                 whenLost: { continuation.yield($0) })
         }
     }
@@ -82,6 +84,7 @@ public final class ReplicatorPart: ServicePart {
         mount.background("lost histories") { [self] in
             for await hub in lost { await retire(hub, of: hub.database) }
         }
+        if let system = authenticator.system { mountErasure(system, on: &mount) }
         mount.background("revocations") { [self] in await followRevocations() }
         // A signing key retires at a time, without a change of the system database.
         mount.background("rights") { [self] in
@@ -235,7 +238,7 @@ public final class ReplicatorPart: ServicePart {
         for await _ in changes { await judgeSessions() }
     }
 
-    private func judgeSessions() async {
+    func judgeSessions() async {
         for hub in hubs.all {
             await hub.changeRights { [authenticator] identity in
                 authenticator.refusal(of: identity).map { .ended($0.message) } ?? .same

@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 import Identity
 import OperationLog
 import Replica
@@ -56,18 +57,19 @@ package struct ServerStore: SessionStore {
         switch action {
         case .awaitOperations(let offset):
             return Self.event(await hub.operations(after: offset, for: session))
-        case .readFrontier(let hello):
+        case .readFrontier(let history):
             greeted()
             try await hub.verifyHistory()
-            let registered = try await log.frontier(of: hello.actors.map(\.actor), in: database)
+            let registered = try await log.frontier(of: history.heads.map(\.actor), in: database)
             // Of an actor that belongs to another key nothing is told.
             let known = registered.filter { utf8Equal($0.value.authorKey, identity.author) }
             let heads = known.map {
-                Frame.ActorHead(actor: $0.key, sequence: $0.value.sequence, hash: $0.value.hash)
+                ActorHead(actor: $0.key, sequence: $0.value.sequence, hash: $0.value.hash)
             }
             return .frontier(
-                heads, head: await hub.materializer.position, isBehind: try await isBehind(hello, registered),
-                hashes: try await hub.hashes(for: hello, known))
+                heads, head: await hub.materializer.position,
+                isBehind: try await isBehind(history, registered),
+                hashes: try await hub.hashes(for: history, known))
         case .readPage(let subscription, let query, let access, let start, let maxBytes):
             guard let page = try await page(query, access, start, maxBytes) else {
                 return .unknownPlace(subscription: subscription)
@@ -132,10 +134,10 @@ package struct ServerStore: SessionStore {
     }
 
     /// Whether the log lacks what the peer has seen of it: it was restored to an earlier state (rule 18).
-    private func isBehind(_ hello: Frame.Hello, _ known: [ActorID: FrontierEntry]) async throws -> Bool {
+    private func isBehind(_ history: OwnHistory, _ known: [ActorID: FrontierEntry]) async throws -> Bool {
         let floor = try hub.materializer.replica.reapFloor()
         let logID = await hub.materializer.position.logID
-        if let seen = hello.head {
+        if let seen = history.seen {
             let here = try await log.position(at: seen.offset, in: database)
             // Behind the reap floor the log need not remember; but where it does, and has another history
             // there, it was put back. (What was reaped is not given back: the frontier covers it.)
@@ -143,8 +145,8 @@ package struct ServerStore: SessionStore {
             if here != seen, !isForgotten { return true }
         }
         // What it might not write when the log was restored it may by now.
-        if let declined = hello.declined, declined != Self.writeMark(identity) { return true }
-        return hello.acknowledged.contains { claim in
+        if let declined = history.declined, declined != Self.writeMark(identity) { return true }
+        return history.acknowledged.contains { claim in
             guard let entry = known[claim.actor] else { return claim.sequence > 0 }
             return entry.sequence < claim.sequence && utf8Equal(entry.authorKey, identity.author)
         }
@@ -193,31 +195,34 @@ package struct ServerStore: SessionStore {
     }
 
     /// Reads states, and what is gone of those that the asker holds.
-    private func states(_ keys: [DocumentKey], _ held: [Frame.Candidate]) async throws -> Event {
+    private func states(_ keys: [DocumentKey], _ held: [DocumentVersion]) async throws -> Event {
         // The asker's own writes are in the log; a state without them would be its last word on them.
         try await hub.materializer.advance()
         let replica = hub.materializer.replica
         let rules = identity.rights.write
         return try await hub.materializer.executor.run {
-            let vectors = try held.map { ($0.key, try VersionVector(decoding: $0.vector)) }
-            return try replica.read { transaction in
-                let gone = try transaction.gone(of: vectors, mayWrite: { rules.allows($0) })
+            try replica.read { transaction in
+                let gone = try transaction.gone(of: held, mayWrite: { rules.allows($0) })
                 return .states(
                     try keys.map { ($0, try transaction.state(of: $0)) }, at: try transaction.logPosition(),
-                    gone: gone.map { Frame.Candidate(key: $0.key, vector: $0.vector.encoded()) })
+                    gone: gone)
             }
         }
     }
 
     /// Compares a page of what a subscriber holds with the fold of everything in the log (rule 14).
     private func compare(
-        _ query: SubscriptionQuery, _ access: ReadAccess, _ page: HeldPage
-    ) async throws -> HeldAnswer {
+        _ query: SubscriptionQuery, _ access: ReadAccess, _ page: HoldingsPage
+    ) async throws -> HoldingsAnswer {
         try await hub.materializer.advance()
         let replica = hub.materializer.replica
         let rules = identity.rights.write
         return try await hub.materializer.executor.run {
-            try HeldReader.answer(page, of: query, access, mayWrite: rules, in: replica)
+            try replica.read { transaction in
+                try transaction.compare(
+                    page, of: query, bytes: Limits.pageBytes, rows: Limits.pageDocuments,
+                    mayWrite: { rules.allows($0) }, mayRead: { access.allows($0) })
+            }
         }
     }
 }

@@ -26,20 +26,16 @@ public struct SessionOptions: Sendable {
 /// The flags for these options.
 public struct SessionFlags: ParsableArguments, Sendable {
     /// In seconds.
-    @Option(
-        help: ArgumentHelp(
-            "Time between two pings of a peer; silent for three, it is gone (default 30, at least 1).",
-            valueName: "seconds"))
-    public var keepAliveSeconds: UInt32?
+    @Option(help: .setting("keepAliveSeconds")) public var keepAliveSeconds: UInt32?
 
     /// An empty value for the parser.
     public init() {}
 
-    /// The resulting options, with the settings of the configuration file.
+    /// The resulting options, with environment and configuration file.
     /// - Throws: `SRV-0104` if a number is too small.
     public func options(_ configuration: ServiceConfiguration) throws(ServiceError) -> SessionOptions {
         var options = SessionOptions()
-        if let seconds = try configuration.number(keepAliveSeconds, "keepAliveSeconds", least: 1) {
+        if let seconds = try configuration.number(keepAliveSeconds, "keepAliveSeconds") {
             options.keepAlive = .seconds(Int64(seconds))
         }
         return options

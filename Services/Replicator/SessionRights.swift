@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 import Identity
 import Sync
 import Synchronization

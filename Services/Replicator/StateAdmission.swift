@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 import Identity
 import OperationLog
 import Replica
@@ -13,7 +14,7 @@ extension DatabaseHub {
     /// Of the documents that a peer holds those that it holds more of, and may write; and whether they are
     /// all that it holds more of. What it may not even read counts as more: it is told nothing of that.
     func lacking(
-        _ candidates: [Frame.Candidate], _ identity: Identity
+        _ candidates: [DocumentVersion], _ identity: Identity
     ) async throws -> (keys: [DocumentKey], areAllTaken: Bool) {
         try await materializer.advance()
         try await retireLost(
@@ -41,7 +42,7 @@ extension DatabaseHub {
     ///
     /// Who may only read is believed too: what it holds may be all that is left of the stamps. A stamp that
     /// no clock has given yet is nobody's.
-    private func retireLost(_ candidates: [Frame.Candidate]) async throws {
+    private func retireLost(_ candidates: [DocumentVersion]) async throws {
         let replica = materializer.replica
         let now = environment.wallMilliseconds()
         let lost = try await materializer.executor.run {
@@ -106,6 +107,7 @@ extension DatabaseHub {
     ) async throws -> ([Operation.Change], AppendCondition?) {
         let replica = materializer.replica
         let now = environment.wallMilliseconds()
+        let erased = erased()
         return try await materializer.executor.run {
             try replica.read { transaction in
                 let latest = try transaction.latestTimestamp()
@@ -114,6 +116,7 @@ extension DatabaseHub {
                 var size = 0
                 for item in states {
                     guard identity.rights.write.allows(item.key),
+                        erased?.contains(item.key.collection, item.key.id) != true,
                         let held = try? Document(decoding: item.state)
                     else { continue }
                     let document = try Self.withoutReaped(held, item.key, transaction)

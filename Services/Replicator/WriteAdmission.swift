@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 import Identity
 import OperationLog
 import Replica
@@ -210,7 +211,8 @@ extension DatabaseHub {
     ) async throws -> AdmissionCheck.Judgement {
         let check = AdmissionCheck(
             replica: materializer.replica, grant: identity.rights,
-            wallMilliseconds: environment.wallMilliseconds(), unfolded: unfolded, term: term)
+            wallMilliseconds: environment.wallMilliseconds(), unfolded: unfolded, term: term,
+            erased: erased())
         return try await materializer.executor.run {
             try check.judge(uploads, authorKey: identity.author, behind: underWay)
         }
@@ -219,19 +221,18 @@ extension DatabaseHub {
     /// What became of operations that were appended.
     private struct Appended: Sendable {
         var reached: [ActorID: SequenceNumber] = [:]
-        var rejected: [Frame.Refusal] = []
+        var rejected: [Refusal] = []
         /// The last offset; 0 where some were in the log before.
         var offset: Offset = 0
         private var isAnyOld = false
 
-        var acknowledgements: [Frame.Acknowledgement] {
-            reached.map { Frame.Acknowledgement(actor: $0.key, sequence: $0.value) }
+        var acknowledgements: [Acknowledgement] {
+            reached.map { Acknowledgement(actor: $0.key, sequence: $0.value) }
         }
 
         init() {}
 
-        init(_ reached: [ActorID: SequenceNumber], _ rejected: [Frame.Refusal], last: Offset, isAnyOld: Bool)
-        {
+        init(_ reached: [ActorID: SequenceNumber], _ rejected: [Refusal], last: Offset, isAnyOld: Bool) {
             self.reached = reached
             self.rejected = rejected
             self.isAnyOld = isAnyOld
@@ -263,7 +264,7 @@ extension DatabaseHub {
         var isOutdated = false
         var reached = Reached()
         var unverified: [ActorID: (record: OperationRecord, through: SequenceNumber)] = [:]
-        var refusals: [Frame.Refusal] = []
+        var refusals: [Refusal] = []
         for (request, outcome) in zip(requests, outcomes) {
             let record = request.record
             if case .appended(let offset) = outcome, refusals.isEmpty {
@@ -336,8 +337,8 @@ extension DatabaseHub {
     /// Returns what the writer is told, and whether that is the refusal; nil where the term is over that it
     /// was judged in.
     private func record(
-        _ refusal: Frame.Refusal, _ identity: Identity, in term: UInt64
-    ) async throws -> (told: Frame.Refusal, isRecorded: Bool)? {
+        _ refusal: Refusal, _ identity: Identity, in term: UInt64
+    ) async throws -> (told: Refusal, isRecorded: Bool)? {
         let known = try await log.frontier(of: [refusal.actor], in: database)[refusal.actor]
         let operation = RefusalRecord.operation(
             actor: refusal.actor, sequence: refusal.sequence, after: known?.timestamp ?? 0)
@@ -360,8 +361,8 @@ extension DatabaseHub {
 
     private func refusal(
         _ record: OperationRecord, _ code: SyncErrorCode, _ message: String
-    ) -> Frame.Refusal {
-        Frame.Refusal(actor: record.actor, sequence: record.sequence, error: SyncError(code, message))
+    ) -> Refusal {
+        Refusal(actor: record.actor, sequence: record.sequence, error: SyncError(code, message))
     }
 }
 

@@ -75,6 +75,13 @@ public final class BlobStore: Sendable {
         }
     }
 
+    /// Removes a blob; nothing happens when it is not stored. A reader that has it open goes on.
+    public func remove(_ id: BlobID) throws(AttachmentError) {
+        guard File.exists(path(id)) else { return }
+        File.remove(path(id))
+        try File.syncFolder("\(folder)/\(id.text.prefix(2))")
+    }
+
     /// Moves a complete file to its id. Keeps the old file when the blob is stored already.
     func adopt(_ path: String, as id: BlobID) throws(AttachmentError) {
         let target = self.path(id)

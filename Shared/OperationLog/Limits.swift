@@ -94,6 +94,8 @@ public enum LogLimits {
     package static let remoteTruncationStep: Int = 16_384
     /// Index entries of last offsets that one transaction of a truncation examines.
     package static let forgottenTouches = 8_192
+    /// Pause between two attempts to empty the write-ahead log after an erasure: a reader's usual time.
+    static let erasureRetry = Duration.milliseconds(20)
     /// Chain hashes of removed entries kept for cursors, eight bytes each: 32 MB.
     package static let keptHashes: UInt64 = 4 << 20
     /// Chunks of dropped snapshots that one transaction removes.

@@ -64,6 +64,19 @@ public protocol OperationLog: Sendable {
     @discardableResult
     func createDatabase(_ database: DatabaseID) async throws -> Bool
 
+    /// Removes a database with its entries, snapshots, frontiers and leases. From the first moment on the
+    /// database is unknown (`LOG-0101`). Idempotent; ends a removal that was interrupted, of any database.
+    /// Returns once nothing is left in the storage, as far as the driver can tell.
+    /// - Returns: the offset of the last entry; nil when there is no such database.
+    /// - Throws: `LOG-0302` when something is left for now; call it again.
+    @discardableResult
+    func eraseDatabase(_ database: DatabaseID) async throws -> Offset?
+
+    /// Frees the storage of what was removed by truncation, as far as the driver can: no copy of it is left
+    /// in the driver's own files.
+    /// - Throws: `LOG-0302` when something is left for now; call it again.
+    func scrub() async throws
+
     /// The ids of all databases, oldest first.
     func databases() async throws -> [DatabaseID]
 

@@ -83,11 +83,13 @@ public final class Replica: Sendable {
         var clockCorrection: Int64 = 0
     }
 
-    /// Opens or creates the store in a directory. Throws `directoryLocked` after about a second,
-    /// `directoryUnusable`, `newerFormat` or `damaged`.
+    /// Opens or creates the store in a directory. Throws `directoryLocked`, for a peer after about a second
+    /// and for a materialization at once, `directoryUnusable`, `newerFormat` or `damaged`.
     public init(directory: String, role: Role, environment: Environment, logger: Logger) throws {
         try DirectoryLock.create(directory)
-        lock = try DirectoryLock(directory: directory, attempts: ReplicaLimits.lockAttempts) {
+        // A service whose folder is in use takes another one (`Materializer`): it would wait for nothing.
+        let attempts = role == .peer ? ReplicaLimits.lockAttempts : 1
+        lock = try DirectoryLock(directory: directory, attempts: attempts) {
             environment.pause(ReplicaLimits.lockPause)
         }
         self.directory = directory

@@ -39,6 +39,9 @@ public enum Limits {
     static let shownCharacters = 64
     /// Characters at the beginning that make two names akin: `arguments` and `args`.
     static let commonBeginning = 3
+    /// Interval of looking for remains of deleted databases without an event: an upload that was under way
+    /// ends within it.
+    static let erasureLook: Duration = .seconds(60)
     /// Time that requests and WebSockets have to end after the process was asked to stop.
     public static let shutdownGrace: Duration = .seconds(10)
     /// Shortest time between two checks for a renewed certificate.
@@ -61,6 +64,9 @@ public enum Limits {
     static let foldRetry: Duration = .seconds(1)
     /// Longest wait between two retries, so the longest time that a repaired disk goes unnoticed.
     static let foldRetryLongest: Duration = .seconds(30)
+    /// Shortest time between two lines of the log about a proxy that is not believed: each request would
+    /// write one.
+    static let forwardingNotice: Duration = .seconds(3_600)
     /// Largest configuration file; it holds a handful of names.
     public static let configurationFileBytes = 64 * 1024
     /// Most instances of one service on one data folder; each takes the first free of so many folders.

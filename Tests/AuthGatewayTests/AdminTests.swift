@@ -86,7 +86,9 @@ struct AdminTests {
             let access = try await token(admin, "fleet").object["accessToken"] ?? ""
             #expect(try await authenticator.identity(token: access).databaseID == "fleet")
             #expect(try await admin.post("databases", #"{"id":"fleet"}"#).code == "AUTH-0409")
-            #expect(try await admin.delete("databases/fleet").status == 204)
+            #expect(try await admin.get("databases/fleet/erasure").code == "AUTH-0402")
+            #expect(try await admin.delete("databases/fleet").status == 202)
+            #expect(try await admin.get("databases/fleet/erasure").status == 200)
             #expect(try await admin.delete("databases/fleet").code == "AUTH-0402")
             #expect(try await admin.post("databases", #"{"id":"fleet"}"#).code == "AUTH-0409")
             #expect(try await !admin.get("databases").items("databases").contains { $0["id"] == "fleet" })

@@ -59,8 +59,11 @@ struct StateTests {
         try await fixture.serving(gateway) { _ in }
         #expect(try permissions(fixture.folder) == 0o700)
         let files = try FileManager.default.contentsOfDirectory(atPath: fixture.folder).sorted()
-        #expect(files == ["admin.token", "secrets.key"])
-        for file in files {
+        #expect(files == ["admin.token", "development.token", "secrets.key"])
+        let token = "\(fixture.folder)/development.token"
+        #expect(try permissions(token) == 0o600)
+        #expect(try String(contentsOfFile: token, encoding: .utf8) == gateway.development.token + "\n")
+        for file in ["admin.token", "secrets.key"] {
             let path = "\(fixture.folder)/\(file)"
             #expect(try permissions(path) == 0o600)
             try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: path)
@@ -69,6 +72,21 @@ struct StateTests {
         }
         try Data("short".utf8).write(to: URL(fileURLWithPath: "\(fixture.folder)/admin.token"))
         #expect(code { _ = try fixture.gateway() } == .secretUnsafe)
+    }
+
+    @Test("the file of the development token is written again when others could read it, or it is another's")
+    func tokenFile() async throws {
+        let first = try fixture.gateway()
+        try await fixture.serving(first) { _ in }
+        let token = "\(fixture.folder)/development.token"
+        for content in ["0123456789012345678901234567890123456789012\n", ""] {
+            try Data(content.utf8).write(to: URL(fileURLWithPath: token))
+            try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: token)
+            let second = try fixture.gateway()
+            try await fixture.serving(second) { _ in }
+            #expect(try permissions(token) == 0o600)
+            #expect(try String(contentsOfFile: token, encoding: .utf8) == second.development.token + "\n")
+        }
     }
 
     @Test("the log holds no secret in clear, and another key opens none")

@@ -16,6 +16,9 @@ let package = Package(
         .target(
             name: "CRDT", path: "Shared/CRDT", exclude: ["Encoding.md", "README.md"], swiftSettings: strict),
         .target(
+            name: "Exchange", dependencies: ["CRDT"], path: "Shared/Exchange", exclude: ["README.md"],
+            swiftSettings: strict),
+        .target(
             name: "DQL", dependencies: ["CRDT"], path: "Shared/DQL",
             exclude: ["Functions.md", "Parameters.md", "README.md"], swiftSettings: strict),
         .target(name: "CAllocations", path: "Tests/Benchmarks/CAllocations"),
@@ -34,7 +37,7 @@ let package = Package(
         .target(
             name: "Replica",
             dependencies: [
-                "CRDT", "DQL", "Machine", "WriteAhead",
+                "CRDT", "DQL", "Exchange", "Machine", "WriteAhead",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),

@@ -12,6 +12,9 @@ let package = Package(
         .target(
             name: "CRDT", path: "Shared/CRDT", exclude: ["Encoding.md", "README.md"], swiftSettings: strict),
         .target(
+            name: "Exchange", dependencies: ["CRDT"], path: "Shared/Exchange", exclude: ["README.md"],
+            swiftSettings: strict),
+        .target(
             name: "DQL", dependencies: ["CRDT"], path: "Shared/DQL",
             exclude: ["Functions.md", "Parameters.md", "README.md"], swiftSettings: strict),
         .target(
@@ -22,7 +25,7 @@ let package = Package(
             ],
             swiftSettings: strict),
         .target(
-            name: "Sync", dependencies: ["CRDT", "DQL", "Identity"], path: "Shared/Sync",
+            name: "Sync", dependencies: ["CRDT", "DQL", "Exchange", "Identity"], path: "Shared/Sync",
             exclude: ["README.md", "Gaps.md", "Wire/wire.cddl"], swiftSettings: strict),
         .target(
             name: "AuthGateway", dependencies: ["CRDT", "Identity"], path: "Services/AuthGateway",
@@ -30,7 +33,8 @@ let package = Package(
                 "Limits.swift", "Providers/ProviderAnswer.swift", "Providers/WebhookAnswer.swift",
             ], swiftSettings: strict),
         .target(
-            name: "FuzzTargets", dependencies: ["CRDT", "DQL", "Sync", "Identity", "AuthGateway"],
+            name: "FuzzTargets",
+            dependencies: ["CRDT", "DQL", "Exchange", "Sync", "Identity", "AuthGateway"],
             path: "Tests/Fuzz/Targets", exclude: ["Tokens"],
             swiftSettings: strict + [.define("FUZZ_BYTES")]),
         .executableTarget(

@@ -172,6 +172,7 @@ enum AuthorizationMatrix {
         .init(route: "GET /admin/auth/databases", cells: "\(nobodyButAdmin) 200"),
         .init(route: "POST /admin/auth/databases", body: #"{"id":"."}"#, cells: "\(nobodyButAdmin) 400"),
         .init(route: "GET /admin/auth/databases/:database", cells: "\(nobodyButAdmin) 200"),
+        .init(route: "GET /admin/auth/databases/:database/erasure", cells: "\(nobodyButAdmin) 404"),
         .init(route: "GET /admin/auth/databases/:database/providers", cells: "\(nobodyButAdmin) 200"),
         .init(route: "POST /admin/auth/databases/:database/providers", cells: "\(nobodyButAdmin) 400"),
         .init(
@@ -201,6 +202,10 @@ enum AuthorizationMatrix {
         .init(route: "POST /admin/replicator/databases/:database/snapshots", cells: "\(nobodyButAdmin) 201"),
         .init(
             route: "POST /admin/replicator/databases/:database/truncations", cells: "\(nobodyButAdmin) 200"),
+        .init(route: "GET /admin/replicator/databases/:database/erasures", cells: "\(nobodyButAdmin) 200"),
+        .init(
+            route: "POST /admin/replicator/databases/:database/erasures", body: #"{"ids":[]}"#,
+            cells: "\(nobodyButAdmin) 400"),
         .init(
             route: "GET /admin/auth/databases/:database/providers/:provider/secrets",
             cells: "\(nobodyButAdmin) 404"),
@@ -214,6 +219,6 @@ enum AuthorizationMatrix {
         .init(route: "POST /admin/auth/sealing-key", cells: "\(nobodyButAdmin) 201"),
         .init(route: "DELETE /admin/auth/sealing-key/previous", cells: "\(nobodyButAdmin) 204"),
         // The last row: nobody of the others is anybody any more.
-        .init(route: "DELETE /admin/auth/databases/:database", cells: "\(nobodyButAdmin) 204"),
+        .init(route: "DELETE /admin/auth/databases/:database", cells: "\(nobodyButAdmin) 202"),
     ]
 }

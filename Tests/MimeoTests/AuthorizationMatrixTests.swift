@@ -75,10 +75,8 @@ private struct MatrixServer: Sendable {
         try await withTemporaryDirectory { folder in
             var logger = Logger(label: "test")
             logger.logLevel = .critical
-            let options = try ServiceOptions.parse(["--data", folder.path])
-            let providers = try ProviderOptions.parse(["--behind-proxy"])
-            let configuration = try ServiceConfiguration(
-                options, providers: providers, port: AllServices.defaultPort)
+            let options = try ServiceOptions.parse(["--data", folder.path, "--behind-proxy"])
+            let configuration = try ServiceConfiguration(options, port: AllServices.defaultPort)
             let services = try AllServices(configuration, logger: logger)
             let routes = try ServiceMount.routes(of: services.parts)
             let host = ServiceHost(parts: services.parts, listen: .anyLoopbackPort, logger: logger)

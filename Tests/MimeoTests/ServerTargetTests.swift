@@ -55,8 +55,43 @@ struct ServerTargetTests {
         }
         #expect(await code([]) == .usage)
         #expect(await code(["--token", ""]) == .usage)
-        #expect(await code([], environment: ["MIMEO_TOKEN": ""]) == .usage)
+        #expect(await code([], environment: ["MIMEO_TOKEN": "x", "MIMEO_TOKEN_FILE": "y"]) == .usage)
         #expect(await code(["--token-file", "-"]) == .usage)
+    }
+
+    @Test("server, database, provider and the token's file come from the file of --config too")
+    func configured() async throws {
+        try await withTemporaryDirectory { directory in
+            let secret = directory.appendingPathComponent("token").path
+            try Data("quiet\n".utf8).write(to: URL(fileURLWithPath: secret))
+            let config = directory.appendingPathComponent("config.json").path
+            try Data(
+                """
+                {"url":"http://a:1/","database":"d","provider":"p","tokenFile":"\(secret)","data":"/x"}
+                """.utf8
+            ).write(to: URL(fileURLWithPath: config))
+            let server = try ServerTarget.parse(["--config", config])
+            let login = try await server.login([:])
+            #expect(login.databaseID == "d" && login.token == "quiet")
+            #expect(try server.provider(server.sources([:])) == "p")
+            let environment = ["MIMEO_TOKEN": "louder", "MIMEO_DATABASE": "e", "MIMEO_CONFIG": config]
+            let other = try await ServerTarget.parse([]).login(environment)
+            #expect(other.databaseID == "e" && other.token == "louder")
+        }
+    }
+
+    @Test("the command line's store or server wins over the environment's; two of one place are an error")
+    func targets() throws {
+        func target(_ arguments: [String], _ environment: [String: String]) throws -> TargetOptions.Target? {
+            let options = try TargetOptions.parse(arguments)
+            return try options.target(options.server.sources(environment))
+        }
+        #expect(try target([], [:]) == nil)
+        #expect(try target(["--store", "s"], ["MIMEO_URL": "http://a"]) == .store("s"))
+        #expect(try target(["--url", "http://b"], ["MIMEO_STORE": "s"]) == .server("http://b"))
+        #expect(try target([], ["MIMEO_STORE": "s"]) == .store("s"))
+        #expect(throws: MimeoError.self) { try target(["--store", "s", "--url", "http://a"], [:]) }
+        #expect(throws: MimeoError.self) { try target([], ["MIMEO_STORE": "s", "MIMEO_URL": "http://a"]) }
     }
 
     @Test("the command line's key or token wins over the environment's, and two of one rank are an error")
@@ -89,12 +124,5 @@ struct ServerTargetTests {
         {
             _ = try DQLCommand.parse(["--store", "s", "--args", args, "SELECT 1"])
         }
-    }
-
-    @Test("the version tells the commit if the build knows it")
-    func version() {
-        #expect(Version.text(version: "1.2.3", commit: "") == "1.2.3")
-        #expect(
-            Version.text(version: "1.2.3", commit: "0123456789abcdef0123") == "1.2.3 (commit 0123456789ab)")
     }
 }

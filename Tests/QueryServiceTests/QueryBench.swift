@@ -56,17 +56,20 @@ final class QueryBench: Sendable {
     /// one.
     func serving<Result: Sendable>(
         _ log: any OperationLog, projection: String = "query",
-        bounds: QueryServicePart.Bounds = QueryServicePart.Bounds(),
+        bounds: QueryServicePart.Bounds = QueryServicePart.Bounds(), system: SystemDatabase? = nil,
         _ body: @escaping @Sendable (QueryClient) async throws -> Result
     ) async throws -> Result {
         var logger = Logger(label: "test")
         logger.logLevel = .critical
         let part = QueryServicePart(
-            log: log, authenticator: Authenticator(source: source, nowSeconds: { [clock] in clock.seconds }),
+            log: log,
+            authenticator: Authenticator(
+                source: source, system: system, nowSeconds: { [clock] in clock.seconds }),
             projection: postgres.map { .postgres(url: $0) } ?? .folder("\(folder)/\(projection)"),
             past: "\(folder)/past", bounds: bounds, logger: logger)
         let token = token()
-        return try await ServiceHost(parts: [part], listen: .anyLoopbackPort, logger: logger).run { address in
+        let parts = (system.map { [SystemDatabasePart($0)] as [any ServicePart] } ?? []) + [part]
+        return try await ServiceHost(parts: parts, listen: .anyLoopbackPort, logger: logger).run { address in
             try await body(QueryClient(origin: address.origin, token: token))
         }
     }

@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 import TestSupport
 import Testing
 
@@ -13,8 +14,8 @@ struct CursorTests {
             try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
             try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 2})")
             let bytes = try replica.ownOperations(of: replica.actor, after: 0, maxBytes: 1 << 20).map(\.bytes)
-            func standing(_ sequence: SequenceNumber, _ hash: UInt64) throws -> Replica.Standing {
-                try replica.standing(of: replica.actor, sequence: sequence, hash: hash).standing
+            func standing(_ sequence: SequenceNumber, _ hash: UInt64) throws -> HistoryComparison.State? {
+                try replica.relation(of: replica.actor, sequence: sequence, hash: hash)
             }
             #expect(try standing(0, 0) == .open)
             #expect(try standing(1, hash64(bytes[0])) == .open)
@@ -73,13 +74,13 @@ struct CursorTests {
             for number in 1...3 { try replica.execute("INSERT INTO d DOCUMENTS ({'_id': \(number)})") }
             let actor = replica.actor
             var passed = Reception(streamed: 10)
-            passed.acknowledges = [(actor, 1, 10)]
+            passed.acknowledges = [OwnAcknowledgement(actor: actor, through: 1, offset: 10)]
             #expect(try replica.receive(passed) == .stored)
             #expect(try replica.acknowledgedCommit() == 1)
             #expect(try replica.wantUnanswered(through: .max) == [], "the stream has brought the answer")
 
             var coming = Reception(streamed: 11)
-            coming.acknowledges = [(actor, 2, 12)]
+            coming.acknowledges = [OwnAcknowledgement(actor: actor, through: 2, offset: 12)]
             #expect(try replica.receive(coming) == .stored)
             #expect(try replica.wantUnanswered(through: .max) == [try key("d", 2)])
 
@@ -93,7 +94,7 @@ struct CursorTests {
                         key: try key("c", 1),
                         content: .delta(Stamp(time: 11, actor: ActorID(5)), delta.encoded()))
                 ], streamed: 13)
-            lacking.acknowledges = [(actor, 3, 13)]
+            lacking.acknowledges = [OwnAcknowledgement(actor: actor, through: 3, offset: 13)]
             #expect(try replica.receive(lacking) == .wanting([try key("c", 1)]))
             #expect(try replica.acknowledgedCommit() == 3)
             #expect(try replica.wantUnanswered(through: .max) == [try key("d", 3)])
@@ -156,7 +157,7 @@ struct CursorTests {
                 key: try key("c", 1), content: .state(try document("a", 1, by: 5, at: 10).encoded()))
             #expect(try replica.receive(Reception(updates: [state])) == .stored)
             let candidates = [(try key("c", 1), vector), (try key("c", 1), newer), (try key("c", 2), newer)]
-            #expect(try replica.outdated(candidates.map { (key: $0.0, vector: $0.1) }) == [try key("c", 1)])
+            #expect(try replica.outdated(candidates) == [try key("c", 1)])
         }
     }
 }

@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 import Synchronization
 import TestSupport
 import Testing
@@ -160,10 +161,9 @@ struct EvictionTests {
             for write in writes { try replica.execute(write) }
             try replica.execute("EVICT FROM c")
             #expect(try replica.wanted(limit: 10).isEmpty)
-            let refusal = RepairRequest.Refused(
-                actor: replica.actor, sequence: SequenceNumber(UInt64(writes.count)), code: "SYNC-0401",
-                message: "",
-                isForItsBase: false)
+            let refusal = Refusal(
+                actor: replica.actor, sequence: SequenceNumber(UInt64(writes.count)),
+                error: SyncError(.writeNotGranted, ""))
             let request = RepairRequest(
                 admitted: [:], closed: [replica.actor], refused: [refusal], seen: nil)
             guard case .needs = try replica.repair(request) else {
@@ -282,7 +282,7 @@ struct EvictionTests {
             try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'a': 1}), ({'_id': 2, 'a': 2})")
             try replica.execute("EVICT FROM c")
             let later = VersionVector([.init(actor: ActorID(9), time: 1)])
-            let named = [(key: try key("c", 1), vector: later), (key: try key("c", 2), vector: later)]
+            let named = [(try key("c", 1), later), (try key("c", 2), later)]
             #expect(try replica.outdated(named) == [try key("c", 1)])
         }
     }

@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 import Testing
 
 @testable import Replica
@@ -18,7 +19,7 @@ struct HistoryPlaceTests {
     private static func compare(
         common: SequenceNumber, head: SequenceNumber, told: ClosedRange<SequenceNumber>?,
         isCurrent: Bool = true
-    ) -> HistoryPlace.Comparison {
+    ) -> HistoryComparison {
         let place = HistoryPlace(
             actor: actor, sequence: 2, timestamp: 20, hash: hash64(operation(2, 0)))
         func server(_ sequence: SequenceNumber) -> UInt64 {
@@ -32,43 +33,49 @@ struct HistoryPlaceTests {
         ) { $0 <= 6 ? operation($0, 0) : nil }
     }
 
+    private static func found(
+        _ state: HistoryComparison.State, _ admitted: SequenceNumber, isExact: Bool
+    ) -> HistoryComparison {
+        HistoryComparison(actor: actor, admitted: admitted, state: state, isExact: isExact)
+    }
+
     @Test("the last operation that both have is found, and it is certain", arguments: SequenceNumber(2)...5)
     func fork(_ common: SequenceNumber) {
         let found = Self.compare(common: common, head: 9, told: 3...6)
-        #expect(found == HistoryPlace.Comparison(state: .forked, admitted: common, isExact: true))
+        #expect(found == Self.found(.forked, common, isExact: true))
     }
 
     @Test("a store that the server has all of writes as another actor, and has nothing to move")
     func prefix() {
         let found = Self.compare(common: 9, head: 9, told: 3...6)
-        #expect(found == HistoryPlace.Comparison(state: .forked, admitted: 6, isExact: true))
+        #expect(found == Self.found(.forked, 6, isExact: true))
         let earlier = Self.compare(common: 9, head: 9, told: 3...6, isCurrent: false)
-        #expect(earlier == HistoryPlace.Comparison(state: .open, admitted: 6, isExact: true))
+        #expect(earlier == Self.found(.open, 6, isExact: true))
     }
 
     @Test("what the server does not remember leaves a doubt, what it remembers of later ones does not")
     func partial() {
         #expect(
             Self.compare(common: 3, head: 9, told: 6...6)
-                == HistoryPlace.Comparison(state: .forked, admitted: 2, isExact: false))
+                == Self.found(.forked, 2, isExact: false))
         #expect(
             Self.compare(common: 5, head: 9, told: 5...6)
-                == HistoryPlace.Comparison(state: .forked, admitted: 5, isExact: true))
+                == Self.found(.forked, 5, isExact: true))
         #expect(
             Self.compare(common: 2, head: 9, told: nil)
-                == HistoryPlace.Comparison(state: .forked, admitted: 2, isExact: false))
+                == Self.found(.forked, 2, isExact: false))
         #expect(
             Self.compare(common: 2, head: 3, told: nil)
-                == HistoryPlace.Comparison(state: .forked, admitted: 2, isExact: true))
+                == Self.found(.forked, 2, isExact: true))
     }
 
     @Test("a server with less or the same needs no more than its last operation")
     func plain() {
         #expect(
             Self.compare(common: 9, head: 4, told: nil)
-                == HistoryPlace.Comparison(state: .open, admitted: 4, isExact: true))
+                == Self.found(.open, 4, isExact: true))
         #expect(
             Self.compare(common: 9, head: 1, told: nil)
-                == HistoryPlace.Comparison(state: .closed, admitted: 2, isExact: true))
+                == Self.found(.closed, 2, isExact: true))
     }
 }

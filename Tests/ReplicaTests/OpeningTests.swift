@@ -30,6 +30,23 @@ struct OpeningTests {
         }
     }
 
+    @Test("a materialization whose directory is in use says so at once: its service takes another one")
+    func materializationLock() throws {
+        try withTemporaryDirectory { folder in
+            let environment = TestEnvironment()
+            func materialize() throws -> Replica {
+                try Replica(
+                    directory: folder.path, role: .materialization, environment: environment.environment,
+                    logger: quiet)
+            }
+            let first = try materialize()
+            #expect(code { _ = try materialize() } == .directoryLocked)
+            #expect(environment.pauses == [])
+            try first.close()
+            _ = try materialize()
+        }
+    }
+
     @Test("a closed store has freed its directory, whoever still holds the object")
     func closeFrees() throws {
         try withTemporaryDirectory { folder in
@@ -98,8 +115,8 @@ struct OpeningTests {
             #expect(kept == Array(operations.dropFirst(2)))
             #expect(try store.ownActors().map(\.acknowledged) == [2])
             let hash = hash64(operations[1].bytes)
-            #expect(try store.standing(of: store.actor, sequence: 2, hash: hash).standing == .open)
-            #expect(try store.standing(of: store.actor, sequence: 2, hash: ~hash).standing == .forked)
+            #expect(try store.relation(of: store.actor, sequence: 2, hash: hash) == .open)
+            #expect(try store.relation(of: store.actor, sequence: 2, hash: ~hash) == .forked)
             #expect(try store.rows("SELECT * FROM c").count == 4)
             #expect(try store.refusedWrites().isEmpty)
             try store.close()

@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 import Foundation
 import GRDB
 import TestSupport
@@ -234,9 +235,9 @@ struct ReferringOperationTests {
             #expect(try referring(replica) == [2])
             let hash = hash64(made[0].encoded())
             #expect(
-                try replica.standing(of: replica.actor, sequence: 1, hash: hash).standing == .open)
+                try replica.relation(of: replica.actor, sequence: 1, hash: hash) == .open)
             #expect(
-                try replica.standing(of: replica.actor, sequence: 1, hash: ~hash).standing == .forked)
+                try replica.relation(of: replica.actor, sequence: 1, hash: ~hash) == .forked)
             try replica.execute("UPDATE c SET z = 1 WHERE _id = 3")
             #expect(try uploads(replica).first == made[1].encoded())
             try replica.acknowledge(replica.actor, through: 2, offset: 5)
@@ -251,9 +252,8 @@ struct ReferringOperationTests {
             let request = RepairRequest(
                 admitted: [replica.actor: 0], closed: [replica.actor],
                 refused: [
-                    RepairRequest.Refused(
-                        actor: replica.actor, sequence: 1, code: "SYNC-0401", message: "no right",
-                        isForItsBase: false)
+                    Refusal(
+                        actor: replica.actor, sequence: 1, error: SyncError(.writeNotGranted, "no right"))
                 ], seen: nil)
             guard case .needs(let keys) = try replica.repair(request) else {
                 Issue.record("nothing was asked for")

@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 import TestSupport
 import Testing
 
@@ -13,16 +14,16 @@ struct RepairTests {
         RepairRequest(
             admitted: [replica.actor: admitted], closed: [replica.actor],
             refused: refused.map {
-                RepairRequest.Refused(
-                    actor: replica.actor, sequence: $0, code: "SYNC-0401", message: "no right",
-                    isForItsBase: isForItsBase)
+                Refusal(
+                    actor: replica.actor, sequence: $0,
+                    error: SyncError(isForItsBase ? .baseNotCovered : .writeNotGranted, "no right"))
             }, seen: nil)
     }
 
     /// Repairs with a server that has these states.
     private func repair(
         _ replica: Replica, _ request: RepairRequest, states: [DocumentKey: EncodedState] = [:]
-    ) throws -> [(actor: ActorID, sequence: SequenceNumber)] {
+    ) throws -> [Refusal] {
         guard case .needs(let keys) = try replica.repair(request) else { return [] }
         try replica.stageRepair(keys.map { ($0, states[$0]) })
         guard case .repaired(let outcome) = try replica.repair(request) else { return [] }
@@ -218,9 +219,7 @@ struct RepairTests {
             let state = try #require(try replica.state(key("c", 1)))
             var request = request(replica)
             request.refused = [
-                RepairRequest.Refused(
-                    actor: replica.actor, sequence: 1, code: "SYNC-0408", message: "", isForItsBase: false,
-                    isThere: true)
+                Refusal(actor: replica.actor, sequence: 1, error: SyncError(.alreadyThere, ""))
             ]
             #expect(try repair(replica, request, states: [key("c", 1): state]).isEmpty)
             #expect(try replica.refusedWrites().isEmpty)
@@ -314,10 +313,10 @@ struct RepairTests {
             try replica.execute("INSERT INTO d DOCUMENTS ({'_id': 1})")
             try replica.execute("DELETE FROM c WHERE _id = 7")
             let first = try replica.holdings(after: nil)
-            let second = try replica.holdings(after: first.documents.last?.key)
-            #expect(first.documents.count == ReplicaLimits.heldDocuments && !first.isLast)
+            let second = try replica.holdings(after: first.candidates.last?.key)
+            #expect(first.candidates.count == ReplicaLimits.heldDocuments && !first.isLast)
             #expect(second.isLast)
-            let all = (first.documents + second.documents).map(\.key)
+            let all = (first.candidates + second.candidates).map(\.key)
             #expect(all.count == 1_501)
             #expect(Set(all).count == 1_501)
             #expect(all.contains(try key("c", 7)))

@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 import Foundation
 import GRDB
 import TestSupport
@@ -47,7 +48,7 @@ struct StagedDocumentsTests {
             #expect(try tables(replica) == (1, 0))
             #expect(try replica.rows(rows).isEmpty)
             #expect(try replica.read { try $0.collectionNames() }.isEmpty)
-            #expect(try replica.holdings(after: nil).documents.isEmpty)
+            #expect(try replica.holdings(after: nil).candidates.isEmpty)
             #expect(try !replica.holdsDocuments(in: "c"))
             let seen = Recorder()
             let listener = replica.addListener { seen.note($0.documents) }

@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 import Foundation
 import TestSupport
 import Testing
@@ -147,9 +148,9 @@ struct WithheldTests {
             try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
             let query = try SubscriptionQuery(statement: "SELECT * FROM mine")
             let held = try replica.held(of: query, after: nil)
-            #expect(held.documents.map(\.id) == [try key("mine", 1).id])
-            #expect(held.documents.map(\.vector) == [shared.vector])
-            #expect(try replica.holdings(after: nil).documents.map(\.key) == [try key("c", 1)])
+            #expect(held.candidates.map(\.id) == [try key("mine", 1).id])
+            #expect(held.candidates.map(\.known) == [shared.vector])
+            #expect(try replica.holdings(after: nil).candidates.map(\.key) == [try key("c", 1)])
             let given = try replica.openStates(of: [key("c", 1), key("mine", 1), key("mine", 2)])
             #expect(given.map { $0.state != nil } == [true, false, false])
             // Nor is a document asked for that nobody else can have.
@@ -173,7 +174,7 @@ struct WithheldTests {
             replica.withhold(["mine"])
             try replica.execute("UPDATE mine SET b = 2 WHERE _id = 1")
             // The second document is not concerned.
-            #expect(try replica.holdings(after: nil).documents.map(\.key) == [try key("mine", 2)])
+            #expect(try replica.holdings(after: nil).candidates.map(\.key) == [try key("mine", 2)])
             try replica.noteSeen(log.position(3), replaces: true)
             #expect(try replica.seenPosition() == log.position(3))
             #expect(try replica.releaseWithheld() == 0)
@@ -182,7 +183,7 @@ struct WithheldTests {
             #expect(try replica.releaseWithheld() == 1)
             // The next handshake names what the log has lost: the server asks again.
             #expect(try replica.seenPosition() == log.position(9))
-            #expect(try replica.holdings(after: nil).documents.count == 2)
+            #expect(try replica.holdings(after: nil).candidates.count == 2)
             try replica.noteSeen(log.position(6), replaces: true)
             #expect(try replica.releaseWithheld() == 0)
             #expect(try replica.seenPosition() == log.position(6))

@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 import Foundation
 import TestSupport
 import Testing

@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 import TestSupport
 import Testing
 
@@ -202,11 +203,11 @@ struct FanOutTests {
     private static func operation(_ offset: Offset, _ numbers: [UInt64], from origin: UInt64? = nil) throws
         -> LiveStream.Concerned
     {
-        let change = LiveOperation.Change(
+        let change = FoldedOperation.Change(
             key: try key(1), delta: nil, before: nil, after: [1],
             matches: QueryMatches(after: numbers))
         return LiveStream.Concerned(
-            operation: LiveOperation(
+            operation: FoldedOperation(
                 position: try position(offset), stamp: Stamp(time: offset.rawValue, actor: actor),
                 origin: origin,
                 changes: [change]),
@@ -300,10 +301,10 @@ struct FanOutTests {
             )
             let found = index.find([other, change])
             let changes = zip([other, change], found.matches).map { change, matches in
-                LiveOperation.Change(
+                FoldedOperation.Change(
                     key: change.key, delta: nil, before: nil, after: change.after ?? [], matches: matches)
             }
-            let operation = LiveOperation(
+            let operation = FoldedOperation(
                 position: try Self.position(11), stamp: Stamp(time: 9, actor: Self.actor), origin: nil,
                 changes: changes)
             for case .send(let bytes) in server.receive(

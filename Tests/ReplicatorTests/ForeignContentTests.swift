@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 import Foundation
 import Logging
 import Machine
@@ -14,8 +15,9 @@ import Testing
 struct ForeignContentTests {
     private static let junk: [UInt8] = [1, 2, 3]
 
-    private static func batch(_ content: DocumentUpdate.Content, _ key: DocumentKey) -> Batch {
-        Batch(updates: [DocumentUpdate(key: key, content: content)], cursors: [], publishes: nil, settles: [])
+    private static func batch(_ content: DocumentUpdate.Content, _ key: DocumentKey) -> Reception {
+        Reception(
+            updates: [DocumentUpdate(key: key, content: content)], cursors: [], publishes: nil, settles: [])
     }
 
     private static func actions() throws -> [Action] {
@@ -26,7 +28,7 @@ struct ForeignContentTests {
             .store(batch(.state(EncodedState(junk)), key)), .stage(page),
             .store(batch(.delta(Stamp(time: 1, actor: ActorID(1)), EncodedDelta(junk)), key)),
             .stageRepair([(key: key, state: EncodedState(junk))]),
-            .findOutdated([Frame.Candidate(key: key, vector: junk)], subscription: [1]),
+            .findOutdated([DocumentVersion(key: key, vector: junk)], subscription: [1]),
         ]
     }
 

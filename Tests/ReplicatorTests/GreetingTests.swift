@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 import Foundation
 import Identity
 import OperationLog
@@ -28,15 +29,14 @@ struct GreetingTests {
         let identity = Identity(
             userID: "u", databaseID: "db", peerKey: key, grant: .everything, expiresAtSeconds: .max)
         let store = ServerStore(hub: hub, log: log, database: "db", session: 1, identity: identity)
-        var hello = Frame.Hello(
-            version: 2, databaseID: "db", peerKey: key ?? "", wallMilliseconds: 9, credit: 1,
-            actors: actors.map { Frame.ActorHead(actor: ActorID($0), sequence: 9, hash: 1) }, head: seen)
-        hello.acknowledged = actors.map {
-            Frame.Acknowledgement(actor: ActorID($0), sequence: SequenceNumber(acknowledged))
-        }
+        let history = OwnHistory(
+            heads: actors.map { ActorHead(actor: ActorID($0), sequence: 9, hash: 1) },
+            acknowledged: actors.map {
+                Acknowledgement(actor: ActorID($0), sequence: SequenceNumber(acknowledged))
+            }, seen: seen)
         guard
             case .frontier(let heads, _, let isBehind, let hashes)? = try await store.perform(
-                .readFrontier(hello))
+                .readFrontier(history))
         else { throw SyncError(.unavailable, "no answer") }
         return (heads.map { $0.actor.rawValue }.sorted(), isBehind, hashes.count)
     }

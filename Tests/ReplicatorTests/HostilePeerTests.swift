@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 import Foundation
 import Identity
 import ServiceKit
@@ -42,7 +43,7 @@ struct HostilePeerTests {
             let frames: [Frame] = [
                 .credit(1), .want([key]), .states([(key: key, state: EncodedState([1]))]),
                 .held(id: 1, [], isLast: true), .holdings([], isLast: true),
-                .holdings([Frame.Candidate(key: key, vector: [1, 2])], isLast: true),
+                .holdings([DocumentVersion(key: key, vector: [1, 2])], isLast: true),
             ]
             for frame in frames {
                 // What no peer sends closes the session, if nothing before it has.

@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 import Foundation
 import LogFakes
 import Logging
@@ -192,19 +193,21 @@ struct HousekeepingTests {
             #expect(try await shop.housekeeper(fold, daysAhead: 31).turn(reaps: true) == .init())
             // Who holds the document learns of the deletion.
             let held = try states[0].withUnsafeBytes { try DocumentReader($0).vector() }
-            let range = HeldRange(
-                documents: [(key.id, held)], after: nil, isLast: true, bytes: 1_000, rows: 10)
+            let page = HoldingsPage(
+                candidates: [DocumentVersion(key: key, vector: held.encoded())], isLast: true)
             let query = try SubscriptionQuery(
                 statement: "SELECT * FROM c", arguments: ObjectValue(), isRestricted: false)
-            func told() throws -> HeldComparison {
-                try fold.replica.read { try $0.compare(range, of: query) { _ in true } }
+            func told() throws -> HoldingsAnswer {
+                try fold.replica.read {
+                    try $0.compare(page, of: query, bytes: 1_000, rows: 10) { _ in true }
+                }
             }
-            #expect(try told().documents.map(\.state) == [states[1]])
+            #expect(try told().documents.map(\.content) == [.state(states[1])])
 
             _ = try await shop.log.append(requests, to: Shop.database)
             #expect(try await shop.housekeeper(fold, daysAhead: 31).turn(reaps: true)?.reaped == 1)
             #expect(try everything(fold.replica).isEmpty)
-            #expect(try told().gone.map(\.id) == [key.id])
+            #expect(try told().gone.map(\.key) == [key])
             await fold.close()
         }
     }

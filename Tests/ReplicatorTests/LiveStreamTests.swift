@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 import Sync
 import Testing
 
@@ -11,11 +12,11 @@ struct LiveStreamTests {
         return LogPosition(logID: log, offset: Offset(UInt64(offset)), hash: 1)
     }
 
-    private func operation(_ offset: Int, bytes: Int) throws -> LiveOperation {
+    private func operation(_ offset: Int, bytes: Int) throws -> FoldedOperation {
         let key = DocumentKey(collection: "c", id: try DocumentID(.int(1)))
-        let change = LiveOperation.Change(
+        let change = FoldedOperation.Change(
             key: key, delta: nil, before: nil, after: EncodedState([UInt8](repeating: 7, count: bytes)))
-        return LiveOperation(
+        return FoldedOperation(
             position: try position(offset), stamp: Stamp(time: 1, actor: ActorID(1)), origin: nil,
             changes: [change])
     }

@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 import Foundation
 import Identity
 import OperationLog
@@ -19,7 +20,7 @@ struct PeerGrantTests {
             // The server would take everything: what stays away was kept back here.
             let token = bench.token(grant: .everything)
             let own = bench.token(grant: Grant(read: .everything, write: Self.boats))
-            let refused = Mutex<[Frame.Refusal]>([])
+            let refused = Mutex<[Refusal]>([])
             let peer = try bench.peer(
                 "peer", token: token, writeRules: { _ in AccessToken.claimedWriteRules(of: own) },
                 notify: { notice in

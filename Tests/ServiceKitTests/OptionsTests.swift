@@ -153,7 +153,42 @@ struct OptionsTests {
         #expect(try message(#"{"keptOperations":-1}"#).contains("must be a whole number"))
     }
 
-    @Test("a variable that looks like ours and is not read is an error; others are left alone")
+    @Test("every setting is read from the environment, and a flag overrides it")
+    func environmentSettings() throws {
+        let variables = [
+            "MIMEO_DATA": "/d", "MIMEO_LISTEN": "0.0.0.0:7", "MIMEO_LOG": "sqlite:/l",
+            "MIMEO_PROJECTION": "sqlite:/p",
+            "MIMEO_ISSUER": "https://a.example", "MIMEO_PROVIDERS": "/providers", "MIMEO_SECRETS_KEY": "/key",
+            "MIMEO_ADMIN_TOKEN": "/admin", "MIMEO_TLS_CERTIFICATE": "/c.pem", "MIMEO_TLS_KEY": "/k.pem",
+            "MIMEO_CORS_ORIGIN": "https://a.example,https://b.example", "MIMEO_BEHIND_PROXY": "1",
+            "MIMEO_SHOW_TOKEN": "TRUE",
+        ]
+        let found = try ServiceConfiguration(
+            ServiceOptions.parse(["--data", "/e"]), port: 1, environment: variables)
+        #expect(found.dataFolder == "/e" && found.listen == ListenAddress(host: "0.0.0.0", port: 7))
+        #expect(found.log == .sqlite(path: "/l") && found.projection == .sqlite(path: "/p"))
+        #expect(found.issuer?.description == "https://a.example" && found.providers == "/providers")
+        #expect(found.secretsKey == "/key" && found.adminToken == "/admin")
+        #expect(found.tls?.certificate == "/c.pem" && found.tls?.key == "/k.pem")
+        #expect(found.cors.origins == ["https://a.example", "https://b.example"])
+        #expect(found.behindProxy && found.showToken)
+    }
+
+    @Test("the file of --config may be named by the environment, and lists may be arrays")
+    func fileOfTheEnvironment() throws {
+        let text = #"{"data": "/d", "corsOrigin": ["https://a.example", "https://b.example"]}"#
+        try withFile(text) { path in
+            let found = try ServiceConfiguration(
+                ServiceOptions.parse([]), port: 1, environment: ["MIMEO_CONFIG": path])
+            #expect(found.dataFolder == "/d")
+            #expect(found.cors.origins == ["https://a.example", "https://b.example"])
+        }
+        for wrong in [#"{"config": "x"}"#, #"{"corsOrigin": [1]}"#, #"{"data": ["a"]}"#] {
+            try withFile(wrong) { path in #expect(code("--config=\(path)") == .configurationInvalid) }
+        }
+    }
+
+    @Test("a variable that looks like ours and is none, is empty or wrong is an error; others are left alone")
     func environment() throws {
         func message(_ key: String) -> String? {
             do throws(ServiceError) {
@@ -165,18 +200,21 @@ struct OptionsTests {
             }
         }
         #expect(message("MIMEO_TOKNE")?.contains("did you mean MIMEO_TOKEN?") == true)
-        #expect(message("MIMEO_DATA")?.contains("--data") == true)
-        #expect(message("MIMEO_TLS_KEY")?.contains("\"tlsKey\"") == true)
-        #expect(message("MIMEO_TOMBSTONE_TTL_HOURS")?.contains("--tombstone-ttl-hours") == true)
+        #expect(message("MIMEO_LISTN")?.contains("did you mean MIMEO_LISTEN?") == true)
+        #expect(message("MIMEO_TOMBSTONE_TTL_HOUR")?.contains("MIMEO_TOMBSTONE_TTL_HOURS") == true)
         // Kubernetes sets these beside a service of the name; the others are the tests' and compose's own.
         let foreign = [
             "MIMEO_PORT", "MIMEO_SERVICE_HOST", "MIMEO_PORT_4000_TCP", "MIMEO_TOKEN", "MIMEO_API_KEY",
             "MIMEO_HISTORY", "MIMEO_DEPTH", "MIMEO_SEED", "MIMEO_BIN", "MIMEO_TEST_POSTGRES", "MIMEO_KEEP",
-            "MIMEO_CACHE", "MIMEO_SECRETS", "MIMEO_LISTEN", "MIMEO_IMAGE",
+            "MIMEO_CACHE", "MIMEO_SECRETS", "MIMEO_LISTEN", "MIMEO_IMAGE", "MIMEO_DATA", "MIMEO_TLS_KEY",
         ]
         #expect(foreign.compactMap(message) == [])
-        #expect(throws: ServiceError.self) {
-            try ServiceConfiguration(ServiceOptions.parse([]), port: 1, environment: ["MIMEO_LOG": "x"])
+        for (variable, value) in [("MIMEO_DATA", ""), ("MIMEO_BEHIND_PROXY", "perhaps")] {
+            let error = #expect(throws: ServiceError.self) {
+                try ServiceConfiguration(
+                    ServiceOptions.parse([]), port: 1, environment: [variable: value])
+            }
+            #expect(error?.code == .environmentInvalid && error?.message.contains(variable) == true)
         }
     }
 

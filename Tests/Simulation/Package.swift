@@ -29,10 +29,12 @@ let package = Package(
     targets: [
         module("Shared/CRDT", [], exclude: ["README.md", "Encoding.md"]),
         module("Shared/DQL", ["CRDT"], exclude: ["README.md", "Functions.md", "Parameters.md"]),
+        module("Shared/Exchange", ["CRDT"], exclude: ["README.md"]),
         module("Shared/Machine", [], exclude: ["README.md"]),
         module("Shared/WriteAhead", [grdb, sqlite], exclude: ["README.md"]),
         module(
-            "Shared/Replica", ["CRDT", "DQL", "Machine", "WriteAhead", grdb, sqlite, logging],
+            "Shared/Replica",
+            ["CRDT", "DQL", "Exchange", "Machine", "WriteAhead", grdb, sqlite, logging],
             exclude: ["README.md"]),
         module(
             "Shared/OperationLog", ["CRDT", "Machine", "WriteAhead", grdb, sqlite, logging],
@@ -44,16 +46,17 @@ let package = Package(
                 "Limits.swift",
             ]),
         module(
-            "Shared/Sync", ["CRDT", "DQL", "Identity"], exclude: ["README.md", "Gaps.md", "Wire/wire.cddl"]),
+            "Shared/Sync", ["CRDT", "DQL", "Exchange", "Identity"],
+            exclude: ["README.md", "Gaps.md", "Wire/wire.cddl"]),
         module(
-            "Shared/Transport", ["CRDT", "DQL", "Machine", "Replica", "Sync", logging],
+            "Shared/Transport", ["CRDT", "DQL", "Exchange", "Machine", "Replica", "Sync", logging],
             sources: [
                 "Driver/PeerStore.swift", "Driver/SessionStore.swift", "Driver/LiveSubscription.swift",
                 "Driver/KeptMessage.swift",
                 "Limits.swift",
             ]),
         module(
-            "Shared/ServiceKit", ["CRDT", "Machine", "OperationLog", "Replica", logging],
+            "Shared/ServiceKit", ["CRDT", "Exchange", "Machine", "OperationLog", "Replica", logging],
             sources: [
                 "Materialization/Materializer.swift", "Materialization/LeasedActor.swift",
                 "Materialization/SnapshotTransfer.swift", "Limits.swift",
@@ -61,15 +64,15 @@ let package = Package(
         module(
             "Services/Replicator",
             [
-                "CRDT", "DQL", "Identity", "Machine", "OperationLog", "Replica", "ServiceKit", "Sync",
-                "Transport", logging,
+                "CRDT", "DQL", "Exchange", "Identity", "Machine", "OperationLog", "Replica", "ServiceKit",
+                "Sync", "Transport", logging,
             ],
             sources: [
                 "Admission.swift", "CatchUpReader.swift", "DatabaseHub.swift", "Limits.swift",
                 "FanOut/FoldQueue.swift", "FanOut/LiveFeed.swift", "FanOut/QueryIndex.swift",
                 "FanOut/SharedFrames.swift",
                 "Admin/SessionReport.swift",
-                "HeldReader.swift", "Histories.swift", "LiveStream.swift", "Origins.swift",
+                "Histories.swift", "LiveStream.swift", "Origins.swift",
                 "ServerStore.swift",
                 "SessionRights.swift", "StateAdmission.swift", "Unfolded.swift", "WriteAdmission.swift",
                 "Housekeeping/Housekeeper.swift",
@@ -84,8 +87,8 @@ let package = Package(
         .executableTarget(
             name: "Simulation",
             dependencies: [
-                "CRDT", "DQL", "FaultDisk", "Identity", "Machine", "OperationLog", "Replica", "Replicator",
-                "Sync", "TestSupport", "Transport", logging,
+                "CRDT", "DQL", "Exchange", "FaultDisk", "Identity", "Machine", "OperationLog", "Replica",
+                "Replicator", "Sync", "TestSupport", "Transport", logging,
             ],
             path: "Tests/Simulation", exclude: ["Package.swift", "README.md", "seeds.txt", "mutations"],
             swiftSettings: strict),

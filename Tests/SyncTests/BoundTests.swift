@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 import Testing
 
 @testable import Sync
@@ -25,10 +26,10 @@ struct BoundTests {
         let page = CatchUpPage(
             documents: (0..<3).map { document($0, 250_000) }, candidates: [], offset: 200, head: nil)
         _ = server.receive(.page(subscription: 1, page))
-        let change = LiveOperation.Change(
+        let change = FoldedOperation.Change(
             key: Exemplars.key(1), delta: nil, before: nil,
             after: EncodedState([UInt8](repeating: 7, count: 100)))
-        let operation = LiveOperation(
+        let operation = FoldedOperation(
             position: Exemplars.position, stamp: Stamp(time: 1, actor: Exemplars.actor), origin: nil,
             changes: [change])
         let asked = server.receive(.operations([operation], through: Exemplars.position))
@@ -76,7 +77,7 @@ struct BoundTests {
         var codes: [String] = []
         for number in 0..<20 where codes.isEmpty {
             let candidates = (0..<20).map {
-                Frame.Candidate(key: Exemplars.key(Int64(number * 20 + $0)), vector: Exemplars.vector)
+                DocumentVersion(key: Exemplars.key(Int64(number * 20 + $0)), vector: Exemplars.vector)
             }
             let frame = Frame.held(id: 1, candidates, isLast: false)
             codes += [SessionTests.code(server.receive(.frame(frame.encoded())))].compactMap(\.self)
@@ -175,7 +176,7 @@ struct BoundTests {
     @Test("what comes while something is stored is stored together, up to its last position")
     func together() {
         var peer = SessionTests.openPeer()
-        var stores: [Batch] = []
+        var stores: [Reception] = []
         func take(_ actions: [Action]) {
             stores += actions.compactMap { if case .store(let batch) = $0 { batch } else { nil } }
         }
@@ -218,7 +219,7 @@ struct BoundTests {
     @Test("what is gone, named or hidden, and a page's end, are never put together with what was before")
     func apart() {
         let position = Exemplars.position
-        let gone = Frame.Candidate(key: Exemplars.key(1), vector: Exemplars.vector)
+        let gone = DocumentVersion(key: Exemplars.key(1), vector: Exemplars.vector)
         var pages = Array(repeating: Frame.CatchUp(id: 1, documents: [Exemplars.state]), count: 4)
         pages[0].gone = [gone]
         pages[1].candidates = [gone]
@@ -272,7 +273,7 @@ struct BoundTests {
         #expect(isMore(server.receive(.appended([]))) == true)
         #expect(isMore(server.receive(.appended([]))) == false)
         for _ in 0..<4 { _ = server.receive(.frame(upload)) }
-        let refusal = Frame.Refusal(
+        let refusal = Refusal(
             actor: ActorID(77), sequence: 1, error: SyncError(.writeNotGranted, "no"))
         #expect(isMore(server.receive(.refused([], [refusal], offset: 0))) == false)
     }
@@ -299,10 +300,10 @@ struct BoundTests {
     func repairAnswers() {
         var peer = SessionTests.session(.peer)
         _ = peer.receive(.opened)
-        let own = Frame.ActorHead(actor: ActorID(5), sequence: 9, hash: 1)
+        let own = ActorHead(actor: ActorID(5), sequence: 9, hash: 1)
         _ = peer.receive(.ownActors(OwnHistory(heads: [own])))
         _ = peer.receive(SessionTests.hello())
-        let standing = HistoryStanding(actor: own.actor, admitted: 4, state: .closed, isExact: true)
+        let standing = HistoryComparison(actor: own.actor, admitted: 4, state: .closed, isExact: true)
         _ = peer.receive(.historyCompared([standing]))
         let keys = (0..<3).map { Exemplars.key($0) }
         #expect(SessionTests.sent(peer.receive(.repairNeeds(keys))) == [.want(keys)])
@@ -327,15 +328,15 @@ struct BoundTests {
         request.holds = true
         _ = server.receive(.frame(Frame.subscribe(request).encoded()))
         let page = Frame.held(
-            id: 1, [Frame.Candidate(key: Exemplars.key(1), vector: Exemplars.vector)], isLast: false)
+            id: 1, [DocumentVersion(key: Exemplars.key(1), vector: Exemplars.vector)], isLast: false)
         let next = Frame.held(
-            id: 1, [Frame.Candidate(key: Exemplars.key(2), vector: Exemplars.vector)], isLast: true)
+            id: 1, [DocumentVersion(key: Exemplars.key(2), vector: Exemplars.vector)], isLast: true)
         let sizes = [page.encoded().count, next.encoded().count]
         for frame in [page, next] { _ = server.receive(.frame(frame.encoded())) }
         #expect(server.receiveCredit == Limits.creditBytes - sizes.reduce(0, +))
         let given = SessionTests.sent(server.receive(.frame(Frame.unsubscribe(id: 1).encoded())))
         #expect(given == sizes.map { .credit(UInt64($0)) })
-        _ = server.receive(.compared(subscription: 1, HeldAnswer()))
+        _ = server.receive(.compared(subscription: 1, HoldingsAnswer()))
         #expect(server.receiveCredit == Limits.creditBytes)
     }
 
@@ -350,7 +351,7 @@ struct BoundTests {
     @Test("a want names about so many bytes of vectors, and the rest is asked for behind it")
     func largeWants() {
         let held = (1...40).map {
-            Frame.Candidate(key: Exemplars.key($0), vector: Self.vector(bytes: $0 == 7 ? 100_000 : 8_000))
+            DocumentVersion(key: Exemplars.key($0), vector: Self.vector(bytes: $0 == 7 ? 100_000 : 8_000))
         }
         var peer = SessionTests.openPeer()
         var asked: [DocumentKey] = []
@@ -365,7 +366,7 @@ struct BoundTests {
         #expect(asked == held.map(\.key))
 
         var server = SessionTests.openServer()
-        let large = Frame.Candidate(key: Exemplars.key(7), vector: Self.vector(bytes: 600_000))
+        let large = DocumentVersion(key: Exemplars.key(7), vector: Self.vector(bytes: 600_000))
         let want = Event.frame(Frame.want([large.key], held: [large]).encoded())
         for _ in 0..<Limits.wantedWaitingBytes / large.vector.count {
             #expect(SessionTests.code(server.receive(want)) == nil)

@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 
 @testable import Sync
 
@@ -113,13 +114,13 @@ struct BreakingLink {
             codes.append(error.code)
             return nil
         case .readOwnActors:
-            let head = Frame.ActorHead(
+            let head = ActorHead(
                 actor: Exemplars.actor, sequence: SequenceNumber(UInt64(operations.count)), hash: 1)
             return .ownActors(OwnHistory(heads: [head]))
         case .compareHistory(let heads, _):
             acknowledged = heads.first?.sequence ?? 0
             return .historyCompared([
-                HistoryStanding(
+                HistoryComparison(
                     actor: Exemplars.actor, admitted: acknowledged, state: .open, isExact: true)
             ])
         case .noteSeen: return .seenNoted
@@ -155,7 +156,7 @@ struct BreakingLink {
             codes.append(error.code)
             return nil
         case .readFrontier:
-            let head = Frame.ActorHead(
+            let head = ActorHead(
                 actor: Exemplars.actor, sequence: SequenceNumber(UInt64(admitted)), hash: 1)
             return .frontier([head], head: position(documents.count), isBehind: false)
         case .readPage(let id, _, _, let start, let maxBytes):
@@ -181,7 +182,7 @@ struct BreakingLink {
         case .append(let uploads, _):
             admitted += uploads.count
             return .appended(
-                [Frame.Acknowledgement(actor: Exemplars.actor, sequence: SequenceNumber(UInt64(admitted)))],
+                [Acknowledgement(actor: Exemplars.actor, sequence: SequenceNumber(UInt64(admitted)))],
                 offset: 1)
         default: return nil
         }

@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 
 @testable import Sync
 
@@ -42,16 +43,16 @@ enum Exemplars {
             .held(
                 id: 5,
                 [
-                    Frame.Candidate(key: key(3), vector: vector),
-                    Frame.Candidate(key: key(4), vector: vector, isUnmatched: true),
+                    DocumentVersion(key: key(3), vector: vector),
+                    DocumentVersion(key: key(4), vector: vector, isUnmatched: true),
                 ], isLast: true)
         ),
-        ("want-held", .want([key(1), key(4)], held: [Frame.Candidate(key: key(4), vector: vector)])),
+        ("want-held", .want([key(1), key(4)], held: [DocumentVersion(key: key(4), vector: vector)])),
         (
             "states-gone",
             .states(
                 [(key: key(4), state: EncodedState([9]))], at: position,
-                gone: [Frame.Candidate(key: key(4), vector: vector)])
+                gone: [DocumentVersion(key: key(4), vector: vector)])
         ),
     ]
 
@@ -64,7 +65,7 @@ enum Exemplars {
             "catch-up-listed",
             .catchUp(
                 page {
-                    $0.gone = [Frame.Candidate(key: key(4), vector: vector)]
+                    $0.gone = [DocumentVersion(key: key(4), vector: vector)]
                     $0.hidden = [key(5), key(6)]
                 })
         ),
@@ -81,12 +82,12 @@ enum Exemplars {
         ("progress-skipped", .progress(position, skipped: true)),
         (
             "acknowledged-offset",
-            .acknowledged([Frame.Acknowledgement(actor: actor, sequence: 65_536)], offset: 300)
+            .acknowledged([Acknowledgement(actor: actor, sequence: 65_536)], offset: 300)
         ),
         ("states-part", .states([(key: key(1), state: EncodedState([9]))], at: position, isPart: true)),
         ("list", .list(id: 5)),
         ("list-after", .list(id: 5, after: key(7).id)),
-        ("held", .held(id: 5, [Frame.Candidate(key: key(3), vector: vector)], isLast: false)),
+        ("held", .held(id: 5, [DocumentVersion(key: key(3), vector: vector)], isLast: false)),
         ("held-last", .held(id: 5, [], isLast: true)),
         ("granted", .granted),
     ]
@@ -132,7 +133,7 @@ enum Exemplars {
             .hello(
                 Frame.Hello(
                     version: 1, databaseID: "d", peerKey: "key", wallMilliseconds: 1_700_000_000_000,
-                    credit: 4_194_304, actors: [Frame.ActorHead(actor: actor, sequence: 7, hash: 9)],
+                    credit: 4_194_304, actors: [ActorHead(actor: actor, sequence: 7, hash: 9)],
                     head: nil))
         ),
         (
@@ -150,24 +151,24 @@ enum Exemplars {
             "catch-up",
             .catchUp(
                 Frame.CatchUp(
-                    id: 5, documents: [state], candidates: [Frame.Candidate(key: key(3), vector: [0])],
+                    id: 5, documents: [state], candidates: [DocumentVersion(key: key(3), vector: [0])],
                     end: nil))
         ),
         ("catch-up-end", .catchUp(Frame.CatchUp(id: 5, documents: [], candidates: [], end: position))),
         ("operations", .operations(Frame.Operations(position: position, updates: [state, delta]))),
         ("progress", .progress(position)),
         ("upload", .upload([[1], [], [2, 3]])),
-        ("acknowledged", .acknowledged([Frame.Acknowledgement(actor: actor, sequence: 65_536)])),
+        ("acknowledged", .acknowledged([Acknowledgement(actor: actor, sequence: 65_536)])),
         ("want", .want([key(1), key(-1)])),
         ("states", .states([(key: key(1), state: EncodedState([9, 9])), (key: key(2), state: nil)])),
         ("credit", .credit(1_048_576)),
         ("chunk", .chunk(isLast: false, [1, 2, 3])),
         ("chunk-last", .chunk(isLast: true, [])),
-        ("refused", .refused(Frame.Refusal(actor: actor, sequence: 3, error: error))),
+        ("refused", .refused(Refusal(actor: actor, sequence: 3, error: error))),
         (
             "refused-documents",
             .refused(
-                Frame.Refusal(actor: actor, sequence: 3, error: error, documents: [key(1), key(2)]))
+                Refusal(actor: actor, sequence: 3, error: error, documents: [key(1), key(2)]))
         ),
         (
             "hello-behind",
@@ -181,10 +182,10 @@ enum Exemplars {
             .hello(
                 Frame.Hello(
                     version: 1, databaseID: "d", peerKey: "", wallMilliseconds: 0, credit: 0, actors: [],
-                    head: nil, acknowledged: [Frame.Acknowledgement(actor: actor, sequence: 5)]))
+                    head: nil, acknowledged: [Acknowledgement(actor: actor, sequence: 5)]))
         ),
         ("states-position", .states([(key: key(1), state: EncodedState([9]))], at: position)),
-        ("holdings", .holdings([Frame.Candidate(key: key(3), vector: [0])], isLast: false)),
+        ("holdings", .holdings([DocumentVersion(key: key(3), vector: [0])], isLast: false)),
         ("holdings-last", .holdings([], isLast: true)),
         ("reconciled", .reconciled(position)),
         ("close", .close(SyncError(.goingAway, "later"))),

@@ -1,18 +1,19 @@
 import CRDT
 import DQL
+import Exchange
 import Testing
 
 @testable import Sync
 
 @Suite("A repair and what the stream brings up to its states")
 struct FollowingTests {
-    private static let own = Frame.ActorHead(actor: ActorID(5), sequence: 9, hash: 1)
+    private static let own = ActorHead(actor: ActorID(5), sequence: 9, hash: 1)
 
     private static func position(_ offset: Offset) -> LogPosition {
         LogPosition(logID: Exemplars.logID, offset: offset, hash: offset.rawValue)
     }
 
-    private static func repairs(_ actions: [Action]) -> [Repair] {
+    private static func repairs(_ actions: [Action]) -> [RepairRequest] {
         actions.compactMap { if case .repair(let repair) = $0 { repair } else { nil } }
     }
 
@@ -37,7 +38,7 @@ struct FollowingTests {
         _ = session.receive(.opened)
         _ = session.receive(.ownActors(OwnHistory(heads: [own])))
         _ = session.receive(SessionTests.hello())
-        let standing = HistoryStanding(actor: own.actor, admitted: 4, state: .open, isExact: true)
+        let standing = HistoryComparison(actor: own.actor, admitted: 4, state: .open, isExact: true)
         _ = session.receive(.historyCompared([standing]))
         let request = SubscriptionRequest(
             key: [1], statement: "SELECT * FROM cars", arguments: .object(ObjectValue()),
@@ -47,7 +48,7 @@ struct FollowingTests {
         _ = session.receive(.frame(Frame.catchUp(Frame.CatchUp(id: 1, end: position(300))).encoded()))
         _ = session.receive(.stored)
         _ = session.receive(.ownOperations(actor: own.actor, []))
-        let refusal = Frame.Refusal(
+        let refusal = Refusal(
             actor: own.actor, sequence: 5, error: SyncError(.writeNotGranted, "no"))
         #expect(repairs(session.receive(.frame(Frame.refused(refusal).encoded()))).count == 1)
         for event in before { #expect(repairs(session.receive(event)).isEmpty) }
@@ -60,7 +61,7 @@ struct FollowingTests {
 
     private func repaired(isFollowed: Bool, returning: [DocumentKey] = []) -> Event {
         .repaired(
-            Repaired(
+            RepairOutcome.Repaired(
                 actor: ActorID(6), left: [], pending: [], refused: [], isFollowed: isFollowed,
                 returning: returning))
     }
@@ -75,7 +76,7 @@ struct FollowingTests {
         #expect(Self.repairs(peer.receive(.returning([Exemplars.key(301)]))).isEmpty)
         _ = peer.receive(.ownOperations(actor: Self.own.actor, []))
         #expect(peer.uploader.repair.isDue)
-        let all = [Frame.Acknowledgement(actor: Self.own.actor, sequence: 5)]
+        let all = [Acknowledgement(actor: Self.own.actor, sequence: 5)]
         let begun = Self.repairs(peer.receive(.frame(Frame.acknowledged(all).encoded())))
         #expect(begun.map(\.gone) == [[Exemplars.key(301)]])
     }

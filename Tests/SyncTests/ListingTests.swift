@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 import Testing
 
 @testable import Sync
@@ -61,7 +62,8 @@ struct ListingTests {
         subscribe.holds = true
         _ = server.receive(.frame(Frame.subscribe(subscribe).encoded()))
         _ = server.receive(.frame(Frame.held(id: 1, [], isLast: true).encoded()))
-        for case .readPage(_, _, _, let start, _) in server.receive(.compared(subscription: 1, HeldAnswer()))
+        for case .readPage(_, _, _, let start, _) in server.receive(
+            .compared(subscription: 1, HoldingsAnswer()))
         {
             return start
         }

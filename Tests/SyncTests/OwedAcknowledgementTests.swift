@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 import Testing
 
 @testable import Sync
@@ -17,7 +18,7 @@ struct OwedAcknowledgementTests {
     }
 
     private static func acknowledged(_ sequence: SequenceNumber, at offset: Offset) -> Event {
-        let item = Frame.Acknowledgement(actor: own, sequence: sequence)
+        let item = Acknowledgement(actor: own, sequence: sequence)
         return .frame(Frame.acknowledged([item], offset: offset).encoded())
     }
 
@@ -101,7 +102,7 @@ struct OwedAcknowledgementTests {
         #expect(Self.stored(catchingUp.receive(Self.acknowledged(3, at: 301))) == ([3], []))
 
         var looking = Self.peer()
-        let candidate = Frame.Candidate(key: Exemplars.key(1), vector: [0])
+        let candidate = DocumentVersion(key: Exemplars.key(1), vector: [0])
         _ = looking.receive(.frame(Frame.catchUp(Frame.CatchUp(id: 1, candidates: [candidate])).encoded()))
         #expect(Self.stored(looking.receive(Self.acknowledged(3, at: 301))) == ([3], []))
     }
@@ -119,7 +120,7 @@ struct OwedAcknowledgementTests {
     }
 
     private static let appended = Event.appended(
-        [Frame.Acknowledgement(actor: own, sequence: 1)], offset: 301)
+        [Acknowledgement(actor: own, sequence: 1)], offset: 301)
 
     @Test("a server tells how far its stream is behind the acknowledgement that belongs to it")
     func progressBehind() {
@@ -191,7 +192,7 @@ struct OwedAcknowledgementTests {
 
         var refused = Self.peer()
         _ = refused.receive(Self.acknowledged(2, at: 301))
-        let refusal = Frame.Refusal(
+        let refusal = Refusal(
             actor: Self.own, sequence: 3, error: SyncError(.writeNotGranted, "no"))
         let actions = refused.receive(.frame(Frame.refused(refusal).encoded()))
         #expect(Self.stored(actions) == ([2], []), "a repair begins with what is known")

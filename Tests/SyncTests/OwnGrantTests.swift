@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 import Synchronization
 import Testing
 
@@ -48,7 +49,7 @@ struct OwnGrantTests {
         SessionTests.sent(actions).compactMap { if case .upload(let sent) = $0 { sent.count } else { nil } }
     }
 
-    private func repairs(_ actions: [Action]) -> [Repair] {
+    private func repairs(_ actions: [Action]) -> [RepairRequest] {
         actions.compactMap { if case .repair(let repair) = $0 { repair } else { nil } }
     }
 
@@ -63,9 +64,9 @@ struct OwnGrantTests {
         #expect(uploads(sent) == [2] && repairs(sent).isEmpty && reads(sent).isEmpty)
         // What is written meanwhile waits too: the order is the author's.
         #expect(reads(session.receive(.ownOperationAdded(Self.actor))).isEmpty)
-        let half = Frame.acknowledged([Frame.Acknowledgement(actor: Self.actor, sequence: 1)])
+        let half = Frame.acknowledged([Acknowledgement(actor: Self.actor, sequence: 1)])
         #expect(reads(session.receive(.frame(half.encoded()))).isEmpty)
-        let rest = Frame.acknowledged([Frame.Acknowledgement(actor: Self.actor, sequence: 2)])
+        let rest = Frame.acknowledged([Acknowledgement(actor: Self.actor, sequence: 2)])
         #expect(reads(session.receive(.frame(rest.encoded()))) == [2])
         // From the first that is forbidden on everything is read, to its end: one repair sets all aside.
         #expect(reads(session.receive(.ownOperations(actor: Self.actor, Array(all[2...])))) == [2])

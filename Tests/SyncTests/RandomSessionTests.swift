@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 import TestSupport
 import Testing
 
@@ -25,7 +26,7 @@ struct RandomSessionTests {
         case 11: return .unsubscribe(key: [UInt8(generator.below(2))])
         case 12:
             return .ownActors(
-                OwnHistory(heads: [Frame.ActorHead(actor: Exemplars.actor, sequence: 7, hash: 9)]))
+                OwnHistory(heads: [ActorHead(actor: Exemplars.actor, sequence: 7, hash: 9)]))
         case 13: return .ownOperations(actor: Exemplars.actor, [(sequence: 8, bytes: [1, 2])])
         case 14: return .ownOperations(actor: Exemplars.actor, [])
         case 15: return .ownOperationAdded(Exemplars.actor)
@@ -40,17 +41,17 @@ struct RandomSessionTests {
                 head: generator.chance(50) ? position : nil)
             return .page(subscription: UInt64(generator.below(7)), page)
         case 23:
-            let change = LiveOperation.Change(key: key, delta: [0], before: [0], after: [0])
-            let operation = LiveOperation(
+            let change = FoldedOperation.Change(key: key, delta: [0], before: [0], after: [0])
+            let operation = FoldedOperation(
                 position: position, stamp: Stamp(time: 1, actor: Exemplars.actor),
                 origin: generator.chance(30) ? 1 : nil, changes: generator.chance(50) ? [change] : [])
             return generator.chance(50) ? .operations([operation], through: position) : .lagging(position)
-        case 24: return .appended([Frame.Acknowledgement(actor: Exemplars.actor, sequence: 1)])
+        case 24: return .appended([Acknowledgement(actor: Exemplars.actor, sequence: 1)])
         case 25:
             return .refused(
                 [],
                 [
-                    Frame.Refusal(
+                    Refusal(
                         actor: Exemplars.actor, sequence: 2,
                         error: SyncError(generator.pick(SyncErrorCode.allCases), "random"))
                 ])
@@ -58,14 +59,15 @@ struct RandomSessionTests {
         case 27: return .repairStaged
         case 28:
             return .repaired(
-                Repaired(actor: ActorID(9), left: [ActorID(8)], pending: [ActorID(9)], refused: []))
-        case 29: return .holdings([Frame.Candidate(key: key, vector: [0])], isLast: generator.chance(50))
+                RepairOutcome.Repaired(
+                    actor: ActorID(9), left: [ActorID(8)], pending: [ActorID(9)], refused: []))
+        case 29: return .holdings([DocumentVersion(key: key, vector: [0])], isLast: generator.chance(50))
         case 30: return .lacking(generator.chance(50) ? [key] : [])
         case 31: return .statesAdmitted(position)
         case 32:
-            let states: [HistoryStanding.State] = [.open, .closed, .forked]
+            let states: [HistoryComparison.State] = [.open, .closed, .forked]
             return .historyCompared([
-                HistoryStanding(
+                HistoryComparison(
                     actor: Exemplars.actor, admitted: 3, state: generator.pick(states),
                     isExact: generator.chance(50))
             ])
@@ -73,12 +75,12 @@ struct RandomSessionTests {
         case 34: return .returning([key])
         case 35, 36:
             return .held(
-                key: [UInt8(generator.below(2))], [Frame.Candidate(key: key, vector: Exemplars.vector)],
+                key: [UInt8(generator.below(2))], [DocumentVersion(key: key, vector: Exemplars.vector)],
                 isLast: generator.chance(50))
         case 37, 38:
-            var answer = HeldAnswer()
+            var answer = HoldingsAnswer()
             if generator.chance(50) { answer.documents = [Exemplars.state] }
-            if generator.chance(50) { answer.gone = [Frame.Candidate(key: key, vector: Exemplars.vector)] }
+            if generator.chance(50) { answer.gone = [DocumentVersion(key: key, vector: Exemplars.vector)] }
             if generator.chance(50) { answer.through = key.id }
             return .compared(subscription: UInt64(generator.below(7)), answer)
         case 39: return .unknownPlace(subscription: UInt64(generator.below(7)))

@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 import Foundation
 import Testing
 
@@ -74,8 +75,8 @@ struct ReasonTests {
             event: frame(.renewal(token: String(repeating: "x", count: Limits.accessTokenBytes + 1)))),
     ]
 
-    private static func told(_ code: SyncErrorCode) -> Frame.Refusal {
-        Frame.Refusal(actor: Exemplars.actor, sequence: 1, error: SyncError(code, "refused"))
+    private static func told(_ code: SyncErrorCode) -> Refusal {
+        Refusal(actor: Exemplars.actor, sequence: 1, error: SyncError(code, "refused"))
     }
 
     private static func refusal(_ code: SyncErrorCode) -> Event { .refused([], [told(code)]) }
@@ -112,7 +113,7 @@ struct ReasonTests {
     private static func movedForClock() -> Session {
         var peer = sent()
         _ = peer.receive(frame(.refused(told(.clockTooFarAhead))))
-        let outcome = Repaired(
+        let outcome = RepairOutcome.Repaired(
             actor: Exemplars.actor, left: [ActorID(9)], pending: [Exemplars.actor], refused: [])
         _ = peer.receive(.repaired(outcome))
         peer.uploader.stopped = []

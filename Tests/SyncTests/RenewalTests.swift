@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 import Testing
 
 @testable import Sync
@@ -93,7 +94,7 @@ struct RenewalTests {
         #expect(checked(server.receive(frame("a"))) == ["a"])
         #expect(appended(server.receive(upload)) == 0)
         // The one that came before the token is answered; what is behind it waits on.
-        let acknowledged = [Frame.Acknowledgement(actor: Exemplars.actor, sequence: 1)]
+        let acknowledged = [Acknowledgement(actor: Exemplars.actor, sequence: 1)]
         #expect(appended(server.receive(.appended(acknowledged))) == 0)
         #expect(server.receive(frame("b")).isEmpty)
         #expect(appended(server.receive(.renewed)) == 0)

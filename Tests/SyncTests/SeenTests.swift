@@ -1,22 +1,23 @@
 import CRDT
 import DQL
+import Exchange
 import Testing
 
 @testable import Sync
 
 @Suite("The position of the server's log that a peer has seen")
 struct SeenTests {
-    private static let own = Frame.ActorHead(actor: ActorID(5), sequence: 9, hash: 1)
+    private static let own = ActorHead(actor: ActorID(5), sequence: 9, hash: 1)
 
     private static func position(_ offset: Offset) -> LogPosition {
         LogPosition(logID: Exemplars.logID, offset: offset, hash: offset.rawValue)
     }
 
-    private static func batches(_ actions: [Action]) -> [Batch] {
+    private static func batches(_ actions: [Action]) -> [Reception] {
         actions.compactMap { if case .store(let batch) = $0 { batch } else { nil } }
     }
 
-    private static func repairs(_ actions: [Action]) -> [Repair] {
+    private static func repairs(_ actions: [Action]) -> [RepairRequest] {
         actions.compactMap { if case .repair(let repair) = $0 { repair } else { nil } }
     }
 
@@ -30,7 +31,7 @@ struct SeenTests {
             head: Exemplars.position)
         hello.isBehind = isServerBehind
         _ = session.receive(.frame(Frame.hello(hello).encoded()))
-        let standing = HistoryStanding(actor: own.actor, admitted: 4, state: .closed, isExact: true)
+        let standing = HistoryComparison(actor: own.actor, admitted: 4, state: .closed, isExact: true)
         var actions = session.receive(.historyCompared([standing]))
         guard isServerBehind else { return (session, actions) }
         _ = session.receive(.holdings([], isLast: true))
@@ -180,7 +181,7 @@ struct SeenTests {
             }
         }
         let keys = (1...2).map { Exemplars.key(Int64($0)) }
-        let page = keys.map { Frame.Candidate(key: $0, vector: VersionVector().encoded()) }
+        let page = keys.map { DocumentVersion(key: $0, vector: VersionVector().encoded()) }
         #expect(told(session.receive(.frame(Frame.holdings([page[0]], isLast: false).encoded()))) == [])
         #expect(told(session.receive(.frame(Frame.holdings([page[1]], isLast: true).encoded()))) == [])
         #expect(told(session.receive(.lacking([], declined: isLate ? nil : [1]))) == [])
@@ -229,10 +230,10 @@ struct SeenTests {
             for event in events { _ = server.receive(event) }
             let operation = Exemplars.operation
             _ = server.receive(.frame(Frame.upload([operation]).encoded()))
-            let admitted = Frame.Acknowledgement(actor: Exemplars.actor, sequence: 1)
+            let admitted = Acknowledgement(actor: Exemplars.actor, sequence: 1)
             return SessionTests.sent(server.receive(.appended([admitted], offset: 350)))
         }
-        let admitted = [Frame.Acknowledgement(actor: Exemplars.actor, sequence: 1)]
+        let admitted = [Acknowledgement(actor: Exemplars.actor, sequence: 1)]
         #expect(told([]).contains(.acknowledged(admitted, offset: 350)))
         #expect(told([.lagging(Self.position(349))]).contains(.acknowledged(admitted, offset: 350)))
         #expect(told([.lagging(Self.position(350))]).contains(.acknowledged(admitted, offset: 0)))
@@ -278,13 +279,13 @@ struct SeenTests {
         var last = Self.repairs(first)
         func refuse(_ actor: UInt64, _ sequence: SequenceNumber) {
             _ = session.receive(.ownOperations(actor: ActorID(actor), [(sequence: sequence, bytes: [1])]))
-            let refusal = Frame.Refusal(
+            let refusal = Refusal(
                 actor: ActorID(actor), sequence: sequence, error: SyncError(.baseNotCovered, "no base"))
             let actions = session.receive(.frame(Frame.refused(refusal).encoded()))
             last = Self.repairs(actions + session.receive(.ownOperations(actor: ActorID(actor), [])))
         }
         func move(to actor: UInt64) {
-            let outcome = Repaired(
+            let outcome = RepairOutcome.Repaired(
                 actor: ActorID(actor), left: [], pending: [ActorID(actor)], refused: [])
             _ = session.receive(.repaired(outcome))
             _ = session.receive(.seenNoted)
@@ -297,7 +298,7 @@ struct SeenTests {
         #expect(last.map(\.isFinal) == [true])
         move(to: 200)
         _ = session.receive(.ownOperations(actor: ActorID(200), [(sequence: 1, bytes: [1])]))
-        let admitted = Frame.acknowledged([Frame.Acknowledgement(actor: ActorID(200), sequence: 1)])
+        let admitted = Frame.acknowledged([Acknowledgement(actor: ActorID(200), sequence: 1)])
         _ = session.receive(.frame(admitted.encoded()))
         refuse(200, 2)
         #expect(last.map(\.isFinal) == [false])
@@ -306,7 +307,7 @@ struct SeenTests {
     @Test("after a repair an actor that stays is uploaded before the new one, one that was left is not")
     func goingOn() {
         var (session, _) = Self.closedPeer()
-        let outcome = Repaired(
+        let outcome = RepairOutcome.Repaired(
             actor: ActorID(7), left: [Self.own.actor], pending: [ActorID(6), ActorID(7)], refused: [])
         _ = session.receive(.repaired(outcome))
         _ = session.receive(.ownOperationAdded(Self.own.actor))
@@ -316,7 +317,7 @@ struct SeenTests {
         #expect(read(session.receive(.seenNoted)) == [ActorID(6)])
         _ = session.receive(.ownOperations(actor: ActorID(6), [(sequence: 1, bytes: [1])]))
         #expect(read(session.receive(.ownOperations(actor: ActorID(6), []))).isEmpty)
-        let answer = Frame.acknowledged([Frame.Acknowledgement(actor: ActorID(6), sequence: 1)]).encoded()
+        let answer = Frame.acknowledged([Acknowledgement(actor: ActorID(6), sequence: 1)]).encoded()
         #expect(read(session.receive(.frame(answer))) == [ActorID(7)])
         #expect(read(session.receive(.ownOperations(actor: ActorID(7), []))).isEmpty)
     }

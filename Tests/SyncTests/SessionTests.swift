@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 import Testing
 
 @testable import Sync
@@ -48,8 +49,8 @@ struct SessionTests {
         "an actor whose history the server knows otherwise is repaired and told, not sent or acknowledged"
     )
     func forkedHistory() {
-        let own = Frame.ActorHead(actor: ActorID(5), sequence: 9, hash: 1)
-        let known = Frame.ActorHead(actor: ActorID(5), sequence: 4, hash: 2)
+        let own = ActorHead(actor: ActorID(5), sequence: 9, hash: 1)
+        let known = ActorHead(actor: ActorID(5), sequence: 4, hash: 2)
         var session = Self.session(.peer)
         _ = session.receive(.opened)
         _ = session.receive(.ownActors(OwnHistory(heads: [own])))
@@ -63,7 +64,9 @@ struct SessionTests {
         #expect(!session.isOpen)
         #expect(asked.contains { if case .compareHistory([known], _) = $0 { true } else { false } })
         let actions = session.receive(
-            .historyCompared([HistoryStanding(actor: ActorID(5), admitted: 0, state: .forked, isExact: true)])
+            .historyCompared([
+                HistoryComparison(actor: ActorID(5), admitted: 0, state: .forked, isExact: true)
+            ])
         )
         #expect(session.isOpen)
         #expect(actions.contains { if case .repair = $0 { true } else { false } })
@@ -77,7 +80,7 @@ struct SessionTests {
     }
 
     /// What is sent after an event for which documents are asked for, of which the store holds none.
-    static func asked(_ session: inout Session, _ event: Event, held: [Frame.Candidate] = []) -> [Frame] {
+    static func asked(_ session: inout Session, _ event: Event, held: [DocumentVersion] = []) -> [Frame] {
         sent(session.receive(event)) + sent(session.receive(.vectors(held)))
     }
 
@@ -242,7 +245,7 @@ struct SessionTests {
     func gone() {
         var peer = Self.openPeer()
         let (key, other) = (Exemplars.gone.key, Exemplars.key(1))
-        let held = [Frame.Candidate(key: key, vector: Exemplars.vector)]
+        let held = [DocumentVersion(key: key, vector: Exemplars.vector)]
         #expect(Self.asked(&peer, .wanted([key, other]), held: held) == [.want([key, other], held: held)])
         // A large state comes in a message of its own, behind what is gone of it.
         #expect(
@@ -255,7 +258,7 @@ struct SessionTests {
 
     @Test("what is gone is told before the state, of what may be read")
     func tellsGone() {
-        let held = [3, 4].map { Frame.Candidate(key: Exemplars.key($0), vector: Exemplars.vector) }
+        let held = [3, 4].map { DocumentVersion(key: Exemplars.key($0), vector: Exemplars.vector) }
         for size in [1, Limits.firstBurstBytes + 1] {
             var server = Self.openServer()
             let want = Frame.want(held.map(\.key), held: held)
@@ -274,7 +277,7 @@ struct SessionTests {
             #expect(told == Set(held.map(\.key)))
         }
         var server = Self.openServer()
-        let broken = [Frame.Candidate(key: Exemplars.key(3), vector: [0xFF])]
+        let broken = [DocumentVersion(key: Exemplars.key(3), vector: [0xFF])]
         let want = Frame.want(broken.map(\.key), held: broken)
         #expect(Self.code(server.receive(.frame(want.encoded()))) == "SYNC-0101")
     }
@@ -315,10 +318,10 @@ struct SessionTests {
             other.create()
             var merged = other.document
             merged.merge(editor.document)
-            let change = LiveOperation.Change(
+            let change = FoldedOperation.Change(
                 key: key, delta: delta.encoded(), before: other.document.encoded(), after: merged.encoded())
             let position = LogPosition(logID: Exemplars.logID, offset: 301, hash: 1)
-            let operation = LiveOperation(position: position, stamp: stamp, origin: 1, changes: [change])
+            let operation = FoldedOperation(position: position, stamp: stamp, origin: 1, changes: [change])
             return Self.sent(server.receive(.operations([operation], through: position))).filter { frame in
                 if case .operations = frame { true } else { false }
             }
@@ -347,7 +350,7 @@ struct SessionTests {
             _ = peer.receive(.ownOperationAdded(Exemplars.actor))
             _ = peer.receive(.ownOperations(actor: Exemplars.actor, [(sequence: 1, bytes: [1])]))
             let frame = Frame.acknowledged([
-                Frame.Acknowledgement(actor: actor, sequence: SequenceNumber(sequence))
+                Acknowledgement(actor: actor, sequence: SequenceNumber(sequence))
             ])
             let actions = peer.receive(.frame(frame.encoded()))
             let isForgotten = actions.contains { if case .acknowledge = $0 { true } else { false } }
@@ -371,7 +374,7 @@ struct SessionTests {
         let upload = peer.receive(.ownOperations(actor: Exemplars.actor, [(sequence: 1, bytes: [1])]))
         #expect(Self.sent(upload).map(\.name) == ["upload"])
         #expect(Self.sent(peer.receive(.ownOperations(actor: Exemplars.actor, []))).isEmpty)
-        let acknowledged = Frame.acknowledged([Frame.Acknowledgement(actor: Exemplars.actor, sequence: 1)])
+        let acknowledged = Frame.acknowledged([Acknowledgement(actor: Exemplars.actor, sequence: 1)])
         #expect(Self.asked(&peer, .frame(acknowledged.encoded())) == [.want([Exemplars.key(1)])])
     }
 }

@@ -55,7 +55,7 @@ class ProjectionInPostgres(SystemTest):
         self.start_postgres()
         self.ports = {name: free_port() for name in ("auth-gateway", *SERVICES, "embedded")}
         self.processes = {}
-        gateway = self.start("auth-gateway", "auth-gateway", "--show-token")
+        gateway = self.start("auth-gateway", "auth-gateway")
         values = announcement(gateway)
         self.database, self.token = values["database"], values["token"]
         await_health(gateway, Client(self.origin("auth-gateway")))

@@ -30,7 +30,9 @@ struct ImportTable {
             .subtracting(["Executable"])
     }
 
-    static let withoutLogging: Set<String> = ["Shared/CRDT", "Shared/DQL", "Shared/Sync"]
+    static let withoutLogging: Set<String> = [
+        "Shared/CRDT", "Shared/DQL", "Shared/Exchange", "Shared/Sync",
+    ]
 
     // MARK: the platform
 
@@ -46,6 +48,7 @@ struct ImportTable {
     static let mimeo = ImportTable(
         rows: [
             "Shared/CRDT": Row(),
+            "Shared/Exchange": Row(ours: ["CRDT"]),
             "Shared/Machine": Row(platform: ["Dispatch", "Foundation"]),
             // Decision 0043.
             "Shared/WriteAhead": Row(packages: grdb),
@@ -60,7 +63,7 @@ struct ImportTable {
                 ours: ["CRDT", "Machine", "WriteAhead"], packages: grdb,
                 platform: foundation.union(["Dispatch", "Glibc"])),
             "Shared/Replica": Row(
-                ours: ["CRDT", "DQL", "Machine", "WriteAhead"], packages: grdb,
+                ours: ["CRDT", "DQL", "Exchange", "Machine", "WriteAhead"], packages: grdb,
                 platform: cLibrary.union(["Dispatch", "Synchronization"])),
             "Shared/Postgres": Row(
                 ours: ["CRDT", "DQL", "OperationLog"], packages: ["CLibPQ"],
@@ -68,10 +71,10 @@ struct ImportTable {
             "Shared/Identity": Row(
                 ours: ["CRDT", "DQL"], packages: ["Crypto", "JWTKit", "SwiftASN1", "X509"],
                 platform: ["Foundation"]),
-            "Shared/Sync": Row(ours: ["CRDT", "DQL", "Identity"]),
+            "Shared/Sync": Row(ours: ["CRDT", "DQL", "Exchange", "Identity"]),
             "Shared/Transport": Row(
-                ours: ["CRDT", "DQL", "Machine", "Replica", "Sync", "WebSocket"], packages: ["NIOSSL"],
-                platform: foundation),
+                ours: ["CRDT", "DQL", "Exchange", "Machine", "Replica", "Sync", "WebSocket"],
+                packages: ["NIOSSL"], platform: foundation),
             "Shared/DittoSwift": Row(
                 ours: [
                     "Attachments", "CRDT", "DQL", "Identity", "Machine", "Replica", "Sync", "Transport",
@@ -82,12 +85,13 @@ struct ImportTable {
             "Shared/ServiceKit": Row(
                 // Decision 0024: every service follows the system database, whose documents are read by DQL.
                 ours: [
-                    "CRDT", "DQL", "Identity", "Machine", "OperationLog", "Postgres", "Replica", "WebSocket",
+                    "CRDT", "DQL", "Exchange", "Identity", "Machine", "OperationLog", "Postgres", "Replica",
+                    "WebSocket",
                 ],
                 packages: [
-                    "ArgumentParser", "AsyncHTTPClient", "CZlib", "Crypto", "HTTPTypes", "Hummingbird",
-                    "HummingbirdCore", "Metrics", "NIOCore", "NIOHTTP1", "NIOHTTPTypes", "NIOHTTPTypesHTTP1",
-                    "NIOPosix", "NIOSSL", "ServiceLifecycle", "UnixSignals",
+                    "ArgumentParser", "AsyncHTTPClient", "CBuildCommit", "CZlib", "Crypto", "HTTPTypes",
+                    "Hummingbird", "HummingbirdCore", "Metrics", "NIOCore", "NIOHTTP1", "NIOHTTPTypes",
+                    "NIOHTTPTypesHTTP1", "NIOPosix", "NIOSSL", "ServiceLifecycle", "UnixSignals",
                 ],
                 platform: foundation),
             // Asks webhooks, and signs what it asks.
@@ -97,8 +101,8 @@ struct ImportTable {
                 platform: foundation),
             "Services/Replicator": Row(
                 ours: [
-                    "CRDT", "DQL", "Identity", "Machine", "OperationLog", "Replica", "ServiceKit", "Sync",
-                    "Transport", "WebSocket",
+                    "CRDT", "DQL", "Exchange", "Identity", "Machine", "OperationLog", "Replica",
+                    "ServiceKit", "Sync", "Transport", "WebSocket",
                 ],
                 packages: ["ArgumentParser", "Hummingbird"], platform: foundation.union(["Glibc"])),
             "Services/QueryService": Row(
@@ -109,7 +113,8 @@ struct ImportTable {
                 platform: ["Synchronization"]),
             "Services/AttachmentStore": Row(
                 ours: [
-                    "Attachments", "CRDT", "Identity", "Machine", "OperationLog", "Replica", "ServiceKit",
+                    "Attachments", "CRDT", "Exchange", "Identity", "Machine", "OperationLog", "Replica",
+                    "ServiceKit",
                 ],
                 packages: ["ArgumentParser", "Hummingbird", "NIOCore"], platform: foundation),
             // Mimeo assembles the services and is a client of the whole system.
@@ -118,7 +123,7 @@ struct ImportTable {
                     "AttachmentStore", "AuthGateway", "CRDT", "DQL", "DittoSwift", "OperationLog",
                     "QueryService", "Replicator", "ServiceKit",
                 ],
-                packages: ["ArgumentParser", "AsyncHTTPClient", "CBuildCommit", "CLibEdit"],
+                packages: ["ArgumentParser", "AsyncHTTPClient", "CLibEdit"],
                 platform: foundation),
             "Services/AuthGateway/Executable": Row(ours: ["AuthGateway"]),
             "Services/Replicator/Executable": Row(ours: ["Replicator"]),

@@ -77,15 +77,15 @@ struct ImportTests {
     @Test(
         "a README that names other modules than the row is found",
         arguments: [
-            ("CRDT, DQL and `Identity`. Not Transport.", []),
-            ("CRDT,\nDQL (queries), Identity, swift-log.", []),
-            ("CRDT, DQL.\nIdentity.", ["does not name Identity"]),
-            ("CRDT, DQL, Identity, Replica.", ["names Replica, which its row does not have"]),
+            ("CRDT and `DQL`. Not Transport.", []),
+            ("CRDT,\nDQL (queries), swift-log.", []),
+            ("CRDT.\nDQL.", ["does not name DQL"]),
+            ("CRDT, DQL, Replica.", ["names Replica, which its row does not have"]),
         ] as [(String, [String])])
     func readmeRule(text: String, expected: [String]) {
         let page = SourceFile(
-            path: "Shared/Sync/README.md",
-            text: "# Sync\nTransport\n## What it may know\n\(text)\n## Tests\n")
+            path: "Shared/Identity/README.md",
+            text: "# Identity\nTransport\n## What it may know\n\(text)\n## Tests\n")
         #expect(Rules.readmeImports(page).map(\.message) == expected)
     }
 

@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 import Foundation
 import Logging
 import Machine
@@ -74,9 +75,7 @@ struct ReadyOperationTests {
             try insert(replica, 1)
             try insert(replica, 2)
             let gone = DocumentKey(collection: "c", id: try DocumentID(.int(2)))
-            var repair = Repair(
-                admitted: [actor: 0], closed: [], diverged: [], refused: [], isForClock: false)
-            repair.gone = [gone]
+            let repair = RepairRequest(admitted: [actor: 0], refused: [], gone: [gone], seen: nil)
             while case .repairNeeds(let keys)? = try await store.perform(.repair(repair)) {
                 let states = try keys.map { key in (key, try replica.read { try $0.state(of: key) }) }
                 _ = try await store.perform(.stageRepair(states))

@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 import Glibc
 import Logging
 import Sync
@@ -174,9 +175,9 @@ struct SessionPumpTests {
                 state.withLock { $0 = offset.next.rawValue }
                 let place = LogPosition(logID: log, offset: offset.next, hash: 0)
                 let key = DocumentKey(collection: "c", id: try DocumentID(.int(Int64(place.offset.rawValue))))
-                let change = LiveOperation.Change(
+                let change = FoldedOperation.Change(
                     key: key, delta: nil, before: nil, after: EncodedState(document))
-                let operation = LiveOperation(position: place, stamp: stamp, origin: nil, changes: [change])
+                let operation = FoldedOperation(position: place, stamp: stamp, origin: nil, changes: [change])
                 return .operations([operation], through: place)
             default: return try await greeting.perform(action)
             }
@@ -377,14 +378,14 @@ struct SessionPumpTests {
         var editor = DocumentEditor(document: Document(), stamp: Stamp(time: 5, actor: ActorID(9)))
         editor.create()
         try editor.set(["s"], .array([.int(1)]))
-        let change = LiveOperation.Change(
+        let change = FoldedOperation.Change(
             key: DocumentKey(collection: "c", id: try DocumentID(.int(1))), delta: nil, before: nil,
             after: editor.document.encoded(), matches: nil)
         for round in 1...20 as ClosedRange<UInt64> {
             let tell = try #require(await asked.next())
             try await until({ pump.unsentBytes == 0 }, line.turn)
             let before = line.written.count
-            let operation = LiveOperation(
+            let operation = FoldedOperation(
                 position: try position(Offset(round)), stamp: Stamp(time: round + 5, actor: ActorID(9)),
                 origin: nil,
                 changes: [change])

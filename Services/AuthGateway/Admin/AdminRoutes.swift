@@ -18,6 +18,7 @@ struct AdminRoutes: Sendable {
     static let paths: [(method: HTTPRequest.Method, path: String)] = [
         (.get, "/admin/auth/databases"), (.post, "/admin/auth/databases"),
         (.get, "/admin/auth/databases/:database"), (.delete, "/admin/auth/databases/:database"),
+        (.get, "/admin/auth/databases/:database/erasure"),
         (.get, "/admin/auth/databases/:database/providers"),
         (.post, "/admin/auth/databases/:database/providers"),
         (.delete, "/admin/auth/databases/:database/providers/:provider"),
@@ -70,14 +71,18 @@ struct AdminRoutes: Sendable {
             if parts.first == "sealing-key" { return try await sealingKey(method, request) }
             return method == .get ? listDatabases() : try await createDatabase(request)
         }
+        switch (method, parts.last.map(String.init)) {
+        case (.delete, "databases"):
+            try await state.deleteDatabase(database)
+            return try showErasure(database, status: .accepted)
+        case (.get, "erasure"): return try showErasure(database, status: .ok)
+        default: break
+        }
         guard state.system.directory.database(database) != nil else {
             throw AuthGatewayError(.databaseUnknown, "the database does not exist")
         }
         switch (method, parts.last.map(String.init)) {
         case (.get, "databases"): return try showDatabase(database)
-        case (.delete, "databases"):
-            try await state.deleteDatabase(database)
-            return Response(status: .noContent)
         case (.get, "providers"): return listProviders(database)
         case (.post, "providers"): return try await createProvider(request, database)
         case (.delete, "providers"):
@@ -135,6 +140,27 @@ extension AdminRoutes {
         let token = try state.developmentToken(of: id)
         let body: Value = ["id": .string(id.text), "developmentToken": token.map { .string($0) } ?? .null]
         return .json(JSONText.print(body).utf8, headers: [.cacheControl: "no-store"])
+    }
+
+    /// Shows how far the erasure of a deleted database is: the receipts of those who have erased it.
+    private func showErasure(_ id: DatabaseID, status: HTTPResponse.Status) throws -> Response {
+        let directory = state.system.directory
+        guard let record = directory.databases[id], let deletedAt = record.deletedAtSeconds else {
+            throw AuthGatewayError(.databaseUnknown, "no database of this id was deleted")
+        }
+        let receipts = directory.erasures.values.filter { $0.databaseID == id && $0.subject == nil }
+            .sorted { ($0.holder, $0.place) < ($1.holder, $1.place) }
+        let body: Value = [
+            "database": .string(id.text), "deletedAt": .int(deletedAt), "erases": .bool(record.isErased),
+            "receipts": .array(
+                receipts.map {
+                    [
+                        "holder": .string($0.holder), "place": .string($0.place),
+                        "erasedAt": .int($0.erasedAtSeconds),
+                    ]
+                }),
+        ]
+        return .json(JSONText.print(body).utf8, status: status)
     }
 
     private func createDatabase(_ request: Request) async throws -> Response {

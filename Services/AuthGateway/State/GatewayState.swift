@@ -11,6 +11,8 @@ public struct DevelopmentDatabase: Sendable, Equatable {
     public let id: String
     /// The development provider's secret: 32 random bytes in base64url.
     public let token: String
+    /// Path of a file with the token, which only its owner can read.
+    public let tokenFile: String
 }
 
 /// The databases of this server with their secrets. They are documents of the system database, and only a
@@ -109,16 +111,33 @@ final class GatewayState: Sendable {
         return token
     }
 
-    /// Deletes a database: all its tokens and logins are refused. Its operations stay in the log, and its id
-    /// stays in use.
+    /// Deletes a database with its providers, keys and revocations: all its tokens and logins are refused.
+    /// Every service then erases what it keeps of it (`Eraser`). Its id stays in use.
+    ///
+    /// A database that an earlier version deleted, which kept its data, is erased too.
     func deleteDatabase(_ id: DatabaseID) async throws {
         let now = nowSeconds()
+        let directory = system.directory
         try await system.write { writer in
-            guard var record = try writer.get(id.text, as: DatabaseRecord.self),
-                record.deletedAtSeconds == nil
-            else { throw AuthGatewayError(.databaseUnknown, "the database does not exist") }
-            record.deletedAtSeconds = now
+            guard var record = try writer.get(id.text, as: DatabaseRecord.self), !record.isErased else {
+                throw AuthGatewayError(.databaseUnknown, "the database does not exist")
+            }
+            record.deletedAtSeconds = record.deletedAtSeconds ?? now
+            record.sealedDevelopmentToken = nil
+            record.erases = true
             try writer.put(record)
+            for key in directory.signingKeys.keys where KeyID(key)?.databaseID == id {
+                try writer.remove(key, SigningKeyRecord.self)
+            }
+            for provider in directory.providers.values where provider.databaseID == id {
+                try writer.remove(provider.id, ProviderRecord.self)
+            }
+            for key in directory.apiKeys.values where key.databaseID == id {
+                try writer.remove(key.id, APIKeyRecord.self)
+            }
+            for revocation in directory.revocations.values where revocation.databaseID == id {
+                try writer.remove(revocation.id, Revocation.self)
+            }
         }
     }
 

@@ -28,13 +28,14 @@ struct ExportCommand: AsyncParsableCommand {
     var output: String?
 
     func validate() throws {
-        try target.check()
         guard (collection == nil) != (query == nil) else {
             throw ValidationError("give either --collection or --query")
         }
     }
 
     func run() async throws {
+        // First: a command that has no target must not empty the file.
+        _ = try target.target()
         let rows = try rows()
         let notes = ImportNotes()
         let sink = try ExportSink(path: output)

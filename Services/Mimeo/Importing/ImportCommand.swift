@@ -58,14 +58,11 @@ struct ImportCommand: AsyncParsableCommand {
     @Argument(help: ArgumentHelp("The file to import; - is standard input.", valueName: "file"))
     var file: String
 
-    func validate() throws {
-        try target.check(isOptional: dryRun)
-        guard file != "-" || ![target.server.tokenFile, target.keys.apiKeyFile].contains("-") else {
-            throw ValidationError("standard input cannot be both the file and the secret")
-        }
-    }
-
     func run() async throws {
+        if !dryRun { _ = try target.target() }
+        if file == "-", try target.readsStandardInput() {
+            throw MimeoError(.usage, "standard input cannot be both the file and the secret")
+        }
         let collection = try NamedCollection(
             collection, advice: ", which nobody can write; an import needs another one")
         let documents = try DocumentFile(

@@ -1,38 +1,48 @@
 import Foundation
 import ServiceKit
 
-/// The places where a secret can come from: a flag, a file, standard input, the environment.
+/// A secret that is a value itself or in a file, as one place of settings gives it.
 struct SecretOption {
-    /// The flag of the value itself; its file's flag adds `-file`.
-    let flag: String
-    let value: String?
-    /// A path, or `-` for the first line of standard input.
-    let file: String?
-    /// The environment variable, used without both.
-    let variable: String
+    /// A setting's text, and the name by which a person knows the setting: `--token`, `MIMEO_TOKEN`.
+    typealias Named = (name: String, text: String)
 
-    /// The secret; nil if there is none anywhere.
+    let value: Named?
+    /// A path, or `-` for the first line of standard input.
+    let file: Named?
+
+    /// Nil if there is neither.
+    init?(value: Named?, file: Named?) {
+        guard value != nil || file != nil else { return nil }
+        (self.value, self.file) = (value, file)
+    }
+
+    /// The name of the setting.
+    var place: String { value?.name ?? file?.name ?? "" }
+
+    /// The secret.
     /// - Throws: `CLI-0101` if it is empty, given twice or has several lines; `CLI-0401`. No message holds
     ///   it.
-    func read(
-        _ environment: [String: String], input: StandardInput
-    ) async throws(MimeoError) -> String? {
+    func read(input: StandardInput = .shared) async throws(MimeoError) -> String {
         switch (value, file) {
-        case (_?, _?): throw MimeoError(.usage, "give either \(flag) or \(flag)-file")
-        case (let value?, nil): return try checked(value, flag)
-        case (nil, "-"?):
-            let line = await HiddenInput.whileHidden(asking: "\(flag.dropFirst(2)): ") { await input.next() }
-            guard let line else { throw MimeoError(.usage, "\(flag)-file -: standard input is empty") }
-            return try checked(line, "\(flag)-file -")
-        case (nil, let file?): return try checked(try text(of: file), "\(flag)-file")
-        case (nil, nil):
-            guard let value = environment[variable] else { return nil }
-            return try checked(value, variable)
+        case (let value?, let file?):
+            throw MimeoError(.usage, "give either \(value.name) or \(file.name)")
+        case (let value?, nil): return try checked(value.text, value.name)
+        case (nil, let file?) where file.text == "-":
+            let line = await HiddenInput.whileHidden(asking: question) { await input.next() }
+            guard let line else { throw MimeoError(.usage, "\(file.name) -: standard input is empty") }
+            return try checked(line, "\(file.name) -")
+        case (nil, let file?): return try checked(try text(of: file.text, file.name), file.name)
+        case (nil, nil): preconditionFailure("a secret without a place is not made")
         }
     }
 
+    /// True if it is the first line of standard input.
+    var isTyped: Bool { file?.text == "-" }
+
+    private var question: String { place.lowercased().contains("key") ? "api-key: " : "token: " }
+
     /// The text of a file, without the line feed at its end.
-    private func text(of path: String) throws(MimeoError) -> String {
+    private func text(of path: String, _ name: String) throws(MimeoError) -> String {
         do {
             let handle = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
             defer { try? handle.close() }
@@ -40,13 +50,13 @@ struct SecretOption {
             guard bytes.count <= Limits.secretBytes, let text = String(data: bytes, encoding: .utf8) else {
                 throw MimeoError(
                     .fileUnreadable,
-                    "\(flag)-file: \(path) is no text or has more than \(Limits.secretBytes) bytes")
+                    "\(name): \(path) is no text or has more than \(Limits.secretBytes) bytes")
             }
             return text.hasSuffix("\r\n") || text.hasSuffix("\n") ? String(text.dropLast()) : text
         } catch let error as MimeoError {
             throw error
         } catch {
-            throw MimeoError(.fileUnreadable, "\(flag)-file: \(path) cannot be read")
+            throw MimeoError(.fileUnreadable, "\(name): \(path) cannot be read")
         }
     }
 

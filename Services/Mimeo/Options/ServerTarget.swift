@@ -6,108 +6,149 @@ import ServiceKit
 /// A server, a database on it and the token of a login: the options of every command that logs in.
 ///
 /// A command line is visible to every process of the machine, so the token may also come from a file, from
-/// the first line of standard input or from the environment.
+/// the first line of standard input, from the environment or from the file of `--config`.
 struct ServerTarget: ParsableArguments {
-    /// The environment variable of the token.
-    static let tokenVariable = "MIMEO_TOKEN"
-
-    @Option(help: ArgumentHelp("The server, like http://127.0.0.1:4000.", valueName: "origin"))
-    var url: String?
-    @Option(help: ArgumentHelp("The database on the server.", valueName: "id"))
-    var database: String?
-    @Option(help: "The login provider that checks the token.")
-    var provider = "development"
+    @Option(help: .setting("url")) var url: String?
+    @Option(help: .setting("database")) var database: String?
+    @Option(help: .setting("provider")) var provider: String?
     // A token may begin with a dash.
-    @Option(
-        parsing: .unconditional,
-        help: "The token for the login provider. A command line can be seen by others.")
-    var token: String?
-    @Option(
-        help: ArgumentHelp(
-            "A file with the token; - for the first line of standard input. Without either the environment's "
-                + "\(ServerTarget.tokenVariable) is the token.",
-            valueName: "file"))
-    var tokenFile: String?
+    @Option(parsing: .unconditional, help: .setting("token")) var token: String?
+    @Option(help: .setting("tokenFile")) var tokenFile: String?
+    @Option(help: .setting("config")) var config: String?
+
+    /// Environment and configuration file.
+    /// - Throws: `SRV-0104`, `SRV-0108`.
+    func sources(
+        _ environment: [String: String] = ProcessInfo.processInfo.environment
+    ) throws(ServiceError) -> SettingSources {
+        try SettingSources(config: config, environment: environment)
+    }
 
     /// The server, checked.
     /// - Throws: `CLI-0101`.
-    func origin() throws(MimeoError) -> String {
-        guard let url else { throw MimeoError(.usage, "--url is missing") }
+    func origin(_ sources: SettingSources) throws(MimeoError) -> String {
+        guard let url = url ?? sources.text("url") else { throw MimeoError(.usage, "--url is missing") }
         return try RemoteRunner.checked(url)
     }
 
-    /// True if the command line has a token or the place of one.
-    var namesToken: Bool { token != nil || tokenFile != nil }
+    /// The login provider.
+    func provider(_ sources: SettingSources) -> String {
+        provider ?? sources.text("provider") ?? "development"
+    }
 
     /// The database and the token for a login there.
-    /// - Throws: `CLI-0101`, `CLI-0401`.
+    /// - Throws: `CLI-0101`, `CLI-0401`, `SRV-0104`, `SRV-0108`.
     func login(
         _ environment: [String: String] = ProcessInfo.processInfo.environment,
         input: StandardInput = .shared
-    ) async throws(MimeoError) -> (databaseID: String, token: String) {
-        guard let database else { throw MimeoError(.usage, "--url needs --database") }
-        let secret = SecretOption(
-            flag: "--token", value: token, file: tokenFile, variable: Self.tokenVariable)
-        guard let token = try await secret.read(environment, input: input) else {
+    ) async throws -> (databaseID: String, token: String) {
+        let sources = try sources(environment)
+        guard let credential = try Credential(self, nil, sources) else {
             throw MimeoError(
-                .usage, "a token is missing: give --token-file, --token or \(Self.tokenVariable)")
+                .usage, "a token is missing: give --token-file, --token or \(Credential.tokenVariable)")
         }
-        return (database, token)
+        return (try databaseID(sources), try await credential.secret.read(input: input))
+    }
+
+    /// The database.
+    /// - Throws: `CLI-0101`.
+    func databaseID(_ sources: SettingSources) throws(MimeoError) -> String {
+        guard let database = database ?? sources.text("database") else {
+            throw MimeoError(.usage, "--url needs --database")
+        }
+        return database
     }
 }
 
 /// An API key instead of a login, for commands that only use HTTP.
 struct APIKeyOptions: ParsableArguments {
-    /// The environment variable of the key.
-    static let keyVariable = "MIMEO_API_KEY"
+    @Option(parsing: .unconditional, help: .setting("apiKey")) var apiKey: String?
+    @Option(help: .setting("apiKeyFile")) var apiKeyFile: String?
+}
 
-    @Option(parsing: .unconditional, help: ArgumentHelp("An API key instead of a login.", valueName: "key"))
-    var apiKey: String?
-    @Option(
-        help: ArgumentHelp(
-            "A file with the API key; - for the first line of standard input. Without either the "
-                + "environment's \(APIKeyOptions.keyVariable) is the key.",
-            valueName: "file"))
-    var apiKeyFile: String?
+/// The token or API key of a command: from the command line, else the environment, else the file of
+/// `--config`. Two of one place are an error, because either could be meant.
+struct Credential {
+    static let tokenVariable = SettingSources.variable("token")
 
-    /// True if the command line has a key or the place of one.
-    var namesKey: Bool { apiKey != nil || apiKeyFile != nil }
+    let secret: SecretOption
+    /// True for an API key.
+    let isKey: Bool
 
-    /// The key; nil if there is none.
-    /// - Throws: `CLI-0101`, `CLI-0401`.
-    func key(
-        _ environment: [String: String] = ProcessInfo.processInfo.environment,
-        input: StandardInput = .shared
-    ) async throws(MimeoError) -> String? {
-        try await SecretOption(
-            flag: "--api-key", value: apiKey, file: apiKeyFile, variable: Self.keyVariable
-        ).read(environment, input: input)
+    /// Nil if there is none.
+    /// - Parameter keys: nil for a command that takes no API key.
+    /// - Throws: `CLI-0101`.
+    init?(
+        _ server: ServerTarget, _ keys: APIKeyOptions?, _ sources: SettingSources
+    ) throws(MimeoError) {
+        for place in Place.allCases {
+            func found(_ name: String, _ flag: String?) -> SecretOption.Named? {
+                let text = place.source.map { sources.text(name, in: $0) } ?? flag
+                return text.map { (place.name(of: name), $0) }
+            }
+            let token = SecretOption(
+                value: found("token", server.token), file: found("tokenFile", server.tokenFile))
+            var key: SecretOption?
+            if let keys {
+                key = SecretOption(
+                    value: found("apiKey", keys.apiKey), file: found("apiKeyFile", keys.apiKeyFile))
+            }
+            switch (token, key) {
+            case (let token?, let key?):
+                throw MimeoError(
+                    .usage, "give either a token or an API key, not \(token.place) and \(key.place)")
+            case (let token?, nil): (secret, isKey) = (token, false)
+            case (nil, let key?): (secret, isKey) = (key, true)
+            case (nil, nil): continue
+            }
+            return
+        }
+        return nil
+    }
+
+    /// The places of a credential, the strongest first.
+    private enum Place: CaseIterable {
+        case commandLine
+        case environment
+        case file
+
+        var source: SettingSources.Source? {
+            switch self {
+            case .commandLine: nil
+            case .environment: .environment
+            case .file: .file
+            }
+        }
+
+        func name(of setting: String) -> String {
+            switch self {
+            case .commandLine: SettingSources.flag(setting)
+            case .environment: SettingSources.variable(setting)
+            case .file: "'\(setting)' of the file of --config"
+            }
+        }
     }
 }
 
 extension RemoteRunner {
-    /// Opens a server for statements, with an API key or a login: as the command line says, else as the
-    /// environment says.
-    /// - Throws: `CLI-0101`, `CLI-0301`, `CLI-0302`, `CLI-0401`.
+    /// Opens a server for statements, with an API key or a login.
+    /// - Throws: `CLI-0101`, `CLI-0301`, `CLI-0302`, `CLI-0401`, `SRV-0104`, `SRV-0108`.
     static func open(
         _ server: ServerTarget, _ keys: APIKeyOptions,
         _ environment: [String: String] = ProcessInfo.processInfo.environment
     ) async throws -> RemoteRunner {
-        let origin = try server.origin()
-        if server.namesToken, keys.namesKey {
-            throw MimeoError(.usage, "give either a token or an API key")
+        let sources = try server.sources(environment)
+        let origin = try server.origin(sources)
+        guard let credential = try Credential(server, keys, sources) else {
+            throw MimeoError(
+                .usage, "a token is missing: give --token-file, --token or \(Credential.tokenVariable)")
         }
-        if !server.namesToken, let key = try await keys.key(environment) {
-            guard keys.namesKey || environment[ServerTarget.tokenVariable] == nil else {
-                throw MimeoError(
-                    .usage,
-                    "the environment has \(ServerTarget.tokenVariable) and \(APIKeyOptions.keyVariable): "
-                        + "unset one of them")
-            }
-            return try RemoteRunner(origin: origin, apiKey: key)
+        if credential.isKey {
+            return try RemoteRunner(origin: origin, apiKey: try await credential.secret.read())
         }
-        let (databaseID, token) = try await server.login(environment)
+        let databaseID = try server.databaseID(sources)
         return try await RemoteRunner(
-            origin: origin, databaseID: databaseID, provider: server.provider, token: token)
+            origin: origin, databaseID: databaseID, provider: server.provider(sources),
+            token: try await credential.secret.read())
     }
 }

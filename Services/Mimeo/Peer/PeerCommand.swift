@@ -18,8 +18,7 @@ struct PeerCommand: AsyncParsableCommand {
             another process uses the store. Exit code 3 is for commands that need the server.
             """)
 
-    @Option(help: ArgumentHelp("The store's directory.", valueName: "dir"))
-    var store: String
+    @Option(help: .setting("store")) var store: String?
     @OptionGroup var server: ServerTarget
     @Option(help: ArgumentHelp("A query to subscribe to; may be repeated.", valueName: "select"))
     var subscribe: [String] = []
@@ -27,11 +26,15 @@ struct PeerCommand: AsyncParsableCommand {
     var offline = false
 
     func run() async throws {
+        let sources = try server.sources()
+        guard let store = store ?? sources.text("store") else {
+            throw MimeoError(.usage, "--store is missing")
+        }
         let (databaseID, token) = try await server.login()
-        let ditto = try await open(databaseID, url: try server.origin())
+        let ditto = try await open(databaseID, in: store, url: try server.origin(sources))
         let output = LineWriter.standardOutput
         let console = PeerConsole(ditto: ditto, output: output)
-        console.logIn(token: token, provider: server.provider)
+        console.logIn(token: token, provider: server.provider(sources))
         do {
             for query in subscribe { try ditto.sync.registerSubscription(query: query) }
             if !offline { try ditto.sync.start() }
@@ -46,7 +49,7 @@ struct PeerCommand: AsyncParsableCommand {
         await ditto.close()
     }
 
-    private func open(_ databaseID: String, url: String) async throws -> Ditto {
+    private func open(_ databaseID: String, in store: String, url: String) async throws -> Ditto {
         do {
             return try await Ditto.open(
                 config: DittoConfig(

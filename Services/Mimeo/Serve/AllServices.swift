@@ -16,10 +16,23 @@ public struct AllServices: Sendable {
     private let gateway: AuthGateway
     private let log: any OperationLog
 
+    /// Options of single services.
+    public struct Options: Sendable {
+        /// The replicator's connections.
+        public var sessions = SessionOptions()
+        /// The bounds of a database's storage.
+        public var housekeeping = HousekeepingOptions()
+        /// The largest attachment to accept.
+        public var attachmentBytes = AttachmentStore.defaultMaximumBytes
+
+        /// The defaults.
+        public init() {}
+    }
+
     /// Opens the log and all files in the data folder.
     /// - Throws: errors of the log and the services if they cannot use their files.
     public init(
-        _ configuration: ServiceConfiguration, replicator: SessionOptions = SessionOptions(), logger: Logger
+        _ configuration: ServiceConfiguration, options: Options = Options(), logger: Logger
     ) throws {
         // First creates the data folder as private; the log, which is in it by default, would not.
         _ = try configuration.folder()
@@ -32,7 +45,8 @@ public struct AllServices: Sendable {
             gateway,
             ReplicatorPart(
                 log: log, authenticator: authenticator, folder: try configuration.folder("replicator"),
-                sessions: replicator, admin: AdminCredential(path: configuration.adminCredentialFile),
+                housekeeping: options.housekeeping, sessions: options.sessions,
+                admin: AdminCredential(path: configuration.adminCredentialFile),
                 logger: logger),
             QueryServicePart(
                 log: log, authenticator: authenticator,
@@ -41,7 +55,7 @@ public struct AllServices: Sendable {
             AttachmentStore(
                 folder: try configuration.folder("attachments"), log: log,
                 documents: try configuration.folder("attachment-documents"), authenticator: authenticator,
-                logger: logger),
+                maximumBytes: options.attachmentBytes, logger: logger),
         ]
         self.gateway = gateway
         self.log = log
@@ -49,10 +63,7 @@ public struct AllServices: Sendable {
 
     /// The database of the first start, and the development provider's secret for it. Only valid after the
     /// start.
-    public var development: (id: String, token: String) {
-        let development = gateway.development
-        return (id: development.id, token: development.token)
-    }
+    public var development: DevelopmentDatabase { gateway.development }
 
     /// Closes the log, after the host has ended.
     public func close() async { await log.close() }

@@ -18,14 +18,18 @@ public struct EmbeddedServer: Sendable {
         while body: @escaping @Sendable (EmbeddedServer) async throws -> Result
     ) async throws -> Result {
         let options = try ServiceOptions.parse(["--data", data, "--listen", listen])
-        let configuration = try ServiceConfiguration(options, port: AllServices.defaultPort)
+        // The environment is that of the other program.
+        let configuration = try ServiceConfiguration(
+            options, port: AllServices.defaultPort, environment: [:])
         let services = try AllServices(configuration, logger: logger)
         let host = ServiceHost(
             parts: services.parts, listen: configuration.listen, cors: configuration.cors, logger: logger)
         do {
             let result = try await host.run { address in
-                let (id, token) = services.development
-                return try await body(EmbeddedServer(url: address.origin, databaseID: id, token: token))
+                let development = services.development
+                return try await body(
+                    EmbeddedServer(
+                        url: address.origin, databaseID: development.id, token: development.token))
             }
             await services.close()
             return result

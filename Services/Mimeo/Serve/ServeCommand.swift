@@ -1,4 +1,6 @@
 import ArgumentParser
+import AttachmentStore
+import AuthGateway
 import Logging
 import Replicator
 import ServiceKit
@@ -13,6 +15,8 @@ struct ServeCommand: AsyncParsableCommand {
     @OptionGroup var projection: ProjectionOptions
     @OptionGroup var providers: ProviderOptions
     @OptionGroup var replicator: SessionFlags
+    @OptionGroup var housekeeping: HousekeepingFlags
+    @OptionGroup var attachments: AttachmentFlags
 
     func run() async throws {
         ServiceMain.raiseFileLimit()
@@ -20,14 +24,12 @@ struct ServeCommand: AsyncParsableCommand {
             options, projection: projection, providers: providers, port: AllServices.defaultPort)
         let logger = Logger(label: "mimeo")
         let services = try AllServices(
-            configuration, replicator: try replicator.options(configuration), logger: logger)
-        let host = ServiceHost(
-            parts: services.parts, listen: configuration.listen,
-            tls: try configuration.tlsFiles(logger: logger), cors: configuration.cors, logger: logger
-        ) { address in
-            let (id, token) = services.development
-            ServiceMain.say("url: \(address.origin)", "database: \(id)", "token: \(token)")
-            ServiceMain.say(Self.examples(origin: address.origin, databaseID: id, token: token))
+            configuration, options: try partOptions(configuration), logger: logger)
+        let host = try ServiceHost(configuration, parts: services.parts, logger: logger) { address in
+            let development = services.development
+            ServiceMain.say("url: \(address.origin)", "database: \(development.id)")
+            ServiceMain.say(development.tokenLine(isShown: configuration.showsToken))
+            ServiceMain.say(Self.examples(origin: address.origin, development))
         }
         do {
             try await host.run(signals: ServiceMain.stopSignals)
@@ -38,9 +40,19 @@ struct ServeCommand: AsyncParsableCommand {
         await services.close()
     }
 
-    /// Three example commands, ready to paste into a shell.
-    static func examples(origin: String, databaseID: String, token: String) -> String {
-        let login = "--url \(origin) --database \(databaseID) --token \(token)"
+    private func partOptions(_ configuration: ServiceConfiguration) throws -> AllServices.Options {
+        var options = AllServices.Options()
+        options.sessions = try replicator.options(configuration)
+        options.housekeeping = try housekeeping.options(configuration)
+        options.attachmentBytes = try attachments.maximumBytes(configuration)
+        return options
+    }
+
+    /// Three example commands, ready to paste into a shell. The token is in none: a command line can be seen
+    /// by others.
+    static func examples(origin: String, _ development: DevelopmentDatabase) -> String {
+        let login =
+            "--url \(origin) --database \(development.id) --token-file \(shellWord(development.tokenFile))"
         let mimeo = CommandLine.arguments.first ?? "mimeo"
         return """
 
@@ -53,5 +65,11 @@ struct ServeCommand: AsyncParsableCommand {
               \(mimeo) peer --store ./peer-a --provider development \(login) --subscribe "SELECT * FROM cars"
 
             """
+    }
+
+    /// A path as a shell reads it.
+    private static func shellWord(_ path: String) -> String {
+        let isPlain = path.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "/._-".contains($0)) }
+        return isPlain ? path : "'" + path.replacing("'", with: "'\\''") + "'"
     }
 }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import CRDT
 import Foundation
+import ServiceKit
 
 /// `mimeo dql`: runs statements on a local store or on a server.
 struct DQLCommand: AsyncParsableCommand {
@@ -29,7 +30,6 @@ struct DQLCommand: AsyncParsableCommand {
     var statement: String?
 
     func validate() throws {
-        try target.check()
         _ = try arguments()
     }
 
@@ -73,7 +73,7 @@ struct DQLCommand: AsyncParsableCommand {
         let output = LineWriter.standardOutput
         output.write(
             text:
-                "mimeo \(Version.text), \(target.server.url ?? target.store ?? ""); .help lists the commands")
+                "mimeo \(BuildVersion.text), \(try target.target().name); .help lists the commands")
         let prompt = Prompt(
             runner: runner, arguments: arguments, format: format ?? .table, lines: editor, output: output,
             remarks: .standardError, changed: names.forget)

@@ -1,28 +1,69 @@
 import ArgumentParser
+import ServiceKit
 
 /// The store or server that a command works on.
 struct TargetOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("The store's directory.", valueName: "dir"))
-    var store: String?
+    @Option(help: .setting("store")) var store: String?
     @OptionGroup var server: ServerTarget
     @OptionGroup var keys: APIKeyOptions
 
-    /// Checks that exactly one target is given, unless none is needed.
-    func check(isOptional: Bool = false) throws {
-        if isOptional, store == nil, server.url == nil { return }
-        guard (store == nil) != (server.url == nil) else {
-            throw ValidationError("give either --store or --url")
-        }
-        guard !(server.namesToken && keys.namesKey) else {
-            throw ValidationError("give either a token or an API key")
+    /// A store or a server.
+    enum Target: Equatable {
+        case store(String)
+        case server(String)
+
+        /// As a person knows it.
+        var name: String {
+            switch self {
+            case .store(let name), .server(let name): name
+            }
         }
     }
 
+    /// The one target: of the command line, else the environment, else the file of `--config`; nil if there
+    /// is none.
+    /// - Throws: `CLI-0101` if one of these places names a store and a server.
+    func target(_ sources: SettingSources) throws(MimeoError) -> Target? {
+        let places = [
+            (store, server.url),
+            (sources.text("store", in: .environment), sources.text("url", in: .environment)),
+            (sources.text("store", in: .file), sources.text("url", in: .file)),
+        ]
+        for place in places {
+            switch place {
+            case (_?, _?): throw MimeoError(.usage, "give either --store or --url")
+            case (let store?, nil): return .store(store)
+            case (nil, let url?): return .server(url)
+            case (nil, nil): continue
+            }
+        }
+        return nil
+    }
+
+    /// The one target.
+    /// - Throws: `CLI-0101` if there is none or two, `SRV-0104`, `SRV-0108`.
+    func target() throws -> Target {
+        guard let target = try target(try server.sources()) else {
+            throw MimeoError(.usage, "give either --store or --url")
+        }
+        return target
+    }
+
+    /// True if the token or key is the first line of standard input.
+    func readsStandardInput() throws -> Bool {
+        let sources = try server.sources()
+        guard case .server? = try target(sources) else { return false }
+        return try Credential(server, keys, sources)?.secret.isTyped ?? false
+    }
+
     /// Opens the store, or logs in to the server.
-    /// - Throws: `CLI-0101`, `CLI-0201`, `CLI-0202`, `CLI-0301`, `CLI-0302`, `CLI-0401`.
+    /// - Throws: `CLI-0101`, `CLI-0201`, `CLI-0202`, `CLI-0301`, `CLI-0302`, `CLI-0401`, `SRV-0104`,
+    ///   `SRV-0108`.
     func runner() async throws -> any StatementRunner {
-        if let store { return try await LocalRunner(store: store) }
-        return try await RemoteRunner.open(server, keys)
+        switch try target() {
+        case .store(let store): return try await LocalRunner(store: store)
+        case .server: return try await RemoteRunner.open(server, keys)
+        }
     }
 
     /// Runs `body` with the target, and closes it afterwards.

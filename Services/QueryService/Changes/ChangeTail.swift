@@ -65,6 +65,13 @@ actor ChangeTail {
         recent.endFollowers(isFinal: false)
     }
 
+    /// Frees the space in which removed content may stand: of the open materialization, else of what an
+    /// earlier process left.
+    func compact(through offset: Offset) async throws {
+        guard let opening else { return try DatabaseFolders.remove(database, in: folder) }
+        try await opening.value.compact(through: offset)
+    }
+
     /// Ends it.
     func close() async {
         run?.cancel()

@@ -73,6 +73,14 @@ final class RecentChanges: Sendable {
         }
     }
 
+    /// Drops the operations that are kept: an operator has erased something in them.
+    func forget() {
+        state.withLock { state in
+            (state.operations, state.bytes) = ([], 0)
+            state.start = state.end
+        }
+    }
+
     /// Adds operations that were folded, in the log's order.
     func append(_ folded: [FoldedOperation]) {
         guard let first = folded.first, let last = folded.last else { return }

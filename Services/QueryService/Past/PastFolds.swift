@@ -14,6 +14,8 @@ actor PastFolds {
         let fold: PastFold
         var offset: Offset
         var users = 0
+        /// Closed when the last user has left; nobody else gets it.
+        var isDoomed = false
         var lastUse = ContinuousClock.now
         var bytes: Int
     }
@@ -31,6 +33,9 @@ actor PastFolds {
     private var running = 0
     private var waiting: [CheckedContinuation<Void, Never>] = []
     private var lent = 0
+    private var lentFolds: [ObjectIdentifier: PastFold] = [:]
+    /// Lent folds that are closed when they come back.
+    private var doomed: Set<ObjectIdentifier> = []
     private var made: UInt64 = 0
     private var isSwept = false
     private var isClosed = false
@@ -60,7 +65,7 @@ actor PastFolds {
     private func use(_ wanted: Wanted) async throws -> PastFold {
         while true {
             let found = kept.firstIndex {
-                $0.fold.database == wanted.database && $0.offset == wanted.offset
+                $0.fold.database == wanted.database && $0.offset == wanted.offset && !$0.isDoomed
             }
             if let found {
                 kept[found].users += 1
@@ -85,6 +90,7 @@ actor PastFolds {
         guard let place = kept.firstIndex(where: { $0.fold === fold }) else { return }
         kept[place].users -= 1
         kept[place].lastUse = .now
+        if kept[place].isDoomed { Task { await closeDoomed() } }
     }
 
     // MARK: Reading on from the past
@@ -94,7 +100,9 @@ actor PastFolds {
         guard lent < Limits.lentFolds else { throw QueryError(.overloaded) }
         lent += 1
         do {
-            return try await fold(at: Wanted(database: database, offset: offset), isExclusive: true)
+            let fold = try await fold(at: Wanted(database: database, offset: offset), isExclusive: true)
+            lentFolds[ObjectIdentifier(fold)] = fold
+            return fold
         } catch {
             lent -= 1
             throw error
@@ -104,12 +112,16 @@ actor PastFolds {
     /// Takes a fold back, and keeps it for the next reader.
     func giveBack(_ fold: PastFold) async {
         lent -= 1
+        lentFolds[ObjectIdentifier(fold)] = nil
+        guard doomed.remove(ObjectIdentifier(fold)) == nil else { return await fold.close() }
         await keep(fold)
     }
 
     /// Takes a fold back that cannot go on, and closes it.
     func drop(_ fold: PastFold) async {
         lent -= 1
+        lentFolds[ObjectIdentifier(fold)] = nil
+        doomed.remove(ObjectIdentifier(fold))
         await fold.close()
     }
 
@@ -151,7 +163,7 @@ actor PastFolds {
         guard isExclusive || kept.count >= Limits.keptFolds else { return nil }
         let places = kept.indices.filter { place in
             let item = kept[place]
-            return item.users == 0 && item.fold.database == wanted.database
+            return item.users == 0 && !item.isDoomed && item.fold.database == wanted.database
                 && item.offset <= wanted.offset && item.offset >= begin
         }
         guard let place = places.max(by: { kept[$0].offset < kept[$1].offset }) else { return nil }
@@ -178,6 +190,25 @@ actor PastFolds {
         let old = kept.filter { $0.users == 0 && $0.lastUse < end }
         kept.removeAll { $0.users == 0 && $0.lastUse < end }
         for item in old { await item.fold.close() }
+    }
+
+    /// Closes a database's folds, those in use as soon as they are free: an operator has erased something
+    /// in them.
+    func forget(_ database: DatabaseID) async {
+        PastFold.sweep(folder, logger: logger)
+        for place in kept.indices where kept[place].fold.database == database {
+            kept[place].isDoomed = true
+        }
+        for fold in lentFolds.values where fold.database == database {
+            doomed.insert(ObjectIdentifier(fold))
+        }
+        await closeDoomed()
+    }
+
+    private func closeDoomed() async {
+        let free = kept.filter { $0.isDoomed && $0.users == 0 }
+        kept.removeAll { $0.isDoomed && $0.users == 0 }
+        for item in free { await item.fold.close() }
     }
 
     /// Closes all.

@@ -53,6 +53,8 @@ struct EmbeddedStore: ProjectionStore {
         }
     }
 
+    func compact(through offset: Offset) async throws { try await materializer.compact(through: offset) }
+
     func close() async { await materializer.close() }
 }
 

@@ -45,6 +45,15 @@ struct PostgresStore: ProjectionStore {
             result: draft.value, operation: draft.operation, warnings: draft.warnings, readAt: draft.readAt)
     }
 
+    /// PostgreSQL itself reclaims the space of removed rows.
+    func compact(through offset: Offset) async throws {
+        try await advance()
+        guard await wait(for: offset, timeout: Limits.transactionWait) else {
+            throw QueryError(.unavailable, "the projection lags behind the log")
+        }
+        try await tail.compact(through: offset)
+    }
+
     func close() async {
         await tail.close()
         await projection.close()

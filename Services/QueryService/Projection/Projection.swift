@@ -35,19 +35,25 @@ actor Projection {
     static func open(
         _ database: DatabaseID, log: any OperationLog, in stores: ProjectionStores,
         bounds: QueryServicePart.Bounds, statements: PreparedStatements,
+        erased: @escaping @Sendable () -> ErasedDocuments? = { nil },
         whenLost: @escaping @Sendable (Projection) -> Void
     ) async throws -> Projection {
         let recent = RecentChanges()
         let store = try await stores.open(database, log: log, recent: recent)
-        let projection = Projection(database, log, store, recent, bounds, statements)
+        let projection = Projection(database, log, store, recent, bounds, statements, erased)
         await projection.follow(whenLost)
         return projection
     }
 
+    /// The documents whose ids take no writes any more.
+    private let erased: @Sendable () -> ErasedDocuments?
+
     private init(
         _ database: DatabaseID, _ log: any OperationLog, _ store: any ProjectionStore,
-        _ recent: RecentChanges, _ bounds: QueryServicePart.Bounds, _ statements: PreparedStatements
+        _ recent: RecentChanges, _ bounds: QueryServicePart.Bounds, _ statements: PreparedStatements,
+        _ erased: @escaping @Sendable () -> ErasedDocuments?
     ) {
+        self.erased = erased
         self.database = database
         self.log = log
         self.store = store
@@ -244,6 +250,7 @@ actor Projection {
                 items: draft.result.rows, mutatedDocumentIDs: draft.result.mutatedDocumentIDs.map(\.value),
                 warnings: draft.result.warnings.map(\.message) + draft.warnings)
             guard let operation = draft.operation else { return answer }
+            try checkErased(operation)
             let condition = AppendCondition(
                 readAt: draft.readAt, reads: Touch.all(of: operation, reading: statement))
             switch try await append(operation, under: lease, condition) {
@@ -259,6 +266,14 @@ actor Projection {
             }
         }
         throw QueryError(.conflict)
+    }
+
+    /// Refuses a write to a document that an operator has erased.
+    private func checkErased(_ operation: Operation) throws(QueryError) {
+        guard let erased = erased() else { return }
+        for change in operation.changes where erased.contains(change.collection, change.id) {
+            throw QueryError(.erased, "a document of \(change.collection)")
+        }
     }
 
     /// Waits until drafts see the operation at an offset of the log.

@@ -25,14 +25,14 @@ public enum ProjectionPlace: Sendable {
 
 /// Opens the stores of all databases at one place.
 struct ProjectionStores: Sendable {
-    private let place: ProjectionPlace
+    private let storage: ProjectionPlace
     private let server: PostgresProjections?
     private let tails: String
     private let logger: Logger
 
     /// - Parameter tails: the folder for what a projection in PostgreSQL needs on this machine.
     init(_ place: ProjectionPlace, tails: String, logger: Logger) {
-        self.place = place
+        storage = place
         self.tails = tails
         self.logger = logger
         server =
@@ -43,7 +43,7 @@ struct ProjectionStores: Sendable {
     func open(
         _ database: DatabaseID, log: any OperationLog, recent: RecentChanges
     ) async throws -> any ProjectionStore {
-        switch (place, server) {
+        switch (storage, server) {
         case (_, let server?):
             return PostgresStore(
                 try await server.open(database, log: log),
@@ -52,6 +52,34 @@ struct ProjectionStores: Sendable {
             return try await EmbeddedStore.open(
                 database, log: log, folder: "\(folder)/\(database)", recent: recent, logger: logger)
         case (.postgres, nil): preconditionFailure("a place in PostgreSQL has a server")
+        }
+    }
+
+    /// The storage, as a receipt of an erasure names it.
+    var place: String {
+        switch storage {
+        case .folder(let folder): Eraser.place(folder: folder)
+        case .postgres: "the projection in PostgreSQL"
+        }
+    }
+
+    /// Returns whether a database's projection is stored.
+    func keeps(_ database: DatabaseID) async throws -> Bool {
+        switch storage {
+        case .folder(let folder): !DatabaseFolders.of(database, in: folder).isEmpty
+        case .postgres:
+            try await server?.keeps(database) ?? false
+                || !DatabaseFolders.of(database, in: tails).isEmpty
+        }
+    }
+
+    /// Removes the projection of a deleted database, which must be closed here.
+    func erase(_ database: DatabaseID) async throws {
+        switch storage {
+        case .folder(let folder): try DatabaseFolders.remove(database, in: folder)
+        case .postgres:
+            try DatabaseFolders.remove(database, in: tails)
+            try await server?.erase(database)
         }
     }
 

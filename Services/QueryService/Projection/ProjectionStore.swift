@@ -38,6 +38,9 @@ protocol ProjectionStore: Sendable {
         _ body: @escaping @Sendable (any DocumentWriter) throws -> StatementResult
     ) async throws -> StatementDraft
 
+    /// Folds through an offset, and frees the space in which removed content may stand.
+    func compact(through offset: Offset) async throws
+
     /// Ends `run` and closes the store.
     func close() async
 }

@@ -21,13 +21,15 @@ struct AdminRoutes: Sendable {
         (.get, "/admin/replicator/databases/:database/log"),
         (.post, "/admin/replicator/databases/:database/snapshots"),
         (.post, "/admin/replicator/databases/:database/truncations"),
+        (.get, "/admin/replicator/databases/:database/erasures"),
+        (.post, "/admin/replicator/databases/:database/erasures"),
     ]
 
     func mount(on mount: inout ServiceMount) {
         for (method, path) in Self.paths {
             mount.on(method, path) { request, context in
                 try credential.admit(request)
-                if method == .post { try await request.requireNoMembers() }
+                if method == .post, !path.hasSuffix("/erasures") { try await request.requireNoMembers() }
                 return try await answer(method, path, request, context)
             }
         }
@@ -46,6 +48,8 @@ struct AdminRoutes: Sendable {
         switch (method, path.split(separator: "/").last.map(String.init)) {
         case (.get, "sessions"): return try await listSessions(database, request)
         case (.delete, _): return try await disconnect(database, context.parameters.require("session"))
+        case (.get, "erasures"): return try listErasures(database)
+        case (.post, "erasures"): return try await beginErasure(database, request)
         case (.get, _): return try await readLog(database, request)
         case (.post, "snapshots"): return try await snapshot(database)
         default: return try await truncate(database, request)
@@ -203,7 +207,7 @@ struct AdminRoutes: Sendable {
     }
 
     /// With the instance that answers.
-    private func json(_ value: Value, status: HTTPResponse.Status = .ok) -> Response {
+    func json(_ value: Value, status: HTTPResponse.Status = .ok) -> Response {
         var members = value.objectValue ?? ObjectValue()
         members["instance"] = .string(part.instance)
         return .json(

@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 import Sync
 import Synchronization
 

@@ -51,7 +51,7 @@ package struct Housekeeper {
             var report = Report()
             try await materializer.advance()
             if reaps, let timeToLive = options.tombstoneTimeToLive {
-                report.reaped = try await reap(olderThan: timeToLive, lease)
+                report.reaped = try await reap(olderThan: timeToLive, at: wallMilliseconds(), lease)
             }
             try await shorten(&report, lease)
             try await log.release(lease, retiring: false, in: database)
@@ -63,7 +63,7 @@ package struct Housekeeper {
         }
     }
 
-    private static let purpose = "housekeeping"
+    static let purpose = "housekeeping"
 
     // MARK: Reaping
 
@@ -74,11 +74,15 @@ package struct Housekeeper {
         var readAt: Offset
     }
 
-    private func reap(olderThan timeToLive: Duration, _ lease: ActorLease) async throws -> Int {
+    /// - Parameter now: Unix time in milliseconds, which tombstones' ages are measured by.
+    func reap(
+        olderThan timeToLive: Duration, at now: UInt64, _ lease: ActorLease,
+        where isWanted: @escaping @Sendable (DocumentKey) -> Bool = { _ in true }
+    ) async throws -> Int {
         var reaped = 0
         var place = ReadTransaction.TombstonePlace()
         while try await log.renew(lease, for: options.lease, in: database) {
-            let found = try await find(olderThan: timeToLive, from: place)
+            let found = try await find(olderThan: timeToLive, at: now, from: place, where: isWanted)
             guard let tombstones = found.tombstones else { break }
             if !tombstones.isEmpty, try await !append(tombstones, readAt: found.readAt, lease) {
                 // Somebody wrote one of them meanwhile: look again, from the same place.
@@ -93,16 +97,16 @@ package struct Housekeeper {
     }
 
     private func find(
-        olderThan timeToLive: Duration, from place: ReadTransaction.TombstonePlace
+        olderThan timeToLive: Duration, at now: UInt64, from place: ReadTransaction.TombstonePlace,
+        where isWanted: @escaping @Sendable (DocumentKey) -> Bool
     ) async throws -> Find {
         let replica = materializer.replica
-        let now = wallMilliseconds()
         return try await materializer.executor.run {
             try replica.read { transaction in
                 var next = place
                 let tombstones = try transaction.outlivedTombstones(
                     from: &next, timeToLive: timeToLive, wallMilliseconds: now,
-                    limit: Limits.reapedDocuments)
+                    limit: Limits.reapedDocuments, where: isWanted)
                 return Find(place: next, tombstones: tombstones, readAt: try transaction.foldedThrough())
             }
         }
@@ -141,7 +145,7 @@ package struct Housekeeper {
     // MARK: Snapshot and truncation
 
     /// Writes a snapshot; nil when the lease was lost.
-    private func write(_ lease: ActorLease) async throws -> LogSnapshot? {
+    func write(_ lease: ActorLease) async throws -> LogSnapshot? {
         let snapshot = try await materializer.writeSnapshot {
             try await log.renew(lease, for: options.lease, in: database)
         }

@@ -12,6 +12,9 @@ public struct HousekeepingOptions: Sendable, Hashable {
     public var keptOperations = Limits.keptOperations
     /// Interval of checking for due work.
     public var interval = Limits.housekeepingInterval
+    /// How long after the request of an erasure the log is truncated for it: what was uploaded before the
+    /// request, and is judged by an instance that has not read it, is in the log by then.
+    public var erasureSettling = Limits.erasureSettling
     /// How long a process has to show that it still does it, before another one may.
     var lease: Duration { max(interval * 2, Limits.shortestHousekeepingLease) }
 

@@ -22,7 +22,7 @@ struct LogHead {
 enum LogReader {
     /// The heads of all databases, unverified: good for a hint.
     static func heads(_ db: Database) throws -> [(DatabaseID, Offset)] {
-        let statement = try db.cachedStatement(sql: "SELECT id, head FROM databases")
+        let statement = try db.cachedStatement(sql: "SELECT id, head FROM databases WHERE instr(id, ':') = 0")
         return try Row.fetchAll(statement).map { row in
             (DatabaseID(String.fromDatabaseValue(row[0]) ?? ""), Offset(unsigned(row, 1)))
         }

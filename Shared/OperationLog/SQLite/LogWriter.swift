@@ -74,6 +74,17 @@ struct LogWriter: Sendable {
         try transaction { db in (try body(db), .commit) }
     }
 
+    /// Copies the write-ahead log into the file, and truncates it.
+    func checkpoint() throws(Failure) {
+        do {
+            _ = try pool.writeWithoutTransaction { db in try db.checkpoint(.truncate) }
+        } catch let error as DatabaseError {
+            throw Self.judge(error, hasReachedCommit: false)
+        } catch {
+            preconditionFailure("a checkpoint failed with a foreign error: \(error)")
+        }
+    }
+
     private func transaction<Result>(
         _ body: (Database) throws -> (Result, Database.TransactionCompletion)
     ) throws(Failure) -> Result {

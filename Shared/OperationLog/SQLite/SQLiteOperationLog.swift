@@ -99,8 +99,10 @@ public final class SQLiteOperationLog: OperationLog {
     /// In order of creation.
     public func databases() async throws -> [DatabaseID] {
         try await reading { db in
-            try String.fetchAll(db.cachedStatement(sql: "SELECT id FROM databases ORDER BY number"))
-                .map { DatabaseID($0) }
+            try String.fetchAll(
+                db.cachedStatement(sql: "SELECT id FROM databases WHERE instr(id, ':') = 0 ORDER BY number")
+            )
+            .map { DatabaseID($0) }
         }
     }
 
@@ -221,6 +223,8 @@ func openConnections(
         let writeAhead = try pool.writeWithoutTransaction { db in
             // GRDB leaves a WAL database at NORMAL, which loses acknowledged commits when the power fails.
             try db.execute(sql: "PRAGMA synchronous = FULL")
+            // Truncated and erased entries are gone from the file, and not only from its tables.
+            try db.execute(sql: "PRAGMA secure_delete = ON")
             try WriteAheadLog.checkpoint(db, isShared: true)
             try LogSchema.migrate(db, path: path)
             try LogLeases.arrive(db, path: path)

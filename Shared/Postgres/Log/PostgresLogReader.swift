@@ -141,7 +141,7 @@ enum PostgresLogReader {
 
     /// The heads of all databases, unverified: good for a hint.
     static func heads(_ connection: Connection) throws(PostgresError) -> [(DatabaseID, Offset)] {
-        let rows = try connection.query("SELECT id, head FROM mimeo_log.databases")
+        let rows = try connection.query("SELECT id, head FROM mimeo_log.databases WHERE strpos(id, ':') = 0")
         return (0..<rows.count).map { (DatabaseID(rows.text($0, 0)), Offset(rows.bits($0, 1))) }
     }
 

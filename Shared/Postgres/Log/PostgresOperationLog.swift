@@ -132,7 +132,8 @@ public final class PostgresOperationLog: OperationLog {
     /// In order of creation.
     public func databases() async throws -> [DatabaseID] {
         try await reading { connection in
-            let rows = try connection.query("SELECT id FROM mimeo_log.databases ORDER BY number")
+            let rows = try connection.query(
+                "SELECT id FROM mimeo_log.databases WHERE strpos(id, ':') = 0 ORDER BY number")
             return (0..<rows.count).map { DatabaseID(rows.text($0, 0)) }
         }
     }

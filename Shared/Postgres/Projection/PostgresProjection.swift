@@ -48,6 +48,37 @@ public final class PostgresProjections: Sendable {
         return PostgresProjection(database, worker, lanes)
     }
 
+    /// Returns whether a database has a projection here.
+    public func keeps(_ database: DatabaseID) async throws -> Bool {
+        try await working { connection in
+            try connection.query(
+                "SELECT EXISTS (SELECT 1 FROM mimeo_projection.databases WHERE id = $1)",
+                [.text(database.text)]
+            ).bool(0, 0)
+        }
+    }
+
+    /// Removes a database's projection. Workers of other processes that fold it fail from now on.
+    /// - Throws: `PROJ-0201` while somebody reads it: call it again.
+    public func erase(_ database: DatabaseID) async throws {
+        let logger = logger
+        try await working { try GenerationRemoval($0, logger).erase(database) }
+    }
+
+    /// Runs work on the schema, with its errors translated; the schema is created if necessary.
+    private func working<Result: Sendable>(
+        _ body: @escaping @Sendable (Connection) throws -> Result
+    ) async throws -> Result {
+        do {
+            return try await lanes.run { connection in
+                try ProjectionSchema.migrate(connection)
+                return try body(connection)
+            }
+        } catch {
+            throw ProjectionError.translated(error)
+        }
+    }
+
     /// Closes the connections for reading. Close the projections first.
     public func close() async { await lanes.close() }
 }

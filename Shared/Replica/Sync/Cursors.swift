@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 import GRDB
 
 /// Per subscription how far the server's log is stored here.
@@ -178,9 +179,10 @@ extension Replica {
     /// reaped there; documents that are only staged for the subscription, in such a state; and wanted ones,
     /// because the state requested earlier may be older.
     public func outdated(
-        _ candidates: [(key: DocumentKey, vector: VersionVector)], for subscription: [UInt8] = []
+        _ candidates: [DocumentVersion], for subscription: [UInt8] = []
     ) throws -> [DocumentKey] {
-        try read { transaction in
+        let candidates = try candidates.map { (key: $0.key, vector: try VersionVector(decoding: $0.vector)) }
+        return try read { transaction in
             let staged = try transaction.withDatabase { try StagedPages.Lookup(subscription, $0) }
             return try candidates.filter { candidate in
                 if let bytes = try transaction.state(of: candidate.key) {

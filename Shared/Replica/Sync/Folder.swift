@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 import GRDB
 import Logging
 
@@ -33,7 +34,7 @@ struct Folder {
         state.logHash = item.position.hash
         try state.observe(operation.latestTime)
         var changes: [FoldedOperation.Change] = []
-        var reaped: [(key: DocumentKey, vector: VersionVector)] = []
+        var reaped: [FoldedOperation.Change] = []
         for change in operation.changes {
             switch try fold(change, state) {
             case .changed(let change):
@@ -41,7 +42,9 @@ struct Folder {
                 changes.append(change)
             case .reaped(let vector, let last):
                 touched.append(change.key)
-                reaped.append((change.key, vector))
+                reaped.append(
+                    FoldedOperation.Change(
+                        key: change.key, delta: nil, before: nil, after: [], gone: vector.encoded()))
                 state.reapFloor = max(state.reapFloor, last)
             case .nothing: continue
             }
@@ -50,7 +53,7 @@ struct Folder {
         history.note(operation.header, item.bytes)
         return FoldedOperation(
             position: item.position, stamp: operation.stamp, sequence: operation.header.sequence,
-            changes: changes, reaped: reaped)
+            changes: changes + reaped)
     }
 
     private enum Effect {

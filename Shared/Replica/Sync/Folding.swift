@@ -1,32 +1,7 @@
 import CRDT
 import DQL
+import Exchange
 import GRDB
-
-/// One folded operation of the shared log, with the data needed for fan-out.
-public struct FoldedOperation: Sendable {
-    /// One document's change, with its states around the operation; nil before the first.
-    public struct Change: Sendable {
-        /// The document.
-        public let key: DocumentKey
-        /// The encoded delta, shared by all receivers; nil when a full state was merged.
-        public let delta: EncodedDelta?
-        /// The encoded state before the operation.
-        public let before: EncodedState?
-        /// The encoded state after it.
-        public let after: EncodedState
-    }
-
-    /// The position in the log after this operation.
-    public let position: LogPosition
-    /// The operation's stamp.
-    public let stamp: Stamp
-    /// The operation's sequence.
-    public let sequence: SequenceNumber
-    /// The changes, in the operation's order.
-    public let changes: [Change]
-    /// Tombstones that the operation reaped, with their vectors.
-    public let reaped: [(key: DocumentKey, vector: VersionVector)]
-}
 
 extension Replica {
     /// An entry to fold: an operation and its position in the log.

@@ -1,32 +1,14 @@
 import CRDT
+import Exchange
 
 /// How far an own actor is acknowledged: what remains of operations that the store does not keep any more,
 /// and the comparison of its history with the server's (rule 9).
 struct HistoryPlace: Sendable, Equatable {
-    /// How a history stands to the server's.
-    enum State: Sendable, Equatable {
-        /// The server takes what follows.
-        case open
-        /// The server refused an operation, or lost some that are not kept here: it takes no more of it.
-        case closed
-        /// The server has operations of it that are not this store's.
-        case forked
-    }
-
     let actor: ActorID
     /// The last acknowledged operation's sequence, 0 for none; its timestamp and its checksum.
     let sequence: SequenceNumber
     let timestamp: Timestamp
     let hash: UInt64
-
-    /// What a comparison found.
-    struct Comparison: Sendable, Equatable {
-        let state: State
-        /// Up to which sequence the server has, or once had, this store's operations.
-        let admitted: SequenceNumber
-        /// Whether it certainly has no later one of them.
-        var isExact = true
-    }
 
     /// How the history stands to the server's.
     /// - Parameters:
@@ -38,13 +20,18 @@ struct HistoryPlace: Sendable, Equatable {
     func compare(
         sequence head: SequenceNumber, hash headHash: UInt64, last: SequenceNumber, isCurrent: Bool,
         server: OperationHashes?, bytes: (SequenceNumber) throws -> [UInt8]?
-    ) rethrows -> Comparison {
-        guard head >= sequence else { return Comparison(state: .closed, admitted: sequence) }
+    ) rethrows -> HistoryComparison {
+        func found(
+            _ state: HistoryComparison.State, _ admitted: SequenceNumber, isExact: Bool = true
+        ) -> HistoryComparison {
+            HistoryComparison(actor: actor, admitted: admitted, state: state, isExact: isExact)
+        }
+        guard head >= sequence else { return found(.closed, sequence) }
         guard head > sequence else {
             let isSame = head == 0 || hash == headHash
-            return Comparison(state: isSame ? .open : .forked, admitted: sequence)
+            return found(isSame ? .open : .forked, sequence)
         }
-        if try bytes(head).map({ hash64($0) }) == headHash { return Comparison(state: .open, admitted: head) }
+        if try bytes(head).map({ hash64($0) }) == headHash { return found(.open, head) }
         var previous: Timestamp? = timestamp
         if head > sequence.next {
             previous = try bytes(head.previous).flatMap { try? OperationHeader.peek($0).timestamp }
@@ -52,7 +39,7 @@ struct HistoryPlace: Sendable, Equatable {
         let isRefusal = previous.map {
             RefusalRecord.hash(actor: actor, sequence: head, after: $0) == headHash
         }
-        if isRefusal ?? false { return Comparison(state: .closed, admitted: head.previous) }
+        if isRefusal ?? false { return found(.closed, head.previous) }
         // Histories that agree at one operation agree on all before it, so the last one tells.
         var point = min(head.previous, max(last, sequence))
         while point > sequence {
@@ -61,6 +48,6 @@ struct HistoryPlace: Sendable, Equatable {
         }
         let isExact = point.next == head || point >= last || server?[point.next] != nil
         let isWhole = point >= last && !isCurrent
-        return Comparison(state: isWhole ? .open : .forked, admitted: point, isExact: isExact)
+        return found(isWhole ? .open : .forked, point, isExact: isExact)
     }
 }

@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 import GRDB
 
 /// The peer's own part of the operation log: what it wrote, until the server has acknowledged it.
@@ -170,16 +171,6 @@ extension OwnOperations {
 }
 
 extension Replica {
-    /// The relation of an own actor's history to the server's (rule 9).
-    public enum Standing: Sendable, Equatable {
-        /// The server accepts further operations.
-        case open
-        /// The server accepts no further operations.
-        case closed
-        /// The server has operations of the actor that this store lacks.
-        case forked
-    }
-
     /// Every actor of this store that the server may know, in the order in which the store used them.
     public func ownActors() throws -> [OwnActor] {
         try read { transaction in
@@ -210,46 +201,48 @@ extension Replica {
         }
     }
 
-    /// The result of the comparison with the server (rule 9).
-    public struct Comparison: Sendable, Equatable {
-        /// The actor's relation to the server.
-        public let standing: Standing
-        /// The sequence up to which the server has, or once had, this store's operations.
-        public let admitted: SequenceNumber
-        /// True if the server certainly has none of this store's later operations.
-        public let isExact: Bool
+    /// The store's record of its own writes and of the server's log, for a handshake (rules 9 and 18).
+    public func ownHistory() throws -> OwnHistory {
+        let actors = try ownActors()
+        return OwnHistory(
+            heads: actors.map { ActorHead(actor: $0.actor, sequence: $0.sequence, hash: $0.hash) },
+            acknowledged: actors.filter { $0.acknowledged > 0 }.map {
+                Acknowledgement(actor: $0.actor, sequence: $0.acknowledged)
+            },
+            seen: try seenPosition(), declined: try declinedRights())
     }
 
-    /// Compares an own actor with the server, whose last operation of it has this sequence and checksum (0
-    /// for none); `server` has the checksums that it reports of earlier ones.
-    public func standing(
-        of actor: ActorID, sequence: SequenceNumber, hash: UInt64, server: OperationHashes? = nil
-    ) throws -> Comparison {
+    /// Compares each own actor with the server's head of it (sequence 0 for an unknown actor); `hashes` are
+    /// the checksums that the server reports of earlier operations (rule 9).
+    public func compareHistory(
+        _ heads: [ActorHead], hashes: [OperationHashes] = []
+    ) throws -> [HistoryComparison] {
         try read { transaction in
             try transaction.withDatabase { database in
-                let place =
-                    try OwnOperations.place(of: actor, database)
-                    ?? HistoryPlace(actor: actor, sequence: 0, timestamp: 0, hash: 0)
-                let isCurrent = try StoreState.load(database)?.actor == actor
-                let last = try OwnOperations.last(of: actor, database)
-                // Of one that will not write again and has nothing to send, nothing can go wrong.
-                guard isCurrent || last != nil else {
-                    return Comparison(standing: .open, admitted: place.sequence, isExact: true)
+                try heads.map { head in
+                    try Self.compare(head, hashes.first { $0.actor == head.actor }, database)
                 }
-                let found = try place.compare(
-                    sequence: sequence, hash: hash, last: last ?? place.sequence, isCurrent: isCurrent,
-                    server: server
-                ) { try OwnOperations.bytes(of: actor, $0, database) }
-                let standing: Standing =
-                    switch found.state {
-                    case .open: .open
-                    case .closed: .closed
-                    case .forked: .forked
-                    }
-                return Comparison(
-                    standing: standing, admitted: found.admitted, isExact: found.isExact)
             }
         }
+    }
+
+    private static func compare(
+        _ head: ActorHead, _ server: OperationHashes?, _ database: Database
+    ) throws -> HistoryComparison {
+        let actor = head.actor
+        let place =
+            try OwnOperations.place(of: actor, database)
+            ?? HistoryPlace(actor: actor, sequence: 0, timestamp: 0, hash: 0)
+        let isCurrent = try StoreState.load(database)?.actor == actor
+        let last = try OwnOperations.last(of: actor, database)
+        // An actor that will not write again and has nothing to send cannot go wrong.
+        guard isCurrent || last != nil else {
+            return HistoryComparison(actor: actor, admitted: place.sequence, state: .open, isExact: true)
+        }
+        return try place.compare(
+            sequence: head.sequence, hash: head.hash, last: last ?? place.sequence, isCurrent: isCurrent,
+            server: server
+        ) { try OwnOperations.bytes(of: actor, $0, database) }
     }
 
     /// The own operations of an actor after a sequence, in order, at least one if there is any, up to

@@ -1,67 +1,9 @@
 import CRDT
 import DQL
+import Exchange
 import GRDB
 
-/// A server message that a peer stores in one transaction: documents, and the positions that they reach.
-public struct Reception: Sendable {
-    /// Own operations that the server has: recorded before everything else, even if a base is missing.
-    public var acknowledges: [(actor: ActorID, through: SequenceNumber, offset: Offset)] = []
-    /// The documents, in the order of the log.
-    public var updates: [DocumentUpdate]
-    /// Subscription keys whose cursors advance to the position.
-    public var cursors: [(key: [UInt8], position: LogPosition)]
-    /// A subscription whose catch-up ends here: its staged documents become visible, and its cursor becomes
-    /// the position even if that is lower (a restored log is shorter).
-    public var publishes: [UInt8]?
-    /// Documents that are no longer wanted: their requested states are among the updates.
-    public var settles: [DocumentKey]
-    /// The position of the server's log as of which those states are; nil if it is not known for each.
-    public var answeredAt: LogPosition?
-    /// The position of the server's log that this message reflects.
-    public var seen: LogPosition?
-    /// The offset that the server's stream has passed: its answers to own writes up to there have arrived.
-    public var streamed: Offset?
-    /// Documents to hide: they may not be read here any more.
-    public var hides: [DocumentKey]
-    /// The server's rights token, to be stored with the published subscription's cursor.
-    public var rights: [UInt8]?
-    /// Subscription keys whose cursors no longer describe the holdings.
-    public var distrusts: [[UInt8]] = []
-    /// True if deltas come only for documents that the sender believes to be here: a document that enters a
-    /// subscription comes as a state.
-    public var presumesHeld = false
-
-    /// A reception of these parts.
-    public init(
-        updates: [DocumentUpdate] = [], cursors: [(key: [UInt8], position: LogPosition)] = [],
-        publishes: [UInt8]? = nil, settles: [DocumentKey] = [], seen: LogPosition? = nil,
-        streamed: Offset? = nil, hides: [DocumentKey] = [], rights: [UInt8]? = nil
-    ) {
-        self.updates = updates
-        self.cursors = cursors
-        self.publishes = publishes
-        self.settles = settles
-        self.seen = seen
-        self.streamed = streamed
-        self.hides = hides
-        self.rights = rights
-    }
-}
-
 extension Replica {
-    /// The outcome of a reception.
-    public enum ReceptionOutcome: Sendable, Equatable {
-        /// Everything is stored, durable and visible; the cursors have advanced.
-        case stored
-        /// A delta's base is not covered here (rule 3): nothing of the reception is visible, no cursor has
-        /// moved, and these documents are durably recorded as wanted. Receive the same message again once
-        /// their states have come.
-        case wanting([DocumentKey])
-        /// Like `stored`, but these documents were purged at the server while own writes to them are
-        /// unacknowledged. They are untouched: a repair has to move the writes (rule 14).
-        case returning([DocumentKey])
-    }
-
     /// Stores a server message, all or nothing. Throws CRDT errors for bytes that do not decode: nothing is
     /// stored then.
     public func receive(_ reception: Reception) throws -> ReceptionOutcome {

@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 
 /// What a repair does with each of the operations that the server has not acknowledged (decision 0009):
 /// it moves those that the log can not take as they were written, and no other.
@@ -19,7 +20,7 @@ struct RepairPlan {
         /// It is written again by a new actor.
         case moves
         /// It is set aside for the application.
-        case refused(RepairRequest.Refused)
+        case refused(Refusal)
         /// A copy of this store has moved it: the server's state has it.
         case there
     }
@@ -74,7 +75,9 @@ struct RepairPlan {
             $0.actor == operation.actor && $0.sequence == operation.sequence
         }
         // A base that the server does not have was moved too, or removed and reaped: then it is let go.
-        if let refusal, !refusal.isForItsBase { return refusal.isThere ? .there : .refused(refusal) }
+        if let refusal, !request.mayMove(refusal) {
+            return refusal.error.isOfCopy ? .there : .refused(refusal)
+        }
         if moves || keys.contains(where: request.gone.contains) { return .moves }
         let isTooFarAhead =
             request.isForClock

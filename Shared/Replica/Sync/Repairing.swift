@@ -1,98 +1,8 @@
 import CRDT
 import DQL
+import Exchange
 import GRDB
 import Machine
-
-/// The input of a repair, which brings a store back in line with its server (rules 9, 20 and 21).
-public struct RepairRequest: Sendable {
-    /// An operation that the server refused.
-    public struct Refused: Sendable {
-        /// Its actor.
-        public let actor: ActorID
-        /// Its sequence.
-        public let sequence: SequenceNumber
-        /// The server's code for the reason.
-        public let code: String
-        /// The server's text for a person.
-        public let message: String
-        /// True if only its base was missing: it is moved if it depends on an operation that is moved or
-        /// set aside.
-        public let isForItsBase: Bool
-        /// True if the log has it, moved by a copy of this store: nothing is lost or reported.
-        public let isThere: Bool
-
-        /// A refusal of this operation.
-        public init(
-            actor: ActorID, sequence: SequenceNumber, code: String, message: String, isForItsBase: Bool,
-            isThere: Bool = false
-        ) {
-            self.actor = actor
-            self.sequence = sequence
-            self.code = code
-            self.message = message
-            self.isForItsBase = isForItsBase
-            self.isThere = isThere
-        }
-    }
-
-    /// Per own actor the greatest sequence that the server has.
-    public var admitted: [ActorID: SequenceNumber]
-    /// Own actors of which the server accepts nothing more.
-    public var closed: Set<ActorID>
-    /// The closed actors whose history at the server continues differently after the admitted operations:
-    /// by a copy of this store, or by its state before it was restored.
-    public var diverged: Set<ActorID>
-    /// Operations to set aside.
-    public var refused: [Refused]
-    /// True if an operation was too far ahead for the server: then all that are too far ahead are moved.
-    public var isForClock: Bool
-    /// Documents purged at the server: their unacknowledged writes are moved too.
-    public var gone: Set<DocumentKey>
-    /// The position of the server's log as of which the repair states are.
-    public var seen: LogPosition?
-    /// The content of the server's stream up to `seen`, stored in the same transaction, so that no state is
-    /// ahead of its neighbours. Nil if it has not arrived.
-    public var following: Reception?
-
-    /// A request of these parts.
-    public init(
-        admitted: [ActorID: SequenceNumber], closed: Set<ActorID> = [], diverged: Set<ActorID> = [],
-        refused: [Refused],
-        isForClock: Bool = false, gone: Set<DocumentKey> = [], seen: LogPosition?
-    ) {
-        self.admitted = admitted
-        self.closed = closed
-        self.diverged = diverged
-        self.refused = refused
-        self.isForClock = isForClock
-        self.gone = gone
-        self.seen = seen
-    }
-}
-
-/// The outcome of a repair.
-public enum RepairOutcome: Sendable {
-    /// Nothing was done yet: the server's states of these documents must be staged first (`stageRepair`).
-    case needs([DocumentKey])
-    /// Done and durable.
-    case repaired(Repaired)
-
-    /// The state of the store after a repair.
-    public struct Repaired: Sendable {
-        /// The actor that writes from now on.
-        public let actor: ActorID
-        /// Actors of which nothing more is uploaded.
-        public let left: Set<ActorID>
-        /// The actors with operations to upload, in the order of writing.
-        public let pending: [ActorID]
-        /// The operations that were set aside.
-        public let refused: [(actor: ActorID, sequence: SequenceNumber)]
-        /// True if `following` is stored; false if one of its bases is missing.
-        public let isFollowed: Bool
-        /// As in `ReceptionOutcome.returning`.
-        public let returning: [DocumentKey]
-    }
-}
 
 extension Replica {
     /// Stages the server's states of documents for a repair; nil for a document that it does not have.
@@ -219,7 +129,7 @@ struct Repairer {
         }
     }
 
-    mutating func run() throws -> [(actor: ActorID, sequence: SequenceNumber)] {
+    mutating func run() throws -> [Refusal] {
         try replaceDocuments()
         try resetClock()
         // Also where only others' operations move: what the present actor writes later may rest on them, and
@@ -227,7 +137,7 @@ struct Repairer {
         let renews = plan.moves || plan.left.contains(state.actor)
         if renews { try state.renewActor(environment, database) }
         var restamper = Restamper(actor: state.actor)
-        var setAside: [(actor: ActorID, sequence: SequenceNumber)] = []
+        var setAside: [Refusal] = []
         for (position, fate) in zip(positions, plan.fates) {
             let bytes = try self.bytes(at: position)
             let operation = try Operation(decoding: bytes)
@@ -244,10 +154,10 @@ struct Repairer {
             case .refused(let refusal):
                 try restamper.withdraw(operation)
                 try RefusedWrites.insert(
-                    position, bytes, code: refusal.code, message: refusal.message,
+                    position, bytes, code: refusal.error.code, message: refusal.error.message,
                     at: environment.wallMilliseconds(), database)
                 try put(nil, at: position)
-                setAside.append((operation.actor, operation.sequence))
+                setAside.append(refusal)
             }
         }
         try replayWithheld()

@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 import GRDB
 
 /// The last position of the server's log that this store knows of: what tells, at the next handshake, that
@@ -117,12 +118,10 @@ extension Replica {
 
     /// A page of the store's holdings after a document, tombstones included, with the encoded vectors.
     /// Documents with parts withheld from the server are left out.
-    public func holdings(
-        after last: DocumentKey?
-    ) throws -> (documents: [(key: DocumentKey, vector: [UInt8])], isLast: Bool) {
+    public func holdings(after last: DocumentKey?) throws -> HoldingsPage {
         try read { transaction in
             try transaction.withDatabase { database in
-                var page: [(key: DocumentKey, vector: [UInt8])] = []
+                var page: [DocumentVersion] = []
                 var size = 0
                 var collections = Collections()
                 for name in try Collections.names(database) {
@@ -135,17 +134,17 @@ extension Replica {
                     statement.bind(1, start)
                     while try statement.step() {
                         guard page.count < ReplicaLimits.heldDocuments, size < ReplicaLimits.heldBytes else {
-                            return (page, false)
+                            return HoldingsPage(candidates: page, isLast: false)
                         }
                         let key = DocumentKey(collection: name, id: DocumentID(trusted: statement.bytes(0)))
                         let known = try DocumentReader(statement.blob(1)).vector()
                         if !withheld.isEmpty, known.without(withheld) != known { continue }
                         let vector = known.encoded()
                         size += vector.count + key.id.bytes.count + name.text.utf8.count
-                        page.append((key, vector))
+                        page.append(DocumentVersion(key: key, vector: vector))
                     }
                 }
-                return (page, true)
+                return HoldingsPage(candidates: page, isLast: true)
             }
         }
     }

@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 import GRDB
 
 /// What is kept aside, durable and not visible: documents of a first catch-up (`StagedDocuments`), pages of
@@ -64,14 +65,10 @@ enum Staged {
 }
 
 extension Replica {
-    /// Stages a page of a catch-up, durable but invisible, until `publishes` names its subscription, and
-    /// hides documents at once in the same transaction. `resume` is the server's token for continuing after
-    /// this page in a later session; nil keeps the present token. `seen` is the position of the server's
-    /// log that the states reflect.
-    public func stage(
-        _ updates: [DocumentUpdate], for subscription: [UInt8], resume: [UInt8]? = nil,
-        hiding hidden: [DocumentKey] = [], seen: LogPosition? = nil
-    ) throws {
+    /// Stages a page, durable but invisible, until `Reception.publishes` names its subscription, and hides
+    /// its hidden documents at once in the same transaction.
+    public func stage(_ page: StagedPage) throws {
+        let (updates, subscription) = (page.updates, page.subscription)
         try committing { database, state in
             var arePlain: [Bool] = []
             arePlain.reserveCapacity(updates.count)
@@ -95,12 +92,12 @@ extension Replica {
             if !isTaken {
                 try StagedPages.insert(updates, for: subscription, database)
             }
-            if let resume { try Staged.note(resume, for: subscription, database) }
-            if let seen { try Seen.note(seen, replaces: false, database) }
-            guard !hidden.isEmpty else { return ((), nil) }
+            if let resume = page.resume { try Staged.note(resume, for: subscription, database) }
+            if let seen = page.seen { try Seen.note(seen, replaces: false, database) }
+            guard !page.hides.isEmpty else { return ((), nil) }
             try Cursors.forgetAll(but: liveKeys, database)
             var merger = Merger(database: database, state: state)
-            try merger.hide(hidden)
+            try merger.hide(page.hides)
             guard !merger.changed.isEmpty else { return ((), nil) }
             state.head += 1
             return (

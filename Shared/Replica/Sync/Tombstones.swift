@@ -18,7 +18,8 @@ extension ReadTransaction {
     /// 13). So a tombstone that the frontier does not cover stays: a restored log got it back from a peer,
     /// and its writers' operations are lost (decision 0010).
     public func outlivedTombstones(
-        from place: inout TombstonePlace, timeToLive: Duration, wallMilliseconds: UInt64, limit: Int
+        from place: inout TombstonePlace, timeToLive: Duration, wallMilliseconds: UInt64, limit: Int,
+        where isWanted: (DocumentKey) -> Bool = { _ in true }
     ) throws -> [(key: DocumentKey, vector: VersionVector)]? {
         try withDatabase { database in
             var found: [(key: DocumentKey, vector: VersionVector)] = []
@@ -35,13 +36,14 @@ extension ReadTransaction {
                 while try statement.step() {
                     place.row = statement.int(0)
                     visited += 1
+                    let key = DocumentKey(collection: name, id: DocumentID(trusted: statement.bytes(1)))
+                    guard isWanted(key) else { continue }
                     let document = try Document(decoding: EncodedState(statement.bytes(2)))
                     if document.isReapable,
                         document.hasOutlived(timeToLive, wallMilliseconds: wallMilliseconds),
                         try frontier.covers(document.vector, database)
                     {
-                        let id = DocumentID(trusted: statement.bytes(1))
-                        found.append((DocumentKey(collection: name, id: id), document.vector))
+                        found.append((key, document.vector))
                     }
                     if found.count >= limit || visited >= ReplicaLimits.visitedTombstones { return found }
                 }

@@ -15,7 +15,8 @@ import WebSocket
 /// or a retired signing key takes effect as soon as this process has read it from the log.
 public final class Authenticator: Sendable {
     private let source: any KeySource
-    private let system: SystemDatabase?
+    /// The source of revocations, API keys and deletions; nil if there is none.
+    public let system: SystemDatabase?
     private let verifier: Mutex<TokenVerifier>
     private let nowSeconds: @Sendable () -> Int64
 

@@ -55,6 +55,7 @@ final class RequestGate: ChannelDuplexHandler, RemovableChannelHandler {
         case closing
     }
 
+    private let forwarding: ForwardingWatch?
     private let logger: Logger
     private var context: ChannelHandlerContext?
     private var unanswered = CircularBuffer<Unanswered>()
@@ -74,7 +75,11 @@ final class RequestGate: ChannelDuplexHandler, RemovableChannelHandler {
     private var lastByteAt = NIODeadline.uptimeNanoseconds(0)
     private var timer: (at: NIODeadline, task: Scheduled<Void>)?
 
-    init(logger: Logger) { self.logger = logger }
+    /// - Parameter forwarding: sees the head of every request, upgrades included.
+    init(logger: Logger, forwarding: ForwardingWatch? = nil) {
+        self.logger = logger
+        self.forwarding = forwarding
+    }
 
     func handlerAdded(context: ChannelHandlerContext) { self.context = context }
 
@@ -118,6 +123,7 @@ extension RequestGate {
         switch part {
         case .head(var head):
             if let problem = Self.problem(of: head) { return fail(context, problem) }
+            forwarding?.saw(head.headers, from: context.channel.remoteAddress)
             let id = RequestID.taken(from: head.headers.first(name: RequestID.name)) ?? RequestID.made()
             head.headers.replaceOrAdd(name: RequestID.name, value: id)
             reading = .body(since: context.eventLoop.now, bytes: 0)

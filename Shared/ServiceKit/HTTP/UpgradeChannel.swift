@@ -25,12 +25,14 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
     let upgrade: WebSocketUpgrade<HTTPConnection>
     let idleTimeout: Duration
     let tls: TLSFiles?
+    let forwarding: ForwardingWatch?
 
     init(
         responder: @escaping HTTPChannelHandler.Responder, routes: [WebSocketRoute], tls: TLSFiles? = nil,
-        idleTimeout: Duration = Limits.idleConnection
+        forwarding: ForwardingWatch? = nil, idleTimeout: Duration = Limits.idleConnection
     ) {
         self.tls = tls
+        self.forwarding = forwarding
         self.responder = responder
         self.idleTimeout = idleTimeout
         upgrade = WebSocketUpgrade(
@@ -42,7 +44,7 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
             if let tls {
                 try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls.context()))
             }
-            let gate = RequestGate(logger: logger)
+            let gate = RequestGate(logger: logger, forwarding: forwarding)
             let outcome = try upgrade.configure(
                 channel, limits: Self.headLimits, before: HeadWatch(gate: gate), after: gate
             ) { try http(on: $0, logger) }

@@ -127,6 +127,8 @@ struct HostRoutes {
     private struct HealthReport: Encodable {
         var status: HealthCheck.Status
         var checks: [String: HealthCheck]
+        var version = BuildVersion.number
+        var commit = BuildVersion.commit
     }
 
     /// 200 when every part works, else 503.

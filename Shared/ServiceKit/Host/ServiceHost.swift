@@ -1,6 +1,7 @@
 import Hummingbird
 import HummingbirdCore
 import Logging
+import Metrics
 import NIOCore
 import NIOPosix
 import ServiceLifecycle
@@ -17,6 +18,7 @@ public struct ServiceHost: Sendable {
     private let listen: ListenAddress
     private let tls: TLSFiles?
     private let cors: CORSPolicy
+    private let forwarding: ForwardingWatch?
     private let logger: Logger
     private let onListening: @Sendable (ListenAddress) async -> Void
 
@@ -25,18 +27,34 @@ public struct ServiceHost: Sendable {
     ///   - listen: port 0 lets the system choose.
     ///   - tls: certificate and key of the listener; nil for clear text.
     ///   - cors: the pages that may call the routes.
+    ///   - forwarding: looks at every request's forwarding fields.
     ///   - onListening: called once with the address actually in use, port 0 resolved.
     public init(
         parts: [any ServicePart], listen: ListenAddress, tls: TLSFiles? = nil,
-        cors: CORSPolicy = .none, logger: Logger = Logger(label: "mimeo"),
+        cors: CORSPolicy = .none, forwarding: ForwardingWatch? = nil,
+        logger: Logger = Logger(label: "mimeo"),
         onListening: @escaping @Sendable (ListenAddress) async -> Void = { _ in }
     ) {
         self.parts = parts
         self.listen = listen
         self.tls = tls
         self.cors = cors
+        self.forwarding = forwarding
         self.logger = logger
         self.onListening = onListening
+    }
+
+    /// A host as flags, environment and file configure it.
+    /// - Throws: `SRV-0106`.
+    public init(
+        _ configuration: ServiceConfiguration, parts: [any ServicePart], logger: Logger,
+        onListening: @escaping @Sendable (ListenAddress) async -> Void
+    ) throws(ServiceError) {
+        self.init(
+            parts: parts, listen: configuration.listen, tls: try configuration.tlsFiles(logger: logger),
+            cors: configuration.cors,
+            forwarding: ForwardingWatch(trustsProxy: configuration.behindProxy, logger: logger),
+            logger: logger, onListening: onListening)
     }
 
     /// Serves until a signal arrives or the task is cancelled; returns after an orderly end.
@@ -53,8 +71,9 @@ public struct ServiceHost: Sendable {
     ) async throws -> Result {
         let (addresses, continuation) = AsyncStream.makeStream(of: ListenAddress.self)
         let told = onListening
-        let host = ServiceHost(parts: parts, listen: listen, tls: tls, cors: cors, logger: logger) {
-            address in
+        let host = ServiceHost(
+            parts: parts, listen: listen, tls: tls, cors: cors, forwarding: forwarding, logger: logger
+        ) { address in
             await told(address)
             continuation.yield(address)
         }
@@ -114,15 +133,19 @@ public struct ServiceHost: Sendable {
 
     private func prepare(signals: [UnixSignal]) async throws -> ServiceGroup {
         _ = PrometheusRegistry.shared
+        let build = [("version", BuildVersion.number), ("commit", BuildVersion.commit ?? "")]
+        Gauge(label: "mimeo_build_info", dimensions: build).record(1)
         var mount = ServiceMount()
         for part in parts { try part.mount(on: &mount) }
         let webSockets = mount.webSockets
         let onListening = onListening
-        let (listen, tls) = (listen, tls)
+        let (listen, tls, forwarding) = (listen, tls, forwarding)
         let application = Application(
             responder: ObservedResponder(
                 inner: HostRoutes(parts: parts, mount: mount).responder(), cors: cors),
-            server: HTTPServerBuilder { UpgradeChannel(responder: $0, routes: webSockets, tls: tls) },
+            server: HTTPServerBuilder {
+                UpgradeChannel(responder: $0, routes: webSockets, tls: tls, forwarding: forwarding)
+            },
             configuration: ApplicationConfiguration(
                 address: .hostname(listen.host, port: listen.port), reuseAddress: true),
             onServerRunning: { channel in

@@ -1,4 +1,6 @@
 import CRDT
+import Exchange
+import Foundation
 import Logging
 import Machine
 import OperationLog
@@ -28,6 +30,7 @@ public actor Materializer {
     }
 
     let log: any OperationLog
+    private nonisolated let folder: String
     private let logger: Logger
     private let onFold: @Sendable ([FoldedOperation]) async -> Void
     /// The latest fold: running, queued or done.
@@ -62,7 +65,7 @@ public actor Materializer {
             try openFreeReplica(beside: folder, environment, logger)
         }
         if let checkpoint, try await isUsable(checkpoint, log, database) {
-            return Materializer(database, log, replica, checkpoint, executor, logger, onFold)
+            return Materializer(database, log, replica, folder, checkpoint, executor, logger, onFold)
         }
         let renew: @Sendable (Replica) throws -> Replica = { old in
             // Deleted while the directory is still locked: nobody can open files that are being deleted.
@@ -79,7 +82,7 @@ public actor Materializer {
         }
         let (loaded, position) = try await loadSnapshot(
             into: fresh, log, database, executor, logger, renew: renew)
-        return Materializer(database, log, loaded, position ?? start, executor, logger, onFold)
+        return Materializer(database, log, loaded, folder, position ?? start, executor, logger, onFold)
     }
 
     /// Returns whether the log has this position and everything after it.
@@ -109,6 +112,22 @@ public actor Materializer {
         return (replica, checkpoint, last)
     }
 
+    /// Removes the materializations of other instances of the service that do not run.
+    private static func removeUnused(_ database: DatabaseID, beside folder: String) {
+        let parent = URL(fileURLWithPath: folder).deletingLastPathComponent().path
+        for other in DatabaseFolders.of(database, in: parent)
+        where URL(fileURLWithPath: other).path != URL(fileURLWithPath: folder).path {
+            // Opening takes the folder's lock; a folder in use throws.
+            guard
+                let unused = try? Replica(
+                    directory: other, role: .materialization, environment: .system,
+                    logger: Logger(label: "mimeo.materializer"))
+            else { continue }
+            try? Replica.discard(directory: other)
+            try? unused.close()
+        }
+    }
+
     private static func openReplica(
         _ folder: String, _ environment: Environment, _ logger: Logger
     ) throws -> (Replica, LogPosition?) {
@@ -129,13 +148,14 @@ public actor Materializer {
     }
 
     private init(
-        _ database: DatabaseID, _ log: any OperationLog, _ replica: Replica, _ position: LogPosition,
-        _ executor: BlockingExecutor, _ logger: Logger,
+        _ database: DatabaseID, _ log: any OperationLog, _ replica: Replica, _ folder: String,
+        _ position: LogPosition, _ executor: BlockingExecutor, _ logger: Logger,
         _ onFold: @escaping @Sendable ([FoldedOperation]) async -> Void
     ) {
         self.database = database
         self.log = log
         self.replica = replica
+        self.folder = folder
         self.position = position
         self.executor = executor
         self.logger = logger
@@ -188,6 +208,17 @@ public actor Materializer {
         defer { end.cancel() }
         let isReached = await withCheckedContinuation { waiters.append((id, offset, $0)) }
         if !isReached { try await fold.value }
+    }
+
+    /// Folds through an offset, and rewrites the files without the free pages in which removed content may
+    /// stand. Folders beside this one that no instance has open are removed.
+    public func compact(through offset: Offset) async throws {
+        try await advance(through: offset)
+        let (replica, database, folder) = (replica, database, folder)
+        try await executor.run {
+            try replica.compact()
+            Self.removeUnused(database, beside: folder)
+        }
     }
 
     /// Returns whether the log has the folded history. No entry read from the log before this call is folded

@@ -3,37 +3,38 @@ import Foundation
 
 /// The environment variables that begin with `MIMEO_`.
 ///
-/// A variable that is set and read by nobody would be a setting that silently does nothing. So a name that
-/// looks like one of ours is an error: a misspelt variable, and a setting that the services take from flags
-/// and `--config` only. Any other name is left alone, because a platform may set such names itself, as
-/// Kubernetes sets `MIMEO_PORT` beside a service that is called `mimeo`.
+/// Every setting has one (`Setting.variable`). A variable that is set and read by nobody would be a setting
+/// that silently does nothing. So a name that looks like one of ours is an error. Any other name is left
+/// alone, because a platform may set such names itself, as Kubernetes sets `MIMEO_PORT` beside a service that
+/// is called `mimeo`.
 public enum EnvironmentKeys {
-    /// The variables that the command line reads.
-    public static let known = ["MIMEO_API_KEY", "MIMEO_HISTORY", "MIMEO_TOKEN"]
+    static let prefix = "MIMEO_"
+
+    /// Variables of the command line that are no setting: the history of the prompt.
+    static let others = ["MIMEO_HISTORY"]
 
     /// Variables of the build, the tests and compose, which no program of ours reads.
     static let foreign: Set<String> = [
         "MIMEO_BIN", "MIMEO_BUILD_COMMIT", "MIMEO_CACHE", "MIMEO_DEPTH", "MIMEO_IMAGE", "MIMEO_KEEP",
-        "MIMEO_LISTEN", "MIMEO_MEASURE", "MIMEO_MUTATION", "MIMEO_SECRETS", "MIMEO_SEED",
-        "MIMEO_TEST_POSTGRES", "MIMEO_WRITE_REFERENCE",
+        "MIMEO_MEASURE", "MIMEO_MUTATION", "MIMEO_SECRETS", "MIMEO_SEED", "MIMEO_TEST_POSTGRES",
+        "MIMEO_WRITE_REFERENCE",
     ]
 
-    private static let prefix = "MIMEO_"
+    private static let known = Setting.all.map(\.variable) + others
 
-    /// Refuses variables that look like ours and are not.
+    /// Refuses variables that look like ours and are not, and settings that are empty.
     /// - Throws: `SRV-0108`.
     public static func check(
         _ environment: [String: String] = ProcessInfo.processInfo.environment
     ) throws(ServiceError) {
-        let settings = Dictionary(
-            uniqueKeysWithValues: ConfigurationFile.names.map { (variable(of: $0), $0) })
         for key in environment.keys.sorted() where key.hasPrefix(prefix) {
-            guard !known.contains(key), !foreign.contains(key) else { continue }
-            if let setting = settings[key] {
-                throw ServiceError(
-                    .environmentInvalid,
-                    "\(key) is set, but settings are not read from the environment: use "
-                        + "--\(flag(of: setting)), or \"\(setting)\" in the file of --config")
+            guard !others.contains(key), !foreign.contains(key) else { continue }
+            if known.contains(key) {
+                guard environment[key] != "" else {
+                    throw ServiceError(
+                        .environmentInvalid, "\(key) is empty: give it a value, or unset it")
+                }
+                continue
             }
             let word = String(key.dropFirst(prefix.count))
             let words = known.map { String($0.dropFirst(prefix.count)) }
@@ -42,24 +43,5 @@ public enum EnvironmentKeys {
                     .environmentInvalid, "\(key) is no variable of ours (did you mean \(prefix)\(meant)?)")
             }
         }
-    }
-
-    /// `tlsKey` makes `MIMEO_TLS_KEY`.
-    private static func variable(of setting: String) -> String {
-        prefix + flag(of: setting).uppercased().map { $0 == "-" ? "_" : String($0) }.joined()
-    }
-
-    /// `tlsKey` makes `tls-key`, `tombstoneTTLHours` makes `tombstone-ttl-hours`.
-    static func flag(of setting: String) -> String {
-        var flag = ""
-        let letters = Array(setting)
-        for (place, letter) in letters.enumerated() {
-            let beginsWord =
-                letter.isUppercase && place > 0
-                && (letters[place - 1].isLowercase
-                    || letters.indices.contains(place + 1) && letters[place + 1].isLowercase)
-            flag += (beginsWord ? "-" : "") + letter.lowercased()
-        }
-        return flag
     }
 }

@@ -4,45 +4,25 @@ import Logging
 
 /// The flags that every service and `mimeo serve` accept.
 ///
-/// Each flag also has a name in the JSON file of `--config`. A flag overrides the file, the file the default.
+/// Each is a row of `Setting.all`, which has its help. A flag overrides the environment, the environment the
+/// file of `--config`, the file the default.
 public struct ServiceOptions: ParsableArguments, Sendable {
     /// The data folder.
-    @Option(help: "Folder for all stored data (default ./mimeo-data).")
-    public var data: String?
-
+    @Option(help: .setting("data")) public var data: String?
     /// The address.
-    @Option(help: ArgumentHelp("Address to serve on; port 0 lets the system choose.", valueName: "host:port"))
-    public var listen: String?
-
+    @Option(help: .setting("listen")) public var listen: String?
     /// The operation log.
-    @Option(
-        help: ArgumentHelp(
-            "Operation log: sqlite:PATH (default DATA/log.sqlite) or postgres://….", valueName: "url"))
-    public var log: String?
-
+    @Option(help: .setting("log")) public var log: String?
     /// The certificate chain.
-    @Option(
-        help: ArgumentHelp(
-            "Certificate chain (PEM): serve with TLS. Read again when the file changes.", valueName: "file"))
-    public var tlsCertificate: String?
-
+    @Option(help: .setting("tlsCertificate")) public var tlsCertificate: String?
     /// The certificate's key.
-    @Option(help: ArgumentHelp("Private key of the certificate (PEM).", valueName: "file"))
-    public var tlsKey: String?
-
+    @Option(help: .setting("tlsKey")) public var tlsKey: String?
     /// The origins of web pages that may call the service.
-    @Option(
-        help: ArgumentHelp(
-            "Origin of web pages that may call this server, or '*'; may be given several times.",
-            valueName: "origin"))
-    public var corsOrigin: [String] = []
-
+    @Option(help: .setting("corsOrigin")) public var corsOrigin: [String] = []
+    /// True if a proxy tells where requests come from.
+    @Flag(inversion: .prefixedNo, help: .setting("behindProxy")) public var behindProxy: Bool?
     /// The configuration file.
-    @Option(
-        help: ArgumentHelp(
-            "JSON file with values of these flags, like {\"tlsKey\": \"k.pem\"}; flags override it.",
-            valueName: "file"))
-    public var config: String?
+    @Option(help: .setting("config")) public var config: String?
 
     /// Empty, for the parser.
     public init() {}
@@ -51,10 +31,7 @@ public struct ServiceOptions: ParsableArguments, Sendable {
 /// Flags of services that keep a projection.
 public struct ProjectionOptions: ParsableArguments, Sendable {
     /// The projection.
-    @Option(
-        help: ArgumentHelp(
-            "Projection: sqlite:FOLDER (default: a folder in DATA) or postgres://….", valueName: "url"))
-    public var projection: String?
+    @Option(help: .setting("projection")) public var projection: String?
 
     /// Empty, for the parser.
     public init() {}
@@ -64,11 +41,7 @@ public struct ProjectionOptions: ParsableArguments, Sendable {
 /// that process instead of reading them from the log.
 public struct IssuerOptions: ParsableArguments, Sendable {
     /// The auth-gateway's origin.
-    @Option(
-        help: ArgumentHelp(
-            "Fetch public keys from this auth-gateway instead of reading them from the log.",
-            valueName: "origin"))
-    public var issuer: String?
+    @Option(help: .setting("issuer")) public var issuer: String?
 
     /// Empty, for the parser.
     public init() {}
@@ -77,11 +50,7 @@ public struct IssuerOptions: ParsableArguments, Sendable {
 /// Flags of services with admin endpoints, except the auth-gateway.
 public struct AdminOptions: ParsableArguments, Sendable {
     /// The file of the admin credential.
-    @Option(
-        help: ArgumentHelp(
-            "File with the credential of the admin endpoints (default DATA/auth/admin.token).",
-            valueName: "file"))
-    public var adminToken: String?
+    @Option(help: .setting("adminToken")) public var adminToken: String?
 
     /// Empty, for the parser.
     public init() {}
@@ -90,38 +59,19 @@ public struct AdminOptions: ParsableArguments, Sendable {
 /// Flags of the auth-gateway.
 public struct ProviderOptions: ParsableArguments, Sendable {
     /// The file of providers.
-    @Option(
-        help: ArgumentHelp(
-            "JSON file that says who may log in to which databases (default: development only).",
-            valueName: "file"))
-    public var providers: String?
-
+    @Option(help: .setting("providers")) public var providers: String?
     /// The file of the key that seals the secrets.
-    @Option(
-        help: ArgumentHelp(
-            "File with the key that seals the system database's secrets "
-                + "(default DATA/auth/secrets.key, created at the first start).",
-            valueName: "file"))
-    public var secretsKey: String?
-
+    @Option(help: .setting("secretsKey")) public var secretsKey: String?
     /// The file of the admin credential.
-    @Option(
-        help: ArgumentHelp(
-            "File with the credential of /admin/auth "
-                + "(default DATA/auth/admin.token, created at the first start).",
-            valueName: "file"))
-    public var adminToken: String?
-
-    /// True if a proxy tells where requests come from.
-    @Flag(
-        help: "Trust the last address of X-Forwarded-For. Only for use behind a proxy that sets it.")
-    public var behindProxy = false
+    @Option(help: .setting("adminToken")) public var adminToken: String?
+    /// True if the development token is printed to a file or pipe too.
+    @Flag(inversion: .prefixedNo, help: .setting("showToken")) public var showToken: Bool?
 
     /// Empty, for the parser.
     public init() {}
 }
 
-/// The configuration of a service: flags, configuration file and defaults joined.
+/// The configuration of a service: flags, environment, configuration file and defaults joined.
 public struct ServiceConfiguration: Sendable, Equatable {
     /// Path of the data folder.
     public var dataFolder: String
@@ -141,8 +91,10 @@ public struct ServiceConfiguration: Sendable, Equatable {
     public var adminToken: String?
     /// True if a proxy tells where requests come from.
     public var behindProxy = false
-    /// The file of `--config`, for flags that only one service has.
-    public var file: ConfigurationFile?
+    /// True if the development token is printed whatever the output is.
+    public var showToken = false
+    /// Environment and file, for flags that only one service has.
+    public var sources: SettingSources
     /// The certificate chain and the key of the listener, if it speaks TLS.
     public var tls: TLSPaths?
 
@@ -157,38 +109,38 @@ public struct ServiceConfiguration: Sendable, Equatable {
         public var key: String
     }
 
-    /// Joins flags, file and defaults.
+    /// Joins flags, environment, file and defaults.
     /// - Parameter port: the service's own default port.
-    /// - Parameter environment: checked for variables that would be ignored (`EnvironmentKeys`).
     /// - Throws: `SRV-0101` to `SRV-0108`.
     public init(
         _ options: ServiceOptions, projection: ProjectionOptions? = nil, issuer: IssuerOptions? = nil,
         providers: ProviderOptions? = nil, admin: AdminOptions? = nil, port: Int,
         environment: [String: String] = ProcessInfo.processInfo.environment
     ) throws(ServiceError) {
-        try EnvironmentKeys.check(environment)
-        file = try options.config.map { path throws(ServiceError) in try ConfigurationFile(path: path) }
-        dataFolder = options.data ?? file?["data"] ?? "./mimeo-data"
+        sources = try SettingSources(config: options.config, environment: environment)
+        dataFolder = options.data ?? sources.text("data") ?? "./mimeo-data"
         listen =
-            try (options.listen ?? file?["listen"])
+            try (options.listen ?? sources.text("listen"))
             .map { text throws(ServiceError) in try ListenAddress(text) }
             ?? ListenAddress(host: "127.0.0.1", port: port)
         log =
-            try (options.log ?? file?["log"])
+            try (options.log ?? sources.text("log"))
             .map { text throws(ServiceError) in try StorageURL(text, flag: "log") }
             ?? .sqlite(path: URL(fileURLWithPath: dataFolder).appendingPathComponent("log.sqlite").path)
-        self.projection = try (projection?.projection ?? file?["projection"])
+        self.projection = try (projection?.projection ?? sources.text("projection"))
             .map { text throws(ServiceError) in try StorageURL(text, flag: "projection") }
-        self.issuer = try (issuer?.issuer ?? file?["issuer"])
+        self.issuer = try (issuer?.issuer ?? sources.text("issuer"))
             .map { text throws(ServiceError) in try Origin(text) }
-        self.providers = providers?.providers ?? file?["providers"]
-        secretsKey = providers?.secretsKey ?? file?["secretsKey"]
-        adminToken = providers?.adminToken ?? admin?.adminToken ?? file?["adminToken"]
-        behindProxy = providers?.behindProxy ?? false || file?.flag("behindProxy") ?? false
-        // The file has strings only: origins with commas or blanks between them.
-        let origins = (file?["corsOrigin"] ?? "").split { $0 == "," || $0 == " " }.map(String.init)
-        cors = try CORSPolicy(origins: options.corsOrigin.isEmpty ? origins : options.corsOrigin)
-        switch (options.tlsCertificate ?? file?["tlsCertificate"], options.tlsKey ?? file?["tlsKey"]) {
+        self.providers = providers?.providers ?? sources.text("providers")
+        secretsKey = providers?.secretsKey ?? sources.text("secretsKey")
+        adminToken = providers?.adminToken ?? admin?.adminToken ?? sources.text("adminToken")
+        behindProxy = try sources.flag(options.behindProxy, "behindProxy")
+        showToken = try sources.flag(providers?.showToken, "showToken")
+        let origins = options.corsOrigin.isEmpty ? sources.list("corsOrigin") : options.corsOrigin
+        cors = try CORSPolicy(origins: origins)
+        switch (
+            options.tlsCertificate ?? sources.text("tlsCertificate"), options.tlsKey ?? sources.text("tlsKey")
+        ) {
         case (let certificate?, let key?): tls = TLSPaths(certificate: certificate, key: key)
         case (nil, nil): tls = nil
         default:
@@ -196,25 +148,34 @@ public struct ServiceConfiguration: Sendable, Equatable {
         }
     }
 
-    /// A number of a flag that only one service has: the flag's, else the file's.
-    /// - Throws: `SRV-0104` if the file's number is beyond the flag's type, or one of both below `least`.
+    /// A number of a flag that only one service has: the flag's, the environment's or the file's. The least
+    /// one is that of its row in `Setting.all`.
+    /// - Throws: `SRV-0104` or `SRV-0108` if it is beyond the flag's type, or too small.
     public func number<Number: FixedWidthInteger>(
-        _ flag: Number?, _ name: String, least: Number = 0
+        _ flag: Number?, _ name: String
     ) throws(ServiceError) -> Number? {
-        var found = flag
-        if found == nil, let file { found = try file.number(name) }
-        guard let number = found else { return nil }
-        guard number >= least else {
-            throw ServiceError(
-                .configurationInvalid,
-                "--\(EnvironmentKeys.flag(of: name)), or '\(name)' of the file of --config: "
-                    + "\(number) is less than \(least)")
+        var least: UInt64 = 0
+        if case .number(let found) = SettingSources.setting(name).kind { least = found }
+        if let flag {
+            guard flag >= least else {
+                let name = SettingSources.setting(name).flag
+                throw ServiceError(.configurationInvalid, "--\(name): \(flag) is less than \(least)")
+            }
+            return flag
         }
+        guard let number: Number = try sources.number(name) else { return nil }
+        guard number >= least else { throw sources.wrong(name, "must be at least \(least)") }
         return number
     }
 
-    /// A flag that only one service has: true on the command line or in the file.
-    public func flag(_ flag: Bool, _ name: String) -> Bool { flag || file?.flag(name) ?? false }
+    /// A text of a flag that only one service has: the flag's, the environment's or the file's.
+    public func text(_ flag: String?, _ name: String) -> String? { flag ?? sources.text(name) }
+
+    /// A switch that only one service has: the command line's, the environment's or the file's.
+    /// - Throws: `SRV-0108`.
+    public func flag(_ flag: Bool?, _ name: String) throws(ServiceError) -> Bool {
+        try sources.flag(flag, name)
+    }
 
     /// Certificate and key of the listener; nil for clear text.
     /// - Throws: `SRV-0106`.

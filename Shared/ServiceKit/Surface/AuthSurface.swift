@@ -61,6 +61,12 @@ extension Surface {
     /// `/admin/auth/…`.
     static let adminOfLogins = databaseRoutes + providerRoutes + keyRoutes + sealingRoutes
 
+    private static let erasure = Schema.members([
+        .always("database", .text), .always("deletedAt", seconds),
+        .always("erases", .flag, "False for a database that an earlier version deleted and kept."),
+        .always("receipts", receipts),
+    ])
+
     private static let databaseRoutes: [RouteDescription] = [
         RouteDescription(
             .get, "/admin/auth/databases", "listDatabases", .administrator, "Lists the databases.",
@@ -84,8 +90,14 @@ extension Surface {
                     .json(.members([id, .always("developmentToken", .orNull(.text))])))
             ], failures: [unknown]),
         RouteDescription(
-            .delete, base, "deleteDatabase", .administrator, "Deletes a database's logins; its log stays.",
-            answers: [noContent], failures: [unknown, .init(409, "AUTH-0412")]),
+            .delete, base, "deleteDatabase", .administrator,
+            "Deletes a database, and erases its data for good.",
+            details: "Every service erases what it has after the answer. The id stays in use.",
+            answers: [.init(202, "The erasure has begun.", .json(erasure))], failures: [unknown]),
+        RouteDescription(
+            .get, "\(base)/erasure", "showErasure", .administrator,
+            "Shows which services have erased a deleted database.",
+            answers: [.init(200, "The receipts.", .json(erasure))], failures: [unknown]),
     ]
 
     private static let providerRoutes: [RouteDescription] = [

@@ -166,7 +166,7 @@ extension Surface {
             answers: [.init(200, "The result.", .json(.named("Envelope")))],
             failures: [
                 badStatement, notGranted, unknownDatabase, .init(408, "QUERY-0301"),
-                .init(409, "QUERY-0302"), .init(410, "QUERY-0503"), unavailable,
+                .init(409, "QUERY-0302"), .init(410, "QUERY-0204", "QUERY-0503"), unavailable,
             ], errorShape: "Envelope")
     }
 }

@@ -71,7 +71,41 @@ extension Surface {
                 .init(
                     200, "Nothing was old.", .json(.members([.always("truncated", number), instance]))),
             ], failures: [malformed, unknown, .init(409, "REPL-0204", "REPL-0205")]),
+        RouteDescription(
+            .get, "\(base)/erasures", "listErasures", .administrator,
+            "Lists the erasures of documents, the latest first.",
+            answers: [
+                .init(
+                    200, "The erasures.",
+                    .json(.members([.always("erasures", .list(.members(erasure))), instance])))
+            ], failures: [unknown, .init(409, "REPL-0208")]),
+        RouteDescription(
+            .post, "\(base)/erasures", "eraseDocuments", .administrator,
+            "Erases documents for good, here and at every peer.",
+            details: "Names them by ids or by a condition. The work goes on after the answer.",
+            body: .json(
+                .members([
+                    .always("collection", .text), .maybe("ids", .list(.anything)),
+                    .maybe("where", .text, "A condition in DQL."), .maybe("args", .object),
+                ])),
+            answers: [.init(202, "The erasure has begun.", .json(.members(erasure + [instance])))],
+            failures: [
+                .init(400, "REPL-0206"), unknown, .init(409, "REPL-0205", "REPL-0208"),
+                .init(413, "REPL-0207"),
+            ]),
     ]
+
+    private static let erasure: [Schema.Member] = [
+        .always("id", .text), .always("documents", number), .always("requestedAt", number),
+        .always("erasedFromLogAt", .orNull(number), "Null while the log still has contents."),
+        .always("receipts", receipts),
+    ]
+
+    /// Who has erased what it kept, where, and when in seconds since 1970.
+    static let receipts = Schema.list(
+        .members([
+            .always("holder", .text), .always("place", .text), .always("erasedAt", .whole(from: 0)),
+        ]))
 
     private static func drain(
         _ method: HTTPRequest.Method, _ name: String, _ summary: String

@@ -139,6 +139,15 @@ public actor SystemDatabase {
         }
     }
 
+    /// Erases deleted databases from the log. Every process that follows the log does; one is enough.
+    nonisolated var logEraser: Eraser {
+        Eraser(
+            system: self, holder: "log", place: "the log", logger: logger,
+            work: Eraser.Work(
+                isHeld: { [log] in try await log.databaseExists($0) },
+                erase: { [log] in try await log.eraseDatabase($0) }))
+    }
+
     /// Releases the lease and closes the materialization.
     public func close() async {
         _ = try? await writing?.value

@@ -11,6 +11,7 @@ public struct SystemDatabasePart: ServicePart {
     /// Follows the log.
     public func mount(on mount: inout ServiceMount) {
         mount.background("system database") { await system.run() }
+        mount.background("erasure from the log") { await system.logEraser.run() }
     }
 
     /// Opens the database and reads the log.

@@ -15,6 +15,12 @@ public struct SystemDirectory: Sendable {
     public private(set) var apiKeys: [String: APIKeyRecord] = [:]
     /// By the revocation's id.
     public private(set) var revocations: [String: Revocation] = [:]
+    /// By the receipt's id.
+    public private(set) var erasures: [String: ErasureRecord] = [:]
+    /// By the erasure's id.
+    public private(set) var documentErasures: [String: DocumentErasure] = [:]
+    /// The documents whose ids take no writes; a database without any is missing.
+    public private(set) var erasedDocuments: [DatabaseID: ErasedDocuments] = [:]
     /// The public keys of all databases, retired ones too: `check` knows when they retire.
     public private(set) var keys = KeySet()
     /// Number of records with a shape that this version does not know.
@@ -33,6 +39,12 @@ public struct SystemDirectory: Sendable {
         signingKeys = try Self.all(transaction, &unreadable)
         apiKeys = try Self.all(transaction, &unreadable)
         revocations = try Self.all(transaction, &unreadable)
+        erasures = try Self.all(transaction, &unreadable)
+        documentErasures = try Self.all(transaction, &unreadable)
+        for erasure in documentErasures.values {
+            erasedDocuments[erasure.databaseID, default: ErasedDocuments([], of: erasure.databaseID)]
+                .insert(erasure.digests)
+        }
         for key in signingKeys.values {
             guard let id = KeyID(key.id),
                 let publicKey = try? DatabasePublicKey(keyID: id, compressedPoint: key.publicKey)
@@ -69,6 +81,11 @@ public struct SystemDirectory: Sendable {
         of subject: Revocation.Subject, _ value: String, in database: DatabaseID
     ) -> Revocation? {
         revocations.isEmpty ? nil : revocations[Revocation.id(database, subject, value)]
+    }
+
+    /// Returns whether a holder has removed what it had of erased documents.
+    func hasErased(_ erasure: DocumentErasure, _ holder: String, _ place: String) -> Bool {
+        erasures[ErasureRecord.id(erasure.databaseID, erasure.id, holder, place)] != nil
     }
 
     /// Checks that an identity is still valid: its database exists, its signing key has not retired, and

@@ -15,6 +15,10 @@ public enum SystemCollectionName: String, Sendable, CaseIterable {
     case apiKeys
     /// `Revocation`, by its id.
     case revocations
+    /// `ErasureRecord`, by its id.
+    case erasures
+    /// `DocumentErasure`, by its id.
+    case documentErasures
 
     /// The collection's name.
     public var name: CollectionName { CollectionName(rawValue) }
@@ -42,8 +46,13 @@ public struct DatabaseRecord: SystemRecord, Equatable {
     public var sealedDevelopmentToken: String?
     /// True for the database that the first start makes.
     public var isFirst: Bool
-    /// Seconds since 1970. The id is never used again, since the log keeps the operations written under it.
+    /// Seconds since 1970. The id is never used again, since peers may still have documents of it.
     public var deletedAtSeconds: Int64?
+    /// True if everything of the deleted database is to be erased; nil for a database that exists, and for
+    /// one that an earlier version deleted, which kept its data.
+    public var erases: Bool?
+    /// True if everything of this database is to be erased.
+    public var isErased: Bool { deletedAtSeconds != nil && erases == true }
 
     /// A database of these facts.
     public init(

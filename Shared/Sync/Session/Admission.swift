@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 
 /// Takes a peer's operations to the log, in the order they came.
 ///
@@ -56,7 +57,7 @@ extension Session {
     }
 
     mutating func appended(
-        _ acknowledgements: [Frame.Acknowledgement], _ offset: Offset
+        _ acknowledgements: [Acknowledgement], _ offset: Offset
     ) throws(SyncError) {
         guard let size = admission.appending else { return }
         admission.appending = nil
@@ -75,14 +76,14 @@ extension Session {
     }
 
     /// What was passed over meanwhile was not answered: then the writer asks.
-    private mutating func acknowledge(_ acknowledgements: [Frame.Acknowledgement], _ offset: Offset) {
+    private mutating func acknowledge(_ acknowledgements: [Acknowledgement], _ offset: Offset) {
         guard !acknowledgements.isEmpty else { return }
         let told = offset <= publisher.skippedThrough ? 0 : offset
         send(.acknowledged(acknowledgements, offset: told))
     }
 
     mutating func refused(
-        _ acknowledgements: [Frame.Acknowledgement], _ refusals: [Frame.Refusal], _ offset: Offset
+        _ acknowledgements: [Acknowledgement], _ refusals: [Refusal], _ offset: Offset
     ) throws(SyncError) {
         guard admission.appending != nil else { return }
         publisher.ownThrough = max(publisher.ownThrough, offset)

@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 
 // Messages larger than a frame, and a link that breaks. A message in chunks is named by its checksum, so a
 // session that begins says what it has of which message, and the other side goes on behind that: documents

@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 
 /// What the other side has sent is carried encoded from its frame to the store, which decodes it where it
 /// merges it. So what does not decode is found there; whose fault that is, is found here.
@@ -24,7 +25,7 @@ extension Action {
     }
 }
 
-extension Batch {
+extension Reception {
     fileprivate func verify() throws(CRDTError) { try updates.verify() }
 }
 

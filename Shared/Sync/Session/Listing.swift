@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 
 /// A subscriber tells what it holds of a subscription, in the order of ids, and is told page by page what it
 /// lacks and what is gone (rules 13, 14 and 18); then it catches up from where the stream stood when it was
@@ -12,7 +13,7 @@ struct Listing: Sendable {
     /// The id up to which the subscriber was answered.
     var after: DocumentID?
     /// Pages that wait, the first one being compared; ids that were answered are gone from it.
-    var pages: [(page: HeldPage, size: Int)] = []
+    var pages: [(page: HoldingsPage, size: Int)] = []
     /// The last id that was listed.
     var last: DocumentID?
     var isListed = false
@@ -26,7 +27,7 @@ struct Listing: Sendable {
     }
 
     /// What is to be compared next.
-    var next: HeldPage? {
+    var next: HoldingsPage? {
         guard !isVoid, var page = pages.first?.page else { return nil }
         page.after = after
         return page
@@ -106,7 +107,7 @@ extension Session {
         publisher.subscriptions[index] = subscription
     }
 
-    mutating func received(_ page: HeldPage, for id: UInt64, _ size: Int) throws(SyncError) {
+    mutating func received(_ page: HoldingsPage, for id: UInt64, _ size: Int) throws(SyncError) {
         guard let index = publisher.subscriptions.firstIndex(where: { $0.id == id }) else {
             return returnCredit(size)
         }
@@ -122,7 +123,7 @@ extension Session {
     }
 
     private func check(
-        _ page: HeldPage, behind start: DocumentID?, in collection: CollectionName
+        _ page: HoldingsPage, behind start: DocumentID?, in collection: CollectionName
     ) throws(SyncError) {
         guard page.candidates.count <= Limits.heldDocuments, page.isLast || !page.candidates.isEmpty else {
             throw SyncError(.malformedFrame, "a page names no document or too many")
@@ -148,7 +149,7 @@ extension Session {
         send(.list(id: publisher.subscriptions[index].id))
     }
 
-    mutating func compared(_ id: UInt64, _ answer: HeldAnswer) {
+    mutating func compared(_ id: UInt64, _ answer: HoldingsAnswer) {
         defer { resumePublishing() }
         guard let index = answered(id), var listing = publisher.subscriptions[index].listing,
             let first = listing.pages.first
@@ -236,7 +237,7 @@ extension Session {
         actions.append(.readHeld(subscription.request, after: next.after, isWhole: next.isWhole))
     }
 
-    mutating func listed(_ key: [UInt8], _ candidates: [Frame.Candidate], isLast: Bool) {
+    mutating func listed(_ key: [UInt8], _ candidates: [DocumentVersion], isLast: Bool) {
         guard let id = subscriber.readingHeld, phase == .open else { return }
         subscriber.readingHeld = nil
         defer { readHeld() }

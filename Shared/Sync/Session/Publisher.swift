@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 
 /// Serves subscriptions: brings each up to date with current states, then sends the log's operations in
 /// order, filtered.
@@ -30,7 +31,7 @@ struct Publisher: Sendable {
     /// Documents whose states were asked for and not read, and what the asker holds of them.
     struct Want: Sendable {
         var keys: [DocumentKey]
-        let held: [Frame.Candidate]
+        let held: [DocumentVersion]
         let heldBytes: Int
         /// The stream's head when the read under way was begun: the states are from there or later.
         var readFrom: LogPosition?
@@ -258,7 +259,7 @@ extension Session {
         send(.catchUp(frame))
     }
 
-    mutating func publish(_ operations: [LiveOperation], through position: LogPosition) throws(SyncError) {
+    mutating func publish(_ operations: [FoldedOperation], through position: LogPosition) throws(SyncError) {
         publisher.isWaiting = false
         var updates: [DocumentUpdate] = []
         var selection = FrameSelection()
@@ -324,7 +325,7 @@ extension Session {
     /// What the receiver is to be told of one change: nothing, the delta, or the full state when it enters.
     /// (In place, as `standing`, and the subscriptions too: this is asked for each receiver.)
     private mutating func update(
-        for change: LiveOperation.Change, of operation: LiveOperation
+        for change: FoldedOperation.Change, of operation: FoldedOperation
     ) throws(SyncError) -> DocumentUpdate? {
         guard access.allows(change.key) else { return nil }
         if let gone = change.gone { return self.gone(change.key, gone, at: operation.position.offset) }
@@ -364,7 +365,7 @@ extension Session {
     }
 
     private func content(
-        of change: LiveOperation.Change, _ stamp: Stamp, _ isKnown: Bool
+        of change: FoldedOperation.Change, _ stamp: Stamp, _ isKnown: Bool
     ) -> DocumentUpdate.Content {
         guard isKnown, let delta = change.delta else { return .state(change.after) }
         return .delta(stamp, delta)
@@ -373,7 +374,7 @@ extension Session {
     /// A writer has its own operation; but where the merged state is not what it knows, it gets that state
     /// (rule 16).
     private func answerToWriter(
-        _ change: LiveOperation.Change, of operation: LiveOperation
+        _ change: FoldedOperation.Change, of operation: FoldedOperation
     ) throws(SyncError) -> DocumentUpdate? {
         guard let bytes = change.delta else { return nil }
         // A subscription that is catching up brings the document, or names it, in one step with what belongs
@@ -443,7 +444,7 @@ extension Publisher.Subscription {
     }
 }
 
-extension Frame.Candidate {
+extension DocumentVersion {
     /// About how many bytes it takes in a frame.
     var size: Int { vector.count + key.size }
 }

@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 
 /// Gives a server that has lost its log's end back what a peer holds (rules 14, 18 and 20).
 ///
@@ -25,7 +26,7 @@ struct Reconciler: Sendable {
     /// Whether the last page has come or gone.
     var isListed = false
     /// A server: pages that wait, the first one being worked on.
-    var pages: [(candidates: [Frame.Candidate], size: Int, isLast: Bool)] = []
+    var pages: [(candidates: [DocumentVersion], size: Int, isLast: Bool)] = []
     var step = Step.idle
     /// Documents of the first page that the server lacks and has not asked for.
     var lacking: [DocumentKey] = []
@@ -59,7 +60,7 @@ extension Session {
         actions.append(.readHoldings(after: reconciler.last))
     }
 
-    mutating func listed(_ candidates: [Frame.Candidate], isLast: Bool) {
+    mutating func listed(_ candidates: [DocumentVersion], isLast: Bool) {
         guard reconciler.isReading, phase == .open else { return }
         reconciler.isReading = false
         reconciler.isListed = isLast
@@ -98,7 +99,7 @@ extension Session {
 
 extension Session {
     mutating func receivedHoldings(
-        _ candidates: [Frame.Candidate], isLast: Bool, _ size: Int
+        _ candidates: [DocumentVersion], isLast: Bool, _ size: Int
     ) throws(SyncError) {
         guard reconciler.isActive, !reconciler.isListed else { throw unexpected("holdings") }
         guard candidates.count <= Limits.heldDocuments else {

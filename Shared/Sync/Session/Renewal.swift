@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 
 /// A newer access token in the midst of a session: the peer sends it ahead of the end of the one before, the
 /// server goes on under what it says, and nothing is sent again that the rights do not concern. What the peer

@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 
 /// Gets a peer whose writes the server did not take, or does not know, back in line (rules 9, 20 and 21).
 ///
@@ -27,7 +28,7 @@ struct Repairing: Sendable {
     var isDue = false
     var step = Step.idle
     /// What was refused since the last repair.
-    var refused: [Frame.Refusal] = []
+    var refused: [Refusal] = []
     /// Documents that are gone at the server, with own writes that it does not have: these are moved, onto
     /// nothing (rule 14).
     var gone: Set<DocumentKey> = []
@@ -52,7 +53,7 @@ extension Session {
     /// The server refused an operation, and takes nothing more of its actor. It may name further operations
     /// of the actor that it would refuse too; one that comes too late for the repair is told once more, when
     /// it comes again under its new name.
-    mutating func writeRefused(_ refusal: Frame.Refusal) throws(SyncError) {
+    mutating func writeRefused(_ refusal: Refusal) throws(SyncError) {
         guard uploader.sent[refusal.actor] != nil else { return }
         guard uploader.stopped.insert(refusal.actor).inserted else {
             let isFurther = uploader.repair.refused.last.map {
@@ -81,15 +82,14 @@ extension Session {
     private mutating func decide() {
         storeOwed()
         uploader.repair.step = .deciding
-        actions.append(
-            .repair(
-                Repair(
-                    admitted: uploader.acknowledged, closed: uploader.stopped, diverged: uploader.diverged,
-                    refused: uploader.repair.refused.filter { !$0.error.isOfClock },
-                    isForClock: uploader.repair.refused.contains { $0.error.isOfClock },
-                    gone: uploader.repair.gone, seen: seenByRepair,
-                    isFinal: uploader.repair.roundsForBase >= Limits.roundsForBase,
-                    following: takeFollowing())))
+        var request = RepairRequest(
+            admitted: uploader.acknowledged, closed: uploader.stopped, diverged: uploader.diverged,
+            refused: uploader.repair.refused.filter { !$0.error.isOfClock },
+            isForClock: uploader.repair.refused.contains { $0.error.isOfClock },
+            gone: uploader.repair.gone, seen: seenByRepair)
+        request.isFinal = uploader.repair.roundsForBase >= Limits.roundsForBase
+        request.following = takeFollowing()
+        actions.append(.repair(request))
     }
 
     /// What a repair notes as seen. A log that was restored comes first: until the store has noted where that
@@ -100,7 +100,7 @@ extension Session {
 
     /// Takes what the stream has brought off the queue, where that reaches the states: what the server wrote
     /// at once is shown at once then.
-    private mutating func takeFollowing() -> Batch? {
+    private mutating func takeFollowing() -> Reception? {
         guard let seen = uploader.repair.seen, let reached = streamWaiting, reached.offset >= seen.offset
         else { return nil }
         var updates: [DocumentUpdate] = []
@@ -110,9 +110,9 @@ extension Session {
             subscriber.queue.removeFirst()
         }
         let position = later(reached)
-        return Batch(
-            updates: updates, cursors: liveCursors(reached), publishes: nil, settles: [], seen: position,
-            streamed: reached.offset)
+        return .inSession(
+            Reception(
+                updates: updates, cursors: liveCursors(reached), seen: position, streamed: reached.offset))
     }
 
     /// The position up to which the stream waits to be stored, or is being stored; nil where something else
@@ -180,7 +180,7 @@ extension Session {
         goOnFollowing()
     }
 
-    mutating func repaired(_ outcome: Repaired) {
+    mutating func repaired(_ outcome: RepairOutcome.Repaired) {
         guard uploader.repair.step == .deciding else { return }
         for refusal in outcome.refused { actions.append(.report(.writeRefused(refusal))) }
         if outcome.isFollowed { followed() } else { putBack() }
@@ -234,7 +234,7 @@ extension Subscriber.Work {
 
 extension Uploader {
     /// The store has moved, or set aside, everything that the server does not have of the actors it left.
-    fileprivate mutating func goOn(after outcome: Repaired) {
+    fileprivate mutating func goOn(after outcome: RepairOutcome.Repaired) {
         letGo()
         stopped.formUnion(outcome.left)
         for actor in outcome.left {
@@ -248,12 +248,4 @@ extension Uploader {
         let later = pending.filter { !outcome.pending.contains($0) && !stopped.contains($0) }
         pending = outcome.pending + later
     }
-}
-
-extension SyncError {
-    /// Whether the writer's clock is the only thing wrong.
-    var isOfClock: Bool { utf8Equal(code, SyncErrorCode.clockTooFarAhead.rawValue) }
-
-    /// Whether the server only lacks what the write rests on.
-    var isOfBase: Bool { utf8Equal(code, SyncErrorCode.baseNotCovered.rawValue) }
 }

@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 
 /// One connection between two stores as a state machine without sockets or clocks: the same type on both
 /// ends.
@@ -25,7 +26,7 @@ public struct Session: Sendable {
     public enum Role: Sendable, Equatable {
         /// Subscribes and uploads.
         case peer
-        /// Publishes and admits. `origin` identifies its sessions in `LiveOperation.origin`.
+        /// Publishes and admits. `origin` identifies its sessions in `FoldedOperation.origin`.
         case server(origin: UInt64)
     }
 
@@ -254,7 +255,7 @@ public struct Session: Sendable {
         case (.states(let states, _, let isPart, _), .server, .open):
             try receivedHeld(states, isPart: isPart)
         case (.held(let id, let candidates, let isLast), .server, .open):
-            try received(HeldPage(candidates: candidates, isLast: isLast), for: id, size)
+            try received(HoldingsPage(candidates: candidates, isLast: isLast), for: id, size)
         case (.reconciled(let position, let declined), .peer, .open): try reconciled(position, declined)
         case (.renewal(let token), .server, .open) where version >= 3: try check(token)
         default: throw unexpected(frame.name)
@@ -305,13 +306,18 @@ public struct Session: Sendable {
         sendCredit = Int(min(hello.credit, UInt64(2 * Limits.messageBytes)))
         switch configuration.role {
         case .peer: begin(hello)
-        case .server: actions.append(.readFrontier(hello))
+        case .server:
+            actions.append(
+                .readFrontier(
+                    OwnHistory(
+                        heads: hello.actors, acknowledged: hello.acknowledged, seen: hello.head,
+                        declined: hello.declined)))
         }
     }
 
     /// The server's half of the handshake: its head, and how far it knows the peer's actors.
     private mutating func answerGreeting(
-        _ heads: [Frame.ActorHead], _ head: LogPosition, _ isBehind: Bool, _ hashes: [OperationHashes]
+        _ heads: [ActorHead], _ head: LogPosition, _ isBehind: Bool, _ hashes: [OperationHashes]
     ) {
         guard phase == .greeting, hasReceivedHello, configuration.role != .peer else { return }
         phase = .open
@@ -337,7 +343,7 @@ public struct Session: Sendable {
         send(.hello(hello))
     }
 
-    private func hello(_ heads: [Frame.ActorHead], _ head: LogPosition?) -> Frame.Hello {
+    private func hello(_ heads: [ActorHead], _ head: LogPosition?) -> Frame.Hello {
         var hello = Frame.Hello(
             version: Limits.protocolVersion, databaseID: configuration.databaseID,
             peerKey: configuration.peerKey, wallMilliseconds: configuration.wallMilliseconds,

@@ -13,7 +13,7 @@ public protocol FollowedQuery: AnyObject, Sendable {
 /// encoded once.
 ///
 /// `follow` is called before the first page of a subscription is read. Operations folded before are in the
-/// page; for later ones `LiveOperation.Change.matches` includes the query.
+/// page; for later ones `FoldedOperation.Change.matches` includes the query.
 public struct Sharing: Sendable {
     let follow: @Sendable (SubscriptionQuery) -> any FollowedQuery
     let encode: @Sendable (_ selection: [UInt64], _ make: () -> [UInt8]) -> [UInt8]
@@ -31,43 +31,7 @@ public struct Sharing: Sendable {
     }
 }
 
-/// The followed queries that a document matched before and after a change: numbers, ascending.
-public struct QueryMatches: Sendable, Equatable {
-    /// The queries it matched before.
-    public var before: [UInt64]
-    /// The queries it matches now.
-    public var after: [UInt64]
-    /// The queries that could not be evaluated: a session that follows one evaluates it itself, and fails
-    /// as it would alone.
-    public var undecided: [UInt64]
-
-    /// Matches of these queries.
-    public init(before: [UInt64] = [], after: [UInt64] = [], undecided: [UInt64] = []) {
-        self.before = before
-        self.after = after
-        self.undecided = undecided
-    }
-
-    /// The number of entries.
-    public var count: Int { before.count + after.count + undecided.count }
-
-    /// Whether a query matched before and matches after; nil where it has to be asked itself.
-    func answer(for number: UInt64) -> (before: Bool, after: Bool)? {
-        guard !Self.holds(undecided, number) else { return nil }
-        return (Self.holds(before, number), Self.holds(after, number))
-    }
-
-    private static func holds(_ numbers: [UInt64], _ number: UInt64) -> Bool {
-        var (low, high) = (0, numbers.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if numbers[middle] < number { low = middle + 1 } else { high = middle }
-        }
-        return low < numbers.count && numbers[low] == number
-    }
-}
-
-/// What names the content of a frame of the live stream, beside the position it ends with.
+/// The content of a frame of the live stream, by which sessions share its bytes.
 struct FrameSelection {
     private(set) var words: [UInt64] = []
 
@@ -79,12 +43,12 @@ struct FrameSelection {
         for change in changes { words.append(1 << 63 | UInt64(change.index) << 2 | change.form) }
     }
 
-    /// With the position.
+    /// With the position at its end.
     func ending(at offset: Offset) -> [UInt64] { words + [offset.rawValue] }
 }
 
 extension DocumentUpdate.Content {
-    /// Which of the forms of a change it is.
+    /// The form of a change that it is.
     var form: UInt64 {
         switch self {
         case .state: 0

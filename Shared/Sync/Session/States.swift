@@ -1,11 +1,12 @@
 import CRDT
+import Exchange
 
 // States on request: what was asked for document by document. They consume no credit, because their receiver
 // may be unable to store anything before it has them; so each answer is bounded (`Limits.answerBytes`), and
 // for what does not fit its receiver asks again.
 
 extension Session {
-    mutating func serveStates(_ keys: [DocumentKey], _ held: [Frame.Candidate]) throws(SyncError) {
+    mutating func serveStates(_ keys: [DocumentKey], _ held: [DocumentVersion]) throws(SyncError) {
         guard keys.count <= Limits.wantedDocuments, held.count <= keys.count else {
             throw SyncError(.malformedFrame, "more than \(Limits.wantedDocuments) documents wanted at once")
         }
@@ -36,13 +37,13 @@ extension Session {
 
     mutating func answerStates(
         _ states: [(key: DocumentKey, state: EncodedState?)], at position: LogPosition?,
-        _ gone: [Frame.Candidate]
+        _ gone: [DocumentVersion]
     ) {
         guard publisher.isReadingStates else { return }
         publisher.isReadingStates = false
         let gone = Dictionary(gone.map { ($0.key, $0) }) { _, later in later }
         var batch: [(key: DocumentKey, state: EncodedState?)] = []
-        var told: [Frame.Candidate] = []
+        var told: [DocumentVersion] = []
         var size = 0
         var count = 0
         // What is read beyond the bound is asked for again.
@@ -76,7 +77,7 @@ extension Session {
     /// Sends the rest of what was read, and goes on to the next want when this one is answered as far as it
     /// may be.
     private mutating func finishAnswer(
-        _ batch: [(key: DocumentKey, state: EncodedState?)], _ gone: [Frame.Candidate], _ count: Int,
+        _ batch: [(key: DocumentKey, state: EncodedState?)], _ gone: [DocumentVersion], _ count: Int,
         _ position: LogPosition?
     ) {
         guard !publisher.wants.isEmpty else { return }

@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 
 /// Asks for queries' documents and stores what comes, in order, one durable transaction at a time.
 ///
@@ -261,7 +262,7 @@ extension Session {
     }
 
     /// Asks, now that it is known what is held of it: for some, where that is much.
-    mutating func ask(_ held: [Frame.Candidate]) {
+    mutating func ask(_ held: [DocumentVersion]) {
         guard phase == .open, !subscriber.asking.isEmpty else { return }
         // One that would take a want for itself is asked for as if it were not here.
         let named = Dictionary(held.map { ($0.key, $0) }) { $1 }.filter { $0.value.size <= Limits.wantBytes }
@@ -338,7 +339,7 @@ extension Session {
 
     mutating func receivedStates(
         _ states: [(key: DocumentKey, state: EncodedState?)], at position: LogPosition?, isPart: Bool,
-        gone: [Frame.Candidate], _ size: Int
+        gone: [DocumentVersion], _ size: Int
     ) throws(SyncError) {
         for item in gone {
             guard subscriber.asked.contains(item.key) else {
@@ -577,9 +578,11 @@ extension Session {
         }
         actions.append(
             .store(
-                Batch(
-                    updates: updates, cursors: [(key, end)], publishes: key, settles: fetched.map(\.key),
-                    seen: later(end), hides: page.hidden, rights: page.rights)))
+                .inSession(
+                    Reception(
+                        updates: updates, cursors: [(key, end)], publishes: key,
+                        settles: fetched.map(\.key), seen: later(end), hides: page.hidden,
+                        rights: page.rights))))
     }
 
     /// `answers` are those of the updates that came as the answer to a want; `answeredAt` is as of when,
@@ -589,12 +592,13 @@ extension Session {
         answers: [DocumentUpdate] = [], answeredAt: LogPosition? = nil, seen: LogPosition? = nil,
         streamed: Offset? = nil, hides: [DocumentKey] = []
     ) {
-        actions.append(
-            .store(
-                Batch(
-                    acknowledges: takeOwed(), updates: updates, cursors: cursors, publishes: nil,
-                    settles: answers.map(\.key), answeredAt: answeredAt, seen: later(seen),
-                    streamed: streamed, hides: hides, distrusts: overtaken)))
+        var reception = Reception(
+            updates: updates, cursors: cursors, settles: answers.map(\.key), seen: later(seen),
+            streamed: streamed, hides: hides)
+        reception.acknowledges = takeOwed()
+        reception.answeredAt = answeredAt
+        reception.distrusts = overtaken
+        actions.append(.store(.inSession(reception)))
     }
 
     /// Behind which offset the stream certainly tells a position: not up to where it is already, nor up to
@@ -678,5 +682,14 @@ extension SubscriptionRequest {
         guard case .object(let arguments) = arguments else { return nil }
         return try? SubscriptionQuery(statement: statement, arguments: arguments, isRestricted: false)
             .collection
+    }
+}
+
+extension Reception {
+    /// The same; a server sends deltas only of documents that it believes to be here.
+    static func inSession(_ reception: Reception) -> Reception {
+        var reception = reception
+        reception.presumesHeld = true
+        return reception
     }
 }

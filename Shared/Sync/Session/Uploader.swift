@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 
 /// Sends own operations in sequence, from the server's frontier on (rule 18): nothing is remembered of
 /// acknowledgements.
@@ -7,7 +8,7 @@ import CRDT
 /// is sent without credit.
 struct Uploader: Sendable {
     /// The store's actors, oldest first, as the hello named them; new ones are added as they write.
-    var actors: [Frame.ActorHead] = []
+    var actors: [ActorHead] = []
     /// Per actor the sequence up to which everything was sent or was known to the server.
     var sent: [ActorID: SequenceNumber] = [:]
     /// Actors that may have more to send, in order.
@@ -35,7 +36,7 @@ struct Uploader: Sendable {
     var held: ActorID?
     /// What is refused of it, in order, and up to where it is read. All of it is set aside at once: a repair
     /// each would move all that follows each time.
-    var forbidden: [Frame.Refusal] = []
+    var forbidden: [Refusal] = []
     var heldThrough: SequenceNumber?
     /// The server's head of the log when it greeted, and whether it asked what the store holds.
     var serverHead: LogPosition?
@@ -100,20 +101,20 @@ extension Session {
         uploader.isServerBehind = hello.isBehind
         let heads = uploader.actors.map { own in
             hello.actors.first { $0.actor == own.actor }
-                ?? Frame.ActorHead(actor: own.actor, sequence: 0, hash: 0)
+                ?? ActorHead(actor: own.actor, sequence: 0, hash: 0)
         }
         guard !heads.isEmpty else { return begin([:]) }
         uploader.isComparing = true
         actions.append(.compareHistory(heads, hashes: hello.hashes))
     }
 
-    mutating func historyCompared(_ standings: [HistoryStanding]) {
+    mutating func historyCompared(_ standings: [HistoryComparison]) {
         guard uploader.isComparing else { return }
         uploader.isComparing = false
         begin(Dictionary(standings.map { ($0.actor, $0) }) { first, _ in first })
     }
 
-    private mutating func begin(_ standings: [ActorID: HistoryStanding]) {
+    private mutating func begin(_ standings: [ActorID: HistoryComparison]) {
         phase = .open
         sendRenewal()
         let difference =
@@ -221,14 +222,14 @@ extension Session {
     }
 
     /// The refusals of what the store's own grant forbids: as the server would word them, which is not asked.
-    private func forbidden(in operations: [(sequence: SequenceNumber, bytes: [UInt8])]) -> [Frame.Refusal] {
+    private func forbidden(in operations: [(sequence: SequenceNumber, bytes: [UInt8])]) -> [Refusal] {
         guard let mayWrite = configuration.writeRules?() else { return [] }
         return operations.compactMap { item in
             guard let operation = try? Operation(decoding: item.bytes) else { return nil }
             let documents = operation.changes.map { DocumentKey(collection: $0.collection, id: $0.id) }
             guard let outside = documents.first(where: { !mayWrite($0) }) else { return nil }
             let error = SyncError(.writeNotGranted, "no right to write \(outside.collection)")
-            return Frame.Refusal(
+            return Refusal(
                 actor: operation.actor, sequence: operation.sequence, error: error, documents: documents)
         }
     }
@@ -277,7 +278,7 @@ extension Session {
     }
 
     mutating func acknowledged(
-        _ acknowledgements: [Frame.Acknowledgement], _ offset: Offset
+        _ acknowledgements: [Acknowledgement], _ offset: Offset
     ) throws(SyncError) {
         // What is acknowledged is forgotten here, so nothing may be that has not left.
         for item in acknowledgements where item.sequence > uploader.sent[item.actor] ?? 0 {

@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 
 /// One message of a session. `wire.cddl` beside this file describes it for other languages.
 ///
@@ -28,13 +29,13 @@ public enum Frame: Sendable, Equatable {
     case acknowledged([Acknowledgement], offset: Offset = 0)
     /// Asks for the full states of documents. A peer names the vectors of those that it holds, because a
     /// state alone does not show what was purged.
-    case want([DocumentKey], held: [Candidate] = [])
+    case want([DocumentKey], held: [DocumentVersion] = [])
     /// Full states; nil for a document that the sender does not have. A server gives the position of its
     /// log as of which they are, and whether they answer only a part of the request: the receiver asks
     /// again for the rest. The purges in `gone` apply before the states.
     case states(
         [(key: DocumentKey, state: EncodedState?)], at: LogPosition? = nil, isPart: Bool = false,
-        gone: [Candidate] = [])
+        gone: [DocumentVersion] = [])
     /// Lets the other side send this many more bytes of data frames.
     case credit(UInt64)
     /// A part of a message larger than a frame. Since version 3 with the message's checksum and the part's
@@ -46,7 +47,7 @@ public enum Frame: Sendable, Equatable {
     case close(SyncError)
     /// A peer's holdings, for a server that has found its log behind: a page of documents and their
     /// vectors.
-    case holdings([Candidate], isLast: Bool)
+    case holdings([DocumentVersion], isLast: Bool)
     /// The server has taken the missing part of the holdings: its log has all of it up to this position,
     /// except for documents that the peer may not write. If there are any, `declined` is the fingerprint of
     /// the rights.
@@ -56,7 +57,7 @@ public enum Frame: Sendable, Equatable {
     /// answered.
     case list(id: UInt64, after: DocumentID? = nil)
     /// A page of a subscriber's holdings of a subscription, ascending by document id.
-    case held(id: UInt64, [Candidate], isLast: Bool)
+    case held(id: UInt64, [DocumentVersion], isLast: Bool)
     /// The receiver's read rights have changed: refused subscriptions may be requested again.
     case granted
     /// A newer access token of the same peer: the session continues under it. Since version 3.
@@ -103,24 +104,6 @@ public enum Frame: Sendable, Equatable {
         public var count: UInt64
     }
 
-    /// The known end of an actor's operations: the last sequence and the checksum of that operation (rule
-    /// 9).
-    public struct ActorHead: Sendable, Equatable {
-        /// The actor.
-        public var actor: ActorID
-        /// The greatest sequence; 0 for none.
-        public var sequence: SequenceNumber
-        /// `hash64` of that operation's bytes.
-        public var hash: UInt64
-
-        /// A head of this actor.
-        public init(actor: ActorID, sequence: SequenceNumber, hash: UInt64) {
-            self.actor = actor
-            self.sequence = sequence
-            self.hash = hash
-        }
-    }
-
     /// See `Frame.subscribe`.
     public struct Subscribe: Sendable, Equatable {
         /// Chosen by the subscriber, unique in the session.
@@ -154,11 +137,11 @@ public enum Frame: Sendable, Equatable {
         /// Full states of documents that match.
         public var documents: [DocumentUpdate]
         /// Changed documents that do not match now; the subscriber asks for those it has in an older state.
-        public var candidates: [Candidate]
+        public var candidates: [DocumentVersion]
         /// On the last page: the position that the subscription has reached.
         public var end: LogPosition?
         /// Purged documents with vectors that cover the purged parts. Applied before the documents.
-        public var gone: [Candidate] = []
+        public var gone: [DocumentVersion] = []
         /// Documents that the receiver may not read any more: it hides them at once.
         public var hidden: [DocumentKey] = []
         /// The token to send with the subscription in a later session, so that it continues after this
@@ -171,7 +154,7 @@ public enum Frame: Sendable, Equatable {
 
         /// A page of these parts.
         public init(
-            id: UInt64, documents: [DocumentUpdate] = [], candidates: [Candidate] = [],
+            id: UInt64, documents: [DocumentUpdate] = [], candidates: [DocumentVersion] = [],
             end: LogPosition? = nil
         ) {
             self.id = id
@@ -181,65 +164,12 @@ public enum Frame: Sendable, Equatable {
         }
     }
 
-    /// A document and the vector of the sender's state of it.
-    public struct Candidate: Sendable, Equatable {
-        /// The document.
-        public var key: DocumentKey
-        /// Its encoded version vector.
-        public var vector: [UInt8]
-        /// In a subscriber's list: true if it does not match the subscription there. Then the subscriber
-        /// gets only purges of the document, unless it matches here.
-        public var isUnmatched = false
-
-        /// A candidate of these parts.
-        public init(key: DocumentKey, vector: [UInt8], isUnmatched: Bool = false) {
-            self.key = key
-            self.vector = vector
-            self.isUnmatched = isUnmatched
-        }
-    }
-
     /// See `Frame.operations`.
     public struct Operations: Sendable, Equatable {
         /// The position after the last of them.
         public var position: LogPosition
         /// Their changes to matching documents, in the order of the log.
         public var updates: [DocumentUpdate]
-    }
-
-    /// One actor's operations are durable up to a sequence.
-    public struct Acknowledgement: Sendable, Equatable {
-        /// The actor.
-        public var actor: ActorID
-        /// The greatest durable sequence.
-        public var sequence: SequenceNumber
-
-        /// An acknowledgement through `sequence`.
-        public init(actor: ActorID, sequence: SequenceNumber) {
-            self.actor = actor
-            self.sequence = sequence
-        }
-    }
-
-    /// See `Frame.refused`.
-    public struct Refusal: Sendable, Equatable {
-        /// The actor.
-        public var actor: ActorID
-        /// The refused operation.
-        public var sequence: SequenceNumber
-        /// The reason.
-        public var error: SyncError
-        /// The documents it would have changed, as far as it could be read.
-        public var documents: [DocumentKey]
-
-        /// A refusal of this operation.
-        public init(actor: ActorID, sequence: SequenceNumber, error: SyncError, documents: [DocumentKey] = [])
-        {
-            self.actor = actor
-            self.sequence = sequence
-            self.error = error
-            self.documents = documents
-        }
     }
 
     /// Frames with the same content are equal.

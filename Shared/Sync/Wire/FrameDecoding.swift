@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 
 extension Frame {
     /// Decodes one frame. Throws `malformedFrame`, `unknownMessage` or `frameTooLarge`; never traps on any
@@ -59,15 +60,15 @@ private struct FrameFields {
     var flag: Bool?
     var second: Bool?
     var value: Value?
-    var actors: [Frame.ActorHead]?
+    var actors: [ActorHead]?
     var hashes: [OperationHashes]?
     var kept: Frame.Kept?
     var updates: [DocumentUpdate]?
-    var candidates: [Frame.Candidate]?
+    var candidates: [DocumentVersion]?
     var places: [UInt64] = []
-    var gone: [Frame.Candidate]?
+    var gone: [DocumentVersion]?
     var uploads: [[UInt8]]?
-    var acknowledgements: [Frame.Acknowledgement]?
+    var acknowledgements: [Acknowledgement]?
     var keys: [DocumentKey]?
     var states: [(key: DocumentKey, state: EncodedState?)]?
 
@@ -141,7 +142,7 @@ private struct FrameFields {
                 at: numbers[4] ?? 0)
         case .refused:
             return .refused(
-                Frame.Refusal(
+                Refusal(
                     actor: ActorID(try required(numbers[1])),
                     sequence: SequenceNumber(try required(numbers[2])),
                     error: try error(from: 3), documents: keys ?? []))
@@ -158,7 +159,7 @@ private struct FrameFields {
         }
     }
 
-    private func listed() throws -> [Frame.Candidate] {
+    private func listed() throws -> [DocumentVersion] {
         var listed = try required(candidates)
         for place in places {
             guard place < listed.count else {
@@ -325,20 +326,20 @@ extension CBORDecoder {
         return update
     }
 
-    fileprivate mutating func candidate() throws -> Frame.Candidate {
+    fileprivate mutating func candidate() throws -> DocumentVersion {
         try tuple(3)
-        return Frame.Candidate(key: try key(), vector: try binary())
+        return DocumentVersion(key: try key(), vector: try binary())
     }
 
-    fileprivate mutating func actorHead() throws -> Frame.ActorHead {
+    fileprivate mutating func actorHead() throws -> ActorHead {
         try tuple(3)
-        return Frame.ActorHead(
+        return ActorHead(
             actor: ActorID(try fixed64()), sequence: SequenceNumber(try unsigned()), hash: try fixed64())
     }
 
-    fileprivate mutating func acknowledgement() throws -> Frame.Acknowledgement {
+    fileprivate mutating func acknowledgement() throws -> Acknowledgement {
         try tuple(2)
-        return Frame.Acknowledgement(
+        return Acknowledgement(
             actor: ActorID(try fixed64()), sequence: SequenceNumber(try unsigned()))
     }
 }

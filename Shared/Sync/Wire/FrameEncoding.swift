@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 
 /// The number of each message type, key 0 of every frame.
 enum FrameType: UInt64, CaseIterable {
@@ -176,7 +177,7 @@ extension CBORWriter {
     }
 
     /// A field that is left out where there is nothing to name.
-    fileprivate mutating func candidates(_ candidates: [Frame.Candidate], at number: UInt64) {
+    fileprivate mutating func candidates(_ candidates: [DocumentVersion], at number: UInt64) {
         if !candidates.isEmpty { field(number) { $0.list(candidates) { $0.candidate($1) } } }
     }
 
@@ -189,7 +190,7 @@ extension CBORWriter {
         }
     }
 
-    fileprivate mutating func acknowledgements(_ items: [Frame.Acknowledgement], at number: UInt64) {
+    fileprivate mutating func acknowledgements(_ items: [Acknowledgement], at number: UInt64) {
         field(number) {
             $0.list(items) { writer, item in
                 writer.array(count: 2)
@@ -199,7 +200,7 @@ extension CBORWriter {
         }
     }
 
-    fileprivate mutating func candidate(_ candidate: Frame.Candidate) {
+    fileprivate mutating func candidate(_ candidate: DocumentVersion) {
         array(count: 3)
         key(candidate.key)
         binary(candidate.vector)

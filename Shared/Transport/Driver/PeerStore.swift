@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 import Machine
 import Replica
 import Sync
@@ -52,27 +53,19 @@ package struct PeerStore: SessionStore {
     private func answer(to action: Action) async throws -> Event? {
         let replica = replica
         switch action {
-        case .readOwnActors: return .ownActors(try await history())
+        case .readOwnActors: return .ownActors(try await executor.run { try replica.ownHistory() })
         case .compareHistory(let heads, let hashes):
             return .historyCompared(
-                try await executor.run {
-                    try heads.map { head in
-                        let found = try replica.standing(
-                            of: head.actor, sequence: head.sequence, hash: head.hash,
-                            server: hashes.first { $0.actor == head.actor })
-                        return HistoryStanding(
-                            actor: head.actor, admitted: found.admitted, state: found.standing.state,
-                            isExact: found.isExact)
-                    }
-                })
+                try await executor.run { try replica.compareHistory(heads, hashes: hashes) })
         case .readOwnOperations(let actor, let sequence, let maxBytes):
             let found = try await executor.run {
                 try replica.ownOperations(of: actor, after: sequence, maxBytes: maxBytes)
             }
             return .ownOperations(actor: actor, found.map { (sequence: $0.sequence, bytes: $0.bytes) })
-        case .store(let batch):
-            return try await store(batch)
-        case .stage(let page): return try await stage(page)
+        case .store(let reception): return try await store(reception)
+        case .stage(let page):
+            try await executor.run { try replica.stage(page) }
+            return .stored
         case .hide(let collection, let key):
             try await executor.run { try replica.hide(collection: collection, subscription: key) }
             return .stored
@@ -83,11 +76,7 @@ package struct PeerStore: SessionStore {
             try await executor.run { try replica.startOver(key) }
             return .stored
         case .findOutdated(let candidates, let key):
-            return .outdated(
-                try await executor.run {
-                    try replica.outdated(
-                        candidates.map { ($0.key, try VersionVector(decoding: $0.vector)) }, for: key)
-                })
+            return .outdated(try await executor.run { try replica.outdated(candidates, for: key) })
         case .readHeld(let request, let last, let isWhole): return try await held(request, last, isWhole)
         case .acknowledge(let actor, let sequence, let offset):
             let wanted = try await executor.run {
@@ -99,12 +88,7 @@ package struct PeerStore: SessionStore {
             let wanted = try await executor.run { try replica.wantUnanswered(through: offset) }
             return wanted.isEmpty ? nil : .wanted(wanted)
         case .readVectors(let keys):
-            return .vectors(
-                try await executor.run {
-                    try replica.vectors(of: keys).map {
-                        Frame.Candidate(key: $0.key, vector: $0.vector.encoded())
-                    }
-                })
+            return .vectors(try await executor.run { try replica.versions(of: keys) })
         case .settle(let keys, let distrusted):
             try await executor.run { try replica.settle(keys, distrusting: distrusted) }
             return nil
@@ -120,14 +104,13 @@ package struct PeerStore: SessionStore {
     private func performRepair(_ action: Action) async throws -> Event? {
         let replica = replica
         switch action {
-        case .repair(let repair): return try await self.repair(repair)
+        case .repair(let request): return try await repair(request)
         case .stageRepair(let states):
             try await executor.run { try replica.stageRepair(states) }
             return .repairStaged
         case .readHoldings(let last):
             let page = try await executor.run { try replica.holdings(after: last) }
-            return .holdings(
-                page.documents.map { Frame.Candidate(key: $0.key, vector: $0.vector) }, isLast: page.isLast)
+            return .holdings(page.candidates, isLast: page.isLast)
         case .readStates(let keys, _):
             return .states(
                 try await executor.run {
@@ -152,74 +135,27 @@ package struct PeerStore: SessionStore {
             let query = try SubscriptionQuery(
                 statement: request.statement, arguments: arguments, isRestricted: false)
             let page = try replica.held(of: query, after: last, isWhole: isWhole)
-            let candidates = page.documents.map {
-                Frame.Candidate(
-                    key: DocumentKey(collection: query.collection, id: $0.id), vector: $0.vector.encoded(),
-                    isUnmatched: !$0.matches)
-            }
-            return .held(key: request.key, candidates, isLast: page.isLast)
+            return .held(key: request.key, page.candidates, isLast: page.isLast)
         }
     }
 
-    private func history() async throws -> OwnHistory {
+    private func repair(_ request: RepairRequest) async throws -> Event {
         let replica = replica
-        return try await executor.run {
-            let actors = try replica.ownActors()
-            return OwnHistory(
-                heads: actors.map {
-                    Frame.ActorHead(actor: $0.actor, sequence: $0.sequence, hash: $0.hash)
-                },
-                acknowledged: actors.filter { $0.acknowledged > 0 }.map {
-                    Frame.Acknowledgement(actor: $0.actor, sequence: $0.acknowledged)
-                },
-                seen: try replica.seenPosition(), declined: try replica.declinedRights())
-        }
-    }
-
-    private func repair(_ repair: Repair) async throws -> Event {
-        let replica = replica
-        var request = RepairRequest(
-            admitted: repair.admitted, closed: repair.closed, diverged: repair.diverged,
-            refused: repair.refused.map {
-                RepairRequest.Refused(
-                    actor: $0.actor, sequence: $0.sequence, code: $0.error.code, message: $0.error.message,
-                    isForItsBase: $0.error.code == SyncErrorCode.baseNotCovered.rawValue && !repair.isFinal,
-                    isThere: $0.error.code == SyncErrorCode.alreadyThere.rawValue)
-            },
-            isForClock: repair.isForClock, gone: repair.gone, seen: repair.seen)
-        request.following = repair.following.map(Reception.init)
-        switch try await executor.run({ [request] in try replica.repair(request) }) {
+        switch try await executor.run({ try replica.repair(request) }) {
         case .needs(let keys): return .repairNeeds(keys)
         case .repaired(let outcome):
             // What was moved to another actor is not to be sent as it was.
             latest.forget()
             // What left the store unacknowledged for good may let somebody's waiting end.
             acknowledged()
-            return .repaired(
-                Repaired(
-                    actor: outcome.actor, left: outcome.left, pending: outcome.pending,
-                    refused: repair.refused.filter { refusal in
-                        outcome.refused.contains { $0 == (refusal.actor, refusal.sequence) }
-                    }, isFollowed: outcome.isFollowed, returning: outcome.returning))
+            return .repaired(outcome)
         }
     }
 
-    private func stage(_ page: StagedPage) async throws -> Event {
+    private func store(_ reception: Reception) async throws -> Event {
         let replica = replica
-        try await executor.run {
-            try replica.stage(
-                page.updates, for: page.subscription, resume: page.resume, hiding: page.hides, seen: page.seen
-            )
-        }
-        return .stored
-    }
-
-    private func store(_ batch: Batch) async throws -> Event {
-        let replica = replica
-        let outcome = try await executor.run {
-            try replica.receive(Reception(batch))
-        }
-        if !batch.acknowledges.isEmpty { acknowledged() }
+        let outcome = try await executor.run { try replica.receive(reception) }
+        if !reception.acknowledges.isEmpty { acknowledged() }
         return switch outcome {
         case .stored: .stored
         case .returning(let keys): .returning(keys)
@@ -239,29 +175,6 @@ package struct PeerStore: SessionStore {
             return try replica.wanted(limit: Limits.wantedDocuments)
         }
         return wanted.isEmpty ? nil : .wanted(wanted)
-    }
-}
-
-extension Reception {
-    fileprivate init(_ batch: Batch) {
-        self.init(
-            updates: batch.updates, cursors: batch.cursors, publishes: batch.publishes,
-            settles: batch.settles, seen: batch.seen, streamed: batch.streamed, hides: batch.hides,
-            rights: batch.rights)
-        acknowledges = batch.acknowledges.map { ($0.actor, $0.through, $0.offset) }
-        distrusts = batch.distrusts
-        answeredAt = batch.answeredAt
-        presumesHeld = true
-    }
-}
-
-extension Replica.Standing {
-    fileprivate var state: HistoryStanding.State {
-        switch self {
-        case .open: .open
-        case .closed: .closed
-        case .forked: .forked
-        }
     }
 }
 

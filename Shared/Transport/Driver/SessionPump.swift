@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 import Logging
 import Sync
 import Synchronization

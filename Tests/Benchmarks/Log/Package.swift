@@ -24,14 +24,16 @@ let package = Package(
     targets: [
         module("CRDT", [], exclude: ["Encoding.md"]),
         module("DQL", ["CRDT"], exclude: ["Functions.md", "Parameters.md"]),
+        module("Exchange", ["CRDT"]),
         module("Machine", []),
         module("WriteAhead", [grdb, sqlite]),
-        module("Replica", ["CRDT", "DQL", "Machine", "WriteAhead", grdb, sqlite, logging]),
+        module("Replica", ["CRDT", "DQL", "Exchange", "Machine", "WriteAhead", grdb, sqlite, logging]),
         module("OperationLog", ["CRDT", "Machine", "WriteAhead", grdb, sqlite, logging]),
         module("Postgres", ["CRDT", "DQL", "OperationLog", "CLibPQ", logging], exclude: ["CLibPQ"]),
         .systemLibrary(name: "CLibPQ", path: "Shared/Postgres/CLibPQ", pkgConfig: "libpq"),
         .target(
-            name: "ServiceKit", dependencies: ["CRDT", "Machine", "OperationLog", "Replica", logging],
+            name: "ServiceKit",
+            dependencies: ["CRDT", "Exchange", "Machine", "OperationLog", "Replica", logging],
             path: "Shared/ServiceKit", sources: ["Materialization", "Limits.swift"], swiftSettings: strict),
         .executableTarget(
             name: "log-benchmark",

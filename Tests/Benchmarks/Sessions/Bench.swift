@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 import Foundation
 import Identity
 import Logging
@@ -102,12 +103,12 @@ struct Bench {
         }
         let operations = zip(samples.operations, samples.states).enumerated().map { place, pair in
             let (operation, state) = pair
-            return LiveOperation(
+            return FoldedOperation(
                 position: LogPosition(
                     logID: logID, offset: Offset(UInt64(place + 1)), hash: UInt64(place + 1)),
                 stamp: operation.stamp, origin: nil,
                 changes: operation.changes.map {
-                    LiveOperation.Change(
+                    FoldedOperation.Change(
                         key: DocumentKey(collection: $0.collection, id: $0.id), delta: $0.delta, before: nil,
                         after: EncodedState(state.bytes))
                 })

@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 import Foundation
 import Identity
 import Logging
@@ -89,11 +90,11 @@ struct WatchedStore: SessionStore {
 /// measured with the log. It begins when `open` is called.
 final class LiveFeed: SessionStore {
     let start: LogPosition
-    let operations: [LiveOperation]
+    let operations: [FoldedOperation]
     private let gate: AsyncStream<Void>
     private let opening: AsyncStream<Void>.Continuation
 
-    init(start: LogPosition, operations: [LiveOperation]) {
+    init(start: LogPosition, operations: [FoldedOperation]) {
         self.start = start
         self.operations = operations
         (gate, opening) = AsyncStream.makeStream(of: Void.self)

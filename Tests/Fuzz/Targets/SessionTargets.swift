@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 import Sync
 
 func fuzzFrame(_ bytes: [UInt8]) {
@@ -158,7 +159,7 @@ private struct EventSource {
         case 10: return .unsubscribe(key: [byte() % 3])
         case 11:
             return .ownActors(
-                OwnHistory(heads: [Frame.ActorHead(actor: actor(), sequence: 7, hash: 9)], seen: position()))
+                OwnHistory(heads: [ActorHead(actor: actor(), sequence: 7, hash: 9)], seen: position()))
         case 12:
             return .ownOperations(
                 actor: actor(), flag() ? [] : [(sequence: SequenceNumber(UInt64(byte())), bytes: run())])
@@ -178,7 +179,8 @@ private struct EventSource {
             let current = actor()
             let left: Set<ActorID> = flag() ? [actor()] : []
             return .repaired(
-                Repaired(actor: current, left: left, pending: flag() ? [actor()] : [], refused: []))
+                RepairOutcome.Repaired(
+                    actor: current, left: left, pending: flag() ? [actor()] : [], refused: []))
         default: return nextOfServer()
         }
     }
@@ -189,7 +191,7 @@ private struct EventSource {
         case 1: return .page(subscription: UInt64(byte() % 8), page())
         case 2: return .unknownPlace(subscription: UInt64(byte() % 8))
         case 3:
-            var answer = HeldAnswer()
+            var answer = HoldingsAnswer()
             if flag() { answer.documents = [update()] }
             if flag() { answer.gone = [candidate()] }
             if flag() { answer.hidden = [key()] }
@@ -202,10 +204,10 @@ private struct EventSource {
         case 6: return .lagging(position())
         case 7:
             return .appended(
-                [Frame.Acknowledgement(actor: actor(), sequence: 1)], offset: Offset(UInt64(byte())))
+                [Acknowledgement(actor: actor(), sequence: 1)], offset: Offset(UInt64(byte())))
         case 8:
             let codes = SyncErrorCode.allCases
-            let refusal = Frame.Refusal(
+            let refusal = Refusal(
                 actor: actor(), sequence: SequenceNumber(UInt64(byte() % 4)).next,
                 error: SyncError(codes[Int(byte()) % codes.count], "fuzzed"))
             return .refused([], [refusal])
@@ -222,9 +224,9 @@ private struct EventSource {
         }
     }
 
-    private mutating func standing() -> HistoryStanding {
-        let states: [HistoryStanding.State] = [.open, .closed, .forked]
-        return HistoryStanding(
+    private mutating func standing() -> HistoryComparison {
+        let states: [HistoryComparison.State] = [.open, .closed, .forked]
+        return HistoryComparison(
             actor: actor(), admitted: SequenceNumber(UInt64(byte() % 8)), state: states[Int(byte()) % 3],
             isExact: flag())
     }
@@ -236,9 +238,9 @@ private struct EventSource {
             resume: flag() ? run() : nil, holds: flag())
     }
 
-    private mutating func candidate() -> Frame.Candidate {
+    private mutating func candidate() -> DocumentVersion {
         let vector = flag() ? VersionVector([.init(actor: actor(), time: 9)]).encoded() : run()
-        return Frame.Candidate(key: key(), vector: vector)
+        return DocumentVersion(key: key(), vector: vector)
     }
 
     private mutating func update() -> DocumentUpdate {
@@ -258,12 +260,12 @@ private struct EventSource {
             reached: reached)
     }
 
-    private mutating func operation() -> LiveOperation {
-        let change = LiveOperation.Change(
+    private mutating func operation() -> FoldedOperation {
+        let change = FoldedOperation.Change(
             key: key(), delta: flag() ? EncodedDelta(run()) : nil, before: flag() ? EncodedState(run()) : nil,
             after: EncodedState(run()),
             gone: flag() ? run() : nil)
-        return LiveOperation(
+        return FoldedOperation(
             position: position(), stamp: Stamp(time: 1, actor: actor()), origin: flag() ? 1 : nil,
             changes: [change])
     }

@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 import Foundation
 import TestSupport
 
@@ -134,9 +135,9 @@ extension Replica {
         let request = RepairRequest(
             admitted: [last.actor: admitted], closed: [last.actor],
             refused: [
-                RepairRequest.Refused(
-                    actor: last.actor, sequence: admitted.next, code: "SYNC-0401", message: "no right",
-                    isForItsBase: false)
+                Refusal(
+                    actor: last.actor, sequence: admitted.next, error: SyncError(.writeNotGranted, "no right")
+                )
             ], seen: nil)
         while case .needs(let keys) = try repair(request) {
             try afterCommit()

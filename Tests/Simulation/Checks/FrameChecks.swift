@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 import Sync
 
 /// What must hold of every frame, when it is sent.

@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 import Replica
 import Sync
 import Transport
@@ -155,7 +156,7 @@ extension World {
 
     /// The end of a catch-up takes a cursor back where a restored log is shorter; the power may go when that
     /// is durable, and before it is told.
-    func mayGoBack(_ peer: Peer, _ batch: Batch) {
+    func mayGoBack(_ peer: Peer, _ batch: Reception) {
         for cursor in batch.cursors where cursor.key == batch.publishes {
             guard let stored = peer.stored[cursor.key], cursor.position.offset < stored.offset else {
                 continue
@@ -196,7 +197,7 @@ extension World {
     }
 
     /// An observer of what is checked in every snapshot hears of a commit, and looks.
-    private func observe(_ peer: Peer, _ batch: Batch) throws {
+    private func observe(_ peer: Peer, _ batch: Reception) throws {
         guard peer.holdsEverything, peer.repairedAt == 0 else { return }
         let concerns =
             batch.publishes != nil

@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 import Replicator
 import Sync
 import Transport

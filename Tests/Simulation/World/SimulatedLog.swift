@@ -169,6 +169,8 @@ final class SimulatedLog: OperationLog, @unchecked Sendable {
     // MARK: What nobody asks of a simulated log
 
     func createDatabase(_ database: DatabaseID) async throws -> Bool { false }
+    func eraseDatabase(_ database: DatabaseID) async throws -> Offset? { nil }
+    func scrub() async throws {}
     func databases() async throws -> [DatabaseID] { [Self.database] }
     func databaseExists(_ database: DatabaseID) async throws -> Bool { true }
     var status: LogStatus {

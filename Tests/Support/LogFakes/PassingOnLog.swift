@@ -28,6 +28,14 @@ open class PassingOnLog: OperationLog, @unchecked Sendable {
     }
 
     /// Passed on.
+    open func eraseDatabase(_ database: DatabaseID) async throws -> Offset? {
+        try await log.eraseDatabase(database)
+    }
+
+    /// Passed on.
+    open func scrub() async throws { try await log.scrub() }
+
+    /// Passed on.
     open func databases() async throws -> [DatabaseID] { try await log.databases() }
 
     /// Passed on.

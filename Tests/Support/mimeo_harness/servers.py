@@ -19,13 +19,17 @@ class ServerFailed(RuntimeError):
 
 
 def announcement(process):
-    """The first three lines of a server that owns databases: `url`, `database` and `token`."""
+    """The first three lines of a server that owns databases: `url`, `database` and `token-file`, whose content is
+    `token` in the result. With `--show-token` the third line is `token`."""
     values = {}
-    for index, key in enumerate(("url", "database", "token")):
+    for index, keys in enumerate((("url",), ("database",), ("token-file", "token"))):
         line = process.line(index, START_SECONDS)
-        if line is None or not line.startswith(f"{key}: "):
-            raise ServerFailed(f"{process.name}: line {index + 1} is {line!r}, not '{key}: …'\n{process.log_tail()}")
-        values[key] = line.removeprefix(f"{key}: ").strip()
+        key, _, value = (line or "").partition(": ")
+        if key not in keys:
+            raise ServerFailed(f"{process.name}: line {index + 1} is {line!r}, not '{keys[0]}: …'\n{process.log_tail()}")
+        values[key] = value.strip()
+    if "token" not in values:
+        values["token"] = pathlib.Path(values["token-file"]).read_text().strip()
     return values
 
 
@@ -118,8 +122,7 @@ class FourProcesses(Client):
         """
         label = label or service
         port = self._ports.setdefault(label, free_port())
-        arguments = [binary(service), "--data", self.data, "--listen", f"127.0.0.1:{port}"]
-        arguments += ["--show-token"] if service == "auth-gateway" else []
+        arguments = [binary(service), "--data", self.data, "--listen", f"127.0.0.1:{port}", "--behind-proxy"]
         arguments += ["--log", self._log, *self.extra_arguments.get(label, [])]
         process = self._workspace.start(f"{self._name}-{label}", arguments)
         self.processes[label] = process

@@ -1,3 +1,5 @@
+import CRDT
+
 /// Every code a session closes or refuses with; the raw value is stable, travels in frames and is published.
 public enum SyncErrorCode: String, Sendable, CaseIterable {
     /// A frame is not CBOR, or has a missing field or one of the wrong type.
@@ -62,7 +64,8 @@ public struct SyncError: Error, Equatable, Sendable, CustomStringConvertible {
         self.message = message
     }
 
-    init(code: String, message: String) {
+    /// An error of a code that this version may not know.
+    public init(code: String, message: String) {
         self.code = code
         self.message = message
     }
@@ -132,4 +135,15 @@ extension SyncError {
     public var remedy: SyncRemedy {
         SyncErrorCode(rawValue: code)?.remedies[.session] ?? .reconnectLater
     }
+}
+
+extension SyncError {
+    /// True if the writer's clock is the only thing wrong.
+    public var isOfClock: Bool { utf8Equal(code, SyncErrorCode.clockTooFarAhead.rawValue) }
+
+    /// True if the server only lacks the base of the write.
+    public var isOfBase: Bool { utf8Equal(code, SyncErrorCode.baseNotCovered.rawValue) }
+
+    /// True if the log has the write already, moved by a copy of the store.
+    public var isOfCopy: Bool { utf8Equal(code, SyncErrorCode.alreadyThere.rawValue) }
 }

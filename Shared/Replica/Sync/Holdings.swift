@@ -1,48 +1,7 @@
 import CRDT
 import DQL
+import Exchange
 import GRDB
-
-/// The server's answer to a subscriber's holdings in a range of a collection's ids (rules 13, 14 and 18).
-public struct HeldComparison: Sendable {
-    /// Full states of matching documents that the subscriber lacks or holds in an incomplete state.
-    public var documents: [(id: DocumentID, state: EncodedState)] = []
-    /// Held documents of which something was purged, with a vector that covers it.
-    public var gone: [(id: DocumentID, vector: VersionVector)] = []
-    /// Held documents that the subscriber may not read.
-    public var hidden: [DocumentID] = []
-    /// The id up to which this answer reaches; nil for the whole range.
-    public var through: DocumentID?
-}
-
-/// A subscriber's holdings in a range of a collection's ids.
-public struct HeldRange: Sendable {
-    /// The holdings, ascending by id.
-    public var documents: [(id: DocumentID, vector: VersionVector)]
-    /// The range begins after this id.
-    public var after: DocumentID?
-    /// True if the range has no end; else it ends with the last document.
-    public var isLast: Bool
-    /// The held documents that do not match at the subscriber: they get purges, and states only if they
-    /// match here.
-    public var unmatched: Set<DocumentID>
-    /// Approximate bytes of states read before the comparison stops.
-    public var bytes: Int
-    /// Approximate number of documents examined before it stops.
-    public var rows: Int
-
-    /// A range of these parts.
-    public init(
-        documents: [(id: DocumentID, vector: VersionVector)], unmatched: Set<DocumentID> = [],
-        after: DocumentID?, isLast: Bool, bytes: Int, rows: Int
-    ) {
-        self.documents = documents
-        self.unmatched = unmatched
-        self.after = after
-        self.isLast = isLast
-        self.bytes = bytes
-        self.rows = rows
-    }
-}
 
 extension ReadTransaction {
     /// Compares a subscriber's holdings with this materialization. A document that is missing here counts
@@ -50,14 +9,20 @@ extension ReadTransaction {
     /// any part of the subscriber's copy that the frontier covers and the state here lacks was purged. If
     /// the subscriber may not write a document (`mayWrite`), every part that the state here does not cover
     /// counts as purged, because it cannot reach the log from there.
+    ///
+    /// - Parameters:
+    ///   - bytes: approximate bytes of states read before the comparison stops.
+    ///   - rows: approximate number of documents examined before it stops.
     public func compare(
-        _ held: HeldRange, of query: SubscriptionQuery,
+        _ page: HoldingsPage, of query: SubscriptionQuery, bytes: Int, rows: Int,
         mayWrite: @escaping (DocumentKey) -> Bool = { _ in true },
         mayRead: (DocumentKey) -> Bool
-    ) throws -> HeldComparison {
-        var comparer = HeldComparer(self, query, held, mayWrite: mayWrite)
+    ) throws -> HoldingsAnswer {
+        var comparer = try HoldingsComparer(
+            self, query, page, bytes: min(bytes, page.maxBytes), rows: rows, mayWrite: mayWrite)
         try comparer.run(mayRead)
-        return comparer.result
+        comparer.answer.asOf = try logPosition()
+        return comparer.answer
     }
 
     /// Visits documents of a collection by id, tombstones included; the visit returns false to stop.
@@ -85,19 +50,20 @@ extension ReadTransaction {
     /// The purges for documents that a subscriber holds with these vectors: each document of which
     /// something was purged, with a vector that covers it (see `compare`).
     public func gone(
-        of held: [(key: DocumentKey, vector: VersionVector)], mayWrite: @escaping (DocumentKey) -> Bool
-    ) throws -> [(key: DocumentKey, vector: VersionVector)] {
+        of held: [DocumentVersion], mayWrite: @escaping (DocumentKey) -> Bool
+    ) throws -> [DocumentVersion] {
         var removals = Removals(self, mayWrite)
         return try held.compactMap { item in
+            let vector = try VersionVector(decoding: item.vector)
             let gone: VersionVector?
             if let state = try state(of: item.key) {
                 gone = try state.withUnsafeBytes {
-                    try removals.gone(of: item.key, item.vector, here: try DocumentReader($0))
+                    try removals.gone(of: item.key, vector, here: try DocumentReader($0))
                 }
             } else {
-                gone = try removals.gone(of: item.key, item.vector)
+                gone = try removals.gone(of: item.key, vector)
             }
-            return gone.map { (item.key, $0) }
+            return gone.map { DocumentVersion(key: item.key, vector: $0.encoded()) }
         }
     }
 }
@@ -151,94 +117,109 @@ private struct Removals {
 }
 
 /// One walk over the ids held and the ids here, which both ascend.
-private struct HeldComparer {
+private struct HoldingsComparer {
     private let transaction: ReadTransaction
     private let query: SubscriptionQuery
-    private let held: HeldRange
+    private let held: [(id: DocumentID, vector: VersionVector)]
+    private let unmatched: Set<DocumentID>
+    private let page: HoldingsPage
+    private let maxBytes: Int
+    private let maxRows: Int
     private var removals: Removals
-    private(set) var result = HeldComparison()
+    var answer = HoldingsAnswer()
     private var next = 0
     private var bytes = 0
     private var rows = 0
 
     init(
-        _ transaction: ReadTransaction, _ query: SubscriptionQuery, _ held: HeldRange,
-        mayWrite: @escaping (DocumentKey) -> Bool
-    ) {
+        _ transaction: ReadTransaction, _ query: SubscriptionQuery, _ page: HoldingsPage, bytes: Int,
+        rows: Int, mayWrite: @escaping (DocumentKey) -> Bool
+    ) throws {
         removals = Removals(transaction, mayWrite)
         self.transaction = transaction
         self.query = query
-        self.held = held
+        self.page = page
+        held = try page.candidates.map { ($0.key.id, try VersionVector(decoding: $0.vector)) }
+        unmatched = Set(page.candidates.filter(\.isUnmatched).map(\.key.id))
+        maxBytes = bytes
+        maxRows = rows
     }
 
     mutating func run(_ mayRead: (DocumentKey) -> Bool) throws {
-        let end = held.isLast ? nil : held.documents.last?.id
+        let end = page.isLast ? nil : held.last?.id
         var last: DocumentID?
-        try transaction.documents(of: query.collection, after: held.after, through: end) { id, state in
-            if let last, rows >= held.rows || bytes >= held.bytes {
-                result.through = last
+        try transaction.documents(of: query.collection, after: page.after, through: end) { id, state in
+            if let last, rows >= maxRows || bytes >= maxBytes {
+                answer.through = last
                 return false
             }
             rows += 1
-            try settleAbsent(before: id, mayRead)
-            try settle(id, state, mayRead)
+            try compareAbsent(before: id, mayRead)
+            try compare(id, state, mayRead)
             last = id
             return true
         }
-        if result.through == nil { try settleAbsent(before: nil, mayRead) }
+        if answer.through == nil { try compareAbsent(before: nil, mayRead) }
     }
 
-    private mutating func settleAbsent(before id: DocumentID?, _ mayRead: (DocumentKey) -> Bool) throws {
-        while next < held.documents.count, id.map({ held.documents[next].id < $0 }) ?? true {
-            let item = held.documents[next]
+    private func key(_ id: DocumentID) -> DocumentKey { DocumentKey(collection: query.collection, id: id) }
+
+    private mutating func compareAbsent(before id: DocumentID?, _ mayRead: (DocumentKey) -> Bool) throws {
+        while next < held.count, id.map({ held[next].id < $0 }) ?? true {
+            let item = held[next]
             next += 1
-            let key = DocumentKey(collection: query.collection, id: item.id)
+            let key = key(item.id)
             guard mayRead(key) else {
-                result.hidden.append(item.id)
+                answer.hidden.append(key)
                 continue
             }
-            if let gone = try removals.gone(of: key, item.vector) { result.gone.append((item.id, gone)) }
+            if let gone = try removals.gone(of: key, item.vector) { add(gone, of: key) }
         }
     }
 
-    private mutating func settle(
+    private mutating func compare(
         _ id: DocumentID, _ state: UnsafeRawBufferPointer, _ mayRead: (DocumentKey) -> Bool
     ) throws {
-        let isHeld = next < held.documents.count && held.documents[next].id == id
-        let theirs = isHeld ? held.documents[next].vector : VersionVector()
+        let isHeld = next < held.count && held[next].id == id
+        let theirs = isHeld ? held[next].vector : VersionVector()
         if isHeld { next += 1 }
-        let key = DocumentKey(collection: query.collection, id: id)
+        let key = key(id)
         guard mayRead(key) else {
-            if isHeld { result.hidden.append(id) }
+            if isHeld { answer.hidden.append(key) }
             return
         }
         let document = try DocumentReader(state)
         let ours = try document.vector()
         // A leave is told; what never was the subscriber's to follow is not its concern.
         var isItsConcern = true
-        if !isHeld || held.unmatched.contains(id) {
+        if !isHeld || unmatched.contains(id) {
             isItsConcern = try document.isLive && query.matches(DocumentRecord(id: id, document: document))
         }
         guard isHeld else {
-            if isItsConcern { add(id, state) }
+            if isItsConcern { add(state, of: key) }
             return
         }
         if let gone = try removals.gone(of: key, theirs, here: document) {
-            result.gone.append((id, gone))
+            add(gone, of: key)
             // Of seeds alone nothing is left.
             let isRest = try document.isRestOfSeeds() && ours.covers(theirs)
-            if isItsConcern, !isRest { add(id, state) }
+            if isItsConcern, !isRest { add(state, of: key) }
             return
         }
         guard isItsConcern else { return }
         if try !theirs.covers(ours) || ours.holdsSeed && Document(decoding: state).hasLostSeeds {
-            add(id, state)
+            add(state, of: key)
         }
     }
 
-    private mutating func add(_ id: DocumentID, _ state: UnsafeRawBufferPointer) {
-        result.documents.append((id, EncodedState([UInt8](state))))
+    private mutating func add(_ state: UnsafeRawBufferPointer, of key: DocumentKey) {
+        answer.documents.append(
+            DocumentUpdate(key: key, content: .state(EncodedState([UInt8](state)))))
         bytes += state.count
+    }
+
+    private mutating func add(_ gone: VersionVector, of key: DocumentKey) {
+        answer.gone.append(DocumentVersion(key: key, vector: gone.encoded()))
     }
 }
 
@@ -252,7 +233,7 @@ extension VersionVector {
 extension Replica {
     /// The vectors of these documents, as far as they are here, deleted ones included; without withheld
     /// parts, as in `held`. (Without rests of seeds: a peer that names those has the live ones.)
-    public func vectors(of keys: [DocumentKey]) throws -> [(key: DocumentKey, vector: VersionVector)] {
+    public func versions(of keys: [DocumentKey]) throws -> [DocumentVersion] {
         try read { transaction in
             try keys.compactMap { key in
                 guard let state = try transaction.state(of: key) else { return nil }
@@ -261,13 +242,10 @@ extension Replica {
                     let document = try DocumentReader(bytes)
                     return (try document.vector().without(own), try document.isRestOfSeeds())
                 }
-                return vector.isEmpty || isRest ? nil : (key, vector)
+                return vector.isEmpty || isRest ? nil : DocumentVersion(key: key, vector: vector.encoded())
             }
         }
     }
-
-    /// A document in a subscriber's list, and whether it matches the subscription.
-    public typealias HeldDocument = (id: DocumentID, vector: VersionVector, matches: Bool)
 
     /// A page of the live documents here that match a subscription, or (`isWhole`) of all in its
     /// collection, after an id and ascending, with their vectors and whether they match. Parts withheld
@@ -275,9 +253,9 @@ extension Replica {
     /// wrote them.
     public func held(
         of query: SubscriptionQuery, after start: DocumentID?, isWhole: Bool = false
-    ) throws -> (documents: [HeldDocument], isLast: Bool) {
+    ) throws -> HoldingsPage {
         try read { transaction in
-            var page: [HeldDocument] = []
+            var page: [DocumentVersion] = []
             var size = 0
             var isLast = true
             let own = try transaction.withDatabase { try Withheld.actors(of: query.collection, $0) }
@@ -294,10 +272,13 @@ extension Replica {
                 let vector = try document.vector().without(own)
                 guard !vector.isEmpty else { return true }
                 size += id.bytes.count + 16 * vector.entries.count
-                page.append((id, vector, matches))
+                page.append(
+                    DocumentVersion(
+                        key: DocumentKey(collection: query.collection, id: id), vector: vector.encoded(),
+                        isUnmatched: !matches))
                 return true
             }
-            return (page, isLast)
+            return HoldingsPage(candidates: page, after: start, isLast: isLast)
         }
     }
 }

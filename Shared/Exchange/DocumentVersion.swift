@@ -1,0 +1,19 @@
+import CRDT
+
+/// A document and the version vector of one side's state of it.
+public struct DocumentVersion: Sendable, Equatable {
+    /// The document.
+    public var key: DocumentKey
+    /// Its encoded version vector.
+    public var vector: [UInt8]
+    /// In a subscriber's holdings: true if the document does not match the subscription there. Then the
+    /// subscriber gets only purges of the document, unless it matches at the server.
+    public var isUnmatched = false
+
+    /// A version of this document.
+    public init(key: DocumentKey, vector: [UInt8], isUnmatched: Bool = false) {
+        self.key = key
+        self.vector = vector
+        self.isUnmatched = isUnmatched
+    }
+}

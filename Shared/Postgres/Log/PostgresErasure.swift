@@ -1,0 +1,60 @@
+import CRDT
+import OperationLog
+
+// The removal of whole databases from the PostgreSQL log.
+//
+// `erasing:N` in the column `id`, which no database can be called, says that rows of database N are left.
+
+extension PostgresOperationLog {
+    /// Takes the database's name away, drops the partition of its entries, and deletes its other rows.
+    /// PostgreSQL overwrites deleted rows when their space is used again; the partition's file is removed.
+    @discardableResult
+    public func eraseDatabase(_ database: DatabaseID) async throws -> Offset? {
+        var last: Offset?
+        if database.isValidInLog {
+            last = try await changing { try Self.takeName($0, database) }
+        }
+        for number in try await reading({ try Self.unfinished($0) }) {
+            try await keepingUp { try Self.remove(number, $0) }
+        }
+        return last
+    }
+
+    /// Nothing: `truncate` ends with a VACUUM.
+    public func scrub() async throws {}
+
+    /// Writers that know the head by the database's number look for another head from now on, and find none.
+    private static func takeName(_ connection: Connection, _ database: DatabaseID) throws -> Offset? {
+        let rows = try connection.query(
+            """
+            WITH known AS (SELECT number, head FROM mimeo_log.databases WHERE id = $1 FOR UPDATE)
+            UPDATE mimeo_log.databases d SET id = 'erasing:' || d.number, head = -1, hash = 0,
+                truncated_hash = 0, log_id = decode(repeat('00', 16), 'hex')
+            FROM known WHERE d.number = known.number RETURNING known.head
+            """, [.text(database.text)])
+        return rows.count == 1 ? Offset(rows.bits(0, 0)) : nil
+    }
+
+    private static func unfinished(_ connection: Connection) throws -> [Int64] {
+        let rows = try connection.query(
+            "SELECT number FROM mimeo_log.databases WHERE id LIKE 'erasing:%' ORDER BY number")
+        return (0..<rows.count).map { rows.int8($0, 0) }
+    }
+
+    /// Another process may be doing the same, so each statement bears that its rows are gone.
+    private static func remove(_ number: Int64, _ connection: Connection) throws {
+        // The partition is detached under the lock of the whole table, before any other lock: an append takes
+        // the table's lock and then a row's.
+        _ = try connection.transaction([
+            Connection.Step("LOCK TABLE mimeo_log.operations IN ACCESS EXCLUSIVE MODE"),
+            Connection.Step("DROP TABLE IF EXISTS mimeo_log.operations_\(number)"),
+        ])
+        for table in ["actors", "touched", "hashes", "leases", "snapshots"] {
+            _ = try connection.query("DELETE FROM mimeo_log.\(table) WHERE database = $1", [.int8(number)])
+        }
+        _ = try connection.query("DELETE FROM mimeo_log.databases WHERE number = $1", [.int8(number)])
+        for table in ["actors", "touched", "hashes", "chunks"] {
+            try connection.run("VACUUM mimeo_log.\(table)")
+        }
+    }
+}

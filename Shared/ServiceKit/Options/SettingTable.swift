@@ -1,0 +1,112 @@
+extension Setting {
+    private static let services: Set<Command> = [
+        .serve, .authGateway, .replicator, .queryService, .attachmentStore,
+    ]
+    private static let clients: Set<Command> = [.peer, .dql, .importing, .exporting]
+    private static let statements: Set<Command> = [.dql, .importing, .exporting]
+
+    /// All settings, in the order of the reference page.
+    ///
+    /// To add an option: a row here; a property in a group of flags that its commands have,
+    /// `@Option(help: .setting("someSeconds")) var someSeconds: UInt32?`; where it is used,
+    /// `configuration.number(flags.someSeconds, "someSeconds")`, or `text` or `flag`, which also look into
+    /// the environment and the file. Then `MIMEO_WRITE_REFERENCE=1 swift test --filter OptionTableTests`
+    /// writes the page.
+    public static let all: [Setting] = everywhere + ofServices + ofSome + ofReplicators + ofClients
+
+    private static let everywhere = [
+        Setting(
+            "config", .text, "file", of: services.union(clients),
+            """
+            JSON file with values of options: --tls-key is {"tlsKey": "k.pem"} there, and MIMEO_TLS_KEY in \
+            the environment. A flag overrides the environment, the environment the file.
+            """)
+    ]
+
+    private static let ofServices = [
+        Setting(
+            "data", .text, "dir", of: services, default: "./mimeo-data", "Folder for all stored data."),
+        Setting(
+            "listen", .text, "host:port", of: services,
+            default: "127.0.0.1 and the command's port, 4000 to 4004",
+            "Address to serve on; port 0 lets the system choose."),
+        Setting(
+            "log", .text, "url", of: services, default: "DATA/log.sqlite",
+            "Operation log: sqlite:PATH or postgres://…."),
+        Setting(
+            "tlsCertificate", .text, "file", of: services,
+            "Certificate chain (PEM): serve with TLS. Read again when the file changes."),
+        Setting("tlsKey", .text, "file", of: services, "Private key of the certificate (PEM)."),
+        Setting(
+            "corsOrigin", .list, "origin", of: services, default: "none",
+            "Origin of web pages that may call this server, or '*'; may be given several times."),
+        Setting(
+            "behindProxy", .flag, of: services, default: "no",
+            "Trust the last address of X-Forwarded-For. Only for use behind a proxy that sets it."),
+    ]
+
+    private static let ofSome = [
+        Setting(
+            "projection", .text, "url", of: [.serve, .queryService], default: "a folder in DATA",
+            "Projection: sqlite:FOLDER or postgres://…."),
+        Setting(
+            "issuer", .text, "origin", of: [.replicator, .queryService, .attachmentStore],
+            "Fetch public keys from this auth-gateway instead of reading them from the log."),
+        Setting(
+            "adminToken", .text, "file", of: [.serve, .authGateway, .replicator],
+            default: "DATA/auth/admin.token, which the auth-gateway creates",
+            "File with the credential of the admin endpoints."),
+        Setting(
+            "providers", .text, "file", of: [.serve, .authGateway], default: "development only",
+            "JSON file that says who may log in to which databases."),
+        Setting(
+            "secretsKey", .text, "file", of: [.serve, .authGateway],
+            default: "DATA/auth/secrets.key, created at the first start",
+            "File with the key that seals the system database's secrets."),
+        Setting(
+            "showToken", .flag, of: [.serve, .authGateway], default: "only to a terminal",
+            "Print the development token even if the output is not a terminal and may be stored."),
+        Setting(
+            "maxAttachmentBytes", .number(least: 0), "bytes", of: [.serve, .attachmentStore],
+            default: "5368709120", "Largest attachment to accept."),
+    ]
+
+    private static let ofReplicators = [
+        Setting(
+            "keepAliveSeconds", .number(least: 1), "seconds", of: [.serve, .replicator], default: "30",
+            "Time between two pings of a peer; silent for three, it is gone. At least 1."),
+        Setting(
+            "tombstoneTTLHours", .number(least: 0), "hours", of: [.serve, .replicator], default: "720",
+            "Age at which deletions are forgotten; 0: never."),
+        Setting(
+            "snapshotOperations", .number(least: 0), "operations", of: [.serve, .replicator],
+            default: "100000", "Operations between two snapshots of the log; 0: keep all."),
+        Setting(
+            "keptOperations", .number(least: 0), "operations", of: [.serve, .replicator], default: "10000",
+            "Operations that stay readable behind a snapshot."),
+        Setting(
+            "housekeepingSeconds", .number(least: 1), "seconds", of: [.serve, .replicator], default: "60",
+            "Time between two looks at what is due. At least 1."),
+    ]
+
+    private static let ofClients = [
+        Setting("store", .text, "dir", of: clients, "The store's directory."),
+        Setting("url", .text, "origin", of: clients, "The server, like http://127.0.0.1:4000."),
+        Setting("database", .text, "id", of: clients, "The database on the server."),
+        Setting(
+            "provider", .text, "name", of: clients, default: "development",
+            "The login provider that checks the token."),
+        Setting(
+            "token", .text, "token", of: clients,
+            "The token for the login provider. A command line can be seen by others: see --token-file."),
+        Setting(
+            "tokenFile", .text, "file", of: clients,
+            "A file with the token; - for the first line of standard input."),
+        Setting(
+            "apiKey", .text, "key", of: statements,
+            "An API key instead of a login. A command line can be seen by others: see --api-key-file."),
+        Setting(
+            "apiKeyFile", .text, "file", of: statements,
+            "A file with the API key; - for the first line of standard input."),
+    ]
+}
