@@ -41,10 +41,8 @@ public enum QueryErrorCode: String, Sendable, CaseIterable {
     case historyGone = "QUERY-0503"
     /// 429: too many streams are open, of this credential or in this process.
     case tooManyStreams = "QUERY-0504"
-    /// 406: the route answers in none of the media types that `Accept` lists.
-    case notAcceptable = "QUERY-0505"
     /// 400: the rows of a live query take more memory than the server keeps for one.
-    case resultTooLarge = "QUERY-0506"
+    case resultTooLarge = "QUERY-0505"
 }
 
 /// The error of a request that the service does not execute.
@@ -77,16 +75,15 @@ public struct QueryError: Error, Equatable, Sendable {
             case .overloaded: "too many statements are waiting; try again later"
             case .unavailable: "the store cannot be used at the moment; try again shortly: \(detail)"
             case .futureOffset:
-                "the offset lies beyond the log's head, which is \(detail): it is of another database, or the "
-                    + "log was restored from a backup"
+                "the offset lies beyond the log's head, which is \(detail): it is of another database, or "
+                    + "the log was restored from a backup"
             case .pastIsReadOnly: "asOf reads the past: only a SELECT can have it"
             case .historyGone:
-                "the log does not reach back so far; the oldest state that can be had is at offset \(detail)"
+                "the log does not reach back so far; the oldest state there is has offset \(detail)"
             case .tooManyStreams: "too many streams are open; close one, or try again later"
             case .resultTooLarge:
-                "the query's rows take more than \(Limits.observedBytes) bytes; narrow its condition, or set a "
+                "the query's rows take more than \(detail) bytes; narrow its condition, or set a "
                     + "LIMIT"
-            case .notAcceptable: "this route answers \(detail)"
             }
     }
 
@@ -127,7 +124,6 @@ extension QueryError: HTTPReportable {
         case .overloaded, .unavailable: .serviceUnavailable
         case .historyGone: .gone
         case .tooManyStreams: .tooManyRequests
-        case .notAcceptable: .notAcceptable
         }
     }
 

@@ -11,6 +11,12 @@ struct ExecuteRequest: Sendable {
     /// The point in the past that is read; nil for the present.
     var asOf: PastPoint?
 
+    /// A statement of the present.
+    init(statement: String, arguments: ObjectValue) {
+        self.statement = statement
+        self.arguments = arguments
+    }
+
     /// Parses the body. Throws `malformedRequest` with the reason, which names an unknown or repeated member
     /// and an integer beyond 64 bits, also within the arguments.
     init(_ body: ByteBuffer) throws {

@@ -47,7 +47,9 @@ public enum Limits {
     /// Bytes of rows in one event of a result; a larger result comes in several.
     static let resultPartBytes = 1 << 20
     /// Bytes of the rows of one live query, which this process keeps to compare.
-    static let observedBytes = 64 << 20
+    public static let observedBytes = 64 << 20
+    /// Documents of a legacy `find` without a limit, as in the original.
+    static let legacyDocuments: Int64 = 1_000
     /// Bytes that a stream gathers before it writes.
     static let writeBytes = 65_536
     /// Most lines of a feed that ends by itself, and rows of a history, unless the request says less.

@@ -44,6 +44,8 @@ public final class QueryServicePart: ServicePart {
         public var waitingWrites = Limits.waitingWrites
         /// Most streams of one credential.
         public var streamsOfCredential = Limits.streamsOfCredential
+        /// Most bytes of the rows of one live query.
+        public var observedBytes = Limits.observedBytes
         /// Most streams of this process.
         public var streams = Limits.streams
 
@@ -94,6 +96,12 @@ public final class QueryServicePart: ServicePart {
             isDraining: { [self] in isDraining.withLock { $0 } })
         feeds.mount(on: &mount)
         ObserveRoutes(feeds: feeds, observations: observations, statements: statements).mount(on: &mount)
+        LegacyRoutes(
+            execute: { [self] statement, request, identity in
+                let minimum = try ExecuteRequest.transactionID(request.headers)
+                return try await execute(statement, isStrict: false, identity, after: minimum)
+            }, identity: { [self] in try await identity(of: $0) }
+        ).mount(on: &mount)
         mount.background("lost histories") { [self] in
             for await projection in lost { await retire(projection) }
         }
@@ -157,22 +165,33 @@ public final class QueryServicePart: ServicePart {
 
     /// Executes a request. Every answer has the envelope of `ExecuteAnswer`; `failure` makes that of errors.
     private func answer(_ request: Request, isStrict: Bool) async throws -> Response {
-        let identity = try await authenticator.identity(for: request)
-        guard try await log.databaseExists(identity.databaseID) else { throw QueryError(.unknownDatabase) }
+        let identity = try await identity(of: request)
         let minimum = try ExecuteRequest.transactionID(request.headers)
         var parsed = try ExecuteRequest(try await request.wholeBody(limitBytes: Limits.requestBytes))
         if let text = try QueryValues(request).text("asOf") { parsed.asOf = try PastPoint(text) }
+        return try await execute(parsed, isStrict: isStrict, identity, after: minimum).response
+    }
+
+    /// The identity of a request whose database exists.
+    private func identity(of request: Request) async throws -> Identity {
+        let identity = try await authenticator.identity(for: request)
+        guard try await log.databaseExists(identity.databaseID) else { throw QueryError(.unknownDatabase) }
+        return identity
+    }
+
+    private func execute(
+        _ parsed: ExecuteRequest, isStrict: Bool, _ identity: Identity, after minimum: Offset?
+    ) async throws -> ExecuteAnswer {
         let projection = try await projection(of: identity.databaseID)
         do {
             return try await projection.execute(parsed, isStrict: isStrict, identity, after: minimum, past)
-                .response
         } catch  where Self.isOfLostHistory(error) {
             // The log was reset to an earlier state, or truncated ahead of this projection. Nothing was
             // written, so the statement runs again on a rebuilt projection.
             guard await projection.store.hasLostHistory else { throw error }
             await retire(projection)
             return try await self.projection(of: identity.databaseID)
-                .execute(parsed, isStrict: isStrict, identity, after: minimum, past).response
+                .execute(parsed, isStrict: isStrict, identity, after: minimum, past)
         }
     }
 

@@ -39,7 +39,9 @@ struct ChangesCommand: AsyncParsableCommand {
     var follow = false
     @Option(help: ArgumentHelp("End after so many lines, with their operation.", valueName: "number"))
     var limit: Int?
-    @Option(help: ArgumentHelp("A file with the place: read if it exists, written as lines are printed.", valueName: "file"))
+    @Option(
+        help: ArgumentHelp(
+            "A file with the place: read if it exists, written as lines are printed.", valueName: "file"))
     var cursor: String?
 
     func validate() throws {

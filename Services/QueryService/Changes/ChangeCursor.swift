@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 import OperationLog
 import Replica
 import ServiceKit

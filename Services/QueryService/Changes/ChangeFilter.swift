@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 import Identity
 import Replica
 import ServiceKit
@@ -95,8 +96,8 @@ struct ChangeAuthor {
 
     init(_ stamp: Stamp, _ author: String) { (self.stamp, self.author) = (stamp, author) }
 
-    /// Adds `time`, `user`, `peer` and `actor`. A write over HTTP has neither user nor peer: its service wrote
-    /// it under a lease.
+    /// Adds `time`, `user`, `peer` and `actor`. A write over HTTP has neither user nor peer: its service
+    /// wrote it under a lease.
     func describe(in line: inout ObjectValue) {
         let milliseconds = HybridClock.milliseconds(of: stamp.time)
         line["time"] = .string(TimeText.text(milliseconds: milliseconds))

@@ -26,7 +26,7 @@ struct ChangeRequest: Sendable {
     let format: StreamFormat
     let filter: ChangeFilter
 
-    /// - Throws: `SRV-0400`, `QUERY-0202`, `QUERY-0505`, and DQL's errors of the condition.
+    /// - Throws: `SRV-0400`, `QUERY-0202`, `SRV-0406`, and DQL's errors of the condition.
     init(_ request: Request, _ identity: Identity) throws {
         let query = try QueryValues(request)
         since = try Self.since(query, request)

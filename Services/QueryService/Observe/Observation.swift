@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 import Identity
 import Replica
 import ServiceKit
@@ -12,8 +13,8 @@ import Synchronization
 /// difference to the rows before is an event. Events wait in `events`, bounded in bytes; a follower reads
 /// them at its own pace, and one that is too slow gets the whole result again.
 ///
-/// `state` guards all and is never held across a wait. Events are numbered from 1; event n leads from the rows
-/// of version n - 1 to those of version n.
+/// `state` guards all and is never held across a wait. Events are numbered from 1; event n leads from the
+/// rows of version n - 1 to those of version n.
 final class Observation: Sendable {
     /// A query as it is shared.
     struct Query: Sendable {
@@ -35,7 +36,7 @@ final class Observation: Sendable {
         let json: String
     }
 
-    /// What a follower does next.
+    /// The next step of a follower.
     enum Step: Sendable {
         case events([Event], through: Int)
         /// The events are gone that the follower lacks.

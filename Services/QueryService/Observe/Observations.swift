@@ -3,8 +3,8 @@ import DQL
 import Identity
 import Synchronization
 
-/// The live queries of this process: one for each distinct projection, statement, arguments and rights. `open`
-/// guards the table.
+/// The live queries of this process: one for each distinct projection, statement, arguments and rights.
+/// `open` guards the table.
 final class Observations: Sendable {
     private struct Key: Hashable {
         let projection: ObjectIdentifier

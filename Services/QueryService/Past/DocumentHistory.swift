@@ -4,7 +4,7 @@ import OperationLog
 import Replica
 import ServiceKit
 
-/// What happened to one document: read from the log, of which only this document's changes are folded.
+/// Finds the changes of one document: reads the log, of which only this document's changes are folded.
 struct DocumentHistory: Sendable {
     let key: DocumentKey
     let database: DatabaseID

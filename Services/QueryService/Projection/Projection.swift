@@ -15,7 +15,7 @@ import ServiceKit
 /// the statement runs again. Peers write without conditions; their writes are merged as concurrent ones.
 actor Projection {
     nonisolated let store: any ProjectionStore
-    /// What was folded last, for followers.
+    /// The latest operations, for followers.
     nonisolated let recent: RecentChanges
     private let log: any OperationLog
     nonisolated let database: DatabaseID
@@ -138,7 +138,7 @@ actor Projection {
         guard await store.wait(for: least, timeout: bounds.transactionWait) else {
             throw QueryError(.unavailable, "the projection lags behind the log")
         }
-        let options = options(isStrict: false)
+        let (options, most) = (options(isStrict: false), bounds.observedBytes)
         return try await store.read(from: least) { documents in
             var options = options
             options.system = QuerySystemCollections(
@@ -153,7 +153,7 @@ actor Projection {
             ) { row in
                 let kept = row.kept
                 bytes += try kept.withDocument { $0.count + $1.count } ?? CBOR.encode(kept.value).count
-                guard bytes <= Limits.observedBytes else { throw QueryError(.resultTooLarge) }
+                guard bytes <= most else { throw QueryError(.resultTooLarge, "\(most)") }
                 rows.append(kept)
                 return true
             }

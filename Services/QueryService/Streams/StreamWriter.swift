@@ -12,8 +12,8 @@ enum StreamFormat: Sendable {
     static let types = ["application/x-ndjson", "text/event-stream"]
 
     /// The form that `Accept` asks for; `preferred` without a word about it.
-    /// - Throws: `QUERY-0505`.
-    init(_ request: Request, preferred: StreamFormat) throws(QueryError) {
+    /// - Throws: `SRV-0406`.
+    init(_ request: Request, preferred: StreamFormat) throws(ServiceError) {
         guard let accept = request.headers[.accept] else {
             self = preferred
             return
@@ -24,7 +24,7 @@ enum StreamFormat: Sendable {
             : [(Self.types[1], .events), (Self.types[0], .lines)]
         guard let best = MediaTypes(accept).best(of: offered.map(\.0)),
             let found = offered.first(where: { $0.0 == best })
-        else { throw QueryError(.notAcceptable, Self.types.joined(separator: " and ")) }
+        else { throw ServiceError(.notAcceptable, "a stream is \(Self.types.joined(separator: " or "))") }
         self = found.1
     }
 

@@ -33,14 +33,14 @@ public struct ServiceContext: RequestContext {
 }
 
 extension Request {
-    /// Reads the whole body.
+    /// Reads the whole body, one of CBOR as JSON.
     /// - Throws: `SRV-0413` when it is larger than the limit; the bytes read so far are discarded.
     public func wholeBody(limitBytes: Int = Limits.requestBodyBytes) async throws -> ByteBuffer {
         if let length = headers[.contentLength].flatMap({ Int($0) }), length > limitBytes {
             throw ServiceError(.bodyTooLarge, "the body is larger than \(limitBytes) bytes")
         }
         do {
-            return try await body.collect(upTo: limitBytes)
+            return try asJSON(try await body.collect(upTo: limitBytes))
         } catch is NIOTooManyBytesError {
             throw ServiceError(.bodyTooLarge, "the body is larger than \(limitBytes) bytes")
         }

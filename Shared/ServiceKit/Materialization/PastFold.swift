@@ -1,4 +1,5 @@
 import CRDT
+import Exchange
 import Foundation
 import Logging
 import Machine
@@ -100,8 +101,7 @@ public actor PastFold {
     public func next(through offset: Offset) async throws -> [FoldedOperation] {
         guard position.offset < offset else { return [] }
         if pending.isEmpty { pending = try await read()[...] }
-        let reach = position.offset.distance(to: offset)
-        let items = Array(pending.prefix(reach))
+        let items = Array(pending.prefix { $0.position.offset <= offset })
         guard !items.isEmpty else { return [] }
         let replica = replica
         let folded = try await executor.run { try replica.fold(items) }

@@ -14,11 +14,11 @@ extension Surface {
             method, "/api/v5/store/observe", method == .post ? "observe" : "observeByQuery", .user,
             "Streams the rows of a SELECT, and then each change of them.",
             details: """
-                First the event result with all rows (in parts above 1 MiB: more is true until the last), then \
-                the event change with insertions, deletions, updates and moves as indexes, and the new rows as \
-                pairs of index and row. With Last-Event-ID the stream begins with current if nothing was \
-                changed that the query reads. A follower that is too slow gets a new result. The event closed \
-                says why the stream ends.
+                First the event result with all rows (in parts above 1 MiB: more is true until the last), \
+                then the event change with insertions, deletions, updates and moves as indexes, and the \
+                new rows as pairs of index and row. With Last-Event-ID the stream begins with current if \
+                nothing was changed that the query reads. A follower that is too slow gets a new result. \
+                The event closed says why the stream ends.
                 """,
             parameters: (method == .get
                 ? [
@@ -37,8 +37,8 @@ extension Surface {
                     .of(["text/event-stream", "application/x-ndjson"], .named("ObserveEvent")))
             ],
             failures: [
-                .init(400, "QUERY-0101", "QUERY-0506"), .init(403, "QUERY-0202"), unknownDatabase,
-                .init(406, "QUERY-0505"), .init(429, "QUERY-0504"), unavailable,
+                .init(400, "QUERY-0101", "QUERY-0505"), .init(403, "QUERY-0202"), unknownDatabase,
+                .init(429, "QUERY-0504"), unavailable,
             ])
     }
 
@@ -58,9 +58,10 @@ extension Surface {
     private static let changes = RouteDescription(
         .get, "/api/v5/changes", "changes", .user, "Streams the changes of documents from the log.",
         details: """
-            One line or event per changed document, in the log's order, at least once. Lines of one operation \
-            stand together, and the last of them has last: true. A consumer keeps the last transactionId that \
-            it has finished, and sends it as since. An error after the answer's head is the last line.
+            One line or event per changed document, in the log's order, at least once. Lines of one \
+            operation stand together, and the last of them has last: true. A consumer keeps the last \
+            transactionId that it has finished, and sends it as since. An error after the answer's head is \
+            the last line.
             """,
         parameters: [
             .query(
@@ -84,14 +85,14 @@ extension Surface {
         ],
         failures: [
             .init(400, "QUERY-0501"), .init(403, "QUERY-0202"), unknownDatabase,
-            .init(406, "QUERY-0505"), .init(410, "QUERY-0503"), .init(429, "QUERY-0504"), unavailable,
+            .init(410, "QUERY-0503"), .init(429, "QUERY-0504"), unavailable,
         ])
 
     private static let history = RouteDescription(
         .get, "/api/v5/history/:collection/:id", "history", .user, "Shows what happened to a document.",
         details: """
-            Newest first, as far as the log reaches; complete tells whether that is its beginning. The id is a \
-            text, or JSON if it begins like JSON.
+            Newest first, as far as the log reaches; complete tells whether that is its beginning. The id \
+            is a text, or JSON if it begins like JSON.
             """,
         parameters: [
             .query("before", .whole(from: 1), "Entries before this offset."),

@@ -101,7 +101,7 @@ extension Surface {
         .always("receipts", receipts),
     ]
 
-    /// Who has erased what it kept, where, and when in seconds since 1970.
+    /// The holders that have erased what they kept, where, and when in seconds since 1970.
     static let receipts = Schema.list(
         .members([
             .always("holder", .text), .always("place", .text), .always("erasedAt", .whole(from: 0)),
