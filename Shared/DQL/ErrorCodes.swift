@@ -173,4 +173,6 @@ public enum DQLWarningCode: String, Sendable, CaseIterable {
     case counterBesideRegister = "DQL-W112"
     /// A field compared with the text 'true' or 'false' rather than the boolean.
     case booleanAsText = "DQL-W113"
+    /// SUM, AVG, MEDIAN or MID of values of which some are no numbers: they are left out.
+    case leftOut = "DQL-W114"
 }

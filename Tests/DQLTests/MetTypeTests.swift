@@ -35,6 +35,30 @@ struct MetTypeTests {
                 + "always MISSING")
     }
 
+    @Test("sums say how many values they left out, ids and conditions which types were met")
+    func leftOut() throws {
+        _ = try store.execute(
+            "INSERT INTO paid DOCUMENTS ({'_id': '7', 'sum': 1}), ({'_id': '8', 'sum': '2,50'}), "
+                + "({'_id': '9', 'sum': true, 'done': 'yes'})")
+        #expect(
+            try warnings("SELECT AVG(sum) AS s, COUNT(*) AS n FROM paid").map(\.message) == [
+                "AVG(sum) takes numbers, and 2 values that are none were left out"
+            ])
+        #expect(
+            try warnings("SELECT SUM(DISTINCT sum) AS s FROM paid WHERE _id != '9'").map(\.message) == [
+                "SUM(DISTINCT sum) takes numbers, and 1 value that is none was left out"
+            ])
+        #expect(
+            try warnings("SELECT * FROM paid WHERE _id = 7").map(\.message) == [
+                "_id = 7 compares _id with a number, and every _id that was met is a string: that is "
+                    + "never true"
+            ])
+        #expect(
+            try warnings("SELECT * FROM paid WHERE done").map(\.message) == [
+                "the condition takes a boolean, and every done that was met is a string: never true"
+            ])
+    }
+
     @Test("only the first documents are looked at, and none once a type fits")
     func bounded() throws {
         for number in 0..<DQLLimits.typedDocuments {

@@ -136,6 +136,15 @@ struct ArgumentsTests {
         #expect(try value(Set([Color.red, .blue])) == ["blue", "red"])
     }
 
+    @Test("every other collection is an array too")
+    func otherCollections() throws {
+        #expect(try value(["a": 1].keys) == ["a"])
+        #expect(try value(["a": Color.red].values) == ["red"])
+        #expect(try value([1, 2, 3].lazy.filter { $0 != 2 }) == [1, 3])
+        #expect(try value([[1], [2, 3]].joined()) == [1, 2, 3])
+        #expect(failure(["a": Opaque()].values)?.message.contains("'a[0]'") ?? false)
+    }
+
     @Test("a dictionary's keys are texts, also those of enums, ids and integers")
     func keys() throws {
         #expect(try value([Color.red: 1, .blue: 2]) == ["blue": 2, "red": 1])

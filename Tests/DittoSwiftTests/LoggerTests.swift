@@ -15,16 +15,18 @@ struct LoggerTests {
     private func gathering(
         _ level: DittoLogLevel, _ body: (Collected<String>) async throws -> Void
     ) async throws {
-        let shown = Collected<String>()
-        let minimum = LogSettings.shared.minimum
-        DittoLogger.minimumLogLevel = level
-        DittoLogger.setCustomLogCallback { level, message in shown.add("\(level.rawValue) \(message)") }
-        defer {
-            DittoLogger.setCustomLogCallback(nil)
-            DittoLogger.isEnabled = true
-            LogSettings.shared.minimum = minimum
+        try await Turns.logger.run {
+            let shown = Collected<String>()
+            let minimum = LogSettings.shared.minimum
+            DittoLogger.minimumLogLevel = level
+            DittoLogger.setCustomLogCallback { level, message in shown.add("\(level.rawValue) \(message)") }
+            defer {
+                DittoLogger.setCustomLogCallback(nil)
+                DittoLogger.isEnabled = true
+                LogSettings.shared.minimum = minimum
+            }
+            try await body(shown)
         }
-        try await body(shown)
     }
 
     /// Lets a transaction be warned about, and waits until the log has it; where nothing is logged, a moment.
@@ -88,7 +90,10 @@ struct LoggerTests {
         }
         #expect(DittoLogLevel(rawValue: 1) == .error)
         #expect(DittoLogLevel(rawValue: 5) == .verbose)
-        #expect(DittoLogger.minimumLogLevel == .info)
+        try await gathering(.warning) { _ in
+            LogSettings.shared.minimum = nil
+            #expect(DittoLogger.minimumLogLevel == .info)
+        }
     }
 
     @Test("too many observers, and too many alike, are warned about once")

@@ -29,6 +29,37 @@ struct ColumnTypeTests {
         ] as [([String], ColumnType)])
     func types(cells: [String], expected: ColumnType) throws { #expect(try type(cells) == expected) }
 
+    @Test("a type that is asked for ignores spaces around a cell, and takes decimal numbers only")
+    func givenTypes() throws {
+        func read(_ cell: String, _ type: ColumnType) throws -> Value? {
+            try table("k,v\nx,\(cell)\n", ReadingOptions(types: [("v", type)])).first?["v"]
+        }
+        #expect(try read(" 7", .integer) == 7)
+        #expect(try read("\t2.5 ", .decimal) == 2.5)
+        #expect(try read("1e5", .decimal) == 100_000.0)
+        #expect(try read(" Yes ", .boolean) == true)
+        #expect(try read(" x ", .text) == " x ")
+        for cell in ["0x10", "nan", "infinity", "1 000", "1_5"] {
+            #expect(failure { _ = try read(cell, .decimal) }?.contains("is no decimal") == true)
+        }
+    }
+
+    @Test("a column of which most cells are numbers tells the first that is none")
+    func strangers() throws {
+        func told(_ cells: [String]) throws -> [String] {
+            let text = "k,v\n" + cells.map { "x,\($0)\n" }.joined()
+            return try notes { _ = try CSVDocumentReader(source(text), notes: $0) }
+        }
+        #expect(
+            try told(["1", "2.5", "N/A", "4"]) == [
+                "CLI-W102 f.csv: column 'v' (line 4: N/A) stays text, since a cell is no number; "
+                    + "--types COLUMN=TYPE overrides"
+            ])
+        #expect(try told(["1", "0", "true"]).first?.contains("(line 4: true)") == true)
+        #expect(try told(["1", "x", "y"]) == [])
+        #expect(try told(["true", "no"]) == [])
+    }
+
     @Test("values are those that the cells say")
     func values() throws {
         #expect(

@@ -151,4 +151,13 @@ struct ExportTests {
         #expect(Progress.line("read", 9, of: 3).hasSuffix("] 100 % read"))
         #expect(Progress.line("read", 0, of: 0).hasSuffix("] 100 % read"))
     }
+
+    @Test("the warnings of a query come along")
+    func warnings() async throws {
+        try await withStore { runner, _ in
+            try await insert([["_id": 1, "n": "5"]], runner)
+            let told = try await ExportRows.query("SELECT * FROM c WHERE n = 5").forEach(runner) { _ in }
+            #expect(told.first?["code"] == "DQL-W106")
+        }
+    }
 }

@@ -62,6 +62,8 @@ struct FileReadingTests {
         #expect(message([0x61, 0, 0x0A, 0, 0x62, 0]).contains("--encoding utf-16le"))
         #expect(message([0, 0x61, 0, 0x0A, 0, 0x62]).contains("--encoding utf-16be"))
         #expect(message([0xFF, 0xFE, 0x61, 0, 0x0A]).contains("not utf-16le"))
+        let emoji = "n,v\n1,ü😀 and more text\n".utf16.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }
+        #expect(message(emoji, nil).contains("--encoding utf-16le"))
         #expect(message([0x3D, 0xD8, 0x61, 0], .utf16).contains("not utf-16le"))
         #expect(message([0xFF, 0xFE, 0, 0, 0x61, 0, 0, 0]).contains("UTF-32"))
     }

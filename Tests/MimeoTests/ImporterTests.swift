@@ -68,6 +68,42 @@ struct ImporterTests {
         }
     }
 
+    @Test("replace removes the fields that a record has not, at every depth, and only of its documents")
+    func replaces() async throws {
+        try await withStore { runner, directory in
+            let old = try write(
+                #"[{"_id": 1, "a": 1, "b`c.d": 1, "o": {"x": 1, "y": {"z": 1}}}, {"_id": 2, "a": 1, "o": 5},"#
+                    + #" {"_id": "other", "a": 1}]"#, "old.json", directory)
+            try await load(old, "c", runner)
+            let new = try write(
+                #"[{"_id": 1, "a": 2, "o": {"y": {"w": 2}}}, {"_id": 2, "o": {"q": 1}}, {"_id": 3, "a": 3}]"#,
+                "new.json", directory)
+            let outcome = try await load(new, "c", runner, .replace)
+            #expect(outcome.documents == 3 && outcome.updated == 2)
+            let found: [Value] = [
+                ["_id": 1, "a": 2, "o": ["y": ["w": 2]]], ["_id": 2, "o": ["q": 1]], ["_id": 3, "a": 3],
+                ["_id": "other", "a": 1],
+            ]
+            #expect(await items(runner, "SELECT * FROM c ORDER BY _id") == found)
+        }
+    }
+
+    @Test("documents with the same surplus fields are changed by one statement")
+    func surplus() {
+        func document(_ id: Value, _ names: String...) -> ObjectValue {
+            ObjectValue([(key: "_id", value: id)] + names.map { (key: $0, value: 1) })
+        }
+        let groups = SurplusFields.groups([
+            (document(1, "a", "b"), document(1, "a")), (document(2, "b"), document(2)),
+            (document(3, "a`b"), document(3)), (document(4, "a"), document(4, "a")),
+        ])
+        #expect(
+            groups == [
+                SurplusFields(paths: ["`b`"], ids: [1, 2]), SurplusFields(paths: ["`a``b`"], ids: [3]),
+            ]
+        )
+    }
+
     @Test("transactions hold a thousand documents; a wrong one keeps its own batch out and says what is in")
     func batches() async throws {
         try await withStore { runner, directory in

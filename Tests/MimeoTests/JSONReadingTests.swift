@@ -124,7 +124,12 @@ struct JSONReadingTests {
             (#"{"$regex":"b","$options":""}"#, "/b/"),
             (#"{"$symbol":"s"}"#, "s"), (#"{"$code":"f()"}"#, "f()"), (#"{"$undefined":true}"#, .null),
             (#"{"$minKey":1}"#, "$minKey"), (#"[{"a":{"$numberInt":"1"}}]"#, [["a": 1]]),
-            (#"{"$other":1}"#, ["$other": 1]),
+            (#"{"$other":1}"#, ["$other": 1]), (#"{"$options":"x","$regex":"c"}"#, "/c/x"),
+            (#"{"$type":"00","$binary":"AQI="}"#, "AQI="), (#"{"$code":"f()","$scope":{}}"#, "f()"),
+            (
+                #"{"$oid":"5f","more":{"$numberInt":"2"}}"#,
+                ["$oid": "5f", "more": 2]
+            ),
         ] as [(String, Value)])
     func extended(text: String, plain: Value) throws {
         #expect(try json("[{\"v\":\(text)}]", ReadingOptions(extendedJSON: true)) == [object(("v", plain))])

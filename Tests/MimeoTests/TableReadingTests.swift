@@ -34,13 +34,32 @@ struct TableReadingTests {
             ("a,b\n1,2\n", ","),
             ("sep=;\na;b\n1;2\n", ";"), ("sep=|\r\na|b\r\n1|2\r\n", "|"), ("a;b,c\n1;2,5\n", ";"),
             ("a,\"b;c\"\n\"1;2\",3\n", ","), ("a,b;c\n\"x\ny\",2\n\"x\ny\",3\n", ","), ("a\n1\n", ","),
-            ("a,b,c\n1,\"x;y;z\",2\n", ","),
+            ("a,b,c\n1,\"x;y;z\",2\n", ","), ("\"sep=;\"\r\na;b\r\n1;2\r\n", ";"),
+            ("\"SEP=|\"\na|b\n1|2\n", "|"),
         ])
     func delimiters(text: String, delimiter: String) throws {
         let reader = try CSVDocumentReader(source(text), notes: ImportNotes())
         #expect(CSVDialect.name(reader.dialect.delimiter) == delimiter)
         #expect(reader.columns.count == (text.hasPrefix("a\n") ? 1 : text.hasPrefix("a,b,c") ? 3 : 2))
         _ = try all(reader)
+    }
+
+    @Test("one column that a rare delimiter cuts into equal rows is an error; --delimiter decides")
+    func rareDelimiters() throws {
+        for (text, name) in [
+            ("k^v\n1^x\n2^y\n", "^"), ("k:v\n1:x\n", ":"), ("k~v~w\n1~~3\n", "~"),
+            ("k\u{1}v\n1\u{1}x\n", "\\x01"),
+        ] {
+            let message = failure { _ = try table(text) } ?? ""
+            #expect(message.hasPrefix("CLI-0403: f.csv: the table has one column, but '\(name)' cuts"))
+            let given = try #require(CSVDialect.parse(name))
+            #expect(try table(text, ReadingOptions(delimiter: given)).first?["k"] == 1)
+        }
+        let comma = ReadingOptions(delimiter: CSVDialect.parse("comma"))
+        #expect(try table("k:v\n1:x\n", comma) == [object(("k:v", "1:x"))])
+        #expect(try table("time\n10:30\n11:45\n") == [object(("time", "10:30")), object(("time", "11:45"))])
+        #expect(try table("\"sep=;\"\n\"a;b\"\n") == [object(("sep=;", "a;b"))])
+        #expect(CSVDialect.parse("\\x0a") == nil && CSVDialect.parse("\\x41") == nil)
     }
 
     @Test("decimal commas stay text, and lines are counted behind Excel's first one")

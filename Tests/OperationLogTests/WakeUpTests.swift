@@ -1,6 +1,5 @@
 import CRDT
 import Foundation
-import Synchronization
 import Testing
 
 @testable import OperationLog
@@ -70,24 +69,22 @@ struct WakeUpTests {
     }
 }
 
-@Suite("Who is woken by which head")
+@Suite("Who is woken by which head", .timeLimit(.minutes(5)))
 struct ChangeHubTests {
     @Test("every head but the last announced wakes, also a lower one: a log that went back")
     func heads() async throws {
+        // Without a second task, so that nothing here depends on when one runs.
         let hub = ChangeHub()
-        let stream = hub.subscribe(to: "db")
-        let woken = Mutex(0)
-        let counting = Task { for await _ in stream { woken.withLock { $0 += 1 } } }
-        #expect(try await eventually { woken.withLock { $0 } == 1 })
-        for (number, head) in [UInt64(5), 3, 4].enumerated() {
+        var changes = hub.subscribe(to: "db").makeAsyncIterator()
+        #expect(await changes.next() != nil)
+        for head in [UInt64(5), 3, 4] {
             hub.announce("db", head: Offset(head))
-            #expect(try await eventually { woken.withLock { $0 } == number + 2 })
+            #expect(await changes.next() != nil)
         }
         hub.announce("db", head: 4)
         hub.announce("other", head: 9)
         hub.finish()
-        await counting.value
-        #expect(woken.withLock { $0 } == 4)
+        #expect(await changes.next() == nil)
     }
 }
 

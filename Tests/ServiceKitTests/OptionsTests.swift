@@ -148,6 +148,7 @@ struct OptionsTests {
         }
         #expect(try message(#"{"tlsCertficate":"x"}"#).contains("did you mean 'tlsCertificate'?"))
         #expect(try message(#"{"data":"x","data":"y"}"#).contains("appears twice"))
+        #expect(try message(#"{"Data":"x"}"#).contains("did you mean 'data'?"))
         #expect(try message(#"{"behindProxy":"true"}"#).contains("must be true or false"))
         #expect(try message(#"{"keptOperations":1.5}"#).contains("must be a whole number"))
         #expect(try message(#"{"keptOperations":-1}"#).contains("must be a whole number"))
@@ -202,6 +203,8 @@ struct OptionsTests {
         #expect(message("MIMEO_TOKNE")?.contains("did you mean MIMEO_TOKEN?") == true)
         #expect(message("MIMEO_LISTN")?.contains("did you mean MIMEO_LISTEN?") == true)
         #expect(message("MIMEO_TOMBSTONE_TTL_HOUR")?.contains("MIMEO_TOMBSTONE_TTL_HOURS") == true)
+        #expect(message("MIMEO_TLS_KYE")?.contains("did you mean MIMEO_TLS_KEY?") == true)
+        #expect(message("MIMEO_LOG_LEVEL")?.contains("did you mean LOG_LEVEL?") == true)
         // Kubernetes sets these beside a service of the name; the others are the tests' and compose's own.
         let foreign = [
             "MIMEO_PORT", "MIMEO_SERVICE_HOST", "MIMEO_PORT_4000_TCP", "MIMEO_TOKEN", "MIMEO_API_KEY",

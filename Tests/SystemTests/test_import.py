@@ -1,10 +1,12 @@
 """`mimeo import` and `export` from outside: where files come from, what is told, servers, large files, exit codes."""
 
 import gzip
+import http.server
 import json
 import os
 import pty
 import subprocess
+import threading
 
 from mimeo_harness import ROOT, OneProcess, binary, mimeo, pick
 from system_test import SystemTest, report
@@ -66,7 +68,7 @@ class Importing(SystemTest):
                 (["--collection", "c", "--types", "zip=date", path], 2, "dates stay text"),
                 (["--collection", "c", "--path", "a", path], 2, "--path"),
                 (["--collection", "c", "--token-file", "-", "-"], 2, "standard input"),
-                (["--collection", "c", "--on-conflict", "replace", path], 2, "update-local-diff"),
+                (["--collection", "c", "--on-conflict", "overwrite", path], 2, "update-local-diff"),
                 (["--collection", "c", self.folder / "none.csv"], 1, "none.csv")):
             with self.subTest(text):
                 run = mimeo("import", "--store", self.store, *arguments)
@@ -137,7 +139,54 @@ class Importing(SystemTest):
         self.assertLess(peak * 1024, 75_000_000)
 
 
+class Expiring(http.server.BaseHTTPRequestHandler):
+    """A server whose access tokens are good for two statements each."""
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        server = self.server
+        if self.path.endswith("/login"):
+            server.logins += 1
+            server.left = 2
+            return self.answer(200, {"accessToken": f"t{server.logins}"})
+        if self.headers["Authorization"] != f"Bearer t{server.logins}" or server.left == 0:
+            return self.answer(401, {"error": {"code": "AUTH-0101", "message": "the token has expired"}})
+        server.left -= 1
+        documents = body["args"].get("documents")
+        if documents is None:
+            return self.answer(200, {"items": [{"n": len(server.documents)}], "transactionId": 0})
+        server.documents += [document["_id"] for document in documents]
+        return self.answer(200, {"mutatedDocumentIds": [], "transactionId": len(server.documents)})
+
+    def answer(self, status, body):
+        content = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *arguments):
+        pass
+
+
 class OnServer(SystemTest):
+    def test_a_long_import_logs_in_again(self):
+        """A token that expires in the middle is renewed; the refused batch is sent again, and once."""
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Expiring)
+        server.logins, server.left, server.documents = 0, 0, []
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        path = self.workspace.directory / "a.ndjson"
+        path.write_text("".join(f'{{"_id": {n}}}\n' for n in range(4_500)))
+        run = mimeo("import", "--url", f"http://127.0.0.1:{server.server_port}", "--database", "d", "--token", "t",
+                    "--collection", "c", path)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(server.documents, list(range(4_500)))
+        self.assertEqual(server.logins, 4)
+        self.assertEqual(json.loads(run.stdout)["commitID"], 4_500)
+
     def test_import_to_a_server_and_export_from_it(self):
         """The documents that went in come out; a second import of the export changes nothing."""
         server = OneProcess(self.workspace).start()
@@ -156,6 +205,11 @@ class OnServer(SystemTest):
         self.assertEqual(sorted(found, key=lambda item: item["_id"]), documents)
         again = mimeo("import", *target, "--collection", "c", "--on-conflict", "ignore", out)
         self.assertEqual(json.loads(again.stdout)["ignored"], 2_300, again.stderr)
+        path.write_text('{"_id": 5, "a": {}}\n{"_id": 6, "b": 1}\n')
+        replaced = mimeo("import", *target, "--collection", "c", "--on-conflict", "replace", path)
+        self.assertEqual(json.loads(replaced.stdout)["updated"], 2, replaced.stderr)
+        found = server.query("SELECT * FROM c WHERE _id IN (5, 6)")
+        self.assertEqual(sorted(found, key=lambda item: item["_id"]), [{"_id": 5, "a": {}}, {"_id": 6, "b": 1}])
         wrong = mimeo("import", *target[:-1], "no-token", "--collection", "c", path)
         self.assertEqual(wrong.returncode, 3, wrong.stderr)
 

@@ -39,19 +39,21 @@ struct ExportCommand: AsyncParsableCommand {
         let rows = try rows()
         let notes = ImportNotes()
         let sink = try ExportSink(path: output)
+        var statementWarnings: [Value] = []
         var answer = ObjectValue([(key: "format", value: .string(format.rawValue))])
         try await target.withRunner { runner in
             var writer = try format.writer(sink, notes)
             var count: Int64 = 0
-            try await rows.forEach(runner) { row in
+            let told = try await rows.forEach(runner) { row in
                 try writer.add(row)
                 count += 1
             }
+            statementWarnings = told
             try writer.finish(&answer)
             try sink.finish()
             answer["documents"] = .int(count)
         }
-        answer["warnings"] = notes.json
+        answer["warnings"] = .array(statementWarnings + (notes.json.arrayValue ?? []))
         (output == nil ? LineWriter.standardError : .standardOutput).write(.object(answer))
     }
 
@@ -80,16 +82,22 @@ enum ExportRows {
 
     /// Calls `body` with each row in turn. A collection is read in parts, by ids that are read first, so that
     /// memory does not grow with its documents.
+    /// - Returns: the warnings of the SELECT.
     /// - Throws: `CLI-0301`, `CLI-0302`, `CLI-0405`.
-    func forEach(_ runner: any StatementRunner, _ body: (ObjectValue) throws -> Void) async throws {
+    @discardableResult
+    func forEach(
+        _ runner: any StatementRunner, _ body: (ObjectValue) throws -> Void
+    ) async throws -> [Value] {
         switch self {
         case .query(let text):
-            for row in try await Self.items(runner, text) {
+            let result = try await Self.result(runner, text)
+            for row in result.items {
                 guard let object = row.objectValue else {
                     throw MimeoError(.exportFailed, "a row of --query is no object; name its columns")
                 }
                 try body(object)
             }
+            return result.warnings
         case .collection(let collection):
             let ids = try await Self.items(runner, "SELECT _id FROM \(collection.quoted)").compactMap {
                 $0["_id"]
@@ -102,14 +110,21 @@ enum ExportRows {
                     try body(row.objectValue ?? ObjectValue())
                 }
             }
+            return []
         }
     }
 
     private static func items(
         _ runner: any StatementRunner, _ text: String, _ arguments: ObjectValue = ObjectValue()
     ) async throws -> [Value] {
+        try await result(runner, text, arguments).items
+    }
+
+    private static func result(
+        _ runner: any StatementRunner, _ text: String, _ arguments: ObjectValue = ObjectValue()
+    ) async throws -> Answer.Result {
         switch try await runner.run(text, arguments: arguments) {
-        case .result(let result): return result.items
+        case .result(let result): return result
         case .failure(let problem): throw MimeoError(.exportFailed, problem.text)
         }
     }

@@ -28,18 +28,32 @@ enum ColumnType: String, CaseIterable {
     func value(_ text: String) -> Value? {
         switch self {
         case .text, .empty: return .string(text)
-        case .integer: return Int64(text).map(Value.int)
+        case .integer: return Int64(Self.trimmed(text)).map(Value.int)
         case .decimal:
-            guard let number = Double(text), number.isFinite else { return nil }
+            let text = Self.trimmed(text)
+            // Double reads hexadecimal numbers too, which no table means.
+            guard text.utf8.allSatisfy({ (0x30...0x39).contains($0) || "+-.eE".utf8.contains($0) }),
+                let number = Double(text), number.isFinite
+            else { return nil }
             return .double(number)
         case .boolean:
-            switch text.lowercased() {
+            switch Self.trimmed(text).lowercased() {
             case "true", "yes", "1": return true
             case "false", "no", "0": return false
             default: return nil
             }
         case .json: return try? JSONText.parse(text)
         }
+    }
+}
+
+extension ColumnType {
+    /// A cell without the spaces and tabs around it, which mean nothing where a type is asked for.
+    private static func trimmed(_ text: String) -> String {
+        var rest = text[...]
+        while let first = rest.first, first == " " || first == "\t" { rest.removeFirst() }
+        while let last = rest.last, last == " " || last == "\t" { rest.removeLast() }
+        return String(rest)
     }
 }
 
@@ -66,6 +80,8 @@ struct ColumnSurvey {
     private var blanks = 0
     private var first: Obstacle?
     private var inexact: Obstacle?
+    /// The first cell that looks like no number.
+    private var stranger: Obstacle?
 
     /// Takes notice of a cell.
     mutating func add(_ field: CSVRows.Field, line: Int) {
@@ -74,11 +90,16 @@ struct ColumnSurvey {
         let look = Self.look(field.text)
         guard !field.isQuoted else {
             if field.text.isEmpty { blanks += 1 }
-            if case .other = look { return }
+            if case .other = look {
+                if !field.text.isEmpty { meetStranger(field.text, line) }
+                return
+            }
             return obstruct("is quoted", field.text, line)
         }
         switch look {
-        case .boolean: booleans += 1
+        case .boolean:
+            booleans += 1
+            meetStranger(field.text, line)
         case .number(.integer(let number)):
             integers += 1
             if inexact == nil, Int64(exactly: Double(number)) != number {
@@ -87,8 +108,12 @@ struct ColumnSurvey {
             }
         case .number(.decimal): decimals += 1
         case .number(.inexact(let reason)): obstruct(reason, field.text, line)
-        case .other: break
+        case .other: meetStranger(field.text, line)
         }
+    }
+
+    private mutating func meetStranger(_ text: String, _ line: Int) {
+        stranger = stranger ?? Obstacle(reason: "is no number", text: text, line: line)
     }
 
     private mutating func obstruct(_ reason: String, _ text: String, _ line: Int) {
@@ -105,11 +130,14 @@ struct ColumnSurvey {
         return .text
     }
 
-    /// The cell for which the column is text although all its cells look like numbers or booleans.
+    /// The cell for which the column is text although all its cells look like numbers or booleans, or most of
+    /// them like numbers.
     var obstacle: Obstacle? {
         guard type == .text else { return nil }
         if integers + decimals == cells { return inexact }
-        return integers + decimals + booleans + obstructed + blanks == cells ? first : nil
+        let isNear = integers + decimals + booleans + obstructed + blanks == cells
+        if isNear, let first { return first }
+        return (integers + decimals) * 2 > cells ? stranger : nil
     }
 
     private enum Look { case boolean, number(NumberText), other }

@@ -11,7 +11,7 @@ enum ExtendedJSON {
         switch value {
         case .array(let elements): return elements.lazy.compactMap(firstKey).first
         case .object(let object):
-            if let key = object.entries.first?.key, keys.contains(key) { return key }
+            if let key = key(of: object) { return key }
             return object.entries.lazy.compactMap { firstKey($0.value) }.first
         default: return nil
         }
@@ -25,7 +25,7 @@ enum ExtendedJSON {
             for element in elements { plains.append(try plain(element)) }
             return .array(plains)
         case .object(let object):
-            if let key = object.entries.first?.key, keys.contains(key) { return try wrapped(key, object) }
+            if let key = key(of: object) { return try wrapped(key, object) }
             var entries: [ObjectValue.Entry] = []
             for entry in object.entries { entries.append((key: entry.key, value: try plain(entry.value))) }
             return .object(ObjectValue(unique: entries))
@@ -33,10 +33,24 @@ enum ExtendedJSON {
         }
     }
 
-    private static let keys: Set<String> = [
-        "$oid", "$date", "$numberInt", "$numberLong", "$numberDouble", "$numberDecimal", "$binary", "$uuid",
-        "$timestamp", "$regularExpression", "$regex", "$symbol", "$code", "$undefined", "$minKey", "$maxKey",
+    /// Each key, with the key that may stand beside it in older forms.
+    private static let keys: [String: String?] = [
+        "$oid": nil, "$date": nil, "$numberInt": nil, "$numberLong": nil, "$numberDouble": nil,
+        "$numberDecimal": nil, "$binary": "$type", "$uuid": nil, "$timestamp": nil, "$regularExpression": nil,
+        "$regex": "$options", "$symbol": nil, "$code": "$scope", "$undefined": nil, "$minKey": nil,
+        "$maxKey": nil,
     ]
+
+    /// The key that makes an object a value of extended JSON; nil for an object with other members too.
+    private static func key(of object: ObjectValue) -> String? {
+        guard object.count <= 2 else { return nil }
+        for entry in object.entries {
+            guard let companion = keys[entry.key] else { continue }
+            let isWhole = object.entries.allSatisfy { $0.key == entry.key || $0.key == companion }
+            return isWhole ? entry.key : nil
+        }
+        return nil
+    }
 
     private static func wrapped(_ key: String, _ object: ObjectValue) throws(Problem) -> Value {
         let content = object[key] ?? .null

@@ -47,8 +47,8 @@ struct ImportCommand: AsyncParsableCommand {
     var extendedJson = false
     @Option(
         help: ArgumentHelp(
-            "If a document exists: fail, ignore, update (its fields are written, others stay), or "
-                + "update-local-diff (only fields that differ). No INSERT replaces a document whole.",
+            "If a document exists: fail, ignore, update (its fields are written, others stay), "
+                + "update-local-diff (only fields that differ), or replace (other fields are removed).",
             valueName: "action"))
     var onConflict = OnConflict.update
     @Flag(help: "Skip records that are wrong; they are counted and reported on stderr.")

@@ -1,9 +1,9 @@
 import ArgumentParser
 import CRDT
 
-/// The action of an import on a document whose id exists, as INSERT offers it.
+/// The action of an import on a document whose id exists: one that INSERT offers, or `replace`.
 enum OnConflict: String, CaseIterable, ExpressibleByArgument {
-    case fail, ignore, update
+    case fail, ignore, update, replace
     case updateLocalDiff = "update-local-diff"
 
     /// The clause of INSERT.
@@ -11,7 +11,7 @@ enum OnConflict: String, CaseIterable, ExpressibleByArgument {
         switch self {
         case .fail: "FAIL"
         case .ignore: "DO NOTHING"
-        case .update: "DO UPDATE"
+        case .update, .replace: "DO UPDATE"
         case .updateLocalDiff: "DO UPDATE_LOCAL_DIFF"
         }
     }
@@ -90,6 +90,7 @@ struct Importer {
         _ records: ArraySlice<DocumentRecord>, _ outcome: inout Outcome, _ skips: SkippedRecords
     ) async throws {
         guard let first = records.first else { return }
+        let surplus = policy == .replace ? try await surplusFields(records) : []
         let answer = try await runner.run(
             "INSERT INTO \(collection.quoted) DOCUMENTS (:documents) ON ID CONFLICT \(policy.clause)",
             arguments: ObjectValue([(key: "documents", value: .array(records.map { .object($0.document) }))]))
@@ -98,6 +99,7 @@ struct Importer {
             outcome.documents += records.count
             if policy == .ignore { outcome.ignored += records.count - written.mutatedDocumentIDs.count }
             outcome.commit = max(outcome.commit, written.commitID)
+            for fields in surplus { outcome.commit = max(outcome.commit, try await remove(fields)) }
         case .failure(let problem):
             guard skips.isAllowed, records.count > 1 else {
                 let documents =

@@ -68,12 +68,14 @@ struct TextDecoding {
     private static func looksLikeUTF16(_ head: [UInt8]) -> TextEncoding? {
         let sample = head.prefix(64)
         guard sample.count >= 4 else { return nil }
-        let zeros = (0..<2).map { side in
-            sample.indices.count { $0 % 2 == side && sample[$0] == 0 }
-        }
-        if zeros[0] == 0, zeros[1] * 4 >= sample.count { return .utf16LittleEndian }
-        if zeros[1] == 0, zeros[0] * 4 >= sample.count { return .utf16BigEndian }
-        return nil
+        let (even, odd) = (
+            sample.indices.count { $0 % 2 == 0 && sample[$0] == 0 },
+            sample.indices.count { $0 % 2 == 1 && sample[$0] == 0 }
+        )
+        // A few zeros on the other side belong to characters that are not Latin.
+        let (most, least) = (max(even, odd), min(even, odd))
+        guard most * 4 >= sample.count, least * 8 <= most else { return nil }
+        return even < odd ? .utf16LittleEndian : .utf16BigEndian
     }
 
     /// The next bytes as UTF-8. Text that claims to be UTF-8 passes as it is: readers check it, and know the

@@ -17,6 +17,7 @@ struct Analyzer {
         let collectionParameters: Set<Int>
         let expectations: [FieldExpectation]
         let parameterExpectations: [ParameterExpectation]
+        let aggregates: [WrittenAggregate]
     }
 
     static func analyze(_ statement: Statement, _ source: SourceText) throws(DQLError) -> Result {
@@ -28,7 +29,8 @@ struct Analyzer {
             collectionsRead: analyzer.binder.collectionsRead, subqueries: analyzer.binder.subqueries,
             collectionParameters: analyzer.binder.collectionParameters,
             expectations: analyzer.binder.expectations,
-            parameterExpectations: analyzer.binder.parameterExpectations)
+            parameterExpectations: analyzer.binder.parameterExpectations,
+            aggregates: analyzer.binder.aggregates)
     }
 
     private mutating func plan(_ statement: Statement) throws(DQLError) -> StatementPlan {

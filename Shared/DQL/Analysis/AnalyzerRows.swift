@@ -44,8 +44,12 @@ extension Analyzer {
         }
         let first = isSwapped ? 1 : 0
         var rows = try leaf(sources[first], first, ids[first], bound)
-        // Documents that are asked for by their ids tell nothing about the others.
-        if case .idScan = rows { binder.expectations.removeAll { $0.source == first } }
+        // The fields of documents that are asked for by their ids tell nothing about the others.
+        if case .idScan = rows {
+            binder.expectations.removeAll { one in
+                if case .documentID = one.field { false } else { one.source == first }
+            }
+        }
         for (index, join) in written.joins.enumerated() {
             let joined = index == 0 && isSwapped ? 0 : index + 1
             let one = sources[joined]

@@ -15,13 +15,15 @@ struct Binder {
     /// The subqueries, inner ones before the outer ones.
     private(set) var subqueries: [BoundSubquery] = []
     /// The number of subqueries around the current expression.
-    private var subqueryDepth = 0
+    private(set) var subqueryDepth = 0
     /// The parameters that stand alone in a list of IN.
     private(set) var listedParameters: [ListedParameter] = []
     /// The fields of conditions whose types are looked at when no document fulfils the condition.
     var expectations: [FieldExpectation] = []
     /// The parameters whose arguments need a type.
     var parameterExpectations: [ParameterExpectation] = []
+    /// The sums and means of the statement itself, each once.
+    var aggregates: [WrittenAggregate] = []
 
     init(_ source: SourceText) { self.source = source }
 
@@ -53,8 +55,27 @@ struct Binder {
     /// A condition that chooses documents.
     mutating func bind(condition: ExpressionSyntax) throws(DQLError) -> BoundExpression {
         scope.notesFields = subqueryDepth == 0
-        let bound = try bind(condition)
+        let bound = try bind(boolean: condition, by: "the condition")
         scope.notesFields = false
+        return bound
+    }
+
+    /// An expression that is used as a boolean.
+    private mutating func bind(
+        boolean expression: ExpressionSyntax, by user: String
+    ) throws(DQLError) -> BoundExpression {
+        let known = findings.warnings
+        let bound = try bind(expression)
+        guard findings.warnings == known else { return bound }
+        expect(TypeNeed(by: user, type: .boolean, code: .literalType, isTested: true), bound, expression)
+        return bound
+    }
+
+    private mutating func bind(
+        booleans expressions: [ExpressionSyntax], by user: String
+    ) throws(DQLError) -> [BoundExpression] {
+        var bound: [BoundExpression] = []
+        for expression in expressions { bound.append(try bind(boolean: expression, by: user)) }
         return bound
     }
 
@@ -75,7 +96,7 @@ struct Binder {
             let bound = try bind(operand)
             expect(TypeNeed(by: "-", type: .number, code: .literalType), bound, operand)
             return .negate(bound)
-        case .not(let operand): return .not(try bind(operand))
+        case .not(let operand): return .not(try bind(boolean: operand, by: "NOT"))
         case .binary(let symbol, let left, let right):
             guard symbol.isComparison else {
                 let link = ExpressionSyntax.Link(symbol: symbol, operand: right)
@@ -83,8 +104,8 @@ struct Binder {
             }
             return try bindComparison(symbol, left, right, expression.span)
         case .chain(let first, let links): return try bindOperators(first, links, expression.span)
-        case .and(let operands): return .and(try bind(operands))
-        case .or(let operands): return .or(try bind(operands))
+        case .and(let operands): return .and(try bind(booleans: operands, by: "AND"))
+        case .or(let operands): return .or(try bind(booleans: operands, by: "OR"))
         case .array(let elements): return Self.folded(.array(try bind(elements)))
         case .object(let entries):
             var bound: [BoundExpression.Entry] = []
@@ -142,6 +163,7 @@ struct Binder {
             let boundCollection = try bind(collection)
             if case .parameter(let place) = boundCollection { collectionParameters.insert(place) }
             noteComparison(bound, value, .element(of: boundCollection), expression.span)
+            expect(TypeNeed(by: "IN", type: .array, code: .neverEqual), boundCollection, collection)
             predicate = .inCollection(bound, boundCollection).prepared
             isNegated = negated
         case .like(let value, let pattern, let escape, let ignoresCase, let negated):
@@ -216,9 +238,11 @@ struct Binder {
         if let operand { boundOperand = try bind(operand) }
         var boundBranches: [BoundExpression.Branch] = []
         for branch in branches {
+            let condition =
+                operand == nil
+                ? try bind(boolean: branch.condition, by: "WHEN") : try bind(branch.condition)
             boundBranches.append(
-                BoundExpression.Branch(condition: try bind(branch.condition), result: try bind(branch.result))
-            )
+                BoundExpression.Branch(condition: condition, result: try bind(branch.result)))
         }
         var boundOtherwise = BoundExpression.constant(.null)
         if let otherwise { boundOtherwise = try bind(otherwise) }

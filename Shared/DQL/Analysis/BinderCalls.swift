@@ -121,6 +121,9 @@ extension Binder {
                 at: span
             )
         }
+        if kind.takesNumbers, subqueryDepth == 0, !aggregates.contains(where: { $0.slot == slot }) {
+            aggregates.append(WrittenAggregate(slot: slot, span: span))
+        }
         return .slot(slot)
     }
 }

@@ -61,13 +61,15 @@ extension Binder {
     ) -> Bool {
         let type = StaticType(value)
         for other in others {
-            if case .constant = value, case .constant = other { continue }
+            let areWritten = if case (.constant, .constant) = (value, other) { true } else { false }
+            if areWritten, others.count > 1 { continue }
             if let type, let otherType = StaticType(other), type != otherType {
                 warn(
                     .neverEqual,
                     "\(type.named) is compared with \(otherType.named): that is never true", at: span)
                 return true
             }
+            if areWritten { continue }
             if Self.isQuotedBoolean(value, other) || Self.isQuotedBoolean(other, value) {
                 warn(
                     .booleanAsText, "this compares with a text in quotes, not with the boolean true or false",

@@ -8,6 +8,8 @@ struct TypeNeed: Sendable {
     let code: DQLWarningCode
     /// True for ESCAPE, which takes a string of one character.
     var isCharacter = false
+    /// True where a value of another type counts as not true, as in a condition.
+    var isTested = false
 
     func accepts(_ value: Value) -> Bool {
         guard isCharacter, case .string = value else { return type.accepts(value) }
@@ -25,7 +27,8 @@ struct TypeNeed: Sendable {
 
     /// The message about something that always has a wrong type.
     func message(_ shown: String, is given: String) -> String {
-        "\(by) takes \(isCharacter ? "one character" : type.named), and \(shown) is \(given): always MISSING"
+        "\(by) takes \(isCharacter ? "one character" : type.named), and \(shown) is \(given): "
+            + (isTested ? "never true" : "always MISSING")
     }
 }
 
@@ -51,6 +54,13 @@ struct FieldExpectation: Sendable {
         case element(of: BoundExpression)
         case type(TypeNeed)
     }
+}
+
+/// A sum or mean as the statement has it.
+struct WrittenAggregate: Sendable {
+    /// Its slot in the rows of groups.
+    let slot: Int
+    let span: SourceSpan
 }
 
 /// A parameter where one type is needed.
@@ -173,17 +183,22 @@ extension Binder {
         if areKnown, !others.isEmpty { note(value, written, wanted, span) }
     }
 
+    /// The source of a field, an id, or an element that a constant names in one; nil for any other value.
+    private static func source(of field: BoundExpression) -> Int? {
+        switch field {
+        case .field(let access): access.source
+        case .documentID(let source): source
+        case .element(let base, .constant): source(of: base)
+        default: nil
+        }
+    }
+
     private mutating func note(
         _ field: BoundExpression, _ written: ExpressionSyntax, _ wanted: FieldExpectation.Wanted,
         _ span: SourceSpan
     ) {
         guard scope.notesFields, expectations.count < DQLLimits.warnings else { return }
-        let place: Int
-        switch field {
-        case .field(let access): place = access.source
-        case .documentID(let source): place = source
-        default: return
-        }
+        guard let place = Self.source(of: field) else { return }
         guard let binding = scope.sources.first(where: { $0.index == place }), !binding.isSystem else {
             return
         }

@@ -11,6 +11,8 @@ struct Accumulator {
     private var greatest: Value?
     /// Used by MEDIAN only, which needs all numbers.
     private var numbers: [Value] = []
+    /// How many values a sum or mean left out because they are no numbers.
+    private(set) var leftOut = 0
 
     init(_ aggregate: BoundAggregate) {
         kind = aggregate.kind
@@ -36,7 +38,7 @@ struct Accumulator {
         case (.sum, .double(let number)), (.avg, .double(let number)):
             count += 1
             sum.add(number)
-        case (.sum, _), (.avg, _): return true
+        case (.sum, _), (.avg, _): leftOut += 1
         default: return false
         }
         return true
@@ -44,7 +46,11 @@ struct Accumulator {
 
     /// Adds a row's argument.
     mutating func add(_ value: Value?) {
-        guard let value, isCounted(value) else { return }
+        guard let value else { return }
+        guard isCounted(value) else {
+            if kind.takesNumbers, value != .null { leftOut += 1 }
+            return
+        }
         if seen != nil, seen?.insert(ValueKey(value)).inserted == false { return }
         count += 1
         switch kind {

@@ -134,7 +134,11 @@ struct GroupTable {
         let width = grouping.aggregates.count
         for place in keys.indices {
             try meter.step()
-            let results = accumulators[(place * width)..<((place + 1) * width)].map(\.result)
+            let group = accumulators[(place * width)..<((place + 1) * width)]
+            for (index, one) in group.enumerated() where one.leftOut > 0 {
+                meter.leftOut[grouping.keys.count + index, default: 0] += one.leftOut
+            }
+            let results = group.map(\.result)
             let row = Row(documents: [nil], slots: keys[place] + results, meter: meter)
             guard try visit(row) else { return false }
         }

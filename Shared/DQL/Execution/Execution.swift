@@ -75,6 +75,7 @@ extension PreparedStatement {
         if context.meter.foundNothing, !expectations.isEmpty {
             more += try readable { try typeWarnings(documents, context) }
         }
+        if !context.meter.leftOut.isEmpty { more += leftOutWarnings(context.meter.leftOut) }
         return more.isEmpty ? warnings : warnings + more
     }
 
@@ -151,6 +152,7 @@ extension PreparedStatement {
             context = context.replacing(arguments: values)
         }
         context.meter.foundNothing = false
+        context.meter.leftOut = [:]
         return context
     }
 

@@ -11,6 +11,8 @@ final class ExecutionMeter {
     private var stepsUntilCheck = DQLLimits.stepsBetweenChecks
     /// True if no document, or no pair of a join, fulfilled the condition.
     var foundNothing = false
+    /// How many values each sum or mean left out because they are no numbers, by the aggregate's slot.
+    var leftOut: [Int: Int] = [:]
 
     init(_ options: ExecutionOptions) {
         interruption = options.interruption

@@ -36,6 +36,18 @@ extension PreparedStatement {
         return told.map { source.warning($0.code, $0.message(source), at: $0.expected.span) }
     }
 
+    /// Warnings about sums and means that left out values.
+    /// - Parameter counts: how many values by the aggregate's slot.
+    func leftOutWarnings(_ counts: [Int: Int]) -> [DQLWarning] {
+        aggregates.compactMap { one in
+            guard let count = counts[one.slot] else { return nil }
+            let values = count == 1 ? "1 value that is none was" : "\(count) values that are none were"
+            return source.warning(
+                .leftOut, "\(source.token(of: one.span) ?? "") takes numbers, and \(values) left out",
+                at: one.span)
+        }
+    }
+
     /// The types that the condition's sources declare.
     private var conditionTypes: [TypeDefinition] {
         let plan = if case .explain(_, let inner) = plan { inner } else { plan }
@@ -80,6 +92,14 @@ private struct OpenExpectation {
         }
         values = written.compactMap(\.self).filter { $0 != .null }
         if values.isEmpty { return nil }
+        if case .documentID = expected.field, values.allSatisfy(Self.isUsualID) { return nil }
+    }
+
+    /// Returns whether a value is a text as ids mostly are. That no document has such an id is an everyday
+    /// answer, which must not cost a scan; a number, or digits in a text, may be of the wrong type.
+    private static func isUsualID(_ value: Value) -> Bool {
+        guard case .string(let text) = value else { return false }
+        return text.isEmpty || !text.utf8.allSatisfy { (0x30...0x39).contains($0) }
     }
 
     private static func value(_ expression: BoundExpression, _ arguments: [Value]) -> Value? {

@@ -57,6 +57,8 @@ public final class PreparedStatement: Sendable {
     private let parameterExpectations: [ParameterExpectation]
     /// The fields of conditions whose types are looked at when no document fulfils the condition.
     let expectations: [FieldExpectation]
+    /// The sums and means, for warnings about values that they left out.
+    let aggregates: [WrittenAggregate]
     /// Subqueries, whose values stand among the arguments.
     let subqueries: [BoundSubquery]
     /// The parameters that are right sides of IN.
@@ -106,6 +108,7 @@ public final class PreparedStatement: Sendable {
         listedParameters = analysis.listedParameters
         parameterExpectations = analysis.parameterExpectations
         expectations = analysis.expectations
+        aggregates = analysis.aggregates
         warnings = analysis.warnings
         let hidden = Set(analysis.subqueries.map(\.place))
         parameterNames = parameters.indices.filter { !hidden.contains($0) }.map {

@@ -74,6 +74,9 @@ enum AggregateKind: String, CaseIterable, Sendable {
     case max
     case median
     case mid
+
+    /// True for sums and means, which leave out every value that is no number.
+    var takesNumbers: Bool { self == .sum || self == .avg || self == .median || self == .mid }
 }
 
 /// The shape of a result row.

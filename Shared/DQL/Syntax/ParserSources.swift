@@ -160,7 +160,7 @@ extension Parser {
     }
 
     /// The error for `my-orders` and `2024-orders`: names that have to be quoted.
-    private func unquotedName(_ start: SourceSpan) -> DQLError {
+    func unquotedName(_ start: SourceSpan) -> DQLError {
         let end = source.endOfRun(from: start.start)
         let span = SourceSpan(start: start.start, end: max(end, start.end))
         let text = source.token(of: span) ?? ""

@@ -88,6 +88,11 @@ extension Parser {
             return error(.syntax, "a counter is changed in APPLY, before SET", suggestion: "APPLY \(path) …")
         default: break
         }
+        if isAt(.minus), current.span.start == target.span.end, target.segments.count == 1,
+            source.endOfRun(from: target.span.start) > current.span.end
+        {
+            return unquotedName(target.span)
+        }
         if isAt(.plus) || isAt(.minus) {
             return error(.syntax, "expected '=' after \(path)", suggestion: "\(path) = \(path) …")
         }

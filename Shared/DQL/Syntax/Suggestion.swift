@@ -11,7 +11,7 @@ public enum Suggestion {
             let other = Array(candidate.lowercased().unicodeScalars)
             guard abs(other.count - typed.count) <= allowed else { continue }
             let distance = editDistance(typed, other)
-            guard distance > 0, distance <= allowed else { continue }
+            guard distance <= allowed, candidate != word else { continue }
             if best.map({ distance < $0.distance }) ?? true { best = (candidate, distance) }
         }
         return best?.word

@@ -117,9 +117,15 @@ enum Arguments {
         case let url as URL: return url.argument(depth)
         case let elements as [Any?]: return try array(elements, depth) { $0 }
         case let members as [String: Any?]: return try object(members, depth) { $0 }
+        case let elements as any Collection: return try list(elements, depth)
         default: throw ArgumentProblem(unholdable: type(of: argument))
         }
     }
+
+    /// A collection that is no array, such as a dictionary's keys, in its own order.
+    private static func list(
+        _ elements: some Collection, _ depth: Int
+    ) throws(ArgumentProblem) -> Value { try array(elements, depth) { $0 as Any } }
 
     private static func rawValue(
         of argument: some RawRepresentable, _ depth: Int

@@ -21,12 +21,15 @@ public enum EnvironmentKeys {
     ]
 
     private static let known = Setting.all.map(\.variable) + others
+    /// The variable of the log's level, which has no prefix.
+    private static let logLevel = "LOG_LEVEL"
 
     /// Refuses variables that look like ours and are not, and settings that are empty.
     /// - Throws: `SRV-0108`.
     public static func check(
         _ environment: [String: String] = ProcessInfo.processInfo.environment
     ) throws(ServiceError) {
+        let words = known.map { String($0.dropFirst(prefix.count)) } + [logLevel]
         for key in environment.keys.sorted() where key.hasPrefix(prefix) {
             guard !others.contains(key), !foreign.contains(key) else { continue }
             if known.contains(key) {
@@ -37,10 +40,11 @@ public enum EnvironmentKeys {
                 continue
             }
             let word = String(key.dropFirst(prefix.count))
-            let words = known.map { String($0.dropFirst(prefix.count)) }
-            if let meant = Suggestion.closest(to: word, among: words) {
+            let meant = word == logLevel ? word : Suggestion.closest(to: word, among: words)
+            if let meant {
+                let name = meant == logLevel ? logLevel : prefix + meant
                 throw ServiceError(
-                    .environmentInvalid, "\(key) is no variable of ours (did you mean \(prefix)\(meant)?)")
+                    .environmentInvalid, "\(key) is no variable of ours (did you mean \(name)?)")
             }
         }
     }

@@ -128,7 +128,12 @@ struct SampleTests {
             let file = directory.appendingPathComponent("file")
             try Data([1, 2, 3]).write(to: file)
             #expect(try await application.attachments(path: file.path) == ["3", "3", "x", "1"])
-            #expect(try application.services() == ["false", "1", "5"])
+            let services = try await Turns.logger.run { () throws -> [String] in
+                let level = DittoLogger.minimumLogLevel
+                defer { DittoLogger.minimumLogLevel = level }
+                return try application.services()
+            }
+            #expect(services == ["false", "1", "5"])
             #expect(ditto.store.observePublisher(query: "q") == "q")
             #expect(SurfaceApplication.name(DittoError.unsupportedError(message: "x")) == "x")
             await ditto.close()
