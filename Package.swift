@@ -10,10 +10,12 @@ let commit = Context.environment["MIMEO_BUILD_COMMIT"]
 
 let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
 
-func module(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
+func module(
+    _ name: String, _ dependencies: [Target.Dependency], exclude: [String] = [], embedded: [String] = []
+) -> Target {
     .target(
         name: name, dependencies: dependencies, path: "Shared/\(name)", exclude: exclude + ["README.md"],
-        swiftSettings: strict)
+        resources: embedded.map { .embedInCode($0) }, swiftSettings: strict)
 }
 
 func service(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> [Target] {
@@ -92,7 +94,7 @@ let shared: [Target] = [
             serverProduct("ServiceLifecycle", "swift-service-lifecycle"),
             serverProduct("UnixSignals", "swift-service-lifecycle"),
         ],
-        exclude: ["CBuildCommit", "CZlib"]),
+        exclude: ["CBuildCommit", "CZlib"], embedded: ["Client/mimeo.js"]),
     .systemLibrary(
         name: "CZlib", path: "Shared/ServiceKit/CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     module("Postgres", ["CRDT", "DQL", "OperationLog", "CLibPQ", logging], exclude: ["CLibPQ"]),
@@ -116,8 +118,8 @@ let services: [Target] =
     + service(
         "QueryService",
         [
-            "ServiceKit", "CRDT", "DQL", "Machine", "Replica", "OperationLog", "Postgres", "Identity",
-            hummingbird, httpTypes, nioCore, arguments,
+            "ServiceKit", "CRDT", "DQL", "Exchange", "Machine", "Replica", "OperationLog", "Postgres",
+            "Identity", hummingbird, httpTypes, nioCore, arguments,
         ])
     + service(
         "AttachmentStore",
@@ -220,7 +222,7 @@ let checks: [Target] = [
         "QueryServiceTests",
         [
             "QueryService", "ServiceKit", "OperationLog", "Postgres", "Identity", "Replica", "DQL", "CRDT",
-            "LogFakes", httpClient, logging,
+            "LogFakes", "TestSupport", httpClient, logging,
         ]),
     tests(
         "DittoSwiftTests",

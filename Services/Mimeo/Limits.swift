@@ -26,6 +26,16 @@ enum Limits {
     static let exportBatchDocuments = 200
     /// Timeout of a statement over HTTP.
     static let requestTimeoutSeconds: Int64 = 120
+    /// Longest life of a stream, after which it is opened again: the client library wants a number.
+    static let streamSeconds: Int64 = 86_400
+    /// Longest silence of a stream: the server says that it is alive every 15 s.
+    static let streamSilence = Duration.seconds(60)
+    /// How often the silence is looked at.
+    static let silenceLook = Duration.seconds(5)
+    /// First pause before a cut stream is opened again.
+    static let reconnectPause = Duration.milliseconds(500)
+    /// Longest such pause: a server that comes back is found within it.
+    static let longestReconnectPause = Duration.seconds(15)
     /// Largest answer over HTTP.
     static let answerBytes = 1_073_741_824
     /// Timeout of `.wait` without its second argument.

@@ -13,7 +13,7 @@ public struct MimeoCommand: AsyncParsableCommand {
         version: BuildVersion.text,
         subcommands: [
             ServeCommand.self, DQLCommand.self, ParseCommand.self, ImportCommand.self,
-            ExportCommand.self, PeerCommand.self,
+            ExportCommand.self, ObserveCommand.self, ChangesCommand.self, PeerCommand.self,
         ])
 
     /// Empty, for the parser.

@@ -32,6 +32,17 @@ public enum QueryErrorCode: String, Sendable, CaseIterable {
     case overloaded = "QUERY-0303"
     /// 503: the log or the projection cannot be used at the moment.
     case unavailable = "QUERY-0304"
+    /// 400: an offset lies beyond the log's head: a cursor of another database, or of a log that was put back
+    /// to an earlier state.
+    case futureOffset = "QUERY-0501"
+    /// 400: the past can be read and not written.
+    case pastIsReadOnly = "QUERY-0502"
+    /// 410: the log does not reach back so far; `oldest` and `oldestTime` say how far it does.
+    case historyGone = "QUERY-0503"
+    /// 429: too many streams are open, of this credential or in this process.
+    case tooManyStreams = "QUERY-0504"
+    /// 400: the rows of a live query take more memory than the server keeps for one.
+    case resultTooLarge = "QUERY-0505"
 }
 
 /// The error of a request that the service does not execute.
@@ -40,10 +51,13 @@ public struct QueryError: Error, Equatable, Sendable {
     public let code: QueryErrorCode
     /// For a person.
     public let message: String
+    /// Further members of the answer, for programs.
+    public let publicMembers: ObjectValue
 
     /// An error of this code; `detail` completes the code's own sentence.
-    public init(_ code: QueryErrorCode, _ detail: String = "") {
+    public init(_ code: QueryErrorCode, _ detail: String = "", members: ObjectValue = ObjectValue()) {
         self.code = code
+        publicMembers = members
         message =
             switch code {
             case .malformedRequest: "the request is malformed: \(detail)"
@@ -60,6 +74,16 @@ public struct QueryError: Error, Equatable, Sendable {
             case .conflict: "other processes wrote the same documents at the same time; try again"
             case .overloaded: "too many statements are waiting; try again later"
             case .unavailable: "the store cannot be used at the moment; try again shortly: \(detail)"
+            case .futureOffset:
+                "the offset lies beyond the log's head, which is \(detail): it is of another database, or "
+                    + "the log was restored from a backup"
+            case .pastIsReadOnly: "asOf reads the past: only a SELECT can have it"
+            case .historyGone:
+                "the log does not reach back so far; the oldest state there is has offset \(detail)"
+            case .tooManyStreams: "too many streams are open; close one, or try again later"
+            case .resultTooLarge:
+                "the query's rows take more than \(detail) bytes; narrow its condition, or set a "
+                    + "LIMIT"
             }
     }
 
@@ -89,13 +113,17 @@ extension QueryError: HTTPReportable {
     /// The status that goes with the code.
     public var httpStatus: HTTPResponse.Status {
         switch code {
-        case .malformedRequest, .evictIsLocal, .refusedByStore, .parametersAreLocal: .badRequest
+        case .malformedRequest, .evictIsLocal, .refusedByStore, .parametersAreLocal, .futureOffset,
+            .pastIsReadOnly, .resultTooLarge:
+            .badRequest
         case .unknownDatabase: .notFound
         case .readNotGranted, .writeNotGranted: .forbidden
         case .erased: .gone
         case .transactionNotReached: .requestTimeout
         case .conflict: .conflict
         case .overloaded, .unavailable: .serviceUnavailable
+        case .historyGone: .gone
+        case .tooManyStreams: .tooManyRequests
         }
     }
 
@@ -103,6 +131,8 @@ extension QueryError: HTTPReportable {
     public var publicCode: String { code.rawValue }
     /// The message.
     public var publicMessage: String { message }
-    /// A 503 carries `Retry-After`.
-    public var httpHeaders: HTTPFields { httpStatus == .serviceUnavailable ? [.retryAfter: "1"] : [:] }
+    /// A 503 and a 429 carry `Retry-After`.
+    public var httpHeaders: HTTPFields {
+        [.serviceUnavailable, .tooManyRequests].contains(httpStatus) ? [.retryAfter: "1"] : [:]
+    }
 }

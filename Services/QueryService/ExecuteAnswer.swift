@@ -40,6 +40,7 @@ struct ExecuteAnswer: Sendable {
             headers = reportable.httpHeaders
             object["code"] = .string(reportable.publicCode)
             object["description"] = .string(reportable.publicMessage)
+            for member in reportable.publicMembers.entries { object[member.key] = member.value }
             if status.code >= 500 { logger.error("a statement failed", metadata: ["error": "\(error)"]) }
         }
         // All other error answers have `message`, so this envelope has it too.

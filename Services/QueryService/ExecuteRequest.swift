@@ -4,20 +4,33 @@ import Hummingbird
 import NIOCore
 import ServiceKit
 
-/// The body of `store/execute`: `{"statement": "…", "args": {…}}`.
+/// The body of `store/execute`: `{"statement": "…", "args": {…}, "asOf": …}`.
 struct ExecuteRequest: Sendable {
     let statement: String
     let arguments: ObjectValue
+    /// The point in the past that is read; nil for the present.
+    var asOf: PastPoint?
+
+    /// A statement of the present.
+    init(statement: String, arguments: ObjectValue) {
+        self.statement = statement
+        self.arguments = arguments
+    }
 
     /// Parses the body. Throws `malformedRequest` with the reason, which names an unknown or repeated member
     /// and an integer beyond 64 bits, also within the arguments.
     init(_ body: ByteBuffer) throws {
         let object: ObjectValue
         do {
-            object = try RequestObject(body.readableBytesView, known: ["statement", "args"]).members
+            object = try RequestObject(body.readableBytesView, known: ["statement", "args", "asOf"]).members
         } catch {
             throw QueryError(.malformedRequest, error.message)
         }
+        try self.init(members: object)
+    }
+
+    /// Reads the members of a body.
+    init(members object: ObjectValue) throws(QueryError) {
         guard case .string(let statement)? = object["statement"] else {
             throw QueryError(.malformedRequest, "\"statement\" must be a string")
         }
@@ -27,6 +40,7 @@ struct ExecuteRequest: Sendable {
         case .object(let arguments)?: self.arguments = arguments
         default: throw QueryError(.malformedRequest, "\"args\" must be an object")
         }
+        if let point = object["asOf"], point != .null { asOf = try PastPoint(point) }
     }
 
     /// The offset in `X-DITTO-TXN-ID`, the oldest state that may answer; nil without the header.

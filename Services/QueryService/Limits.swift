@@ -8,6 +8,58 @@ public enum Limits {
     public static let statementTime = Duration.seconds(60)
     /// Most writes of one database that wait in this process.
     public static let waitingWrites = 1_024
+    /// Bytes of recent operations and the states around them, per database that somebody follows: some
+    /// thousand small writes, so that a follower of a mobile network comes back in time.
+    static let recentBytes = 16 << 20
+    /// Time for which recent operations are kept after the last follower has left: one that was cut off comes
+    /// back within seconds.
+    static let recentTime = Duration.seconds(60)
+    /// Bytes of operations that a follower takes at a time: what one slow stream holds.
+    static let batchBytes = 1 << 20
+    /// Folds of the past that are kept for the next reader, of all databases; each is files on disk.
+    static let keptFolds = 8
+    /// Their bytes on disk.
+    static let keptFoldBytes = 4 << 30
+    /// Time after which a fold that nobody reads is closed.
+    static let keptFoldTime = Duration.seconds(600)
+    /// Folds that readers of changes hold at a time while they are behind.
+    static let lentFolds = 32
+    /// Folds that are moved at a time: each reads the log and writes files as fast as it can.
+    static let foldTurns = 2
+    /// Requests that wait for that.
+    static let waitingFolds = 64
+    /// Operations between two marks by which times are found in the log: some milliseconds of reading.
+    static let timeMarkOperations = 1_000
+    /// Actors whose authors one stream remembers.
+    static let knownAuthors = 10_000
+    /// Shortest silence of a stream after which a line says that it is alive: proxies and phones cut what is
+    /// silent for a minute.
+    static let aliveInterval = Duration.seconds(15)
+    /// How often a silent stream looks at its credential and its client.
+    static let streamLook = Duration.seconds(5)
+    /// Streams of one credential that are open: an application's server follows for all its users.
+    public static let streamsOfCredential = 4_096
+    /// Streams that are open in this process, of some ten kilobytes each.
+    public static let streams = 8_192
+    /// Bytes of a live query's latest events, for followers that are a little behind. Beyond it a follower
+    /// gets the whole result again.
+    static let eventBytes = 4 << 20
+    /// Bytes of rows in one event of a result; a larger result comes in several.
+    static let resultPartBytes = 1 << 20
+    /// Bytes of the rows of one live query, which this process keeps to compare.
+    public static let observedBytes = 64 << 20
+    /// Documents of a legacy `find` without a limit, as in the original.
+    static let legacyDocuments: Int64 = 1_000
+    /// Bytes that a stream gathers before it writes.
+    static let writeBytes = 65_536
+    /// Most lines of a feed that ends by itself, and rows of a history, unless the request says less.
+    static let historyRows: UInt64 = 1_000
+    /// Longest time that the history of one document reads the log for: some millions of operations.
+    static let historyTime = Duration.seconds(60)
+    /// Operations of the log that a history reads at a time before it looks at its deadline.
+    static let historyStep = 4_000
+    /// Longest condition or list of collections in a request for changes, in bytes.
+    static let conditionBytes = 8_192
     /// Attempts at a statement while others write data it read, or the log knows another history of this
     /// process's actor. Each retry means that somebody else succeeded, so many in a row mean real contention.
     static let writeAttempts = 16

@@ -25,7 +25,8 @@ public struct QueryServiceCommand: AsyncParsableCommand {
         let system = try configuration.systemDatabase(on: log, logger: logger)
         let part = QueryServicePart(
             log: log, authenticator: Authenticator(configuration, system: system, logger: logger),
-            projection: try ProjectionPlace(configuration), logger: logger)
+            projection: try ProjectionPlace(configuration), past: try configuration.folder("past"),
+            logger: logger)
         let host = try ServiceHost(
             configuration, parts: [SystemDatabasePart(system), part], logger: logger
         ) { address in

@@ -24,6 +24,11 @@ public final class QueryServicePart: ServicePart {
     private let logger: Logger
     private let projections: OpenDatabases<Projection>
     private let stores: ProjectionStores
+    private let past: Past
+    private let slots: StreamSlots
+    private let observations = Observations()
+    private let statements: PreparedStatements
+    private let isDraining = Mutex(false)
     /// Error of the last opening of a projection; nil if it succeeded.
     private let openingFailure = Mutex<String?>(nil)
     /// Projections whose log lacks the folded history or the next operation.
@@ -37,21 +42,33 @@ public final class QueryServicePart: ServicePart {
         public var statementTime = Limits.statementTime
         /// Most writes of one database that wait.
         public var waitingWrites = Limits.waitingWrites
+        /// Most streams of one credential.
+        public var streamsOfCredential = Limits.streamsOfCredential
+        /// Most bytes of the rows of one live query.
+        public var observedBytes = Limits.observedBytes
+        /// Most streams of this process.
+        public var streams = Limits.streams
 
         /// The bounds of `Limits`.
         public init() {}
     }
 
-    /// - Parameter projection: the storage of the projections.
+    /// - Parameters:
+    ///   - projection: the storage of the projections.
+    ///   - past: the folder for folds of the past, which are deleted when nobody reads them.
     public init(
-        log: any OperationLog, authenticator: Authenticator, projection: ProjectionPlace,
+        log: any OperationLog, authenticator: Authenticator, projection: ProjectionPlace, past: String,
         bounds: Bounds = Bounds(), logger: Logger
     ) {
         self.log = log
         self.authenticator = authenticator
         self.logger = logger
         let statements = PreparedStatements()
-        let stores = ProjectionStores(projection, logger: logger)
+        self.statements = statements
+        let stores = ProjectionStores(projection, tails: "\(past)-tail", logger: logger)
+        self.past = Past(
+            log: log, folds: PastFolds(log: log, folder: past, logger: logger), times: PastTimes(log: log))
+        slots = StreamSlots(most: bounds.streams, ofCredential: bounds.streamsOfCredential)
         self.stores = stores
         let (lost, continuation) = AsyncStream.makeStream(of: Projection.self)
         self.lost = lost
@@ -65,6 +82,26 @@ public final class QueryServicePart: ServicePart {
 
     /// Serves `POST /api/v4/store/execute` (strict mode) and `POST /api/v5/store/execute`.
     public func mount(on mount: inout ServiceMount) {
+        mount.background("streams") { [self] in
+            while true {
+                try await Task.sleep(for: Limits.streamLook)
+                for projection in projections.all { projection.recent.wake() }
+                observations.wake()
+                await past.folds.expire()
+            }
+        }
+        let feeds = FeedRoutes(
+            log: log, authenticator: authenticator, past: past, slots: slots,
+            projection: { [self] in try await projection(of: $0) },
+            isDraining: { [self] in isDraining.withLock { $0 } })
+        feeds.mount(on: &mount)
+        ObserveRoutes(feeds: feeds, observations: observations, statements: statements).mount(on: &mount)
+        LegacyRoutes(
+            execute: { [self] statement, request, identity in
+                let minimum = try ExecuteRequest.transactionID(request.headers)
+                return try await execute(statement, isStrict: false, identity, after: minimum)
+            }, identity: { [self] in try await identity(of: $0) }
+        ).mount(on: &mount)
         mount.background("lost histories") { [self] in
             for await projection in lost { await retire(projection) }
         }
@@ -73,13 +110,16 @@ public final class QueryServicePart: ServicePart {
                 system: system, holder: name, place: stores.place, logger: logger,
                 work: Eraser.Work(
                     isHeld: { [stores] in try await stores.keeps($0) },
-                    erase: { [projections, stores] database in
+                    erase: { [projections, stores, past] database in
+                        await past.folds.forget(database)
                         await projections.close(database, if: { _ in true }) { await $0.close() }
                         try await stores.erase(database)
                     },
-                    clean: { [projections, stores] erasure in
+                    clean: { [projections, stores, past] erasure in
+                        await past.folds.forget(erasure.databaseID)
                         guard try await stores.keeps(erasure.databaseID) else { return }
                         let projection = try await projections(erasure.databaseID)
+                        projection.recent.forget()
                         try await projection.store.compact(through: Offset(erasure.erasedThrough ?? 0))
                     }))
             mount.background("erasure") { await eraser.run() }
@@ -91,10 +131,18 @@ public final class QueryServicePart: ServicePart {
         }
     }
 
+    /// Ends the streams, which have no end of their own.
+    public func drain() async {
+        isDraining.withLock { $0 = true }
+        for projection in projections.all { projection.recent.wake() }
+        observations.wake()
+    }
+
     /// Closes every projection.
     public func stop() async {
         for projection in await projections.removeAll() { await projection.close() }
         await stores.close()
+        await past.folds.close()
     }
 
     /// Failing while the log accepts no writes, or a database cannot be opened or folded.
@@ -117,20 +165,33 @@ public final class QueryServicePart: ServicePart {
 
     /// Executes a request. Every answer has the envelope of `ExecuteAnswer`; `failure` makes that of errors.
     private func answer(_ request: Request, isStrict: Bool) async throws -> Response {
+        let identity = try await identity(of: request)
+        let minimum = try ExecuteRequest.transactionID(request.headers)
+        var parsed = try ExecuteRequest(try await request.wholeBody(limitBytes: Limits.requestBytes))
+        if let text = try QueryValues(request).text("asOf") { parsed.asOf = try PastPoint(text) }
+        return try await execute(parsed, isStrict: isStrict, identity, after: minimum).response
+    }
+
+    /// The identity of a request whose database exists.
+    private func identity(of request: Request) async throws -> Identity {
         let identity = try await authenticator.identity(for: request)
         guard try await log.databaseExists(identity.databaseID) else { throw QueryError(.unknownDatabase) }
-        let minimum = try ExecuteRequest.transactionID(request.headers)
-        let parsed = try ExecuteRequest(try await request.wholeBody(limitBytes: Limits.requestBytes))
+        return identity
+    }
+
+    private func execute(
+        _ parsed: ExecuteRequest, isStrict: Bool, _ identity: Identity, after minimum: Offset?
+    ) async throws -> ExecuteAnswer {
         let projection = try await projection(of: identity.databaseID)
         do {
-            return try await projection.execute(parsed, isStrict: isStrict, identity, after: minimum).response
+            return try await projection.execute(parsed, isStrict: isStrict, identity, after: minimum, past)
         } catch  where Self.isOfLostHistory(error) {
             // The log was reset to an earlier state, or truncated ahead of this projection. Nothing was
             // written, so the statement runs again on a rebuilt projection.
             guard await projection.store.hasLostHistory else { throw error }
             await retire(projection)
             return try await self.projection(of: identity.databaseID)
-                .execute(parsed, isStrict: isStrict, identity, after: minimum).response
+                .execute(parsed, isStrict: isStrict, identity, after: minimum, past)
         }
     }
 

@@ -28,6 +28,8 @@ public enum ServiceErrorCode: String, Sendable, CaseIterable {
     case notFound = "SRV-0404"
     /// 405: the path does not accept the method; `Allow` lists the ones it accepts.
     case methodNotAllowed = "SRV-0405"
+    /// 406: the route answers in none of the media types that `Accept` lists.
+    case notAcceptable = "SRV-0406"
     /// 408: the head or the body of the request did not arrive in time.
     case requestTimeout = "SRV-0408"
     /// 413: the body is larger than the route allows, as sent or unpacked.
@@ -90,6 +92,7 @@ extension ServiceError: HTTPReportable {
         case .adminRefused: .unauthorized
         case .methodNotAllowed: .methodNotAllowed
         case .requestTimeout: .requestTimeout
+        case .notAcceptable: .notAcceptable
         case .bodyTooLarge: .contentTooLarge
         case .lineTooLong: .uriTooLong
         case .encodingUnknown: .unsupportedMediaType

@@ -22,6 +22,9 @@ public enum Limits {
     static let lingerTime: Duration = .seconds(10)
     /// Longest `X-Request-ID` that is taken from a client: it stands in every line of the log.
     static let requestIDCharacters = 128
+    /// Longest time that a stream waits for a client that reads nothing, which is cut off then: within it a
+    /// mobile network has come back, and meanwhile the stream holds one event and no transaction.
+    static let writeStall: Duration = .seconds(30)
     /// Shortest answer that is packed: below, gzip saves less than a packet.
     static let packedAnswerBytes = 1_024
     /// Bytes that a packed or unpacked body takes at a time: what one request holds, and the largest step.

@@ -129,6 +129,7 @@ enum AuthorizationMatrix {
         .init(route: "GET /health", cells: everybody),
         .init(route: "GET /metrics", cells: everybody),
         .init(route: "GET /openapi.json", cells: everybody),
+        .init(route: "GET /mimeo.js", cells: everybody),
         .init(route: "GET /api/v5/openapi.json", cells: everybody),
         .init(route: "GET /api/v5/swagger.json", cells: everybody),
         .init(route: "GET /api/v5/docs", cells: everybody),
@@ -147,6 +148,18 @@ enum AuthorizationMatrix {
         // The statements above; without one a request is malformed for whoever may send it.
         .init(route: "POST /api/v4/store/execute", cells: "401 401 400 400 400 400 400 400 401"),
         .init(route: "POST /api/v5/store/execute", cells: "401 401 400 400 400 400 400 400 401"),
+        .init(route: "POST /api/v4/store/find", cells: "401 401 400 400 400 400 400 400 401"),
+        .init(route: "POST /api/v4/store/findbyid", cells: "401 401 400 400 400 400 400 400 401"),
+        .init(route: "POST /api/v4/store/count", cells: "401 401 400 400 400 400 400 400 401"),
+        .init(
+            route: "DELETE /api/v1/collections/:collection/documents/:id",
+            cells: "401 401 200 403 403 403 200 200 401"),
+        .init(route: "POST /api/v5/store/observe", cells: "401 401 400 400 400 400 400 400 401"),
+        .init(route: "GET /api/v5/store/observe", cells: "401 401 400 400 400 400 400 400 401"),
+        .init(route: "GET /api/v5/changes", cells: "401 401 200 200 200 200 200 200 401"),
+        // A document that never was, of a collection that only `cars` is not.
+        .init(
+            route: "GET /api/v5/history/:collection/:id", cells: "401 401 200 200 403 403 200 200 401"),
         .init(
             route: "POST /api/v4/attachments/upload", body: "x",
             cells: "401 401 200 403 200 200 200 200 401"),

@@ -6,6 +6,7 @@ import Logging
 import OperationLog
 import QueryService
 import ServiceKit
+import Synchronization
 
 /// A folder with a log, the keys of two databases of which the log has one, and a service on a free port.
 final class QueryBench: Sendable {
@@ -14,6 +15,8 @@ final class QueryBench: Sendable {
     let folder = FileManager.default.temporaryDirectory.appendingPathComponent("query-\(UUID().uuidString)")
         .path
     let key: DatabaseSigningKey
+    /// Seconds since 1970, as the service sees them.
+    let clock = SharedClock()
     /// The key of a database that the log does not have.
     let otherKey: DatabaseSigningKey
     private let source: InMemoryKeySource
@@ -30,10 +33,14 @@ final class QueryBench: Sendable {
 
     deinit { try? FileManager.default.removeItem(atPath: folder) }
 
-    func token(_ grant: Grant = .everything, key: DatabaseSigningKey? = nil, age: Int64 = 0) -> String {
+    func token(
+        _ grant: Grant = .everything, key: DatabaseSigningKey? = nil, age: Int64 = 0, user: String = "ada"
+    )
+        -> String
+    {
         let key = key ?? self.key
         let identity = Identity(
-            userID: "ada", databaseID: key.keyID.databaseID, peerKey: nil, grant: grant,
+            userID: user, databaseID: key.keyID.databaseID, peerKey: nil, grant: grant,
             expiresAtSeconds: Self.now + 100 - age)
         return AccessToken.issue(identity, with: key, nowSeconds: Self.now - age)
     }
@@ -55,9 +62,11 @@ final class QueryBench: Sendable {
         var logger = Logger(label: "test")
         logger.logLevel = .critical
         let part = QueryServicePart(
-            log: log, authenticator: Authenticator(source: source, system: system, nowSeconds: { Self.now }),
+            log: log,
+            authenticator: Authenticator(
+                source: source, system: system, nowSeconds: { [clock] in clock.seconds }),
             projection: postgres.map { .postgres(url: $0) } ?? .folder("\(folder)/\(projection)"),
-            bounds: bounds, logger: logger)
+            past: "\(folder)/past", bounds: bounds, logger: logger)
         let token = token()
         let parts = (system.map { [SystemDatabasePart($0)] as [any ServicePart] } ?? []) + [part]
         return try await ServiceHost(parts: parts, listen: .anyLoopbackPort, logger: logger).run { address in
@@ -83,6 +92,13 @@ final class QueryBench: Sendable {
         guard PostgresDatabase.serverURL != nil else { return }
         try await PostgresDatabase.use { try await body(try QueryBench(postgres: $0)) }
     }
+}
+
+/// A clock that a test moves.
+final class SharedClock: Sendable {
+    private let now = Mutex(QueryBench.now)
+    var seconds: Int64 { now.withLock { $0 } }
+    func advance(by seconds: Int64) { now.withLock { $0 += seconds } }
 }
 
 /// Posts statements.
@@ -111,6 +127,46 @@ struct QueryClient: Sendable {
         return try await send(request)
     }
 
+    /// Asks for a path, and reads the whole answer.
+    func get(_ path: String, headers: [String: String] = [:], method: String = "GET") async throws
+        -> TextAnswer
+    {
+        let response = try await open(path, headers: headers, method: method)
+        return TextAnswer(
+            status: Int(response.status.code),
+            headers: Dictionary(response.headers.map { ($0.name.lowercased(), $0.value) }) { $1 },
+            text: String(buffer: try await response.body.collect(upTo: 50_000_000)))
+    }
+
+    /// Begins to read an answer.
+    func open(
+        _ path: String, headers: [String: String] = [:], method: String = "GET", body: Value? = nil
+    ) async throws -> HTTPClientResponse {
+        var request = HTTPClientRequest(url: "\(origin)\(path)")
+        request.method = .RAW(value: method)
+        for (name, value) in headers { request.headers.add(name: name, value: value) }
+        if let token { request.headers.add(name: "Authorization", value: "Bearer \(token)") }
+        if let body { request.body = .bytes(Array(JSONText.print(body).utf8)) }
+        return try await HTTPClient.shared.execute(request, timeout: .seconds(120))
+    }
+
+    /// Reads lines of an open answer until `isEnough`, or to its end.
+    static func lines(
+        of response: HTTPClientResponse, until isEnough: ([Value]) -> Bool
+    ) async throws -> [Value] {
+        var (lines, rest) = ([Value](), [UInt8]())
+        for try await buffer in response.body {
+            rest += Array(buffer: buffer)
+            while let end = rest.firstIndex(of: 10) {
+                let line = Array(rest[..<end])
+                rest.removeFirst(end + 1)
+                if !line.isEmpty { lines.append(try JSONText.parse(line)) }
+            }
+            if isEnough(lines) { return lines }
+        }
+        return lines
+    }
+
     func health() async throws -> Int { try await send(HTTPClientRequest(url: "\(origin)/health")).status }
 
     private func send(_ request: HTTPClientRequest) async throws -> QueryAnswer {
@@ -120,6 +176,23 @@ struct QueryClient: Sendable {
             status: Int(response.status.code), retryAfter: response.headers.first(name: "retry-after"),
             body: try JSONText.parse(body))
     }
+}
+
+/// An answer as text.
+struct TextAnswer: Sendable {
+    let status: Int
+    let headers: [String: String]
+    let text: String
+
+    /// Its JSON values, one a line.
+    var lines: [Value] {
+        get throws {
+            try text.split(separator: "\n").map { try JSONText.parse(Array($0.utf8)) }
+        }
+    }
+    /// The error, if it is one.
+    var error: Value? { (try? JSONText.parse(Array(text.utf8)))?["error"] }
+    var code: String? { error?["code"]?.stringValue }
 }
 
 /// An answer's status and envelope.
@@ -133,4 +206,25 @@ struct QueryAnswer: Sendable {
     var items: [Value] { body["items"]?.arrayValue ?? [] }
     /// The items as sorted JSON texts.
     var rows: [String] { items.map { JSONText.print($0, sortedKeys: true) }.sorted() }
+}
+
+/// Reads an open answer of JSON lines, one after the other.
+struct LineReader {
+    private var body: HTTPClientResponse.Body.AsyncIterator
+    private var rest: [UInt8] = []
+
+    init(_ response: HTTPClientResponse) { body = response.body.makeAsyncIterator() }
+
+    /// The next line; nil at the end.
+    mutating func next() async throws -> Value? {
+        while true {
+            while let end = rest.firstIndex(of: 10) {
+                let line = Array(rest[..<end])
+                rest.removeFirst(end + 1)
+                if !line.isEmpty { return try JSONText.parse(line) }
+            }
+            guard let buffer = try await body.next() else { return nil }
+            rest += Array(buffer: buffer)
+        }
+    }
 }

@@ -107,7 +107,8 @@ struct ImportTable {
                 packages: ["ArgumentParser", "Hummingbird"], platform: foundation.union(["Glibc"])),
             "Services/QueryService": Row(
                 ours: [
-                    "CRDT", "DQL", "Identity", "Machine", "OperationLog", "Postgres", "Replica", "ServiceKit",
+                    "CRDT", "DQL", "Exchange", "Identity", "Machine", "OperationLog", "Postgres", "Replica",
+                    "ServiceKit",
                 ],
                 packages: ["ArgumentParser", "HTTPTypes", "Hummingbird", "NIOCore"],
                 platform: ["Synchronization"]),

@@ -50,7 +50,8 @@ public struct AllServices: Sendable {
                 logger: logger),
             QueryServicePart(
                 log: log, authenticator: authenticator,
-                projection: try ProjectionPlace(configuration), logger: logger),
+                projection: try ProjectionPlace(configuration), past: try configuration.folder("past"),
+                logger: logger),
             AttachmentStore(
                 folder: try configuration.folder("attachments"), log: log,
                 documents: try configuration.folder("attachment-documents"), authenticator: authenticator,

@@ -65,6 +65,58 @@ final class RemoteRunner: StatementRunner {
 
     func close() async {}
 
+    /// A request whose answer is a stream.
+    struct StreamRequest: Sendable {
+        var method = "GET"
+        var path: String
+        var body: Value?
+        /// The id of the last event that the client has.
+        var lastEventID: String?
+    }
+
+    /// Opens a stream of JSON lines. A login that has expired is repeated.
+    /// - Throws: `CLI-0301`, `CLI-0302`, `Refusal`.
+    func open(_ wanted: StreamRequest) async throws -> HTTPClientResponse {
+        var response = try await send(wanted)
+        if response.status.code == 401, let credentials {
+            let renewed = try await Self.logIn(origin, credentials)
+            bearer.withLock { $0 = renewed }
+            response = try await send(wanted)
+        }
+        guard response.status.code != 200 else { return response }
+        let status = response.status.code
+        let text = (try? await response.body.collect(upTo: Limits.fileChunkBytes)).map {
+            Array($0.readableBytesView)
+        }
+        let answer = text.flatMap { try? JSONText.parse($0) }
+        switch status {
+        case 401: throw Self.refusal(.notLoggedIn, status, answer)
+        case 429, 500...: throw Self.refusal(.serverUnreachable, status, answer)
+        default:
+            let problem = Self.problem(status, answer)
+            throw Refusal(
+                error: answer?["error"]
+                    ?? ["code": .string(problem.code), "message": .string(problem.message)])
+        }
+    }
+
+    private func send(_ wanted: StreamRequest) async throws -> HTTPClientResponse {
+        var request = HTTPClientRequest(url: origin + wanted.path)
+        request.method = .RAW(value: wanted.method)
+        request.headers.add(name: "Authorization", value: "Bearer \(bearer.withLock { $0 })")
+        request.headers.add(name: "Accept", value: "application/x-ndjson")
+        if let id = wanted.lastEventID { request.headers.add(name: "Last-Event-ID", value: id) }
+        if let body = wanted.body {
+            request.headers.add(name: "Content-Type", value: "application/json")
+            request.body = .bytes(Array(JSONText.print(body).utf8))
+        }
+        do {
+            return try await HTTPConnections.execute(request, seconds: Limits.streamSeconds)
+        } catch {
+            throw MimeoError(.serverUnreachable, "\(origin) cannot be reached: \(error)")
+        }
+    }
+
     static func result(_ body: Value) -> Answer.Result {
         let warnings = (body["warnings"]?.arrayValue ?? []).map { warning -> Value in
             guard var members = warning.objectValue, let text = members["description"] else { return warning }

@@ -10,16 +10,20 @@ struct EmbeddedStore: ProjectionStore {
     private let materializer: Materializer
 
     static func open(
-        _ database: DatabaseID, log: any OperationLog, folder: String, logger: Logger
+        _ database: DatabaseID, log: any OperationLog, folder: String, recent: RecentChanges, logger: Logger
     ) async throws -> EmbeddedStore {
-        EmbeddedStore(
-            materializer: try await Materializer.open(database, log: log, folder: folder, logger: logger))
+        let materializer = try await Materializer.open(
+            database, log: log, folder: folder, logger: logger, onFold: { recent.append($0) })
+        recent.begin(at: await materializer.position.offset)
+        return EmbeddedStore(materializer: materializer)
     }
 
     var position: LogPosition { get async { await materializer.position } }
     var failure: String? { get async { await materializer.failure } }
     var hasLostHistory: Bool { get async { await materializer.hasLostHistory } }
 
+    /// It does from its opening on.
+    func beginFollowing() {}
     func run() async { await materializer.run() }
     func advance() async throws { try await materializer.advance() }
     func wait(for offset: Offset, timeout: Duration) async -> Bool {

@@ -8,14 +8,19 @@ import ServiceKit
 /// A projection in PostgreSQL, shared with other processes.
 struct PostgresStore: ProjectionStore {
     private let projection: PostgresProjection
+    private let tail: ChangeTail
 
-    init(_ projection: PostgresProjection) { self.projection = projection }
+    init(_ projection: PostgresProjection, tail: ChangeTail) {
+        self.projection = projection
+        self.tail = tail
+    }
 
     var position: LogPosition { get async { await projection.position } }
     var failure: String? { get async { await projection.failure } }
     /// Always false: the process that folds rebuilds the projection itself.
     var hasLostHistory: Bool { get async { false } }
 
+    func beginFollowing() async throws { try await tail.begin() }
     func run() async { await projection.run() }
     func advance() async throws { try await projection.advance() }
     func wait(for offset: Offset, timeout: Duration) async -> Bool {
@@ -46,9 +51,13 @@ struct PostgresStore: ProjectionStore {
         guard await wait(for: offset, timeout: Limits.transactionWait) else {
             throw QueryError(.unavailable, "the projection lags behind the log")
         }
+        try await tail.compact(through: offset)
     }
 
-    func close() async { await projection.close() }
+    func close() async {
+        await tail.close()
+        await projection.close()
+    }
 }
 
 extension ProjectionSnapshot: ProjectedDocuments {

@@ -15,6 +15,8 @@ import ServiceKit
 /// the statement runs again. Peers write without conditions; their writes are merged as concurrent ones.
 actor Projection {
     nonisolated let store: any ProjectionStore
+    /// The latest operations, for followers.
+    nonisolated let recent: RecentChanges
     private let log: any OperationLog
     nonisolated let database: DatabaseID
     private let bounds: QueryServicePart.Bounds
@@ -36,8 +38,9 @@ actor Projection {
         erased: @escaping @Sendable () -> ErasedDocuments? = { nil },
         whenLost: @escaping @Sendable (Projection) -> Void
     ) async throws -> Projection {
-        let store = try await stores.open(database, log: log)
-        let projection = Projection(database, log, store, bounds, statements, erased)
+        let recent = RecentChanges()
+        let store = try await stores.open(database, log: log, recent: recent)
+        let projection = Projection(database, log, store, recent, bounds, statements, erased)
         await projection.follow(whenLost)
         return projection
     }
@@ -47,13 +50,14 @@ actor Projection {
 
     private init(
         _ database: DatabaseID, _ log: any OperationLog, _ store: any ProjectionStore,
-        _ bounds: QueryServicePart.Bounds, _ statements: PreparedStatements,
+        _ recent: RecentChanges, _ bounds: QueryServicePart.Bounds, _ statements: PreparedStatements,
         _ erased: @escaping @Sendable () -> ErasedDocuments?
     ) {
         self.erased = erased
         self.database = database
         self.log = log
         self.store = store
+        self.recent = recent
         self.bounds = bounds
         self.statements = statements
         writer = LeasedActor(log: log, database: database, purpose: "query-service")
@@ -67,7 +71,11 @@ actor Projection {
         }
     }
 
+    /// Makes `recent` tell of every operation from now on.
+    nonisolated func beginFollowing() async throws { try await store.beginFollowing() }
+
     func close() async {
+        recent.endFollowers(isFinal: true)
         follower?.cancel()
         _ = try? await writing?.value
         await writer.close()
@@ -76,21 +84,12 @@ actor Projection {
 
     /// Executes a statement for an identity on a state no older than offset `minimum`.
     nonisolated func execute(
-        _ request: ExecuteRequest, isStrict: Bool, _ identity: Identity, after minimum: Offset?
+        _ request: ExecuteRequest, isStrict: Bool, _ identity: Identity, after minimum: Offset?, _ past: Past
     ) async throws -> ExecuteAnswer {
         let statement = try statements.prepare(request.statement)
         guard !statement.evicts else { throw QueryError(.evictIsLocal) }
         guard statement.kind != .alterSystem else { throw QueryError(.parametersAreLocal) }
-        for collection in statement.collectionsRead
-        where !identity.rights.read.allowsAny(of: collection) {
-            guard collection.text.hasPrefix("system:") else {
-                throw QueryError(.readNotGranted, collection.text)
-            }
-        }
-        for collection in statement.collectionsWritten
-        where !identity.rights.write.allowsAny(of: collection) {
-            throw QueryError(.writeNotGranted, collection.text)
-        }
+        try Self.authorize(statement, identity.rights)
         let head = try await log.head(of: database)
         // Also if the position is ahead of the head: the fold detects a log that was reset.
         let offset = max(minimum ?? 0, head.offset)
@@ -99,14 +98,71 @@ actor Projection {
             throw QueryError(.transactionNotReached)
         }
         let options = options(isStrict: isStrict)
+        if let point = request.asOf {
+            guard statement.isReadOnly else { throw QueryError(.pastIsReadOnly) }
+            let offset = try await past.offset(of: point, in: database)
+            return try await past.translating(database) {
+                try await past.folds.read(database, at: offset) { documents in
+                    try Self.evaluate(statement, request.arguments, options, identity.rights, in: documents)
+                }
+            }
+        }
         guard statement.isReadOnly else {
             return try await write(statement, request.arguments, options, identity.rights)
         }
         return try await read(statement, request.arguments, options, identity.rights, from: offset)
     }
 
+    /// - Throws: `QUERY-0202` or `QUERY-0203` if the statement names a collection of which its author may not
+    ///   read or write any document.
+    static func authorize(_ statement: PreparedStatement, _ rights: CompiledGrant) throws(QueryError) {
+        for collection in statement.collectionsRead where !rights.read.allowsAny(of: collection) {
+            guard collection.text.hasPrefix("system:") else {
+                throw QueryError(.readNotGranted, collection.text)
+            }
+        }
+        for collection in statement.collectionsWritten where !rights.write.allowsAny(of: collection) {
+            throw QueryError(.writeNotGranted, collection.text)
+        }
+    }
+
+    /// The rows of a live query on a state no older than an offset; without one no older than the log's head.
+    nonisolated func rows(of query: Observation.Query, from offset: Offset?) async throws -> Observation.Rows
+    {
+        var least = offset ?? 0
+        if offset == nil {
+            let head = try await log.head(of: database)
+            if await store.position != head { try await store.advance() }
+            least = head.offset
+        }
+        guard await store.wait(for: least, timeout: bounds.transactionWait) else {
+            throw QueryError(.unavailable, "the projection lags behind the log")
+        }
+        let (options, most) = (options(isStrict: false), bounds.observedBytes)
+        return try await store.read(from: least) { documents in
+            var options = options
+            options.system = QuerySystemCollections(
+                names: try documents.collectionNames(), rules: query.rights.read)
+            let readable: any DocumentSource =
+                query.rights.coversWhole(query.statement)
+                ? documents : GrantedDocuments(base: documents, rules: query.rights.read)
+            var rows: [KeptRow] = []
+            var bytes = 0
+            try query.statement.forEachResult(
+                in: readable, arguments: query.arguments, options: options
+            ) { row in
+                let kept = row.kept
+                bytes += try kept.withDocument { $0.count + $1.count } ?? CBOR.encode(kept.value).count
+                guard bytes <= most else { throw QueryError(.resultTooLarge, "\(most)") }
+                rows.append(kept)
+                return true
+            }
+            return Observation.Rows(rows: rows, offset: try documents.offset())
+        }
+    }
+
     /// Execution options of a statement that begins now.
-    private nonisolated func options(isStrict: Bool) -> ExecutionOptions {
+    nonisolated func options(isStrict: Bool) -> ExecutionOptions {
         let deadline = ContinuousClock.now + bounds.statementTime
         let now = Int64(clamping: Environment.system.wallMilliseconds())
         var options = ExecutionOptions(
@@ -119,24 +175,31 @@ actor Projection {
         _ statement: PreparedStatement, _ arguments: ObjectValue, _ options: ExecutionOptions,
         _ rights: CompiledGrant, from offset: Offset
     ) async throws -> ExecuteAnswer {
-        let isWhole = rights.coversWhole(statement)
-        return try await store.read(from: offset) { documents in
-            var options = options
-            options.system = QuerySystemCollections(
-                names: try documents.collectionNames(), rules: rights.read)
-            let readable: any DocumentSource =
-                isWhole ? documents : GrantedDocuments(base: documents, rules: rights.read)
-            var rows: [Value] = []
-            let warnings = try statement.forEachRow(
-                in: readable, arguments: arguments, options: options
-            ) { row in
-                rows.append(row)
-                return true
-            }
-            return ExecuteAnswer(
-                transactionID: try documents.offset(), queryType: statement.kind, items: rows,
-                warnings: warnings.map(\.message))
+        try await store.read(from: offset) { documents in
+            try Self.evaluate(statement, arguments, options, rights, in: documents)
         }
+    }
+
+    /// Evaluates a statement that reads on a snapshot, within its reader's rights.
+    static func evaluate(
+        _ statement: PreparedStatement, _ arguments: ObjectValue, _ options: ExecutionOptions,
+        _ rights: CompiledGrant, in documents: any ProjectedDocuments
+    ) throws -> ExecuteAnswer {
+        var options = options
+        options.system = QuerySystemCollections(names: try documents.collectionNames(), rules: rights.read)
+        let readable: any DocumentSource =
+            rights.coversWhole(statement)
+            ? documents : GrantedDocuments(base: documents, rules: rights.read)
+        var rows: [Value] = []
+        let warnings = try statement.forEachRow(
+            in: readable, arguments: arguments, options: options
+        ) { row in
+            rows.append(row)
+            return true
+        }
+        return ExecuteAnswer(
+            transactionID: try documents.offset(), queryType: statement.kind, items: rows,
+            warnings: warnings.map(\.message))
     }
 
     private func write(

@@ -27,21 +27,30 @@ public enum ProjectionPlace: Sendable {
 struct ProjectionStores: Sendable {
     private let storage: ProjectionPlace
     private let server: PostgresProjections?
+    private let tails: String
     private let logger: Logger
 
-    init(_ place: ProjectionPlace, logger: Logger) {
+    /// - Parameter tails: the folder for what a projection in PostgreSQL needs on this machine.
+    init(_ place: ProjectionPlace, tails: String, logger: Logger) {
         storage = place
+        self.tails = tails
         self.logger = logger
         server =
             if case .postgres(let url) = place { PostgresProjections(url: url, logger: logger) } else { nil }
     }
 
-    func open(_ database: DatabaseID, log: any OperationLog) async throws -> any ProjectionStore {
+    /// Opens a database's store, which tells `recent` what it folds.
+    func open(
+        _ database: DatabaseID, log: any OperationLog, recent: RecentChanges
+    ) async throws -> any ProjectionStore {
         switch (storage, server) {
-        case (_, let server?): return PostgresStore(try await server.open(database, log: log))
+        case (_, let server?):
+            return PostgresStore(
+                try await server.open(database, log: log),
+                tail: ChangeTail(database, log: log, folder: tails, recent: recent, logger: logger))
         case (.folder(let folder), _):
             return try await EmbeddedStore.open(
-                database, log: log, folder: "\(folder)/\(database)", logger: logger)
+                database, log: log, folder: "\(folder)/\(database)", recent: recent, logger: logger)
         case (.postgres, nil): preconditionFailure("a place in PostgreSQL has a server")
         }
     }
@@ -58,7 +67,9 @@ struct ProjectionStores: Sendable {
     func keeps(_ database: DatabaseID) async throws -> Bool {
         switch storage {
         case .folder(let folder): !DatabaseFolders.of(database, in: folder).isEmpty
-        case .postgres: try await server?.keeps(database) ?? false
+        case .postgres:
+            try await server?.keeps(database) ?? false
+                || !DatabaseFolders.of(database, in: tails).isEmpty
         }
     }
 
@@ -66,7 +77,9 @@ struct ProjectionStores: Sendable {
     func erase(_ database: DatabaseID) async throws {
         switch storage {
         case .folder(let folder): try DatabaseFolders.remove(database, in: folder)
-        case .postgres: try await server?.erase(database)
+        case .postgres:
+            try DatabaseFolders.remove(database, in: tails)
+            try await server?.erase(database)
         }
     }
 

@@ -17,6 +17,9 @@ protocol ProjectionStore: Sendable {
     /// Follows the log until the task is cancelled or the log closes.
     func run() async
 
+    /// From now on the store tells its `RecentChanges` of every operation. Returns when that has begun.
+    func beginFollowing() async throws
+
     /// Folds up to the log's head, or makes the process that folds do so.
     func advance() async throws
 

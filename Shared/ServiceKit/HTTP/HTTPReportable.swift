@@ -1,4 +1,4 @@
-import Foundation
+import CRDT
 import Hummingbird
 import Identity
 import NIOCore
@@ -15,11 +15,15 @@ public protocol HTTPReportable: Error {
     var publicMessage: String { get }
     /// Further header fields of the answer.
     var httpHeaders: HTTPFields { get }
+    /// Further members of `error`, for programs.
+    var publicMembers: ObjectValue { get }
 }
 
 extension HTTPReportable {
     /// None.
     public var httpHeaders: HTTPFields { [:] }
+    /// None.
+    public var publicMembers: ObjectValue { ObjectValue() }
 }
 
 extension IdentityError: HTTPReportable {
@@ -66,17 +70,15 @@ extension OperationLogErrorCode {
 
 /// The answer for an error.
 public enum ErrorAnswer {
-    private struct Body: Encodable {
-        struct Failure: Encodable { var code: String, message: String }
-        var error: Failure
-    }
-
-    /// `{"error":{"code","message"}}` as JSON text.
-    public static func json(code: String, message: String) -> [UInt8] {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // Two texts always encode.
-        return [UInt8]((try? encoder.encode(Body(error: .init(code: code, message: message)))) ?? Data())
+    /// `{"error":{"code","message"}}` as JSON text, with the further members after them.
+    public static func json(
+        code: String, message: String, members: ObjectValue = ObjectValue()
+    ) -> [UInt8] {
+        var error = ObjectValue([
+            (key: "code", value: .string(code)), (key: "message", value: .string(message)),
+        ])
+        for member in members.entries { error[member.key] = member.value }
+        return Array(JSONText.print(.object(ObjectValue([(key: "error", value: .object(error))]))).utf8)
     }
 
     /// The error to send to the client: `error` itself if it is reportable, else a general one.
@@ -102,7 +104,8 @@ public enum ErrorAnswer {
         let error = reportable(error)
         var headers = error.httpHeaders
         headers[.contentType] = "application/json"
-        let body = json(code: error.publicCode, message: error.publicMessage)
+        let body = json(
+            code: error.publicCode, message: error.publicMessage, members: error.publicMembers)
         return Response(
             status: error.httpStatus, headers: headers,
             body: ResponseBody(byteBuffer: ByteBuffer(bytes: body)))

@@ -27,7 +27,7 @@ struct ObservedResponder<Inner: HTTPResponder>: HTTPResponder where Inner.Contex
             response = ErrorAnswer.response(for: error)
             report(error, response.status, context)
         }
-        response = response.packed(for: request)
+        response = try await response.inForm(for: request).packed(for: request)
         cors.apply(to: &response, for: request)
         if request.method == .head { response = response.createHeadResponse() }
         observe(request, response.status, ContinuousClock.now - started, context)

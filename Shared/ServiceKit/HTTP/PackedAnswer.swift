@@ -24,11 +24,15 @@ extension Response {
 
     private var isPackable: Bool {
         guard status != .partialContent, status != .noContent, status != .notModified,
-            headers[.contentEncoding] == nil, body.contentLength ?? .max >= Limits.packedAnswerBytes
+            headers[.contentEncoding] == nil, !isStream,
+            body.contentLength ?? .max >= Limits.packedAnswerBytes
         else { return false }
         let type = (headers[.contentType] ?? "").prefix { $0 != ";" }.lowercased()
         return type.hasPrefix("text/") || type.hasSuffix("json") || type.hasSuffix("cbor")
     }
+
+    /// Streams that stay open are not packed: each would hold the packer's quarter of a megabyte.
+    private var isStream: Bool { headers[.cacheControl]?.contains("no-transform") ?? false }
 
     /// RFC 9110 section 12.5.3: the best of `gzip`, `x-gzip` and `*`, unless its weight is 0.
     static func takesGzip(_ field: String?) -> Bool {

@@ -17,19 +17,30 @@ public struct ServiceContext: RequestContext {
         channel = source.channel
     }
 
+    /// Runs one write of a stream. A client that reads nothing for `Limits.writeStall` is cut off: the write
+    /// fails then, and nobody waits for the client any longer.
+    public func writing(_ body: () async throws -> Void) async throws {
+        let channel = channel
+        let end = channel.eventLoop.scheduleTask(in: .nanoseconds(Limits.writeStall.nanoseconds)) {
+            channel.close(mode: .all, promise: nil)
+        }
+        defer { end.cancel() }
+        try await body()
+    }
+
     /// Lets a client that waits for leave send its body (`RequestGate`).
     func wantBody() { channel.pipeline.triggerUserOutboundEvent(RequestGate.BodyWanted(), promise: nil) }
 }
 
 extension Request {
-    /// Reads the whole body.
+    /// Reads the whole body, one of CBOR as JSON.
     /// - Throws: `SRV-0413` when it is larger than the limit; the bytes read so far are discarded.
     public func wholeBody(limitBytes: Int = Limits.requestBodyBytes) async throws -> ByteBuffer {
         if let length = headers[.contentLength].flatMap({ Int($0) }), length > limitBytes {
             throw ServiceError(.bodyTooLarge, "the body is larger than \(limitBytes) bytes")
         }
         do {
-            return try await body.collect(upTo: limitBytes)
+            return try asJSON(try await body.collect(upTo: limitBytes))
         } catch is NIOTooManyBytesError {
             throw ServiceError(.bodyTooLarge, "the body is larger than \(limitBytes) bytes")
         }

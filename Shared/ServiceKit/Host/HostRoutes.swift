@@ -53,6 +53,12 @@ struct HostRoutes {
         router.on(RouterPath(route.path), method: route.method) { request, context -> Response in
             do {
                 if let known = route.query { try Self.check(request.uri.query, known) }
+                if let accept = request.headers[.accept], !route.types.isEmpty,
+                    MediaTypes(accept).best(of: route.types) == nil
+                {
+                    let types = route.types.joined(separator: ", ")
+                    throw ServiceError(.notAcceptable, "this path answers in \(types); see Accept")
+                }
                 return try await route.handler(request, try Self.decoded(context))
             } catch {
                 if let failure = route.failure { return failure(error, context.logger) }
@@ -106,6 +112,14 @@ struct HostRoutes {
         routes += ["/openapi.json", "/api/v5/openapi.json", "/api/v5/swagger.json"].map { path in
             ServiceMount.Route(method: .get, path: path, query: []) { _, _ in .json(OpenAPI.json) }
         }
+        routes.append(
+            ServiceMount.Route(method: .get, path: "/mimeo.js", query: []) { _, _ in
+                Response(
+                    status: .ok,
+                    headers: [
+                        .contentType: "text/javascript; charset=utf-8", .cacheControl: "no-cache",
+                    ], body: ResponseBody(byteBuffer: ByteBuffer(bytes: PackageResources.mimeo_js)))
+            })
         routes.append(
             ServiceMount.Route(method: .get, path: "/api/v5/docs", query: []) { _, _ in
                 Response(

@@ -76,6 +76,8 @@ public struct ServiceMount {
         var path: String
         /// The query parameters there are; nil for any.
         var query: [String]?
+        /// The media types that it can answer in; empty for any.
+        var types: [String] = []
         var failure: Failure?
         var handler: Handler
 
@@ -119,8 +121,12 @@ public struct ServiceMount {
         _ method: HTTPRequest.Method, _ path: String, query: [String]? = nil, failure: Failure? = nil,
         use handler: @escaping Handler
     ) {
-        let known = query ?? Surface.route(method, path)?.query ?? []
-        routes.append(Route(method: method, path: path, query: known, failure: failure, handler: handler))
+        let description = Surface.route(method, path)
+        var route = Route(
+            method: method, path: path, query: query ?? description?.query ?? [], failure: failure,
+            handler: handler)
+        route.types = description?.types ?? []
+        routes.append(route)
     }
 
     /// Accepts WebSockets at a path without parameters.

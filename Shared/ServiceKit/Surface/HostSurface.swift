@@ -22,6 +22,10 @@ extension Surface {
             .get, "/api/v5/swagger.json", "swagger", .anybody, "Serves this description.",
             answers: [.init(200, "The document.", .json(.object))]),
         RouteDescription(
+            .get, "/mimeo.js", "javascriptClient", .anybody, "Serves the JavaScript client.",
+            details: "One ES module without dependencies.",
+            answers: [.init(200, "The module.", .of(["text/javascript"], .bytes))]),
+        RouteDescription(
             .get, "/api/v5/docs", "docs", .anybody, "Shows this description to people.",
             details: "One page of HTML that loads nothing else.",
             answers: [.init(200, "The page.", .of(["text/html"], .bytes))]),

@@ -1,11 +1,148 @@
+import HTTPTypes
+
 extension Surface {
     /// Routes of the query-service for applications.
     static let statements: [RouteDescription] = [
         execute("v5", "executeStatement"), execute("v4", "executeStatementStrictly"),
+        observe(.post), observe(.get), changes, history,
+    ]
+
+    private static let point: Schema = .either([.whole(from: 0), .text])
+
+    private static func observe(_ method: HTTPRequest.Method) -> RouteDescription {
+        RouteDescription(
+            method, "/api/v5/store/observe", method == .post ? "observe" : "observeByQuery", .user,
+            "Streams the rows of a SELECT, and then each change of them.",
+            details: """
+                First the event result with all rows (in parts above 1 MiB: more is true until the last), \
+                then the event change with insertions, deletions, updates and moves as indexes, and the \
+                new rows as pairs of index and row. With Last-Event-ID the stream begins with current if \
+                nothing was changed that the query reads. A follower that is too slow gets a new result. \
+                The event closed says why the stream ends.
+                """,
+            parameters: (method == .get
+                ? [
+                    .query("statement", .text, "The SELECT."),
+                    .query("args", .text, "Its arguments, as a JSON object."),
+                ] : []) + [.header("Last-Event-ID", .whole(from: 0), "The id of the last event.")],
+            body: method == .post
+                ? .json(
+                    .members([
+                        .always("statement", .text, "A SELECT."),
+                        .maybe("args", .orNull(.object), "By name."),
+                    ])) : nil,
+            answers: [
+                .init(
+                    200, "The events.",
+                    .of(["text/event-stream", "application/x-ndjson"], .named("ObserveEvent")))
+            ],
+            failures: [
+                .init(400, "QUERY-0101", "QUERY-0505"), .init(403, "QUERY-0202"), unknownDatabase,
+                .init(429, "QUERY-0504"), unavailable,
+            ])
+    }
+
+    static let observeEvent: [Schema.Member] = [
+        .always("event", .choice(["result", "change", "current", "closed"])),
+        .maybe("transactionId", .whole(from: 0), "The offset of the rows."),
+        .maybe("items", .list(.anything), "All rows, of a result."),
+        .maybe("more", .flag, "True if more parts of the result follow."),
+        .maybe("insertions", .list(.whole(from: 0)), "Indexes in the new rows."),
+        .maybe("deletions", .list(.whole(from: 0)), "Indexes in the old rows."),
+        .maybe("updates", .list(.whole(from: 0)), "Indexes in the new rows."),
+        .maybe("moves", .list(.list(.whole(from: 0))), "Pairs of an old and a new index."),
+        .maybe("rows", .list(.list(.anything)), "Pairs of a new index and the row, inserted or updated."),
+        .maybe("error", .object, "Code and message, of closed."),
+    ]
+
+    private static let changes = RouteDescription(
+        .get, "/api/v5/changes", "changes", .user, "Streams the changes of documents from the log.",
+        details: """
+            One line or event per changed document, in the log's order, at least once. Lines of one \
+            operation stand together, and the last of them has last: true. A consumer keeps the last \
+            transactionId that it has finished, and sends it as since. An error after the answer's head is \
+            the last line.
+            """,
+        parameters: [
+            .query(
+                "since", .text,
+                "An offset, after which the feed begins; 0 for all that is kept; now; or snapshot, for the "
+                    + "current documents first."),
+            .query("until", .whole(from: 0), "The last offset."),
+            .query("collection", .text, "Only this collection.", repeats: true),
+            .query(
+                "where", .text,
+                "A condition of DQL over the new value, or over the old one of a removed document."),
+            .query("values", .choice(["new", "both", "none"]), "The values in a line; new unless said."),
+            .query("feed", .choice(["once", "continuous"]), "Whether the feed goes on at the log's head."),
+            .query("limit", .whole(from: 1), "Lines after which the feed ends, with their operation."),
+            .header("Last-Event-ID", .text, "Where a stream of events was cut; goes before since."),
+        ],
+        answers: [
+            .init(
+                200, "The changes.",
+                .of(["application/x-ndjson", "text/event-stream"], .named("Change")))
+        ],
+        failures: [
+            .init(400, "QUERY-0501"), .init(403, "QUERY-0202"), unknownDatabase,
+            .init(410, "QUERY-0503"), .init(429, "QUERY-0504"), unavailable,
+        ])
+
+    private static let history = RouteDescription(
+        .get, "/api/v5/history/:collection/:id", "history", .user, "Shows what happened to a document.",
+        details: """
+            Newest first, as far as the log reaches; complete tells whether that is its beginning. The id \
+            is a text, or JSON if it begins like JSON.
+            """,
+        parameters: [
+            .query("before", .whole(from: 1), "Entries before this offset."),
+            .query("limit", .whole(from: 1), "Most entries; 100 unless said, 1,000 at most."),
+            .query("at", .text, "An offset or a time: the whole document as it was then, instead."),
+        ],
+        answers: [.init(200, "The entries, or the document.", .json(.named("History")))],
+        failures: [
+            .init(400, "QUERY-0101", "QUERY-0501"), .init(403, "QUERY-0202"), unknownDatabase,
+            .init(410, "QUERY-0503"), unavailable,
+        ])
+
+    static let change: [Schema.Member] = [
+        .always("transactionId", .whole(from: 0)),
+        .maybe("index", .whole(from: 0), "The change's place in its operation."),
+        .always("collection", .text), .always("id", .anything),
+        .always("method", .choice(["insert", "update", "remove", "snapshot"])),
+        .maybe("value", .anything, "The new value; null after a removal."),
+        .maybe("oldValue", .anything, "The old value; null before an insertion."),
+        .maybe("changed", .list(.text), "The paths that differ, of an update."),
+        .maybe("time", .text), .maybe("user", .orNull(.text)), .maybe("peer", .orNull(.text)),
+        .maybe("actor", .text), .maybe("last", .flag, "True in the operation's last line."),
+    ]
+
+    static let historyMembers: [Schema.Member] = [
+        .maybe("collection", .text), .maybe("id", .anything),
+        .maybe(
+            "entries",
+            .list(
+                .members([
+                    .always("transactionId", .whole(from: 1)), .always("time", .text),
+                    .always("user", .orNull(.text)), .always("peer", .orNull(.text)),
+                    .always("actor", .text),
+                    .always(
+                        "changes",
+                        .list(
+                            .members([
+                                .always("path", .list(.text)), .always("action", .text),
+                                .always("kind", .text), .maybe("old", .anything), .maybe("new", .anything),
+                            ]))),
+                ]))),
+        .maybe("more", .flag, "True if there are older entries: ask with before."),
+        .maybe("oldest", .whole(from: 0), "The offset at which the log begins."),
+        .maybe("complete", .flag, "True if the log begins with its first operation."),
+        .maybe("transactionId", .whole(from: 0), "With at: the offset read at."),
+        .maybe("document", .anything, "With at: the document; null if there was none."),
     ]
 
     static let badStatement = RouteDescription.Failure(
-        400, "QUERY-0101", "QUERY-0102", "QUERY-0103", "QUERY-0104")
+        400, "QUERY-0101", "QUERY-0102", "QUERY-0103", "QUERY-0104", "QUERY-0501", "QUERY-0502")
     static let notGranted = RouteDescription.Failure(403, "QUERY-0202", "QUERY-0203")
     static let unknownDatabase = RouteDescription.Failure(404, "QUERY-0201")
     static let unavailable = RouteDescription.Failure(503, "QUERY-0303", "QUERY-0304")
@@ -19,16 +156,18 @@ extension Surface {
                 answered when it is durable. An error of the statement itself has a DQL code.
                 """,
             parameters: [
-                .header("X-DITTO-TXN-ID", .whole(from: 0), "The oldest offset that may answer.")
+                .query("asOf", .text, "As the body's member of this name."),
+                .header("X-DITTO-TXN-ID", .whole(from: 0), "The oldest offset that may answer."),
             ],
             body: .json(
                 .members([
                     .always("statement", .text, "DQL."), .maybe("args", .orNull(.object), "By name."),
+                    .maybe("asOf", .orNull(point), "An offset or a time: a SELECT reads the past."),
                 ])),
             answers: [.init(200, "The result.", .json(.named("Envelope")))],
             failures: [
                 badStatement, notGranted, unknownDatabase, .init(408, "QUERY-0301"),
-                .init(409, "QUERY-0302"), .init(410, "QUERY-0204"), unavailable,
+                .init(409, "QUERY-0302"), .init(410, "QUERY-0204", "QUERY-0503"), unavailable,
             ], errorShape: "Envelope")
     }
 }

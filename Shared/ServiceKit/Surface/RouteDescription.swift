@@ -131,6 +131,16 @@ public struct RouteDescription: Sendable {
     /// The names of the query parameters that a request may have.
     var query: [String] { parameters.filter { $0.place == .query }.map(\.name) }
 
+    /// The media types of its answers; empty if it may answer without a body or with any type.
+    var types: [String] {
+        var types: [String] = []
+        for answer in answers {
+            guard let body = answer.body, !body.types.contains("application/octet-stream") else { return [] }
+            types += body.types
+        }
+        return types.contains("application/json") ? types + ["application/cbor"] : types
+    }
+
     /// The path's parameters, in their order.
     var pathParameters: [String] {
         path.split(separator: "/").filter { $0.first == ":" }.map { String($0.dropFirst()) }
@@ -171,7 +181,8 @@ public struct RouteDescription: Sendable {
 
     /// Errors of the wire, of a defect, and of nginx in front.
     private static let commonFailures = [
-        Failure(400, "SRV-0400"), Failure(405, "SRV-0405"), Failure(408, "SRV-0408"),
+        Failure(400, "SRV-0400"), Failure(405, "SRV-0405"), Failure(406, "SRV-0406"),
+        Failure(408, "SRV-0408"),
         Failure(413, "SRV-0413"), Failure(414, "SRV-0414"), Failure(415, "SRV-0415"),
         Failure(431, "SRV-0431"), Failure(500, "SRV-0500"), Failure(502, "SRV-0502"),
         Failure(504, "SRV-0504"),

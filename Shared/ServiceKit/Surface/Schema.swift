@@ -26,6 +26,8 @@ public indirect enum Schema: Sendable {
     case named(String)
     /// The value or null.
     case orNull(Schema)
+    /// One of several shapes.
+    case either([Schema])
 
     /// A member of an object.
     public struct Member: Sendable {
@@ -63,6 +65,7 @@ public indirect enum Schema: Sendable {
         case .list(let element): ["type": "array", "items": element.value]
         case .named(let name): ["$ref": .string("#/components/schemas/\(name)")]
         case .orNull(let schema): ["anyOf": [schema.value, ["type": "null"]]]
+        case .either(let schemas): ["anyOf": .array(schemas.map(\.value))]
         case .members(let members): Self.object(members)
         }
     }
@@ -95,6 +98,7 @@ public indirect enum Schema: Sendable {
         case .list(let element): "[\(element.sketch), …]"
         case .named(let name): name
         case .orNull(let schema): "\(schema.sketch) | null"
+        case .either(let schemas): schemas.map(\.sketch).joined(separator: " | ")
         case .members(let members):
             "{"
                 + members.map { "\($0.name)\($0.isRequired ? "" : "?"): \($0.schema.sketch)" }

@@ -18,6 +18,8 @@ public enum Surface {
         ),
         Group(name: "Statements", about: "DQL over HTTP, from the query-service.", routes: statements),
         Group(
+            name: "Before DQL", about: "Calls of versions 1 and 4, from the query-service.", routes: legacy),
+        Group(
             name: "Attachments", about: "Files beside documents, from the attachment-store.",
             routes: attachments),
         Group(name: "Sync", about: "Sessions of peers, from the replicator.", routes: sync),
@@ -52,7 +54,9 @@ public enum Surface {
                     ]))
             ])
         ),
-        ("Envelope", .members(envelope)),
+        ("Envelope", .members(envelope)), ("Change", .members(change)),
+        ("ObserveEvent", .members(observeEvent)),
+        ("History", .members(historyMembers)),
     ]
 
     private static let envelope: [Schema.Member] = [

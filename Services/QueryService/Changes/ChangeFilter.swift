@@ -1,0 +1,111 @@
+import CRDT
+import DQL
+import Exchange
+import Identity
+import Replica
+import ServiceKit
+
+/// The changes that a consumer asked for and may see, and the lines that show them.
+struct ChangeFilter: Sendable {
+    /// The values that a line has.
+    enum Values: String, Sendable, CaseIterable { case new, both, none }
+
+    /// The collections; nil for all.
+    var collections: [CollectionName]?
+    /// A condition over the new value, or over the old one of a document that was removed.
+    var condition: DocumentCondition?
+    var values = Values.new
+    let rules: CompiledRules
+
+    /// Returns whether documents of a collection are wanted and may be seen at all.
+    func wants(_ collection: CollectionName) -> Bool {
+        (collections?.contains(collection) ?? true) && rules.allowsAny(of: collection)
+    }
+
+    /// One line for each change of an operation that is wanted, in its order; the last one says so.
+    func lines(of operation: FoldedOperation, author: String) throws -> [ObjectValue] {
+        var lines: [ObjectValue] = []
+        for (index, change) in operation.changes.enumerated() {
+            guard wants(change.key.collection), rules.allows(change.key),
+                var line = try line(of: change)
+            else { continue }
+            line["transactionId"] = .int(Int64(clamping: operation.position.offset.rawValue))
+            line["index"] = .int(Int64(index))
+            ChangeAuthor(operation.stamp, author).describe(in: &line)
+            lines.append(line)
+        }
+        if !lines.isEmpty { lines[lines.count - 1]["last"] = true }
+        return lines
+    }
+
+    /// Nil for a change that nobody can see, and for one that the condition leaves out.
+    private func line(of change: FoldedOperation.Change) throws -> ObjectValue? {
+        if let before = change.before, before == change.after { return nil }
+        let key = change.key
+        let (was, lives) = (try change.before.map(Self.isLive) ?? false, try Self.isLive(change.after))
+        guard was || lives else { return nil }
+        let decisive = lives ? change.after : change.before
+        if let condition, let decisive, try !condition.holds(for: key.id, decisive) { return nil }
+        var line = ObjectValue([
+            (key: "collection", value: .string(key.collection.text)), (key: "id", value: key.id.value),
+            (key: "method", value: .string(was ? lives ? "update" : "remove" : "insert")),
+        ])
+        if values != .none { line["value"] = try change.after.visibleDocument(key.id) ?? .null }
+        if values == .both {
+            line["oldValue"] = try change.before.flatMap { try $0.visibleDocument(key.id) } ?? .null
+        }
+        if was, lives, let before = change.before {
+            line["changed"] = .array(try Self.paths(from: before, to: change.after).map { .string($0) })
+        }
+        return line
+    }
+
+    /// The line of a document in a snapshot; nil if it is not wanted.
+    func snapshotLine(of key: DocumentKey, _ state: EncodedState, at offset: Offset) throws -> ObjectValue? {
+        guard rules.allows(key), try Self.isLive(state) else { return nil }
+        if let condition, try !condition.holds(for: key.id, state) { return nil }
+        var line = ObjectValue([
+            (key: "collection", value: .string(key.collection.text)), (key: "id", value: key.id.value),
+            (key: "method", value: "snapshot"),
+            (key: "transactionId", value: .int(Int64(clamping: offset.rawValue))),
+        ])
+        if values != .none { line["value"] = try state.visibleDocument(key.id) ?? .null }
+        return line
+    }
+
+    private static func isLive(_ state: EncodedState) throws -> Bool {
+        try state.withUnsafeBytes { try DocumentReader($0).isLive }
+    }
+
+    /// The paths under which a reader can tell the two states apart: `a.b`.
+    private static func paths(from before: EncodedState, to after: EncodedState) throws -> [String] {
+        let difference = try Document(decoding: after).diff(from: Document(decoding: before))
+        var paths: [String] = []
+        for change in difference.changes where !change.path.isEmpty {
+            let path = change.path.joined(separator: ".")
+            if paths.last != path { paths.append(path) }
+        }
+        return paths
+    }
+}
+
+/// Whoever wrote an operation, as far as the log knows.
+struct ChangeAuthor {
+    private let stamp: Stamp
+    private let author: String
+
+    init(_ stamp: Stamp, _ author: String) { (self.stamp, self.author) = (stamp, author) }
+
+    /// Adds `time`, `user`, `peer` and `actor`. A write over HTTP has neither user nor peer: its service
+    /// wrote it under a lease.
+    func describe(in line: inout ObjectValue) {
+        let milliseconds = HybridClock.milliseconds(of: stamp.time)
+        line["time"] = .string(TimeText.text(milliseconds: milliseconds))
+        let isUser = author.hasPrefix("user:") || author.hasPrefix("api-key:")
+        let isPeer = !isUser && !author.isEmpty && !author.hasPrefix("leased:")
+        line["user"] = isUser ? .string(author) : .null
+        line["peer"] = isPeer ? .string(author) : .null
+        let digits = String(stamp.actor.rawValue, radix: 16)
+        line["actor"] = .string(String(repeating: "0", count: 16 - digits.count) + digits)
+    }
+}

@@ -1,0 +1,190 @@
+import CRDT
+import DQL
+import HTTPTypes
+import Hummingbird
+import Identity
+import ServiceKit
+
+/// The calls from before DQL: `find`, `findbyid` and `count` of version 4, and the DELETE of version 1. Each
+/// becomes a statement, and goes the way of statements.
+struct LegacyRoutes: Sendable {
+    /// Executes a statement for whoever sent a request.
+    let execute: @Sendable (ExecuteRequest, Request, Identity) async throws -> ExecuteAnswer
+    let identity: @Sendable (Request) async throws -> Identity
+
+    func mount(on mount: inout ServiceMount) {
+        mount.on(.post, "/api/v4/store/find") { request, _ in
+            try await call(request, ["query", "args", "limit", "offset", "sort", "serializedAs"]) { call in
+                try .find(call)
+            }
+        }
+        mount.on(.post, "/api/v4/store/findbyid") { request, _ in
+            try await call(request, ["id", "serializedAs"]) { try .findByID($0) }
+        }
+        mount.on(.post, "/api/v4/store/count") { request, _ in
+            try await call(request, ["query", "args"]) { try .count($0) }
+        }
+        mount.on(.delete, "/api/v1/collections/:collection/documents/:id") { request, context in
+            let identity = try await identity(request)
+            let collection = try context.parameters.require("collection")
+            let id = try HistoryRequest.id(context.parameters.require("id"))
+            let statement = ExecuteRequest(
+                statement: "DELETE FROM \(LegacyCall.quoted(collection)) WHERE _id = :id",
+                arguments: ObjectValue([(key: "id", value: id.value)]))
+            let answer = try await reporting { try await execute(statement, request, identity) }
+            return Self.json([
+                "txnId": .int(Int64(clamping: answer.transactionID.rawValue)),
+                "deleted": .int(Int64(answer.mutatedDocumentIDs.count)),
+            ])
+        }
+    }
+
+    private func call(
+        _ request: Request, _ members: [String], _ make: (LegacyCall) throws -> LegacyStatement
+    ) async throws -> Response {
+        let identity = try await identity(request)
+        let body = try await request.wholeBody(limitBytes: Limits.requestBytes)
+        let object: ObjectValue
+        do {
+            object = try RequestObject(body.readableBytesView, known: ["collection"] + members).members
+        } catch {
+            throw QueryError(.malformedRequest, error.message)
+        }
+        let made = try await reporting { try make(try LegacyCall(object)) }
+        let answer = try await reporting { try await execute(made.request, request, identity) }
+        return Self.json(made.answer(answer))
+    }
+
+    /// Statement errors in everybody's form.
+    private func reporting<Result>(_ body: () async throws -> Result) async throws -> Result {
+        do {
+            return try await body()
+        } catch let error as DQLError {
+            throw ReportedStatement(error: error)
+        } catch {
+            throw QueryError.translated(error)
+        }
+    }
+
+    private static func json(_ value: Value) -> Response {
+        .json(JSONText.print(value).utf8, headers: [.cacheControl: "no-store"])
+    }
+}
+
+/// The members of a call.
+struct LegacyCall {
+    let collection: CollectionName
+    let members: ObjectValue
+
+    /// - Throws: `QUERY-0101`.
+    init(_ members: ObjectValue) throws(QueryError) {
+        guard case .string(let name)? = members["collection"], !name.isEmpty else {
+            throw Self.malformed("\"collection\" must be the name of a collection")
+        }
+        switch members["serializedAs"] {
+        case nil, .null?, .string("latestValues")?: break
+        default: throw Self.malformed("\"serializedAs\" can only be \"latestValues\" here; use execute")
+        }
+        collection = CollectionName(name)
+        self.members = members
+    }
+
+    /// The query in the legacy language as a SELECT; all documents without one.
+    func select() throws -> String {
+        let text = try self.text("query") ?? ""
+        guard !text.allSatisfy(\.isWhitespace) else { return "SELECT * FROM \(Self.quoted(collection.text))" }
+        return try LegacyQuery.statement(text, from: collection)
+    }
+
+    func arguments() throws(QueryError) -> ObjectValue {
+        switch members["args"] {
+        case nil, .null?: return ObjectValue()
+        case .object(let arguments)?: return arguments
+        default: throw Self.malformed("\"args\" must be an object")
+        }
+    }
+
+    func text(_ name: String) throws(QueryError) -> String? {
+        guard let value = members[name], value != .null else { return nil }
+        guard let text = value.stringValue else { throw Self.malformed("\"\(name)\" must be a string") }
+        return text
+    }
+
+    func whole(_ name: String) throws(QueryError) -> Int64? {
+        guard let value = members[name], value != .null else { return nil }
+        guard let number = value.intValue, number >= 0 else {
+            throw Self.malformed("\"\(name)\" must be a whole number from 0")
+        }
+        return number
+    }
+
+    /// ORDER BY of `[{"property": "a.b", "direction": "asc"}]`; empty without it.
+    func order() throws(QueryError) -> String {
+        guard let value = members["sort"], value != .null else { return "" }
+        guard let items = value.arrayValue else { throw Self.malformed("\"sort\" must be a list") }
+        var keys: [String] = []
+        for item in items {
+            guard let property = item["property"]?.stringValue, !property.isEmpty else {
+                throw Self.malformed("each of \"sort\" must have a \"property\"")
+            }
+            let path = property.split(separator: ".").map { Self.quoted(String($0)) }.joined(separator: ".")
+            switch item["direction"]?.stringValue?.lowercased() {
+            case nil, "asc", "ascending": keys.append(path)
+            case "desc", "descending": keys.append(path + " DESC")
+            default: throw Self.malformed("a \"direction\" must be \"asc\" or \"desc\"")
+            }
+        }
+        return keys.isEmpty ? "" : " ORDER BY " + keys.joined(separator: ", ")
+    }
+
+    static func quoted(_ name: String) -> String {
+        "`" + name.split(separator: "`", omittingEmptySubsequences: false).joined(separator: "``") + "`"
+    }
+
+    static func malformed(_ reason: String) -> QueryError { QueryError(.malformedRequest, reason) }
+}
+
+/// A call as a statement, and how its answer is told.
+struct LegacyStatement: Sendable {
+    let request: ExecuteRequest
+    let answer: @Sendable (ExecuteAnswer) -> Value
+
+    static func find(_ call: LegacyCall) throws -> LegacyStatement {
+        var text = try call.select() + call.order()
+        text += " LIMIT \(try call.whole("limit") ?? Limits.legacyDocuments)"
+        if let offset = try call.whole("offset") { text += " OFFSET \(offset)" }
+        return LegacyStatement(
+            request: ExecuteRequest(statement: text, arguments: try call.arguments()), answer: documents)
+    }
+
+    static func findByID(_ call: LegacyCall) throws -> LegacyStatement {
+        guard let id = call.members["id"] else { throw LegacyCall.malformed("\"id\" is missing") }
+        return LegacyStatement(
+            request: ExecuteRequest(
+                statement: "SELECT * FROM \(LegacyCall.quoted(call.collection.text)) WHERE _id = :id",
+                arguments: ObjectValue([(key: "id", value: id)])), answer: documents)
+    }
+
+    static func count(_ call: LegacyCall) throws -> LegacyStatement {
+        let all = "SELECT *"
+        let select = try call.select()
+        precondition(select.hasPrefix(all), "a legacy query is printed as SELECT *")
+        let text = "SELECT COUNT(*) AS count" + select.dropFirst(all.count)
+        return LegacyStatement(
+            request: ExecuteRequest(statement: text, arguments: try call.arguments())
+        ) { answer in
+            ["count": answer.items.first?["count"] ?? 0, "txnId": transaction(answer)]
+        }
+    }
+
+    @Sendable private static func documents(_ answer: ExecuteAnswer) -> Value {
+        let documents = answer.items.map { row -> Value in
+            ["id": row["_id"] ?? .null, "fields": row]
+        }
+        return ["documents": .array(documents), "txnId": transaction(answer)]
+    }
+
+    private static func transaction(_ answer: ExecuteAnswer) -> Value {
+        .int(Int64(clamping: answer.transactionID.rawValue))
+    }
+}

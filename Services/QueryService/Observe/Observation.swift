@@ -1,0 +1,260 @@
+import CRDT
+import DQL
+import Exchange
+import Identity
+import Replica
+import ServiceKit
+import Synchronization
+
+/// One live query, evaluated once for all who follow it with equal rights.
+///
+/// A task follows the database's operations. One that cannot matter runs nothing: the statement is evaluated
+/// again only when a document that it may read fulfilled its condition before or after a change. The
+/// difference to the rows before is an event. Events wait in `events`, bounded in bytes; a follower reads
+/// them at its own pace, and one that is too slow gets the whole result again.
+///
+/// `state` guards all and is never held across a wait. Events are numbered from 1; event n leads from the
+/// rows of version n - 1 to those of version n.
+final class Observation: Sendable {
+    /// A query as it is shared.
+    struct Query: Sendable {
+        let statement: PreparedStatement
+        let arguments: ObjectValue
+        let rights: CompiledGrant
+        let observed: ObservedQuery?
+    }
+
+    /// The rows at an offset.
+    struct Rows: Sendable {
+        let rows: [KeptRow]
+        let offset: Offset
+    }
+
+    /// A change of the rows, as JSON.
+    struct Event: Sendable {
+        let offset: Offset
+        let json: String
+    }
+
+    /// The next step of a follower.
+    enum Step: Sendable {
+        case events([Event], through: Int)
+        /// The events are gone that the follower lacks.
+        case behind
+        case ended(any HTTPReportable)
+    }
+
+    private struct State {
+        var rows: [KeptRow] = []
+        /// The offset up to which the rows are known to be right.
+        var offset: Offset = 0
+        var version = 0
+        var events: [Event] = []
+        var bytes = 0
+        var end: (any HTTPReportable)?
+        var waiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
+        var nextWaiter: UInt64 = 0
+    }
+
+    let query: Query
+    private let projection: Projection
+    private let state = Mutex(State())
+    private let begun: Task<Void, any Error>
+    private let running = Mutex<Task<Void, Never>?>(nil)
+
+    init(_ query: Query, on projection: Projection) {
+        self.query = query
+        self.projection = projection
+        let (first, given) = AsyncThrowingStream.makeStream(of: Rows.self)
+        begun = Task { for try await _ in first { return } }
+        running.withLock { $0 = Task { [self] in await follow(given) } }
+    }
+
+    /// Returns when the first evaluation has succeeded.
+    /// - Throws: its error.
+    func begin() async throws { try await begun.value }
+
+    /// Ends the evaluation; nobody follows any more.
+    func stop() { running.withLock { $0 }?.cancel() }
+
+    // MARK: Evaluating
+
+    private func follow(_ begun: AsyncThrowingStream<Rows, any Error>.Continuation) async {
+        let follower = projection.recent.follow()
+        do {
+            let first = try await projection.rows(of: query, from: nil)
+            state.withLock { ($0.rows, $0.offset) = (first.rows, first.offset) }
+            begun.yield(first)
+        } catch {
+            begun.finish(throwing: error)
+            return end(error)
+        }
+        begun.finish()
+        do {
+            var seen = state.withLock { $0.offset }
+            while !Task.isCancelled, !follower.isOver {
+                let (through, matters) = try news(after: seen)
+                if matters {
+                    let now = try await projection.rows(of: query, from: through)
+                    publish(now)
+                    seen = max(through, now.offset)
+                } else if through > seen {
+                    seen = through
+                    state.withLock { $0.offset = max($0.offset, through) }
+                } else {
+                    await projection.recent.wait(beyond: seen)
+                }
+            }
+            end(QueryError(.unavailable, "the projection was closed"))
+        } catch {
+            end(error)
+        }
+    }
+
+    /// The offset of the last operation, and whether one of those after `offset` can have changed the rows.
+    private func news(after offset: Offset) throws -> (through: Offset, matters: Bool) {
+        var place = offset
+        while true {
+            guard case .operations(let operations) = projection.recent.read(after: place) else {
+                return (projection.recent.end, true)
+            }
+            guard let last = operations.last else { return (place, false) }
+            place = last.position.offset
+            // What follows is in the evaluation too.
+            if operations.contains(where: matters) { return (max(place, projection.recent.end), true) }
+        }
+    }
+
+    /// Returns whether an operation can change the rows.
+    private func matters(_ operation: FoldedOperation) -> Bool {
+        let statement = query.statement
+        if statement.collectionsRead.contains(where: { $0.text.hasPrefix("system:") }) { return true }
+        return operation.changes.contains { change in
+            let key = change.key
+            guard statement.collectionsRead.contains(key.collection), query.rights.read.allows(key),
+                change.before != change.after
+            else { return false }
+            guard let observed = query.observed else { return true }
+            return observed.matches(key.id, change.before) || observed.matches(key.id, change.after)
+        }
+    }
+
+    private func publish(_ now: Rows) {
+        let before = state.withLock { $0.rows }
+        let difference = RowDifference(from: before, to: now.rows)
+        let event = difference.isEmpty ? nil : Event(offset: now.offset, json: Self.json(difference, now))
+        let waiters = state.withLock { state -> [CheckedContinuation<Void, Never>] in
+            state.rows = now.rows
+            state.offset = max(state.offset, now.offset)
+            guard let event else { return [] }
+            state.version += 1
+            state.events.append(event)
+            state.bytes += event.json.utf8.count
+            while state.bytes > Limits.eventBytes, state.events.count > 1 {
+                state.bytes -= state.events.removeFirst().json.utf8.count
+            }
+            return Self.takeWaiters(&state)
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+
+    private static func json(_ difference: RowDifference, _ now: Rows) -> String {
+        func list(_ indexes: [Int]) -> Value { .array(indexes.map { .int(Int64($0)) }) }
+        let changed = (difference.insertions + difference.updates).sorted()
+        let rows = changed.map { Value.array([.int(Int64($0)), (try? now.rows[$0].value) ?? .null]) }
+        let value = ObjectValue([
+            (key: "event", value: "change"),
+            (key: "transactionId", value: .int(Int64(clamping: now.offset.rawValue))),
+            (key: "insertions", value: list(difference.insertions)),
+            (key: "deletions", value: list(difference.deletions)),
+            (key: "updates", value: list(difference.updates)),
+            (key: "moves", value: .array(difference.moves.map { list([$0.from, $0.to]) })),
+            (key: "rows", value: .array(rows)),
+        ])
+        return JSONText.print(.object(value))
+    }
+
+    private func end(_ error: any Error) {
+        let reason = ErrorAnswer.reportable(QueryError.translated(error))
+        let waiters = state.withLock { state in
+            if state.end == nil { state.end = reason }
+            return Self.takeWaiters(&state)
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+
+    private static func takeWaiters(_ state: inout State) -> [CheckedContinuation<Void, Never>] {
+        defer { state.waiters = [:] }
+        return Array(state.waiters.values)
+    }
+
+    // MARK: Following
+
+    /// The rows now, and the number of the last event that is in them.
+    func current() -> (rows: Rows, version: Int) {
+        state.withLock { (Rows(rows: $0.rows, offset: $0.offset), $0.version) }
+    }
+
+    /// Returns whether nothing that the query reads was changed since an offset. False if that is not known.
+    func isCurrent(since offset: Offset) -> Bool {
+        let now = state.withLock { $0.offset }
+        guard offset <= now else { return false }
+        var place = offset
+        while place < now {
+            guard case .operations(let operations) = projection.recent.read(after: place),
+                let last = operations.last
+            else { return false }
+            if operations.contains(where: { $0.position.offset <= now && matters($0) }) { return false }
+            place = last.position.offset
+        }
+        return true
+    }
+
+    /// The events after a number.
+    func step(after number: Int) -> Step {
+        state.withLock { state in
+            if number == state.version, let end = state.end { return .ended(end) }
+            let oldest = state.version - state.events.count
+            guard number >= oldest else { return .behind }
+            return .events(Array(state.events[(number - oldest)...]), through: state.version)
+        }
+    }
+
+    /// Returns when there is an event after a number, at the end, or after `wake`. May return earlier.
+    func wait(beyond number: Int) async {
+        let id = state.withLock { state in
+            state.nextWaiter += 1
+            return state.nextWaiter
+        }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isDone = state.withLock { state in
+                    guard state.version == number, state.end == nil, !Task.isCancelled else { return true }
+                    state.waiters[id] = continuation
+                    return false
+                }
+                if isDone { continuation.resume() }
+            }
+        } onCancel: {
+            state.withLock { $0.waiters.removeValue(forKey: id) }?.resume()
+        }
+    }
+
+    /// Wakes every follower, so that it looks at its clock, its credential and its client.
+    func wake() {
+        let waiters = state.withLock { Self.takeWaiters(&$0) }
+        for waiter in waiters { waiter.resume() }
+    }
+}
+
+extension ObservedQuery {
+    /// Returns whether a state of a document is live and fulfils the condition.
+    fileprivate func matches(_ id: DocumentID, _ state: EncodedState?) -> Bool {
+        guard let state else { return false }
+        return state.withUnsafeBytes { bytes in
+            // One that cannot be read counts as fulfilling: the evaluation reports it.
+            guard let reader = try? DocumentReader(bytes) else { return true }
+            return reader.isLive && matches(DocumentRecord(id: id, document: reader))
+        }
+    }
+}

@@ -1,0 +1,85 @@
+import CRDT
+import DQL
+import Identity
+import Synchronization
+
+/// The live queries of this process: one for each distinct projection, statement, arguments and rights.
+/// `open` guards the table.
+final class Observations: Sendable {
+    private struct Key: Hashable {
+        let projection: ObjectIdentifier
+        let statement: [UInt8]
+        let arguments: [UInt8]
+        let rights: CompiledGrant
+    }
+
+    private struct Open {
+        let observation: Observation
+        var followers: Int
+    }
+
+    private let open = Mutex<[Key: Open]>([:])
+
+    /// A follower's hold on a query, for as long as it lives.
+    final class Membership: Sendable {
+        let observation: Observation
+        private let leave: @Sendable () -> Void
+        fileprivate init(_ observation: Observation, _ leave: @escaping @Sendable () -> Void) {
+            (self.observation, self.leave) = (observation, leave)
+        }
+        deinit { leave() }
+    }
+
+    /// Joins a query's followers, and begins to evaluate it for the first one.
+    func join(
+        _ statement: PreparedStatement, _ arguments: ObjectValue, _ rights: CompiledGrant,
+        on projection: Projection, options: ExecutionOptions
+    ) -> Membership {
+        let key = Key(
+            projection: ObjectIdentifier(projection), statement: Array(statement.text.utf8),
+            arguments: CBOR.encode(.object(arguments)), rights: rights)
+        let observation = open.withLock { open in
+            if let known = open[key] {
+                open[key]?.followers += 1
+                return known.observation
+            }
+            let query = Observation.Query(
+                statement: statement, arguments: arguments, rights: rights,
+                observed: ObservedQuery(statement, arguments: arguments, options: options))
+            let made = Observation(query, on: projection)
+            open[key] = Open(observation: made, followers: 1)
+            return made
+        }
+        return Membership(observation) { [self] in leave(key, observation) }
+    }
+
+    private func leave(_ key: Key, _ observation: Observation) {
+        let isLast = open.withLock { open in
+            guard let known = open[key], known.observation === observation else { return false }
+            guard known.followers > 1 else {
+                open[key] = nil
+                return true
+            }
+            open[key]?.followers -= 1
+            return false
+        }
+        if isLast { observation.stop() }
+    }
+
+    /// Forgets a query that has ended, so that the next follower begins it again.
+    func forget(_ observation: Observation) {
+        open.withLock { open in
+            if let key = open.first(where: { $0.value.observation === observation })?.key { open[key] = nil }
+        }
+        observation.stop()
+    }
+
+    /// The number of queries that are evaluated.
+    var count: Int { open.withLock { $0.count } }
+
+    /// Wakes every follower.
+    func wake() {
+        let all = open.withLock { $0.values.map(\.observation) }
+        for observation in all { observation.wake() }
+    }
+}

@@ -1,0 +1,103 @@
+import CRDT
+import DQL
+import OperationLog
+import Replica
+import ServiceKit
+
+/// Finds the changes of one document: reads the log, of which only this document's changes are folded.
+struct DocumentHistory: Sendable {
+    let key: DocumentKey
+    let database: DatabaseID
+    let past: Past
+    let deadline: ContinuousClock.Instant
+
+    /// One operation's effect.
+    struct Entry: Sendable {
+        let offset: Offset
+        let stamp: Stamp
+        let before: EncodedState?
+        let after: EncodedState
+    }
+
+    /// The last `limit` changes through an offset, oldest first, the state there, and the offset at which the
+    /// log begins.
+    struct Found: Sendable {
+        var entries: [Entry] = []
+        var state: EncodedState?
+        var oldest: Offset
+        /// True if there are entries before these.
+        var hasMore = false
+    }
+
+    /// - Throws: `QUERY-0503`, and `DQL-…` with a time-out when the log is longer than the deadline allows.
+    func find(through last: Offset, limit: Int) async throws -> Found {
+        let oldest = try await PastFold.oldest(in: past.log, of: database)
+        guard last >= oldest else { throw try await past.gone(database) }
+        var found = Found(oldest: oldest)
+        if oldest > 0 {
+            let key = key
+            found.state = try await past.translating(database) {
+                try await past.folds.read(database, at: oldest) { try $0.state(of: key) }
+            }
+        }
+        var place = oldest
+        while place < last {
+            guard ContinuousClock.now < deadline else {
+                throw QueryError(.unavailable, "the log is too long to find the document's history in time")
+            }
+            let reach = min(Limits.historyStep, place.distance(to: last))
+            let entries: [LogEntry]
+            do {
+                entries = try await past.log.read(
+                    database, after: place, limit: ReadLimit(operations: reach))
+            } catch let error as OperationLogError where error.code == .truncated {
+                throw try await past.gone(database)
+            }
+            guard let end = entries.last?.offset else { break }
+            for entry in entries { try fold(entry, limit, &found) }
+            place = end
+        }
+        return found
+    }
+
+    private func fold(_ entry: LogEntry, _ limit: Int, _ found: inout Found) throws {
+        let operation = try LoggedOperation(decoding: entry.bytes)
+        guard let change = operation.changes.first(where: { $0.key == key }) else { return }
+        switch try Fold.step(change.content, on: found.state) {
+        case .changed(let state, _):
+            found.entries.append(
+                Entry(offset: entry.offset, stamp: operation.stamp, before: found.state, after: state))
+            found.state = state
+        case .reaped(let rest): found.state = rest
+        case .duplicate, .void: break
+        }
+        if found.entries.count > limit {
+            found.entries.removeFirst()
+            found.hasMore = true
+        }
+    }
+}
+
+extension DocumentHistory.Entry {
+    /// The entry for people: who, when, and each change of the document.
+    func value(author: String) throws -> Value {
+        var entry = ObjectValue([
+            (key: "transactionId", value: .int(Int64(clamping: offset.rawValue)))
+        ])
+        ChangeAuthor(stamp, author).describe(in: &entry)
+        let earlier = try before.map { try Document(decoding: $0) } ?? Document()
+        let difference = try Document(decoding: after).diff(from: earlier)
+        entry["changes"] = .array(
+            difference.changes.map { change in
+                var item = ObjectValue([
+                    (key: "path", value: .array(change.path.map { .string($0) })),
+                    (key: "action", value: .string(change.action.rawValue)),
+                    (key: "kind", value: .string("\(change.kind)")),
+                ])
+                if let side = change.before { item["old"] = side.value }
+                if let side = change.after { item["new"] = side.value }
+                return .object(item)
+            })
+        return .object(entry)
+    }
+}

@@ -1,0 +1,43 @@
+import CRDT
+import Hummingbird
+import ServiceKit
+
+/// A request for a document's history, read from its path and query.
+struct HistoryRequest: Sendable {
+    let key: DocumentKey
+    /// Entries before this offset; nil for all.
+    let before: Offset?
+    let limit: Int
+    /// The offset at which the whole document is wanted instead.
+    let at: PastPoint?
+
+    /// - Throws: `SRV-0400`, `QUERY-0101`.
+    init(_ request: Request, _ context: ServiceContext) throws {
+        let collection = try context.parameters.require("collection")
+        key = DocumentKey(
+            collection: CollectionName(collection), id: try Self.id(context.parameters.require("id")))
+        let query = try QueryValues(request)
+        before = try query.whole("before", in: 1...UInt64.max).map { Offset($0) }
+        limit = Int(try query.whole("limit", in: 1...Limits.historyRows) ?? 100)
+        at = try query.text("at").map { try PastPoint($0) }
+    }
+
+    /// An id as it stands in a path: JSON if it begins like JSON, else a text.
+    /// - Throws: `QUERY-0101`.
+    static func id(_ text: String) throws -> DocumentID {
+        guard let first = text.utf8.first, "{[\"0123456789-tf".utf8.contains(first) else {
+            return try made(.string(text))
+        }
+        // A text that only begins like JSON, such as a UUID or "tom", is a text.
+        guard let value = try? JSONText.parse(text) else { return try made(.string(text)) }
+        return try made(value)
+    }
+
+    private static func made(_ value: Value) throws -> DocumentID {
+        do {
+            return try DocumentID(value)
+        } catch {
+            throw QueryError(.malformedRequest, "the path's id cannot be the id of a document")
+        }
+    }
+}

@@ -1,0 +1,135 @@
+import CRDT
+import OperationLog
+import ServiceKit
+
+/// A point in a database's past, as `asOf` names it: an offset of the log, or a time.
+enum PastPoint: Sendable, Equatable {
+    case offset(Offset)
+    /// Milliseconds since 1970.
+    case time(UInt64)
+
+    /// Reads a number, or a text with a number or an RFC 3339 time.
+    /// - Throws: `QUERY-0101`.
+    init(_ value: Value) throws(QueryError) {
+        switch value {
+        case .int(let number) where number >= 0: self = .offset(Offset(UInt64(number)))
+        case .string(let text): try self.init(text)
+        default: throw Self.malformed
+        }
+    }
+
+    /// Reads a number or an RFC 3339 time.
+    init(_ text: String) throws(QueryError) {
+        if let number = UInt64(text) {
+            self = .offset(Offset(number))
+        } else if let milliseconds = TimeText.milliseconds(text) {
+            self = .time(milliseconds)
+        } else {
+            throw Self.malformed
+        }
+    }
+
+    private static var malformed: QueryError {
+        QueryError(
+            .malformedRequest,
+            "\"asOf\" must be an offset, or a time like 2026-11-26T08:30:00Z (in a query + is %2B)")
+    }
+}
+
+/// Finds the offsets of times. The log keeps the time by each writer's clock, and a writer may come late. So
+/// the state at a time is the longest beginning of the log without an operation that was written after it:
+/// nothing that was written later is in it, and nothing is missing that had arrived.
+///
+/// Actor isolation guards the marks, one for each thousand operations: the greatest time up to there.
+actor PastTimes {
+    private struct Mark {
+        var offset: Offset
+        /// The greatest time of an operation up to the offset, as far as the log reached when it was read.
+        var greatest: UInt64
+    }
+
+    private let log: any OperationLog
+    private var marks: [DatabaseID: [Mark]] = [:]
+
+    init(log: any OperationLog) { self.log = log }
+
+    /// The last offset of the log before the first operation that was written after a time; nil if that
+    /// operation, or its place, is no longer in the log.
+    func offset(at milliseconds: UInt64, in database: DatabaseID) async throws -> Offset? {
+        let truncated = try await log.truncation(of: database).offset
+        var known = (marks[database] ?? []).filter { $0.offset >= truncated }
+        // The last mark before which no operation is younger.
+        let before = known.last { $0.greatest <= milliseconds }
+        var place = before?.offset ?? truncated
+        var greatest = before?.greatest ?? 0
+        while true {
+            let entries: [LogEntry]
+            do {
+                entries = try await log.read(
+                    database, after: place, limit: ReadLimit(operations: Limits.timeMarkOperations))
+            } catch let error as OperationLogError where error.code == .truncated {
+                return nil
+            } catch let error as OperationLogError where error.code == .offsetBeyondHead {
+                // The log was put back to an earlier state.
+                marks[database] = nil
+                return try await log.head(of: database).offset
+            }
+            for entry in entries {
+                let time = HybridClock.milliseconds(of: entry.timestamp)
+                guard time <= milliseconds else { return place == 0 || place > truncated ? place : nil }
+                greatest = max(greatest, time)
+                place = entry.offset
+            }
+            guard entries.count == Limits.timeMarkOperations else { return place }
+            if known.last.map({ $0.offset < place }) ?? true {
+                known.append(Mark(offset: place, greatest: greatest))
+                marks[database] = known
+            }
+        }
+    }
+}
+
+/// The past of all databases: points, folds, and the answer where the log does not reach back.
+struct Past: Sendable {
+    let log: any OperationLog
+    let folds: PastFolds
+    let times: PastTimes
+
+    /// The offset of a point.
+    /// - Throws: `QUERY-0501`, `QUERY-0503`.
+    func offset(of point: PastPoint, in database: DatabaseID) async throws -> Offset {
+        switch point {
+        case .offset(let offset):
+            let head = try await log.head(of: database).offset
+            guard offset <= head else { throw QueryError(.futureOffset, "\(head)") }
+            return offset
+        case .time(let milliseconds):
+            guard let offset = try await times.offset(at: milliseconds, in: database) else {
+                throw try await gone(database)
+            }
+            return offset
+        }
+    }
+
+    /// Translates the error of a fold that would begin before the log.
+    func translating<Result>(
+        _ database: DatabaseID, _ body: () async throws -> Result
+    ) async throws -> Result {
+        do { return try await body() } catch is PastFold.Gone { throw try await gone(database) }
+    }
+
+    /// The error that names the oldest offset and time that can be had.
+    func gone(_ database: DatabaseID) async throws -> QueryError {
+        let oldest = try await PastFold.oldest(in: log, of: database)
+        var members = ObjectValue([(key: "oldest", value: .int(Int64(clamping: oldest.rawValue)))])
+        if oldest > 0,
+            let entry = try? await log.read(
+                database, after: oldest.previous, limit: ReadLimit(operations: 1)
+            ).first
+        {
+            let milliseconds = HybridClock.milliseconds(of: entry.timestamp)
+            members["oldestTime"] = .string(TimeText.text(milliseconds: milliseconds))
+        }
+        return QueryError(.historyGone, "\(oldest)", members: members)
+    }
+}

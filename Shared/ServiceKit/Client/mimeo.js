@@ -1,0 +1,452 @@
+// @ts-check
+/**
+ * Mimeo's client for browsers, Node and Deno: one module without dependencies.
+ *
+ *     import { Mimeo } from "/mimeo.js";
+ *     const db = new Mimeo({ database: "…", token: "…" });
+ *     await db.execute("INSERT INTO cars DOCUMENTS (:car)", { car: { _id: "a", color: "red" } });
+ *     for await (const { rows } of db.observe("SELECT * FROM cars")) console.log(rows);
+ *
+ * Whole numbers beyond 2^53 lose digits in JavaScript's own JSON; pass `parse` to read them otherwise.
+ *
+ * @module
+ */
+
+/**
+ * @typedef {object} Options
+ * @property {string} [url] The server's origin; without it the one that served this module.
+ * @property {string} [database] The database; needed for a login.
+ * @property {string} [provider] The login provider; "development" unless said.
+ * @property {string | (() => string | Promise<string>)} [token] The provider's token, or a function that gives
+ *   one; called for each login, so also for each renewal.
+ * @property {string} [apiKey] An API key instead of a login.
+ * @property {typeof fetch} [fetch] Another fetch.
+ * @property {(text: string) => any} [parse] Another reader of JSON.
+ */
+
+/**
+ * @typedef {object} Result
+ * @property {any[]} items The rows.
+ * @property {number} transactionId The log's offset after the statement.
+ * @property {string} queryType
+ * @property {any[]} mutatedDocumentIds
+ * @property {{description: string}[]} warnings
+ */
+
+/**
+ * @typedef {object} Observed
+ * @property {any[]} rows All rows, as they are now.
+ * @property {number} transactionId The log's offset of these rows.
+ * @property {number[]} insertions Indexes in the new rows; all of them for a first or fresh result.
+ * @property {number[]} deletions Indexes in the old rows.
+ * @property {number[]} updates Indexes in the new rows.
+ * @property {[number, number][]} moves Pairs of an old and a new index.
+ */
+
+/**
+ * @typedef {object} Change
+ * @property {number} transactionId
+ * @property {string} collection
+ * @property {any} id
+ * @property {"insert" | "update" | "remove" | "snapshot"} method
+ * @property {any} [value] The new value; null after a removal.
+ * @property {any} [oldValue]
+ * @property {string[]} [changed] The paths that differ.
+ * @property {string} [time]
+ * @property {boolean} [last] True in the last line of its operation.
+ */
+
+/** The silence after which a stream counts as cut: the server says that it is alive every 15 s. */
+const SILENCE_MS = 45_000;
+const FIRST_PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 15_000;
+/** A token is renewed when so much of its time is left. */
+const RENEWAL_MS = 30_000;
+
+/** An error of the server, or of the way to it. */
+export class MimeoError extends Error {
+  /**
+   * @param {string} code Stable, like "DQL-0105"; "NETWORK" when no answer came.
+   * @param {string} message
+   * @param {number} [status] The status of the answer.
+   * @param {any} [details] The whole error of the answer.
+   */
+  constructor(code, message, status = 0, details = {}) {
+    super(message);
+    this.name = "MimeoError";
+    this.code = code;
+    this.status = status;
+    this.details = details;
+  }
+}
+
+/** A database on a server. */
+export class Mimeo {
+  #options;
+  #origin;
+  #fetch;
+  #parse;
+  /** @type {string | null} */
+  #bearer;
+  #bearerEnds = Infinity;
+  /** @type {Promise<void> | null} */
+  #login = null;
+
+  /** @param {Options} options */
+  constructor(options) {
+    this.#options = options;
+    this.#origin = (options.url ?? new URL("/", import.meta.url).origin).replace(/\/$/, "");
+    this.#fetch = options.fetch ?? globalThis.fetch.bind(globalThis);
+    this.#parse = options.parse ?? JSON.parse;
+    this.#bearer = options.apiKey ?? null;
+    if (!options.apiKey && (!options.database || options.token === undefined)) {
+      throw new TypeError("Mimeo needs database and token, or apiKey");
+    }
+  }
+
+  /**
+   * Logs in. Called by itself before the first request, and again before the token ends.
+   * @returns {Promise<void>}
+   */
+  async login() {
+    if (this.#options.apiKey) return;
+    // One login for all requests that need it at the same time.
+    this.#login ??= this.#logIn().finally(() => { this.#login = null; });
+    await this.#login;
+  }
+
+  async #logIn() {
+    const { database, provider = "development", token } = this.#options;
+    const text = typeof token === "function" ? await token() : token;
+    const response = await this.#send("/_ditto/auth/login", {
+      method: "POST", headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ databaseID: database, provider, token: text }),
+    });
+    const answer = await this.#answer(response);
+    this.#bearer = answer.accessToken;
+    this.#bearerEnds = Date.now() + answer.expiresIn * 1000;
+  }
+
+  /**
+   * Executes a statement.
+   * @param {string} statement DQL.
+   * @param {Record<string, any>} [args] Its arguments by name.
+   * @param {{asOf?: number | string, after?: number, strict?: boolean, signal?: AbortSignal}} [options]
+   *   asOf: an offset or a time that is read; after: the oldest offset that may answer.
+   * @returns {Promise<Result>}
+   */
+  async execute(statement, args = {}, options = {}) {
+    /** @type {Record<string, any>} */
+    const body = { statement, args };
+    if (options.asOf !== undefined) body.asOf = options.asOf;
+    /** @type {Record<string, string>} */
+    const headers = options.after === undefined ? {} : { "X-DITTO-TXN-ID": String(options.after) };
+    const path = `/api/${options.strict ? "v4" : "v5"}/store/execute`;
+    return this.#answer(await this.#post(path, body, headers, options.signal));
+  }
+
+  /**
+   * Follows a SELECT: the rows now, and again after each change of them. A cut stream is opened again where it
+   * was cut. Leave the loop, or abort the signal, to end it.
+   * @param {string} statement A SELECT.
+   * @param {Record<string, any>} [args]
+   * @param {{signal?: AbortSignal}} [options]
+   * @returns {AsyncGenerator<Observed, void, void>}
+   */
+  async *observe(statement, args = {}, options = {}) {
+    /** @type {any[]} */
+    let rows = [];
+    /** @type {any[]} */
+    let parts = [];
+    /** @type {number | undefined} */
+    let offset;
+    const open = (/** @type {AbortSignal} */ signal) => {
+      parts = [];
+      /** @type {Record<string, string>} */
+      const headers = { Accept: "application/x-ndjson" };
+      if (offset !== undefined) headers["Last-Event-ID"] = String(offset);
+      return this.#post("/api/v5/store/observe", { statement, args }, headers, signal);
+    };
+    for await (const event of this.#lines(open, true, options.signal)) {
+      if (event.event === "result") {
+        parts.push(...event.items);
+        if (event.more) continue;
+        const old = rows;
+        [rows, parts, offset] = [parts, [], event.transactionId];
+        yield {
+          rows, transactionId: event.transactionId, insertions: [...rows.keys()],
+          deletions: [...old.keys()], updates: [], moves: [],
+        };
+      } else if (event.event === "change") {
+        rows = applied(rows, event);
+        offset = event.transactionId;
+        const { insertions, deletions, updates, moves } = event;
+        yield { rows, transactionId: event.transactionId, insertions, deletions, updates, moves };
+      } else if (event.event === "current") {
+        offset = event.transactionId;
+      }
+    }
+  }
+
+  /**
+   * Reads the changes of documents from the log. Whole operations only: one that was cut comes again.
+   * @param {object} [options]
+   * @param {number | string} [options.since] An offset, "now" or "snapshot"; 0 unless said.
+   * @param {number} [options.until] The last offset.
+   * @param {string | string[]} [options.collection]
+   * @param {string} [options.where] A condition of DQL.
+   * @param {"new" | "both" | "none"} [options.values]
+   * @param {boolean} [options.follow] Go on with what comes.
+   * @param {AbortSignal} [options.signal]
+   * @returns {AsyncGenerator<Change, void, void>}
+   */
+  async *changes(options = {}) {
+    let since = options.since ?? 0;
+    /** @type {Change[]} */
+    let held = [];
+    const open = (/** @type {AbortSignal} */ signal) => {
+      held = [];
+      const query = new URLSearchParams({ since: String(since) });
+      for (const name of [options.collection ?? []].flat()) query.append("collection", name);
+      if (options.until !== undefined) query.set("until", String(options.until));
+      if (options.where !== undefined) query.set("where", options.where);
+      if (options.values !== undefined) query.set("values", options.values);
+      if (options.follow) query.set("feed", "continuous");
+      return this.#get(`/api/v5/changes?${query}`, { Accept: "application/x-ndjson" }, signal);
+    };
+    const goesOn = (options.follow ?? false) && options.until === undefined;
+    for await (const line of this.#lines(open, goesOn, options.signal)) {
+      held.push(line);
+      if (!line.last && line.method !== "snapshot") continue;
+      const whole = held;
+      held = [];
+      if (line.last) since = line.transactionId;
+      yield* whole;
+    }
+  }
+
+  /**
+   * What happened to a document, newest first.
+   * @param {string} collection
+   * @param {any} id
+   * @param {{before?: number, limit?: number, at?: number | string, signal?: AbortSignal}} [options]
+   * @returns {Promise<any>}
+   */
+  async history(collection, id, options = {}) {
+    const query = new URLSearchParams();
+    for (const name of /** @type {const} */ (["before", "limit", "at"])) {
+      if (options[name] !== undefined) query.set(name, String(options[name]));
+    }
+    // A text that looks like JSON is written as JSON.
+    const text = typeof id === "string" && !/^[{["0-9\-tf]/.test(id) ? id : JSON.stringify(id);
+    const path = `/api/v5/history/${encodeURIComponent(collection)}/${encodeURIComponent(text)}?${query}`;
+    return this.#answer(await this.#get(path, {}, options.signal));
+  }
+
+  /**
+   * Stores a file.
+   * @param {Blob | ArrayBuffer | Uint8Array | string} content
+   * @param {{signal?: AbortSignal}} [options]
+   * @returns {Promise<{id: string, len: number}>} The id and length, for an attachment token.
+   */
+  async upload(content, options = {}) {
+    const response = await this.#authorized("/api/v5/attachments/upload", {
+      method: "POST", headers: { "Content-Type": "application/octet-stream" },
+      body: /** @type {BodyInit} */ (content), signal: options.signal,
+    });
+    return this.#answer(response);
+  }
+
+  /**
+   * Fetches a file.
+   * @param {string} id
+   * @param {{signal?: AbortSignal}} [options]
+   * @returns {Promise<Blob>}
+   */
+  async download(id, options = {}) {
+    const response = await this.#get(
+      `/api/v5/attachments/${encodeURIComponent(id)}`, {}, options.signal);
+    if (!response.ok) await this.#answer(response);
+    return response.blob();
+  }
+
+  // Requests
+
+  /**
+   * @param {string} path
+   * @param {any} body
+   * @param {Record<string, string>} headers
+   * @param {AbortSignal} [signal]
+   */
+  #post(path, body, headers, signal) {
+    return this.#authorized(path, {
+      method: "POST", headers: { "Content-Type": "application/json", ...headers },
+      body: JSON.stringify(body), signal,
+    });
+  }
+
+  /**
+   * @param {string} path
+   * @param {Record<string, string>} headers
+   * @param {AbortSignal} [signal]
+   */
+  #get(path, headers, signal) {
+    return this.#authorized(path, { headers, signal });
+  }
+
+  /**
+   * Sends a request with the token, and once more with a new one if it is refused: it was not executed.
+   * @param {string} path
+   * @param {RequestInit} init
+   * @returns {Promise<Response>}
+   */
+  async #authorized(path, init) {
+    if (this.#bearer === null || Date.now() > this.#bearerEnds - RENEWAL_MS) await this.login();
+    const send = () => this.#send(
+      path, { ...init, headers: { ...init.headers, Authorization: `Bearer ${this.#bearer}` } });
+    const response = await send();
+    if (response.status !== 401 || this.#options.apiKey) return response;
+    await response.body?.cancel();
+    await this.login();
+    return send();
+  }
+
+  /**
+   * @param {string} path
+   * @param {RequestInit} init
+   * @returns {Promise<Response>}
+   */
+  async #send(path, init) {
+    try {
+      return await this.#fetch(this.#origin + path, { cache: "no-store", ...init });
+    } catch (error) {
+      if (init.signal?.aborted) throw error;
+      throw new MimeoError("NETWORK", `${this.#origin} cannot be reached: ${error}`);
+    }
+  }
+
+  /**
+   * The JSON of an answer.
+   * @param {Response} response
+   * @returns {Promise<any>}
+   */
+  async #answer(response) {
+    const text = await response.text();
+    let body;
+    try {
+      body = this.#parse(text);
+    } catch {
+      throw new MimeoError("NETWORK", "the answer is not JSON", response.status);
+    }
+    if (response.ok) return body;
+    throw failure(body?.error ?? {}, response.status);
+  }
+
+  // Streams
+
+  /**
+   * The JSON lines of a stream that is opened again where it was cut.
+   * @param {(signal: AbortSignal) => Promise<Response>} open Opens it at the place to go on.
+   * @param {boolean} goesOn True if an end without a reason is a cut.
+   * @param {AbortSignal} [signal]
+   * @returns {AsyncGenerator<any, void, void>}
+   */
+  async *#lines(open, goesOn, signal) {
+    let pause = FIRST_PAUSE_MS;
+    let isFirst = true;
+    while (!signal?.aborted) {
+      const connection = new AbortController();
+      const abort = () => connection.abort(signal?.reason);
+      signal?.addEventListener("abort", abort, { once: true });
+      try {
+        const response = await open(connection.signal);
+        if (!response.ok) await this.#answer(response);
+        isFirst = false;
+        pause = FIRST_PAUSE_MS;
+        for await (const text of textLines(response, connection)) {
+          const line = this.#parse(text);
+          if (line.error && !line.method) throw failure(line.error, 0);
+          yield line;
+        }
+        if (!goesOn) return;
+      } catch (error) {
+        if (signal?.aborted) return;
+        // The first connection must succeed; later ones outlast servers that restart and networks that break.
+        if (isFirst || (error instanceof MimeoError && !isPassing(error))) throw error;
+      } finally {
+        signal?.removeEventListener("abort", abort);
+        connection.abort();
+      }
+      await new Promise((resolve) => setTimeout(resolve, pause));
+      pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
+    }
+  }
+}
+
+/**
+ * The lines of a body that are not empty. A silence of more than `SILENCE_MS` aborts the connection.
+ * @param {Response} response
+ * @param {AbortController} connection
+ * @returns {AsyncGenerator<string, void, void>}
+ */
+async function* textLines(response, connection) {
+  if (!response.body) return;
+  const reader = response.body.getReader();
+  const decoder = new TextDecoder();
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let watch;
+  let rest = "";
+  try {
+    for (;;) {
+      watch = setTimeout(() => connection.abort(), SILENCE_MS);
+      const { done, value } = await reader.read();
+      clearTimeout(watch);
+      if (done) return;
+      rest += decoder.decode(value, { stream: true });
+      const lines = rest.split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) if (line) yield line;
+    }
+  } finally {
+    clearTimeout(watch);
+    reader.cancel().catch(() => {});
+  }
+}
+
+/**
+ * The rows after a change.
+ * @param {any[]} rows
+ * @param {{insertions: number[], deletions: number[], moves: [number, number][], rows: [number, any][]}} change
+ * @returns {any[]}
+ */
+function applied(rows, change) {
+  const given = new Map(change.rows);
+  const inserted = new Set(change.insertions);
+  const arrivals = new Map(change.moves.map(([from, to]) => [to, rows[from]]));
+  const gone = new Set([...change.deletions, ...change.moves.map(([from]) => from)]);
+  const rest = rows.filter((_, index) => !gone.has(index));
+  const count = rows.length - change.deletions.length + change.insertions.length;
+  let next = 0;
+  return Array.from({ length: count }, (_, place) => {
+    const kept = inserted.has(place) ? undefined : arrivals.has(place) ? arrivals.get(place) : rest[next++];
+    return given.has(place) ? given.get(place) : kept;
+  });
+}
+
+/**
+ * @param {any} error
+ * @param {number} status
+ */
+function failure(error, status) {
+  const message = error.message ?? error.description ?? `the server answered with status ${status}`;
+  return new MimeoError(error.code ?? `HTTP-${status}`, message, status, error);
+}
+
+/**
+ * Whether the same request may succeed a moment later: the token is over, the service stops, or it is overloaded.
+ * @param {MimeoError} error
+ */
+function isPassing(error) {
+  return error.code === "NETWORK" || error.code.startsWith("AUTH-01") || error.code === "QUERY-0304"
+    || error.status === 429 || error.status >= 500;
+}

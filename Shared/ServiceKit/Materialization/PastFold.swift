@@ -1,0 +1,167 @@
+import CRDT
+import Exchange
+import Foundation
+import Logging
+import Machine
+import OperationLog
+import Replica
+
+/// The documents of a database as of one offset of its log, folded in a folder of its own, apart from every
+/// materialization: for reads of the past, and for readers of changes that begin there.
+///
+/// Begins with the log's snapshot if that is not after the wanted offset, else with the log's beginning. Only
+/// moves forward. One caller at a time moves it; any number may read `replica` while nobody does. `close`
+/// deletes the folder.
+public actor PastFold {
+    /// The documents at `position`.
+    public nonisolated let replica: Replica
+    /// Runs calls that block for the disk.
+    public nonisolated let executor: BlockingExecutor
+    /// The database.
+    public nonisolated let database: DatabaseID
+    /// The place in the log that `replica` is the fold of.
+    public private(set) var position: LogPosition
+
+    private let log: any OperationLog
+    private let folder: String
+    /// Entries that were read and are not folded yet.
+    private var pending: ArraySlice<Replica.LogItem> = []
+
+    /// The log does not reach back to an offset any more.
+    public struct Gone: Error {
+        /// The oldest offset whose documents can be had.
+        public let oldest: Offset
+    }
+
+    /// The oldest offset whose documents a fold can begin with: 0 while no operation was removed from the
+    /// log, else that of its snapshot.
+    public static func oldest(in log: any OperationLog, of database: DatabaseID) async throws -> Offset {
+        let truncated = try await log.truncation(of: database).offset
+        guard truncated > 0 else { return 0 }
+        return try await log.snapshot(of: database)?.position.offset ?? truncated
+    }
+
+    /// Opens a fold at the latest place that the log offers at or before an offset.
+    /// - Parameter folder: a new folder for its files.
+    /// - Throws: `Gone`, and the log's errors.
+    public static func open(
+        _ database: DatabaseID, log: any OperationLog, notAfter offset: Offset, folder: String,
+        logger: Logger
+    ) async throws -> PastFold {
+        guard let start = try await log.position(at: 0, in: database) else {
+            throw OperationLogError(.corrupt, "the log has no position 0; restore it from a backup")
+        }
+        let oldest = try await oldest(in: log, of: database)
+        guard oldest <= offset else { throw Gone(oldest: oldest) }
+        let executor = BlockingExecutor(label: "mimeo.past", isSerial: false)
+        let make: @Sendable () throws -> Replica = {
+            try Replica(
+                directory: folder, role: .materialization, environment: .system, logger: logger)
+        }
+        var replica = try await executor.run(make)
+        do {
+            var position: LogPosition?
+            if let snapshot = try await log.snapshot(of: database), snapshot.position.offset <= offset {
+                let renew: @Sendable (Replica) throws -> Replica = { old in
+                    try Replica.discard(directory: folder)
+                    try old.close()
+                    return try make()
+                }
+                (replica, position) = try await Materializer.loadSnapshot(
+                    into: replica, log, database, executor, logger, renew: renew)
+                // A newer snapshot may have replaced it meanwhile.
+                if let position, position.offset > offset { throw Gone(oldest: position.offset) }
+            }
+            return PastFold(database, log, replica, position ?? start, executor, folder)
+        } catch {
+            await discard(replica, folder, executor)
+            throw error
+        }
+    }
+
+    private init(
+        _ database: DatabaseID, _ log: any OperationLog, _ replica: Replica, _ position: LogPosition,
+        _ executor: BlockingExecutor, _ folder: String
+    ) {
+        self.database = database
+        self.log = log
+        self.replica = replica
+        self.position = position
+        self.executor = executor
+        self.folder = folder
+    }
+
+    /// Folds up to an offset that the log has.
+    public func advance(through offset: Offset) async throws {
+        while position.offset < offset { if try await next(through: offset).isEmpty { return } }
+    }
+
+    /// Folds the next operations, none after `offset`, and returns them; none at the log's head.
+    /// - Throws: `Gone` if the log was truncated beyond the position, and the log's errors.
+    public func next(through offset: Offset) async throws -> [FoldedOperation] {
+        guard position.offset < offset else { return [] }
+        if pending.isEmpty { pending = try await read()[...] }
+        let items = Array(pending.prefix { $0.position.offset <= offset })
+        guard !items.isEmpty else { return [] }
+        let replica = replica
+        let folded = try await executor.run { try replica.fold(items) }
+        pending = pending.dropFirst(folded.count)
+        if let last = folded.last { position = last.position }
+        return folded
+    }
+
+    private func read() async throws -> [Replica.LogItem] {
+        let entries: [LogEntry]
+        do {
+            entries = try await log.read(database, after: position.offset)
+        } catch let error as OperationLogError where error.code == .truncated {
+            throw Gone(oldest: try await Self.oldest(in: log, of: database))
+        }
+        guard let first = entries.first else { return [] }
+        let digest = ChainHash.digest(
+            actor: first.actor, sequence: first.sequence, timestamp: first.timestamp,
+            contentHash: ChainHash.content(first.bytes))
+        guard first.offset == position.offset.next,
+            first.hash == ChainHash.next(after: position.hash, digest: digest)
+        else {
+            throw OperationLogError(
+                .corrupt, "the log was reset to an earlier state; read again", database: database,
+                offset: position.offset)
+        }
+        return entries.map {
+            Replica.LogItem(
+                position: LogPosition(logID: position.logID, offset: $0.offset, hash: $0.hash),
+                bytes: $0.bytes)
+        }
+    }
+
+    /// The bytes of its files.
+    public nonisolated var bytes: Int {
+        let files = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        return files.reduce(0) { sum, name in
+            let facts = try? FileManager.default.attributesOfItem(atPath: "\(folder)/\(name)")
+            return sum + (facts?[.size] as? Int ?? 0)
+        }
+    }
+
+    /// Closes it and deletes its files.
+    public func close() async { await Self.discard(replica, folder, executor) }
+
+    private static func discard(_ replica: Replica, _ folder: String, _ executor: BlockingExecutor) async {
+        try? await executor.run { try replica.close() }
+        try? FileManager.default.removeItem(atPath: folder)
+    }
+
+    /// Deletes the folders below `parent` that an earlier process left; those of a living one are locked.
+    public static func sweep(_ parent: String, logger: Logger) {
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: parent)) ?? [] {
+            let folder = "\(parent)/\(name)"
+            guard
+                let left = try? Replica(
+                    directory: folder, role: .materialization, environment: .system, logger: logger)
+            else { continue }
+            try? left.close()
+            try? FileManager.default.removeItem(atPath: folder)
+        }
+    }
+}

@@ -1,0 +1,58 @@
+import HTTPTypes
+
+extension Surface {
+    /// Calls from before DQL, of the query-service.
+    static let legacy: [RouteDescription] = [
+        call(
+            "find", "Finds documents by a query of the legacy language.",
+            [
+                .maybe("query", .text, "All documents without it."), .maybe("args", .orNull(.object)),
+                .maybe("limit", .whole(from: 0), "1,000 unless said."), .maybe("offset", .whole(from: 0)),
+                .maybe(
+                    "sort",
+                    .list(
+                        .members([
+                            .always("property", .text), .maybe("direction", .choice(["asc", "desc"])),
+                        ]))), .maybe("serializedAs", .choice(["latestValues"])),
+            ], documents),
+        call(
+            "findbyid", "Finds a document by its id.",
+            [.always("id", .anything), .maybe("serializedAs", .choice(["latestValues"]))], documents),
+        call(
+            "count", "Counts the documents that fulfil a query of the legacy language.",
+            [.maybe("query", .text), .maybe("args", .orNull(.object))],
+            .members([.always("count", .whole(from: 0)), .always("txnId", .whole(from: 0))])),
+        RouteDescription(
+            .delete, "/api/v1/collections/:collection/documents/:id", "deleteDocument", .user,
+            "Deletes a document.",
+            details: "The id is a text, or JSON if it begins like JSON.",
+            parameters: [.header("X-DITTO-CLIENT-ID", .text, "Taken and not needed.")],
+            answers: [
+                .init(
+                    200, "Deleted, or there was none.",
+                    .json(.members([.always("txnId", .whole(from: 0)), .always("deleted", .whole(from: 0))])))
+            ],
+            failures: [
+                badStatement, notGranted, unknownDatabase, .init(409, "QUERY-0302"),
+                .init(410, "QUERY-0204"), unavailable,
+            ]),
+    ]
+
+    private static let documents: Schema = .members([
+        .always("documents", .list(.members([.always("id", .anything), .always("fields", .object)]))),
+        .always("txnId", .whole(from: 0)),
+    ])
+
+    private static func call(
+        _ name: String, _ summary: String, _ members: [Schema.Member], _ answer: Schema
+    ) -> RouteDescription {
+        RouteDescription(
+            .post, "/api/v4/store/\(name)", name, .user, summary,
+            parameters: [
+                .header("X-DITTO-TXN-ID", .whole(from: 0), "The oldest offset that may answer.")
+            ],
+            body: .json(.members([.always("collection", .text)] + members)),
+            answers: [.init(200, "Found.", .json(answer))],
+            failures: [badStatement, notGranted, unknownDatabase, .init(408, "QUERY-0301"), unavailable])
+    }
+}

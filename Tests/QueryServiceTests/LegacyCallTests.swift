@@ -1,0 +1,124 @@
+import AsyncHTTPClient
+import CRDT
+import Identity
+import QueryService
+import Testing
+
+@Suite("Calls from before DQL")
+struct LegacyCallTests {
+    private func call(
+        _ client: QueryClient, _ name: String, _ body: Value
+    ) async throws -> (status: Int, body: Value) {
+        let response = try await client.open("/api/v4/store/\(name)", method: "POST", body: body)
+        let bytes = Array(buffer: try await response.body.collect(upTo: 1_000_000))
+        return (Int(response.status.code), try JSONText.parse(bytes))
+    }
+
+    @Test("find, findbyid and count read by the legacy language, with arguments, order and bounds")
+    func reads() async throws {
+        try await QueryBench.run { _, client async throws in
+            for (id, n) in [("a", 1), ("b", 2), ("c", 3)] {
+                _ = try await client.execute(
+                    "INSERT INTO `my cars` DOCUMENTS ({'_id': '\(id)', 'n': \(n), 'm': {'k': \(-n)}})")
+            }
+            let found = try await call(
+                client, "find",
+                [
+                    "collection": "my cars", "query": "n > $args.least", "args": ["least": 1],
+                    "sort": [["property": "m.k", "direction": "asc"]], "limit": 1,
+                ])
+            #expect(found.status == 200)
+            #expect(
+                found.body == [
+                    "documents": [["id": "c", "fields": ["_id": "c", "n": 3, "m": ["k": -3]]]], "txnId": 3,
+                ])
+            let rest = try await call(
+                client, "find",
+                ["collection": "my cars", "sort": [["property": "n", "direction": "desc"]], "offset": 2])
+            #expect(rest.body["documents"]?.arrayValue?.map { $0["id"] } == ["a"])
+            let one = try await call(client, "findbyid", ["collection": "my cars", "id": "b"])
+            #expect(one.body["documents"]?.arrayValue?.map { $0["fields"]?["n"] } == [2])
+            let count = try await call(client, "count", ["collection": "my cars", "query": "n >= 2"])
+            #expect(count.body == ["count": 2, "txnId": 3])
+        }
+    }
+
+    @Test("the DELETE of version 1 deletes the document of its path, and says so")
+    func delete() async throws {
+        try await QueryBench.run { _, client async throws in
+            _ = try await client.execute("INSERT INTO people DOCUMENTS ({'_id': 'a/b'}), ({'_id': 7})")
+            let headers = ["X-DITTO-CLIENT-ID": "AAAAAAAAAAAAAAAAAAAABQ=="]
+            for (id, deleted) in [("a%2Fb", 1), ("7", 1), ("7", 0)] {
+                let answer = try await client.get(
+                    "/api/v1/collections/people/documents/\(id)", headers: headers, method: "DELETE")
+                #expect(answer.status == 200)
+                #expect(try answer.lines[0]["deleted"] == .int(Int64(deleted)))
+            }
+            #expect(try await client.execute("SELECT * FROM people").items.isEmpty)
+        }
+    }
+
+    @Test(
+        "a call that cannot be meant is refused with a reason",
+        arguments: [
+            ("find", "{}", "QUERY-0101"), ("find", #"{"collection":"c","limit":-1}"#, "QUERY-0101"),
+            ("find", #"{"collection":"c","query":"n =="}"#, "DQL-0105"),
+            ("find", #"{"collection":"c","query":"n == $args.x"}"#, "DQL-0606"),
+            ("find", #"{"collection":"c","sort":"n"}"#, "QUERY-0101"),
+            ("find", #"{"collection":"c","describe":true}"#, "QUERY-0101"),
+            ("find", #"{"collection":"c","serializedAs":"latestValuesAndTypes"}"#, "QUERY-0101"),
+            ("findbyid", #"{"collection":"c"}"#, "QUERY-0101"),
+            ("count", #"{"collection":"c","args":[]}"#, "QUERY-0101"),
+        ])
+    func refused(_ name: String, _ body: String, _ code: String) async throws {
+        let bench = try QueryBench()
+        let log = try await bench.openLog()
+        try await bench.serving(log) { client async throws in
+            let answer = try await call(client, name, try JSONText.parse(body))
+            #expect(answer.status == 400)
+            #expect(answer.body["error"]?["code"] == .string(code), "\(answer.body)")
+        }
+        await log.close()
+    }
+
+    @Test("CBOR goes in and out, errors too; what JSON cannot hold is refused")
+    func cbor() async throws {
+        let bench = try QueryBench()
+        let log = try await bench.openLog()
+        try await bench.serving(log) { client async throws in
+            func post(_ body: [UInt8]) async throws -> (status: Int, type: String?, value: Value) {
+                var request = HTTPClientRequest(url: "\(client.origin)/api/v5/store/execute")
+                request.method = .POST
+                request.headers.add(name: "Authorization", value: "Bearer \(client.token ?? "")")
+                request.headers.add(name: "Content-Type", value: "application/cbor")
+                request.headers.add(name: "Accept", value: "application/json;q=0.5, application/cbor")
+                request.body = .bytes(body)
+                let response = try await HTTPClient.shared.execute(request, timeout: .seconds(30))
+                let bytes = Array(buffer: try await response.body.collect(upTo: 1_000_000))
+                return (
+                    Int(response.status.code), response.headers.first(name: "content-type"),
+                    try CBOR.decode(bytes)
+                )
+            }
+            let insert = try await post(
+                CBOR.encode([
+                    "statement": "INSERT INTO c DOCUMENTS (:d)", "args": ["d": ["_id": 1, "x": 1.0]],
+                ]))
+            #expect(insert.status == 200 && insert.type == "application/cbor")
+            let select = try await post(CBOR.encode(["statement": "SELECT * FROM c"]))
+            #expect(select.value["items"] == [["_id": 1, "x": 1.0]])
+            let broken = try await post([0xFF])
+            #expect(broken.status == 400 && broken.value["error"]?["code"] == "SRV-0400")
+            let bytes = try await post(
+                CBOR.encode(["statement": "SELECT * FROM c", "args": ["b": .binary([1])]]))
+            #expect(bytes.status == 400 && bytes.value["error"]?["code"] == "SRV-0400")
+            #expect(try await client.get("/openapi.json", headers: ["Accept": "image/png"]).status == 200)
+            let image = try await client.get(
+                "/api/v5/history/c/1", headers: ["Accept": "image/png, text/*;q=0.3"])
+            #expect(image.status == 406 && image.code == "SRV-0406")
+            let any = try await client.get("/api/v5/history/c/1", headers: ["Accept": "text/html, */*;q=0.1"])
+            #expect(any.status == 200)
+        }
+        await log.close()
+    }
+}

@@ -1,0 +1,180 @@
+"""Live queries and changes through real processes and clients: sockets, curl, urllib, the command line."""
+
+import json
+import socket
+import subprocess
+import threading
+import time
+import urllib.request
+
+from mimeo_harness import IS_DEEP, FourProcesses, OneProcess, binary, mimeo
+from system_test import SystemTest
+
+OBSERVE = "/api/v5/store/observe"
+CHANGES = "/api/v5/changes"
+LINES = {"Accept": "application/x-ndjson"}
+
+
+class Stream:
+    """An open stream of JSON lines; `close` cuts it at any byte."""
+
+    def __init__(self, server, path, body=None, headers=None):
+        data = json.dumps(body).encode() if body is not None else None
+        request = urllib.request.Request(
+            server.origin + path, data=data, headers={**server.authorization(), **LINES, **(headers or {})})
+        self.answer = urllib.request.urlopen(request, timeout=60)
+
+    def lines(self):
+        for line in self.answer:
+            if line.strip():
+                yield json.loads(line)
+
+    def take(self, count):
+        taken = []
+        for line in self.lines():
+            taken.append(line)
+            if len(taken) == count:
+                break
+        return taken
+
+    def close(self):
+        self.answer.close()
+
+
+class OneServer(SystemTest):
+    def setUp(self):
+        super().setUp()
+        self.server = OneProcess(self.workspace).start()
+
+    def target(self):
+        return ["--url", self.server.origin, "--database", self.server.database, "--token", self.server.token]
+
+
+class CommandLine(OneServer):
+    def test_changes_goes_on_where_it_was(self):
+        cursor = self.workspace.directory / "cursor"
+        self.server.execute("INSERT INTO c DOCUMENTS ({'_id': 1}), ({'_id': 2})")
+        first = mimeo("changes", *self.target(), "--cursor", cursor, "--values", "none")
+        self.assertEqual(first.returncode, 0, first.stderr)
+        self.assertEqual([json.loads(line)["id"] for line in first.stdout.splitlines()], [1, 2])
+        self.assertEqual(cursor.read_text(), "1\n")
+        self.server.execute("DELETE FROM c WHERE _id = 1")
+        second = mimeo("changes", *self.target(), "--cursor", cursor)
+        self.assertEqual([json.loads(line)["method"] for line in second.stdout.splitlines()], ["remove"])
+        filtered = mimeo("changes", *self.target(), "--where", "_id + 1 = 3", "--collection", "c")
+        self.assertEqual([json.loads(line)["id"] for line in filtered.stdout.splitlines()], [2])
+
+    def test_what_the_server_refuses_is_told(self):
+        for arguments, code in ((["--where", "n ="], "DQL-0107"), (["--since", "99"], "QUERY-0501")):
+            done = mimeo("changes", *self.target(), *arguments)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertEqual(json.loads(done.stdout)["error"]["code"], code)
+        done = mimeo("observe", *self.target(), "DELETE FROM c")
+        self.assertEqual((done.returncode, json.loads(done.stdout)["error"]["code"]), (1, "QUERY-0101"))
+        nobody = mimeo("observe", "--url", "http://127.0.0.1:1", "--database", "d", "--token", "t", "SELECT * FROM c")
+        self.assertEqual(nobody.returncode, 3)
+
+    def test_observe_outlasts_a_restart_of_the_server(self):
+        self.server.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 1})")
+        process = subprocess.Popen(
+            [binary("mimeo"), "observe", *self.target(), "--count", "3", "SELECT SUM(n) AS s FROM c"],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.addCleanup(process.kill)
+        self.assertEqual(json.loads(process.stdout.readline())["items"], [{"s": 1}])
+        self.server.execute("INSERT INTO c DOCUMENTS ({'_id': 2, 'n': 2})")
+        self.assertEqual(json.loads(process.stdout.readline())["items"], [{"s": 3}])
+        self.server.kill()
+        self.server.start()
+        self.server.execute("INSERT INTO c DOCUMENTS ({'_id': 3, 'n': 4})")
+        lines = [json.loads(line)["items"] for line in process.stdout]
+        self.assertEqual(lines[-1], [{"s": 7}])
+        self.assertEqual(process.wait(30), 0)
+
+
+class Followers(OneServer):
+    def test_curl_reads_events(self):
+        self.server.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+        curl = subprocess.Popen(
+            ["curl", "-sN", self.server.origin + OBSERVE, "-H", f"Authorization: Bearer {self.server.access_token}",
+             "-d", '{"statement": "SELECT * FROM c"}'], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(curl.kill)
+        self.assertEqual([curl.stdout.readline().strip() for _ in range(2)], ["event: result", "id: 1"])
+        self.server.execute("DELETE FROM c")
+        text = "".join(curl.stdout.readline() for _ in range(5))
+        self.assertIn("event: change\nid: 2\n", text)
+        curl.kill()
+
+    def test_a_follower_that_never_reads_is_cut_off_and_holds_up_nobody(self):
+        self.server.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 't': :t})", {"t": "x" * 200_000})
+        deaf = socket.create_connection(self.server.address, timeout=90)
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        body = b'{"statement": "SELECT * FROM c"}'
+        deaf.sendall(
+            f"POST {OBSERVE} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {self.server.access_token}\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        reader = Stream(self.server, OBSERVE, {"statement": "SELECT _id, n FROM c"})
+        lines = reader.lines()
+        self.assertEqual(next(lines)["event"], "result")
+        for number in range(60):
+            self.server.execute("UPDATE c SET n = :n, t = :t WHERE _id = 1", {"n": number, "t": f"{number}" * 100_000})
+            began = time.monotonic()
+            self.assertEqual(next(lines)["rows"], [[0, {"_id": 1, "n": number}]])
+            self.assertLess(time.monotonic() - began, 10)
+        if IS_DEEP:
+            # The server closes the connection: what it had sent is read, and then the end comes.
+            deaf.settimeout(60)
+            time.sleep(35)
+            try:
+                while deaf.recv(1 << 20):
+                    pass
+            except ConnectionError:
+                pass
+        deaf.close()
+        self.assertTrue(self.server.process.is_running)
+
+    def test_many_followers_of_one_query_hear_of_a_write_at_once(self):
+        self.server.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 0})")
+        streams = [Stream(self.server, OBSERVE, {"statement": "SELECT * FROM c"}) for _ in range(100)]
+        heard = []
+
+        def follow(stream):
+            lines = stream.lines()
+            next(lines)
+            heard.append(next(lines)["rows"])
+
+        threads = [threading.Thread(target=follow, args=(stream,)) for stream in streams]
+        for thread in threads:
+            thread.start()
+        time.sleep(1)
+        self.server.execute("UPDATE c SET n = 1")
+        for thread in threads:
+            thread.join(30)
+        self.assertEqual(heard, [[[0, {"_id": 1, "n": 1}]]] * 100)
+
+
+class BehindNginx(SystemTest):
+    """Four processes: nothing is held back on the way."""
+
+    def test_streams(self):
+        server = FourProcesses(self.workspace).start()
+        server.execute("INSERT INTO c DOCUMENTS ({'_id': 0, 'n': 0})")
+        observed = Stream(server, OBSERVE, {"statement": "SELECT * FROM c ORDER BY _id"})
+        events = observed.lines()
+        self.assertEqual(next(events)["items"], [{"_id": 0, "n": 0}])
+        changes = Stream(server, f"{CHANGES}?feed=continuous&values=both&since=0")
+        feed = changes.lines()
+        self.assertEqual(next(feed)["method"], "insert")
+        for number in range(1, 4):
+            began = time.monotonic()
+            server.execute("UPDATE c SET n = :n WHERE _id = 0", {"n": number})
+            self.assertEqual(next(events)["rows"], [[0, {"_id": 0, "n": number}]])
+            line = next(feed)
+            self.assertEqual((line["oldValue"]["n"], line["value"]["n"]), (number - 1, number))
+            self.assertLess(time.monotonic() - began, 10)
+        for path in ("/openapi.json", "/api/v5/docs"):
+            self.assertEqual(server.request("GET", path).status, 200, path)
+        past = server.post_statement("SELECT n FROM c", headers={}, version="v5")
+        self.assertEqual(past.json["items"], [{"n": 3}])
+        asked = server.request(
+            "POST", "/api/v5/store/execute?asOf=2", {"statement": "SELECT n FROM c"}, server.authorization())
+        self.assertEqual(asked.json["items"], [{"n": 1}])
