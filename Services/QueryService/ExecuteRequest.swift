@@ -8,6 +8,8 @@ import ServiceKit
 struct ExecuteRequest: Sendable {
     let statement: String
     let arguments: ObjectValue
+    /// Names a write that the client may send again.
+    var key: IdempotencyKey?
 
     /// Parses the body. Throws `malformedRequest` with the reason, which names an unknown or repeated member
     /// and an integer beyond 64 bits, also within the arguments.

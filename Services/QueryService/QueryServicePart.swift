@@ -3,6 +3,7 @@ import DQL
 import Hummingbird
 import Identity
 import Logging
+import Machine
 import NIOCore
 import OperationLog
 import Replica
@@ -35,6 +36,12 @@ public final class QueryServicePart: ServicePart {
         public var transactionWait = Limits.transactionWait
         /// Deadline of a statement.
         public var statementTime = Limits.statementTime
+        /// Time for which answers to writes with an `Idempotency-Key` are kept.
+        public var keptAnswers = Limits.keptAnswers
+        /// Seconds since 1970, for their age.
+        public var nowSeconds: @Sendable () -> Int64 = SystemClock.seconds
+        /// Most of them for one user.
+        public var keptAnswersPerUser = Limits.keptAnswersPerUser
         /// Most writes of one database that wait.
         public var waitingWrites = Limits.waitingWrites
 
@@ -103,17 +110,23 @@ public final class QueryServicePart: ServicePart {
         let identity = try await authenticator.identity(for: request)
         guard try await log.databaseExists(identity.databaseID) else { throw QueryError(.unknownDatabase) }
         let minimum = try ExecuteRequest.transactionID(request.headers)
-        let parsed = try ExecuteRequest(try await request.wholeBody(limitBytes: Limits.requestBytes))
+        let body = try await request.wholeBody(limitBytes: Limits.requestBytes)
+        var parsed = try ExecuteRequest(body)
+        parsed.key = try IdempotencyKey(
+            request, user: identity.userID,
+            parts: [isStrict ? [4] : [5], Array(body.readableBytesView)])
+        let statement = parsed
         let projection = try await projection(of: identity.databaseID)
         do {
-            return try await projection.execute(parsed, isStrict: isStrict, identity, after: minimum).response
+            return try await projection.execute(statement, isStrict: isStrict, identity, after: minimum)
+                .response
         } catch  where Self.isOfLostHistory(error) {
             // The log was reset to an earlier state, or truncated ahead of this projection. Nothing was
             // written, so the statement runs again on a rebuilt projection.
             guard await projection.store.hasLostHistory else { throw error }
             await retire(projection)
             return try await self.projection(of: identity.databaseID)
-                .execute(parsed, isStrict: isStrict, identity, after: minimum).response
+                .execute(statement, isStrict: isStrict, identity, after: minimum).response
         }
     }
 

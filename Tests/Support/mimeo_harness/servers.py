@@ -96,6 +96,8 @@ class FourProcesses(Client):
         self.data.mkdir()
         self._log = log or f"sqlite:{self.data / 'log.sqlite'}"
         self.extra_arguments = {}
+        self.drain_seconds = 0
+        """How long a service serves on when it is told to stop; the default behind a proxy, 3 s, is for those who look."""
         self.fronts = {}
         """Addresses for nginx instead of a service's own, by service: a proxy of a test, or several instances."""
         self._ports = {service: free_port() for service in self.services}
@@ -122,7 +124,8 @@ class FourProcesses(Client):
         """
         label = label or service
         port = self._ports.setdefault(label, free_port())
-        arguments = [binary(service), "--data", self.data, "--listen", f"127.0.0.1:{port}", "--behind-proxy"]
+        arguments = [binary(service), "--data", self.data, "--listen", f"127.0.0.1:{port}", "--behind-proxy",
+                     "--drain-seconds", self.drain_seconds]
         arguments += ["--log", self._log, *self.extra_arguments.get(label, [])]
         process = self._workspace.start(f"{self._name}-{label}", arguments)
         self.processes[label] = process
@@ -151,8 +154,7 @@ class FourProcesses(Client):
         for service in self.services:
             # The template has one `server` line per service; `between` ends one and begins the next.
             addresses = [f"{host}:{port}" for host, port in self.fronts.get(service, [self.address_of(service)])]
-            between = " max_fails=0; server " if service == "replicator" else "; server "
-            names[service.upper().replace("-", "_")] = between.join(addresses)
+            names[service.upper().replace("-", "_")] = " max_fails=0; server ".join(addresses)
         names |= {"PUBLIC_LISTEN": f"127.0.0.1:{self._public_port}", "RUN_DIRECTORY": str(directory)}
         template = string.Template(pathlib.Path(ROOT / "compose" / "nginx.conf").read_text())
         configuration = directory / "nginx.conf"
