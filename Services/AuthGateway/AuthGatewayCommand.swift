@@ -46,8 +46,8 @@ public struct AuthGatewayCommand: AsyncParsableCommand {
 }
 
 extension ServiceConfiguration {
-    /// True if the development token may be printed: to a terminal, or where it was asked for.
-    public var showsToken: Bool { showToken || ServiceMain.isTerminal }
+    /// True if the development token may be printed: where it was asked for, else to a terminal.
+    public var showsToken: Bool { showToken ?? ServiceMain.isTerminal }
 }
 
 extension DevelopmentDatabase {

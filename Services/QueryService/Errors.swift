@@ -16,6 +16,8 @@ public enum QueryErrorCode: String, Sendable, CaseIterable {
     case refusedByStore = "QUERY-0103"
     /// 400: ALTER SYSTEM sets parameters of a small peer.
     case parametersAreLocal = "QUERY-0104"
+    /// 422: the Idempotency-Key was used for another request.
+    case idempotencyKeyReused = "QUERY-0105"
     /// 404: the token is for a database that the log does not have.
     case unknownDatabase = "QUERY-0201"
     /// 403: no right to read a collection.
@@ -30,6 +32,8 @@ public enum QueryErrorCode: String, Sendable, CaseIterable {
     case conflict = "QUERY-0302"
     /// 503: too many statements wait.
     case overloaded = "QUERY-0303"
+    /// 429: the user has used too many idempotency keys within a day.
+    case tooManyIdempotencyKeys = "QUERY-0305"
     /// 503: the log or the projection cannot be used at the moment.
     case unavailable = "QUERY-0304"
     /// 400: an offset lies beyond the log's head: a cursor of another database, or of a log that was put back
@@ -66,6 +70,10 @@ public struct QueryError: Error, Equatable, Sendable {
             case .refusedByStore: detail
             case .parametersAreLocal:
                 "ALTER SYSTEM sets parameters of a small peer; the server's are flags of its services"
+            case .idempotencyKeyReused:
+                "the Idempotency-Key was used for another request within a day; use a new key for each write"
+            case .tooManyIdempotencyKeys:
+                "the user has used \(Limits.keptAnswersPerUser) idempotency keys within a day"
             case .unknownDatabase: "the token's database does not exist on this server"
             case .readNotGranted: "the token grants no right to read \(detail)"
             case .writeNotGranted: "the token grants no right to write \(detail)"
@@ -121,6 +129,8 @@ extension QueryError: HTTPReportable {
         case .erased: .gone
         case .transactionNotReached: .requestTimeout
         case .conflict: .conflict
+        case .idempotencyKeyReused: .unprocessableContent
+        case .tooManyIdempotencyKeys: .tooManyRequests
         case .overloaded, .unavailable: .serviceUnavailable
         case .historyGone: .gone
         case .tooManyStreams: .tooManyRequests

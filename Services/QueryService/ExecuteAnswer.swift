@@ -15,10 +15,15 @@ struct ExecuteAnswer: Sendable {
     var items: [Value] = []
     var mutatedDocumentIDs: [Value] = []
     var warnings: [String] = []
+    /// True if the statement ran before, under the same `Idempotency-Key`.
+    var isRepeated = false
 
     var response: Response {
-        Self.envelope(
-            status: .ok, transactionID: transactionID, queryType: queryType.rawValue, items: items,
+        var headers: HTTPFields = [:]
+        if isRepeated, let name = HTTPField.Name(IdempotencyKey.repeatedField) { headers[name] = "true" }
+        return Self.envelope(
+            status: .ok, headers: headers, transactionID: transactionID, queryType: queryType.rawValue,
+            items: items,
             mutatedDocumentIDs: mutatedDocumentIDs, error: ObjectValue(), warnings: warnings)
     }
 

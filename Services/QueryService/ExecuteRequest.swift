@@ -10,6 +10,8 @@ struct ExecuteRequest: Sendable {
     let arguments: ObjectValue
     /// The point in the past that is read; nil for the present.
     var asOf: PastPoint?
+    /// Names a write that the client may send again.
+    var key: IdempotencyKey?
 
     /// A statement of the present.
     init(statement: String, arguments: ObjectValue) {

@@ -3,6 +3,7 @@ import DQL
 import Hummingbird
 import Identity
 import Logging
+import Machine
 import NIOCore
 import OperationLog
 import Replica
@@ -40,6 +41,12 @@ public final class QueryServicePart: ServicePart {
         public var transactionWait = Limits.transactionWait
         /// Deadline of a statement.
         public var statementTime = Limits.statementTime
+        /// Time for which answers to writes with an `Idempotency-Key` are kept.
+        public var keptAnswers = Limits.keptAnswers
+        /// Seconds since 1970, for their age.
+        public var nowSeconds: @Sendable () -> Int64 = SystemClock.seconds
+        /// Most of them for one user.
+        public var keptAnswersPerUser = Limits.keptAnswersPerUser
         /// Most writes of one database that wait.
         public var waitingWrites = Limits.waitingWrites
         /// Most streams of one credential.
@@ -167,7 +174,11 @@ public final class QueryServicePart: ServicePart {
     private func answer(_ request: Request, isStrict: Bool) async throws -> Response {
         let identity = try await identity(of: request)
         let minimum = try ExecuteRequest.transactionID(request.headers)
-        var parsed = try ExecuteRequest(try await request.wholeBody(limitBytes: Limits.requestBytes))
+        let body = try await request.wholeBody(limitBytes: Limits.requestBytes)
+        var parsed = try ExecuteRequest(body)
+        parsed.key = try IdempotencyKey(
+            request, user: identity.userID,
+            parts: [isStrict ? [4] : [5], Array(body.readableBytesView)])
         if let text = try QueryValues(request).text("asOf") { parsed.asOf = try PastPoint(text) }
         return try await execute(parsed, isStrict: isStrict, identity, after: minimum).response
     }

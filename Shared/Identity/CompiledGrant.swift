@@ -97,8 +97,15 @@ public struct CompiledRules: Sendable {
         self.byCollection = byCollection
     }
 
+    /// The beginning of the names of collections that are the server's own, such as the answers to writes
+    /// that a client may repeat. No grant covers them, whatever it says.
+    public static let serversOwn = "__server_"
+
     private func rule(for collection: CollectionName) -> Rule? {
-        everything ? .whole : byCollection[collection]
+        // Nearly every name differs in the first byte.
+        let name = collection.text.utf8
+        if name.first == UInt8(ascii: "_"), name.starts(with: Self.serversOwn.utf8) { return nil }
+        return everything ? .whole : byCollection[collection]
     }
 
     /// True if any document is allowed.

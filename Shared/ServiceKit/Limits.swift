@@ -25,6 +25,8 @@ public enum Limits {
     /// Longest time that a stream waits for a client that reads nothing, which is cut off then: within it a
     /// mobile network has come back, and meanwhile the stream holds one event and no transaction.
     static let writeStall: Duration = .seconds(30)
+    /// Longest `Idempotency-Key`: a UUID has 36 characters, and some clients put names in front.
+    static let idempotencyKeyCharacters = 255
     /// Shortest answer that is packed: below, gzip saves less than a packet.
     static let packedAnswerBytes = 1_024
     /// Bytes that a packed or unpacked body takes at a time: what one request holds, and the largest step.
@@ -42,8 +44,15 @@ public enum Limits {
     /// Interval of looking for remains of deleted databases without an event: an upload that was under way
     /// ends within it.
     static let erasureLook: Duration = .seconds(60)
-    /// Time that requests and WebSockets have to end after the process was asked to stop.
+    /// Time that requests and WebSockets have to end after the process was asked to stop, unless
+    /// `--stop-seconds` says otherwise.
     public static let shutdownGrace: Duration = .seconds(10)
+    /// Time for which a service behind a proxy serves on after it was asked to stop, unless
+    /// `--drain-seconds` says otherwise: longer than the front keeps an idle connection (2 s).
+    static let proxyDrain: Duration = .seconds(3)
+    /// Time for the requests on the last connections to arrive, after the kernel lets no more begin: a busy
+    /// machine's scheduling.
+    static let lastConnections: Duration = .milliseconds(250)
     /// Shortest time between two checks for a renewed certificate.
     static let certificateLook: Duration = .seconds(1)
     /// Shortest admin credential: 32 bytes as base64url have 43 characters.

@@ -174,6 +174,7 @@ struct QueryClient: Sendable {
         let body = Array(buffer: try await response.body.collect(upTo: 50_000_000))
         return QueryAnswer(
             status: Int(response.status.code), retryAfter: response.headers.first(name: "retry-after"),
+            isRepeated: response.headers.first(name: "idempotency-replayed") == "true",
             body: try JSONText.parse(body))
     }
 }
@@ -199,6 +200,8 @@ struct TextAnswer: Sendable {
 struct QueryAnswer: Sendable {
     let status: Int
     let retryAfter: String?
+    /// True if the service says that it has given the answer before.
+    let isRepeated: Bool
     let body: Value
 
     var code: String? { body["error"]?["code"]?.stringValue }

@@ -70,6 +70,9 @@ struct OptionsTests {
         }
         #expect(path.hasSuffix("mimeo-data/log.sqlite"))
         #expect(configuration.projection == nil)
+        #expect(configuration.drain == .zero && configuration.showToken == nil)
+        #expect(try self.configuration(["--drain-seconds=7", "--stop-seconds=8"]).drain == .seconds(7))
+        #expect(code("--stop-seconds=0") == .configurationInvalid)
     }
 
     @Test("a flag wins over the file, the file over the default")
@@ -172,7 +175,8 @@ struct OptionsTests {
         #expect(found.secretsKey == "/key" && found.adminToken == "/admin")
         #expect(found.tls?.certificate == "/c.pem" && found.tls?.key == "/k.pem")
         #expect(found.cors.origins == ["https://a.example", "https://b.example"])
-        #expect(found.behindProxy && found.showToken)
+        #expect(found.behindProxy && found.showToken == true)
+        #expect(found.drain == .seconds(3) && found.stop == .seconds(10))
     }
 
     @Test("the file of --config may be named by the environment, and lists may be arrays")

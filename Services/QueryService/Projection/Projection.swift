@@ -28,6 +28,8 @@ actor Projection {
     /// The offset of this process's last write. No draft begins before it is folded, since each stamp must
     /// exceed every earlier one of its actor.
     private var written: Offset = 0
+    /// The kept answers, as they were counted last.
+    private var census: KeptAnswers.Census?
     /// True if the outcome of an append is unknown. Until the log is folded up to its head, a stamp could be
     /// used twice.
     private var isUnsure = false
@@ -108,7 +110,7 @@ actor Projection {
             }
         }
         guard statement.isReadOnly else {
-            return try await write(statement, request.arguments, options, identity.rights)
+            return try await write(statement, request.arguments, options, identity.rights, request.key)
         }
         return try await read(statement, request.arguments, options, identity.rights, from: offset)
     }
@@ -204,7 +206,7 @@ actor Projection {
 
     private func write(
         _ statement: PreparedStatement, _ arguments: ObjectValue, _ options: ExecutionOptions,
-        _ rights: CompiledGrant
+        _ rights: CompiledGrant, _ key: IdempotencyKey?
     ) async throws -> ExecuteAnswer {
         guard waitingWrites < bounds.waitingWrites else { throw QueryError(.overloaded) }
         waitingWrites += 1
@@ -212,7 +214,7 @@ actor Projection {
         let previous = writing
         let task = Task {
             _ = try? await previous?.value
-            return try await self.perform(statement, arguments, options, rights)
+            return try await self.perform(statement, arguments, options, rights, key)
         }
         writing = task
         return try await task.value
@@ -223,10 +225,11 @@ actor Projection {
     /// operations of this one.
     private func perform(
         _ statement: PreparedStatement, _ arguments: ObjectValue, _ options: ExecutionOptions,
-        _ rights: CompiledGrant
+        _ rights: CompiledGrant, _ key: IdempotencyKey?
     ) async throws -> ExecuteAnswer {
         if await store.position.offset < written { try await catchUp(to: written) }
         var isActorNew = false
+        if let key { try await countKeptAnswers(for: key) }
         for _ in 0..<Limits.writeAttempts {
             let (lease, isFresh) = try await writer.lease()
             if isFresh {
@@ -244,7 +247,8 @@ actor Projection {
                 isUnsure = false
             }
             let draft = try await draft(
-                statement, arguments, options, rights, as: lease.actor, sequence: sequence)
+                statement, arguments, options, rights, key, as: lease.actor, sequence: sequence)
+            if let kept = draft.kept { return try await repeated(kept, for: key, statement.kind) }
             var answer = ExecuteAnswer(
                 transactionID: max(draft.readAt, await store.position.offset), queryType: statement.kind,
                 items: draft.result.rows, mutatedDocumentIDs: draft.result.mutatedDocumentIDs.map(\.value),
@@ -256,6 +260,7 @@ actor Projection {
             switch try await append(operation, under: lease, condition) {
             case .appended(let offset):
                 answer.transactionID = offset
+                if let key { noteKeptAnswer(of: key) }
                 return answer
             case .conflict(.condition(let offset)): try await catchUp(to: offset)
             case .conflict(.leaseLost): await writer.lose(lease)
@@ -286,15 +291,81 @@ actor Projection {
 
     private func draft(
         _ statement: PreparedStatement, _ arguments: ObjectValue, _ options: ExecutionOptions,
-        _ rights: CompiledGrant, as actor: ActorID, sequence: SequenceNumber
+        _ rights: CompiledGrant, _ key: IdempotencyKey?, as actor: ActorID, sequence: SequenceNumber
     ) async throws -> StatementDraft {
         let isWhole = rights.coversWhole(statement)
-        return try await store.draft(from: written, as: actor, sequence: sequence) { writer in
-            try statement.execute(
+        let now = bounds.nowSeconds()
+        let since = now - bounds.keptAnswers.components.seconds
+        let readAt = await store.position.offset
+        let (found, isFull, old) = (KeptAnswers.Found(), key.map(hasTooMany) ?? false, answersToRemove)
+        var draft = try await store.draft(from: written, as: actor, sequence: sequence) { writer in
+            if let key {
+                found.kept = try KeptAnswers.find(key, in: writer, since: since)
+                if found.kept != nil { return StatementResult() }
+                if isFull { throw QueryError(.tooManyIdempotencyKeys) }
+            }
+            let result = try statement.execute(
                 in: isWhole ? writer : GrantedWriter(base: writer, rights: rights), arguments: arguments,
                 options: options,
                 idGenerator: { Environment.system.generateDocumentID() })
+            if let key {
+                let kept = KeptAnswers.Kept(
+                    request: key.request, at: now, actor: "\(actor)",
+                    sequence: Int64(clamping: sequence.rawValue), readAt: readAt,
+                    answer: KeptAnswers.text(of: result))
+                try KeptAnswers.keep(kept, under: key, removing: old, in: writer)
+            }
+            return result
         }
+        draft.kept = found.kept
+        return draft
+    }
+
+    // MARK: Idempotency keys
+
+    /// Counts the kept answers, unless that was done a moment ago.
+    private func countKeptAnswers(for key: IdempotencyKey) async throws {
+        let patience = hasTooMany(key) ? Limits.keptAnswersSecondLook : Limits.keptAnswersLook
+        if let census, ContinuousClock.now - census.at < patience { return }
+        let since = bounds.nowSeconds() - bounds.keptAnswers.components.seconds
+        census = try await store.read(from: written) { documents in
+            try KeptAnswers.Census(documents, since: since)
+        }
+    }
+
+    private func hasTooMany(_ key: IdempotencyKey) -> Bool {
+        census?.counts[key.user, default: 0] ?? 0 >= bounds.keptAnswersPerUser
+    }
+
+    private var answersToRemove: [DocumentID] { Array(census?.old.prefix(Limits.keptAnswersRemoved) ?? []) }
+
+    private func noteKeptAnswer(of key: IdempotencyKey) {
+        census?.counts[key.user, default: 0] += 1
+        let removed = answersToRemove.count
+        census?.old.removeFirst(removed)
+    }
+
+    /// The answer of the first request with this key.
+    private func repeated(
+        _ kept: KeptAnswers.Kept, for key: IdempotencyKey?, _ kind: StatementKind
+    ) async throws -> ExecuteAnswer {
+        guard kept.request == key?.request else { throw QueryError(.idempotencyKeyReused) }
+        return KeptAnswers.answer(kept, kind: kind, at: await offset(of: kept))
+    }
+
+    /// The offset of the operation that wrote an answer; if the log no longer has it, the present one.
+    private func offset(of kept: KeptAnswers.Kept) async -> Offset {
+        var after = kept.readAt
+        let end = after.rawValue + UInt64(Limits.keptAnswerSearch)
+        while after.rawValue < end, let entries = try? await log.read(database, after: after) {
+            guard let last = entries.last else { break }
+            let own = entries.first {
+                "\($0.actor)" == kept.actor && $0.sequence.rawValue == UInt64(clamping: kept.sequence)
+            }
+            if let own { return own.offset }
+            after = last.offset
+        }
+        return await store.position.offset
     }
 
     private func append(

@@ -61,4 +61,6 @@ struct StatementDraft: Sendable {
     let warnings: [String]
     /// The offset of the snapshot, or an earlier one.
     let readAt: Offset
+    /// The answer of an earlier run under the same `Idempotency-Key`; then the statement did not run.
+    var kept: KeptAnswers.Kept?
 }

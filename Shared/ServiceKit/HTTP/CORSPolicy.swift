@@ -38,7 +38,7 @@ public struct CORSPolicy: Sendable, Equatable {
     /// Fields of ours that a page may read beside the few that it always may.
     private static let exposed = [
         "Accept-Ranges", "Allow", "Content-Encoding", "Content-Range", "ETag", "Retry-After",
-        "WWW-Authenticate", "X-DITTO-TXN-ID", RequestID.name,
+        "WWW-Authenticate", "X-DITTO-TXN-ID", IdempotencyKey.repeatedField, RequestID.name,
     ].joined(separator: ", ")
 
     /// Adds what a browser needs to an answer, whether it is an error or not. To a preflight it also says

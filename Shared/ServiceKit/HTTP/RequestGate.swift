@@ -56,6 +56,7 @@ final class RequestGate: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     private let forwarding: ForwardingWatch?
+    private let drain: HostDrain?
     private let logger: Logger
     private var context: ChannelHandlerContext?
     private var unanswered = CircularBuffer<Unanswered>()
@@ -75,10 +76,13 @@ final class RequestGate: ChannelDuplexHandler, RemovableChannelHandler {
     private var lastByteAt = NIODeadline.uptimeNanoseconds(0)
     private var timer: (at: NIODeadline, task: Scheduled<Void>)?
 
-    /// - Parameter forwarding: sees the head of every request, upgrades included.
-    init(logger: Logger, forwarding: ForwardingWatch? = nil) {
+    /// - Parameters:
+    ///   - forwarding: sees the head of every request, upgrades included.
+    ///   - drain: while it drains, each answer is its connection's last.
+    init(logger: Logger, forwarding: ForwardingWatch? = nil, drain: HostDrain? = nil) {
         self.logger = logger
         self.forwarding = forwarding
+        self.drain = drain
     }
 
     func handlerAdded(context: ChannelHandlerContext) { self.context = context }
@@ -267,6 +271,7 @@ extension RequestGate {
             isAnswering = true
             // A client that waits for leave, and got none, sends something else next, or nothing.
             isLastAnswer = !request.keepsAlive || isInputClosed || isBodyBroken || request.expectsContinue
+            if unanswered.count == 1, drain?.isDraining == true { isLastAnswer = true }
             frame(&head, for: request)
             context.write(wrapOutboundOut(.head(head)), promise: promise)
         case .body: context.write(data, promise: promise)

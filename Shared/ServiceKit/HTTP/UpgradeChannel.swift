@@ -26,13 +26,16 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
     let idleTimeout: Duration
     let tls: TLSFiles?
     let forwarding: ForwardingWatch?
+    let drain: HostDrain?
 
     init(
         responder: @escaping HTTPChannelHandler.Responder, routes: [WebSocketRoute], tls: TLSFiles? = nil,
-        forwarding: ForwardingWatch? = nil, idleTimeout: Duration = Limits.idleConnection
+        forwarding: ForwardingWatch? = nil, drain: HostDrain? = nil,
+        idleTimeout: Duration = Limits.idleConnection
     ) {
         self.tls = tls
         self.forwarding = forwarding
+        self.drain = drain
         self.responder = responder
         self.idleTimeout = idleTimeout
         upgrade = WebSocketUpgrade(
@@ -44,7 +47,7 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
             if let tls {
                 try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls.context()))
             }
-            let gate = RequestGate(logger: logger, forwarding: forwarding)
+            let gate = RequestGate(logger: logger, forwarding: forwarding, drain: drain)
             let outcome = try upgrade.configure(
                 channel, limits: Self.headLimits, before: HeadWatch(gate: gate), after: gate
             ) { try http(on: $0, logger) }

@@ -9,6 +9,7 @@ import NIOCore
 struct HostRoutes {
     let parts: [any ServicePart]
     let mount: ServiceMount
+    var drain: HostDrain?
 
     func responder() -> HostResponder {
         let routes = Router(context: ServiceContext.self)
@@ -72,7 +73,7 @@ struct HostRoutes {
     }
 
     /// - Throws: `SRV-0400` for a parameter that the route does not know.
-    private static func check(_ query: String?, _ known: [String]) throws(ServiceError) {
+    static func check(_ query: String?, _ known: [String]) throws(ServiceError) {
         for item in (query ?? "").split(separator: "&") {
             guard let name = PathText.decoded(item.prefix { $0 != "=" }) else {
                 throw ServiceError(.badRequest, "the query of the path is not percent-encoded UTF-8")
@@ -98,12 +99,12 @@ struct HostRoutes {
     }
 
     var ownRoutes: [ServiceMount.Route] {
-        let parts = parts
+        let (parts, drain) = (parts, drain)
         var routes = [
-            ServiceMount.Route(method: .get, path: "/health", query: nil) { _, _ in
-                await Self.health(parts)
+            ServiceMount.Route(method: .get, path: "/health", query: []) { _, _ in
+                await Self.health(parts, drain)
             },
-            ServiceMount.Route(method: .get, path: "/metrics", query: nil) { _, _ in
+            ServiceMount.Route(method: .get, path: "/metrics", query: []) { _, _ in
                 Response(
                     status: .ok, headers: [.contentType: "text/plain; version=0.0.4; charset=utf-8"],
                     body: ResponseBody(byteBuffer: ByteBuffer(string: PrometheusRegistry.shared.text())))
@@ -134,8 +135,8 @@ struct HostRoutes {
         for part in parts {
             let checked = part is SystemDatabasePart ? [part] : system + [part]
             routes.append(
-                ServiceMount.Route(method: .get, path: "/admin/\(part.name)/health", query: nil) { _, _ in
-                    await Self.health(checked)
+                ServiceMount.Route(method: .get, path: "/admin/\(part.name)/health", query: []) { _, _ in
+                    await Self.health(checked, drain)
                 })
         }
         return routes
@@ -149,9 +150,12 @@ struct HostRoutes {
     }
 
     /// 200 when every part works, else 503.
-    private static func health(_ parts: [any ServicePart]) async -> Response {
+    private static func health(_ parts: [any ServicePart], _ drain: HostDrain?) async -> Response {
         var checks: [String: HealthCheck] = [:]
         for part in parts { checks[part.name] = await part.health() }
+        if drain?.isDraining == true {
+            checks["host"] = .failing("it is about to stop, and answers until the proxies in front notice")
+        }
         let isWell = checks.values.allSatisfy { $0.status == .ok }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys]

@@ -10,15 +10,16 @@ import UnixSignals
 /// One listener that serves any number of service parts.
 ///
 /// Start: parts start, the host listens, background tasks run. Stop, on a signal or when `run`'s task is
-/// cancelled: parts drain, no new connection is accepted, requests end, WebSockets are told "going away",
-/// background tasks are cancelled, parts stop. `Limits.shutdownGrace` bounds the whole stop. A process may
-/// run any number of hosts.
+/// cancelled: parts drain, behind a proxy for a while (`HostDrain`), no new connection is accepted, requests
+/// end, WebSockets are told "going away", background tasks are cancelled, parts stop. `Stopping` bounds the
+/// whole stop. A process may run any number of hosts.
 public struct ServiceHost: Sendable {
     private let parts: [any ServicePart]
     private let listen: ListenAddress
     private let tls: TLSFiles?
     private let cors: CORSPolicy
     private let forwarding: ForwardingWatch?
+    private let stopping: Stopping
     private let logger: Logger
     private let onListening: @Sendable (ListenAddress) async -> Void
 
@@ -28,11 +29,12 @@ public struct ServiceHost: Sendable {
     ///   - tls: certificate and key of the listener; nil for clear text.
     ///   - cors: the pages that may call the routes.
     ///   - forwarding: looks at every request's forwarding fields.
+    ///   - stopping: the times of a stop.
     ///   - onListening: called once with the address actually in use, port 0 resolved.
     public init(
         parts: [any ServicePart], listen: ListenAddress, tls: TLSFiles? = nil,
         cors: CORSPolicy = .none, forwarding: ForwardingWatch? = nil,
-        logger: Logger = Logger(label: "mimeo"),
+        stopping: Stopping = Stopping(), logger: Logger = Logger(label: "mimeo"),
         onListening: @escaping @Sendable (ListenAddress) async -> Void = { _ in }
     ) {
         self.parts = parts
@@ -40,8 +42,22 @@ public struct ServiceHost: Sendable {
         self.tls = tls
         self.cors = cors
         self.forwarding = forwarding
+        self.stopping = stopping
         self.logger = logger
         self.onListening = onListening
+    }
+
+    /// The times of a stop.
+    public struct Stopping: Sendable {
+        /// How long the host serves on, for proxies to notice; see `HostDrain`.
+        public var drain: Duration = .zero
+        /// How long running requests and WebSockets have to end after that.
+        public var grace: Duration = Limits.shutdownGrace
+
+        /// The times of a host without a proxy in front, unless they are given.
+        public init(drain: Duration = .zero, grace: Duration = Limits.shutdownGrace) {
+            (self.drain, self.grace) = (drain, grace)
+        }
     }
 
     /// A host as flags, environment and file configure it.
@@ -54,6 +70,7 @@ public struct ServiceHost: Sendable {
             parts: parts, listen: configuration.listen, tls: try configuration.tlsFiles(logger: logger),
             cors: configuration.cors,
             forwarding: ForwardingWatch(trustsProxy: configuration.behindProxy, logger: logger),
+            stopping: Stopping(drain: configuration.drain, grace: configuration.stop),
             logger: logger, onListening: onListening)
     }
 
@@ -72,7 +89,8 @@ public struct ServiceHost: Sendable {
         let (addresses, continuation) = AsyncStream.makeStream(of: ListenAddress.self)
         let told = onListening
         let host = ServiceHost(
-            parts: parts, listen: listen, tls: tls, cors: cors, forwarding: forwarding, logger: logger
+            parts: parts, listen: listen, tls: tls, cors: cors, forwarding: forwarding, stopping: stopping,
+            logger: logger
         ) { address in
             await told(address)
             continuation.yield(address)
@@ -140,11 +158,13 @@ public struct ServiceHost: Sendable {
         let webSockets = mount.webSockets
         let onListening = onListening
         let (listen, tls, forwarding) = (listen, tls, forwarding)
+        let drain = HostDrain(pause: stopping.drain)
         let application = Application(
             responder: ObservedResponder(
-                inner: HostRoutes(parts: parts, mount: mount).responder(), cors: cors),
+                inner: HostRoutes(parts: parts, mount: mount, drain: drain).responder(), cors: cors),
             server: HTTPServerBuilder {
-                UpgradeChannel(responder: $0, routes: webSockets, tls: tls, forwarding: forwarding)
+                UpgradeChannel(
+                    responder: $0, routes: webSockets, tls: tls, forwarding: forwarding, drain: drain)
             },
             configuration: ApplicationConfiguration(
                 address: .hostname(listen.host, port: listen.port), reuseAddress: true),
@@ -152,6 +172,7 @@ public struct ServiceHost: Sendable {
                 let port = channel.localAddress?.port ?? listen.port
                 var address = ListenAddress(host: listen.host, port: port)
                 address.isSecure = tls != nil
+                drain.listens(channel)
                 await onListening(address)
             },
             logger: logger)
@@ -162,10 +183,10 @@ public struct ServiceHost: Sendable {
                 failureTerminationBehavior: .gracefullyShutdownGroup, serviceName: background.name)
         }
         services.append(.init(service: application, serviceName: "http"))
-        services.append(.init(service: DrainService(parts: parts), serviceName: "drain"))
+        services.append(.init(service: DrainService(parts: parts, drain: drain), serviceName: "drain"))
         var configuration = ServiceGroupConfiguration(
             services: services, gracefulShutdownSignals: signals, logger: logger)
-        configuration.maximumGracefulShutdownDuration = Limits.shutdownGrace
+        configuration.maximumGracefulShutdownDuration = stopping.drain + stopping.grace
         return ServiceGroup(configuration: configuration)
     }
 
@@ -200,16 +221,20 @@ public struct ServiceHost: Sendable {
     }
 }
 
-/// Waits until the host is told to stop, then drains all parts concurrently.
+/// Waits until the host is told to stop, then drains all parts concurrently, and lets proxies notice.
 private struct DrainService: Service {
     let parts: [any ServicePart]
+    let drain: HostDrain
 
     func run() async throws {
         // Cancelled when the host ends for another reason: no client is left to be sent away.
         do { try await gracefulShutdown() } catch is CancellationError { return }
+        drain.begin()
         await withDiscardingTaskGroup { group in
             for part in parts { group.addTask { await part.drain() } }
+            group.addTask { try? await Task.sleep(for: drain.pause) }
         }
+        await drain.refuseConnections()
     }
 }
 

@@ -145,6 +145,7 @@ public struct ServiceMount {
     ) {
         webSockets.append(
             WebSocketRoute(path: path, subprotocols: subprotocols) { request in
+                try HostRoutes.check(request.query, [])
                 let context = try await authorize(request)
                 return WebSocketRoute.Accepted(
                     handler: { channel, logger in await handle(channel, context, logger) },

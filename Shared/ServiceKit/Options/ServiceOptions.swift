@@ -25,6 +25,10 @@ public struct ServiceOptions: ParsableArguments, Sendable {
     @Option(help: .setting("contactSeconds")) public var contactSeconds: UInt32?
     /// The time without contact with the log after which credentials are refused.
     @Option(help: .setting("contactGraceSeconds")) public var contactGraceSeconds: UInt32?
+    /// In seconds.
+    @Option(help: .setting("drainSeconds")) public var drainSeconds: UInt32?
+    /// In seconds.
+    @Option(help: .setting("stopSeconds")) public var stopSeconds: UInt32?
     /// The configuration file.
     @Option(help: .setting("config")) public var config: String?
 
@@ -95,8 +99,13 @@ public struct ServiceConfiguration: Sendable, Equatable {
     public var adminToken: String?
     /// True if a proxy tells where requests come from.
     public var behindProxy = false
-    /// True if the development token is printed whatever the output is.
-    public var showToken = false
+    /// How long the host serves on after a signal to stop.
+    public var drain: Duration = .zero
+    /// How long running requests have to end after that.
+    public var stop: Duration = Limits.shutdownGrace
+    /// True if the development token is printed whatever the output is, false if never; nil for a terminal
+    /// only.
+    public var showToken: Bool?
     /// Environment and file, for flags that only one service has.
     public var sources: SettingSources
     /// The certificate chain and the key of the listener, if it speaks TLS.
@@ -140,8 +149,8 @@ public struct ServiceConfiguration: Sendable, Equatable {
         self.providers = providers?.providers ?? sources.text("providers")
         secretsKey = providers?.secretsKey ?? sources.text("secretsKey")
         adminToken = providers?.adminToken ?? admin?.adminToken ?? sources.text("adminToken")
-        behindProxy = try sources.flag(options.behindProxy, "behindProxy")
-        showToken = try sources.flag(providers?.showToken, "showToken")
+        behindProxy = try sources.flag("behindProxy", over: options.behindProxy) ?? false
+        showToken = try sources.flag("showToken", over: providers?.showToken)
         let origins = options.corsOrigin.isEmpty ? sources.list("corsOrigin") : options.corsOrigin
         cors = try CORSPolicy(origins: origins)
         switch (
@@ -153,6 +162,10 @@ public struct ServiceConfiguration: Sendable, Equatable {
             throw ServiceError(.certificateUnusable, "--tls-certificate and --tls-key go together: set both")
         }
         contact = try contactBounds(options)
+        drain =
+            try number(options.drainSeconds, "drainSeconds").map { .seconds($0) }
+            ?? (behindProxy ? Limits.proxyDrain : .zero)
+        stop = try number(options.stopSeconds, "stopSeconds").map { .seconds($0) } ?? Limits.shutdownGrace
     }
 
     /// - Throws: `SRV-0104` if health would fail after credentials are refused.
@@ -198,7 +211,7 @@ public struct ServiceConfiguration: Sendable, Equatable {
     /// A switch that only one service has: the command line's, the environment's or the file's.
     /// - Throws: `SRV-0108`.
     public func flag(_ flag: Bool?, _ name: String) throws(ServiceError) -> Bool {
-        try sources.flag(flag, name)
+        try sources.flag(name, over: flag) ?? false
     }
 
     /// Certificate and key of the listener; nil for clear text.

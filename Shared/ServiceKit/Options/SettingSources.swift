@@ -41,11 +41,11 @@ public struct SettingSources: Sendable, Equatable {
         (text(name) ?? "").split { $0 == "," || $0 == " " }.map(String.init)
     }
 
-    /// A switch: the flag's value, else that of the environment or the file, else false.
+    /// A switch: the flag's value, else that of the environment or the file; nil if it is not set.
     /// - Throws: `SRV-0108` for a variable that is neither true nor false.
-    public func flag(_ flag: Bool?, _ name: String) throws(ServiceError) -> Bool {
+    public func flag(_ name: String, over flag: Bool?) throws(ServiceError) -> Bool? {
         if let flag { return flag }
-        guard let text = text(name) else { return false }
+        guard let text = text(name) else { return nil }
         switch text.lowercased() {
         case "true", "1", "yes", "on": return true
         case "false", "0", "no", "off": return false

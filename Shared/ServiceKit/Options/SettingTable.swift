@@ -49,6 +49,16 @@ extension Setting {
         Setting(
             "contactGraceSeconds", .number(least: 1), "seconds", of: services, default: "60",
             "Time without contact with the log after which credentials are refused. At least 1."),
+        Setting(
+            "drainSeconds", .number(least: 0), "seconds", of: services,
+            default: "3 with --behind-proxy, otherwise 0",
+            """
+            Time for which it serves on after a signal to stop, with failing health, so that the proxy \
+            notices. Longer than the proxy keeps idle connections.
+            """),
+        Setting(
+            "stopSeconds", .number(least: 1), "seconds", of: services, default: "10",
+            "Time for running requests to end after that. At least 1."),
     ]
 
     private static let ofSome = [

@@ -98,6 +98,8 @@ class FourProcesses(Client):
         self.logs = {}
         """URLs of the log for services that reach it in another way, by label."""
         self.extra_arguments = {}
+        self.drain_seconds = 0
+        """How long a service serves on when it is told to stop; the default behind a proxy, 3 s, is for those who look."""
         self.fronts = {}
         """Addresses for nginx instead of a service's own, by service: a proxy of a test, or several instances."""
         self._ports = {service: free_port() for service in self.services}
@@ -124,7 +126,8 @@ class FourProcesses(Client):
         """
         label = label or service
         port = self._ports.setdefault(label, free_port())
-        arguments = [binary(service), "--data", self.data, "--listen", f"127.0.0.1:{port}", "--behind-proxy"]
+        arguments = [binary(service), "--data", self.data, "--listen", f"127.0.0.1:{port}", "--behind-proxy",
+                     "--drain-seconds", self.drain_seconds]
         arguments += ["--log", self.logs.get(label, self._log), *self.extra_arguments.get(label, [])]
         process = self._workspace.start(f"{self._name}-{label}", arguments)
         self.processes[label] = process
@@ -153,8 +156,7 @@ class FourProcesses(Client):
         for service in self.services:
             # The template has one `server` line per service; `between` ends one and begins the next.
             addresses = [f"{host}:{port}" for host, port in self.fronts.get(service, [self.address_of(service)])]
-            between = " max_fails=0; server " if service == "replicator" else "; server "
-            names[service.upper().replace("-", "_")] = between.join(addresses)
+            names[service.upper().replace("-", "_")] = " max_fails=0; server ".join(addresses)
         names |= {"PUBLIC_LISTEN": f"127.0.0.1:{self._public_port}", "RUN_DIRECTORY": str(directory)}
         template = string.Template(pathlib.Path(ROOT / "compose" / "nginx.conf").read_text())
         configuration = directory / "nginx.conf"
