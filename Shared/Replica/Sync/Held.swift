@@ -53,9 +53,10 @@ extension ReadTransaction {
     public func compare(
         _ held: HeldRange, of query: SubscriptionQuery,
         mayWrite: @escaping (DocumentKey) -> Bool = { _ in true },
+        interruption: (@Sendable () -> Interruption?)? = nil,
         mayRead: (DocumentKey) -> Bool
     ) throws -> HeldComparison {
-        var comparer = HeldComparer(self, query, held, mayWrite: mayWrite)
+        var comparer = HeldComparer(self, query, held, mayWrite: mayWrite, interruption)
         try comparer.run(mayRead)
         return comparer.result
     }
@@ -155,6 +156,7 @@ private struct HeldComparer {
     private let transaction: ReadTransaction
     private let query: SubscriptionQuery
     private let held: HeldRange
+    private let interruption: (@Sendable () -> Interruption?)?
     private var removals: Removals
     private(set) var result = HeldComparison()
     private var next = 0
@@ -163,8 +165,9 @@ private struct HeldComparer {
 
     init(
         _ transaction: ReadTransaction, _ query: SubscriptionQuery, _ held: HeldRange,
-        mayWrite: @escaping (DocumentKey) -> Bool
+        mayWrite: @escaping (DocumentKey) -> Bool, _ interruption: (@Sendable () -> Interruption?)?
     ) {
+        self.interruption = interruption
         removals = Removals(transaction, mayWrite)
         self.transaction = transaction
         self.query = query
@@ -180,6 +183,7 @@ private struct HeldComparer {
                 return false
             }
             rows += 1
+            if let reason = interruption?() { throw DQLError.interrupted(reason) }
             try settleAbsent(before: id, mayRead)
             try settle(id, state, mayRead)
             last = id
@@ -217,7 +221,8 @@ private struct HeldComparer {
         // A leave is told; what never was the subscriber's to follow is not its concern.
         var isItsConcern = true
         if !isHeld || held.unmatched.contains(id) {
-            isItsConcern = try document.isLive && query.matches(DocumentRecord(id: id, document: document))
+            let record = DocumentRecord(id: id, document: document)
+            isItsConcern = try document.isLive && query.matches(record, interruption: interruption)
         }
         guard isHeld else {
             if isItsConcern { add(id, state) }
