@@ -21,7 +21,8 @@ public struct ConfigurationFile: Sendable, Equatable {
         "tlsKey": .text, "corsOrigin": .text, "behindProxy": .flag, "showToken": .flag,
         "keepAliveSeconds": .number,
         "tombstoneTTLHours": .number, "snapshotOperations": .number, "keptOperations": .number,
-        "housekeepingSeconds": .number, "maxAttachmentBytes": .number,
+        "housekeepingSeconds": .number, "maxAttachmentBytes": .number, "statementSeconds": .number,
+        "subscriptionSeconds": .number, "statementsPerCredential": .number,
     ]
 
     /// The names of all settings, sorted.
