@@ -8,7 +8,7 @@ import Sync
 enum HeldReader {
     static func answer(
         _ page: HeldPage, of query: SubscriptionQuery, _ access: ReadAccess, mayWrite: CompiledRules,
-        in replica: Replica
+        in replica: Replica, _ interruption: (@Sendable () -> Interruption?)?
     ) throws -> HeldAnswer {
         let range = HeldRange(
             documents: try page.candidates.map { ($0.key.id, try VersionVector(decoding: $0.vector)) },
@@ -16,7 +16,9 @@ enum HeldReader {
             after: page.after, isLast: page.isLast, bytes: min(Limits.pageBytes, page.maxBytes),
             rows: Limits.pageDocuments)
         return try replica.read { transaction in
-            let found = try transaction.compare(range, of: query, mayWrite: { mayWrite.allows($0) }) {
+            let found = try transaction.compare(
+                range, of: query, mayWrite: { mayWrite.allows($0) }, interruption: interruption
+            ) {
                 access.allows($0)
             }
             func key(_ id: DocumentID) -> DocumentKey { DocumentKey(collection: query.collection, id: id) }

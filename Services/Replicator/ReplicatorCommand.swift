@@ -13,6 +13,7 @@ public struct ReplicatorCommand: AsyncParsableCommand {
     @OptionGroup private var housekeeping: HousekeepingFlags
     @OptionGroup private var sessions: SessionFlags
     @OptionGroup private var admin: AdminOptions
+    @OptionGroup private var evaluation: EvaluationFlags
 
     /// An empty value for the parser.
     public init() {}
@@ -23,6 +24,7 @@ public struct ReplicatorCommand: AsyncParsableCommand {
             options, issuer: issuer, admin: admin, port: ReplicatorPart.defaultPort)
         let housekeeping = try housekeeping.options(configuration)
         let sessions = try sessions.options(configuration)
+        let evaluation = try evaluation.options(configuration)
         let logger = Logger(label: "replicator")
         let log = try configuration.openLog(logger: logger)
         let system = SystemDatabase(log: log, folder: try configuration.folder("system"), logger: logger)
@@ -30,7 +32,7 @@ public struct ReplicatorCommand: AsyncParsableCommand {
             log: log, authenticator: Authenticator(configuration, system: system, logger: logger),
             folder: try configuration.folder("replicator"), housekeeping: housekeeping,
             sessions: sessions, admin: AdminCredential(path: configuration.adminCredentialFile),
-            logger: logger)
+            pool: EvaluationPool(evaluation), logger: logger)
         let host = ServiceHost(
             parts: [SystemDatabasePart(system), part], listen: configuration.listen,
             tls: try configuration.tlsFiles(logger: logger), cors: configuration.cors, logger: logger
