@@ -30,6 +30,14 @@ public enum QueryErrorCode: String, Sendable, CaseIterable {
     case overloaded = "QUERY-0303"
     /// 503: the log or the projection cannot be used at the moment.
     case unavailable = "QUERY-0304"
+    /// 400: the statement ran longer than the server's limit.
+    case tookTooLong = "QUERY-0401"
+    /// 409: the statement was cancelled.
+    case cancelled = "QUERY-0402"
+    /// 404: no statement of this number runs, or it is another credential's.
+    case unknownStatement = "QUERY-0404"
+    /// 400: the rows of the answer are more than one answer may hold.
+    case answerTooLarge = "QUERY-0405"
 }
 
 /// The error of a request that the service does not execute.
@@ -57,7 +65,23 @@ public struct QueryError: Error, Equatable, Sendable {
             case .conflict: "other processes wrote the same documents at the same time; try again"
             case .overloaded: "too many statements are waiting; try again later"
             case .unavailable: "the store cannot be used at the moment; try again shortly: \(detail)"
+            case .tookTooLong:
+                "the statement ran longer than \(detail), the limit of this server: narrow its condition, "
+                    + "give it an index or a LIMIT"
+            case .cancelled: "the statement was cancelled"
+            case .unknownStatement: "no such statement of yours is running"
+            case .answerTooLarge:
+                "the answer's rows take more than \(detail) bytes: ask for less at a time, with "
+                    + "LIMIT or fewer fields"
             }
+    }
+
+    /// The error of a statement that was ended before it was done.
+    static func ended(_ reason: Evaluation.End?, after limit: Duration) -> QueryError {
+        switch reason {
+        case .cancelled?, .abandoned?: QueryError(.cancelled)
+        case .timeout?, nil: QueryError(.tookTooLong, "\(limit.components.seconds) s")
+        }
     }
 
     /// Translates errors of the modules below into errors for the client.
@@ -86,11 +110,13 @@ extension QueryError: HTTPReportable {
     /// The status that goes with the code.
     public var httpStatus: HTTPResponse.Status {
         switch code {
-        case .malformedRequest, .evictIsLocal, .refusedByStore, .parametersAreLocal: .badRequest
-        case .unknownDatabase: .notFound
+        case .malformedRequest, .evictIsLocal, .refusedByStore, .parametersAreLocal, .tookTooLong,
+            .answerTooLarge:
+            .badRequest
+        case .unknownDatabase, .unknownStatement: .notFound
         case .readNotGranted, .writeNotGranted: .forbidden
         case .transactionNotReached: .requestTimeout
-        case .conflict: .conflict
+        case .conflict, .cancelled: .conflict
         case .overloaded, .unavailable: .serviceUnavailable
         }
     }

@@ -11,6 +11,8 @@ public struct QueryServiceCommand: AsyncParsableCommand {
     @OptionGroup private var options: ServiceOptions
     @OptionGroup private var projection: ProjectionOptions
     @OptionGroup private var issuer: IssuerOptions
+    @OptionGroup private var admin: AdminOptions
+    @OptionGroup private var evaluation: EvaluationFlags
 
     /// Empty, for the parser.
     public init() {}
@@ -18,13 +20,16 @@ public struct QueryServiceCommand: AsyncParsableCommand {
     /// Prints `url:`, then serves until it is told to stop.
     public func run() async throws {
         let configuration = try ServiceConfiguration(
-            options, projection: projection, issuer: issuer, port: QueryServicePart.defaultPort)
+            options, projection: projection, issuer: issuer, admin: admin,
+            port: QueryServicePart.defaultPort)
+        let evaluation = try evaluation.options(configuration)
         let logger = Logger(label: "query-service")
         let log = try configuration.openLog(logger: logger)
         let system = SystemDatabase(log: log, folder: try configuration.folder("system"), logger: logger)
         let part = QueryServicePart(
             log: log, authenticator: Authenticator(configuration, system: system, logger: logger),
-            projection: try ProjectionPlace(configuration), logger: logger)
+            projection: try ProjectionPlace(configuration), pool: EvaluationPool(evaluation),
+            admin: AdminCredential(path: configuration.adminCredentialFile), logger: logger)
         let host = ServiceHost(
             parts: [SystemDatabasePart(system), part], listen: configuration.listen,
             tls: try configuration.tlsFiles(logger: logger), cors: configuration.cors, logger: logger

@@ -28,25 +28,34 @@ public final class QueryServicePart: ServicePart {
     private let openingFailure = Mutex<String?>(nil)
     /// Projections whose log lacks the folded history or the next operation.
     private let lost: AsyncStream<Projection>
+    /// Evaluates the statements.
+    private let pool: EvaluationPool
+    private let admin: AdminCredential?
 
     /// Bounds that a deployment or a test may set.
     public struct Bounds: Sendable {
         /// Longest wait of a request for the state it asks for.
         public var transactionWait = Limits.transactionWait
-        /// Deadline of a statement.
-        public var statementTime = Limits.statementTime
-        /// Most writes of one database that wait.
+        /// Most writes of one database that wait in one lane.
         public var waitingWrites = Limits.waitingWrites
+        /// Most bytes of an answer's rows, approximately.
+        public var answerBytes = Limits.answerBytes
 
         /// The bounds of `Limits`.
         public init() {}
     }
 
-    /// - Parameter projection: the storage of the projections.
+    /// - Parameters:
+    ///   - projection: the storage of the projections.
+    ///   - pool: evaluates the statements, and bounds them.
+    ///   - admin: the credential for `/admin/query-service/…`; nil serves only the health there.
     public init(
         log: any OperationLog, authenticator: Authenticator, projection: ProjectionPlace,
-        bounds: Bounds = Bounds(), logger: Logger
+        bounds: Bounds = Bounds(), pool: EvaluationPool = EvaluationPool(), admin: AdminCredential? = nil,
+        logger: Logger
     ) {
+        self.pool = pool
+        self.admin = admin
         self.log = log
         self.authenticator = authenticator
         self.logger = logger
@@ -62,16 +71,18 @@ public final class QueryServicePart: ServicePart {
         }
     }
 
-    /// Serves `POST /api/v4/store/execute` (strict mode) and `POST /api/v5/store/execute`.
+    /// Serves `POST /api/v4/store/execute` (strict mode) and `POST /api/v5/store/execute`, and the lists of
+    /// running statements.
     public func mount(on mount: inout ServiceMount) {
         mount.background("lost histories") { [self] in
             for await projection in lost { await retire(projection) }
         }
         for (version, isStrict) in [("v4", true), ("v5", false)] {
             mount.on(.post, "/api/\(version)/store/execute", failure: ExecuteAnswer.failure) {
-                [self] request, _ in try await answer(request, isStrict: isStrict)
+                [self] request, context in try await answer(request, context, isStrict: isStrict)
             }
         }
+        RequestRoutes(pool: pool, log: log, authenticator: authenticator, admin: admin).mount(on: &mount)
     }
 
     /// Closes every projection.
@@ -99,21 +110,45 @@ public final class QueryServicePart: ServicePart {
     }
 
     /// Executes a request. Every answer has the envelope of `ExecuteAnswer`; `failure` makes that of errors.
-    private func answer(_ request: Request, isStrict: Bool) async throws -> Response {
+    private func answer(
+        _ request: Request, _ context: ServiceContext, isStrict: Bool
+    ) async throws -> Response {
         let identity = try await authenticator.identity(for: request)
         guard try await log.databaseExists(identity.databaseID) else { throw QueryError(.unknownDatabase) }
         let minimum = try ExecuteRequest.transactionID(request.headers)
         let parsed = try ExecuteRequest(try await request.wholeBody(limitBytes: Limits.requestBytes))
+        let evaluation = try pool.statement(
+            parsed.statement, of: identity.credential, in: identity.databaseID)
+        defer { pool.finish(evaluation) }
+        context.whenClientLeaves { evaluation.end(.abandoned) }
+        do {
+            let answer = try await execute(parsed, isStrict: isStrict, identity, after: minimum, evaluation)
+            guard answer.items.count > Limits.plainAnswerRows else { return answer.response }
+            // What was written is told, whatever has ended meanwhile.
+            guard answer.mutatedDocumentIDs.isEmpty else {
+                return (try? await evaluation.run { answer.response }) ?? answer.response
+            }
+            return try await evaluation.run { answer.response }
+        } catch let error as DQLError where [.timeout, .cancelled].contains(error.code) {
+            throw QueryError.ended(evaluation.end, after: pool.options.statementTime)
+        }
+    }
+
+    private func execute(
+        _ request: ExecuteRequest, isStrict: Bool, _ identity: Identity, after minimum: Offset?,
+        _ evaluation: Evaluation
+    ) async throws -> ExecuteAnswer {
         let projection = try await projection(of: identity.databaseID)
         do {
-            return try await projection.execute(parsed, isStrict: isStrict, identity, after: minimum).response
+            return try await projection.execute(
+                request, isStrict: isStrict, identity, after: minimum, evaluation)
         } catch  where Self.isOfLostHistory(error) {
             // The log was reset to an earlier state, or truncated ahead of this projection. Nothing was
             // written, so the statement runs again on a rebuilt projection.
             guard await projection.store.hasLostHistory else { throw error }
             await retire(projection)
             return try await self.projection(of: identity.databaseID)
-                .execute(parsed, isStrict: isStrict, identity, after: minimum).response
+                .execute(request, isStrict: isStrict, identity, after: minimum, evaluation)
         }
     }
 

@@ -30,10 +30,15 @@ final class QueryBench: Sendable {
 
     deinit { try? FileManager.default.removeItem(atPath: folder) }
 
-    func token(_ grant: Grant = .everything, key: DatabaseSigningKey? = nil, age: Int64 = 0) -> String {
+    /// The file of the admin credential; there is none unless a test writes it.
+    var adminFile: String { "\(folder)/admin.token" }
+
+    func token(
+        _ grant: Grant = .everything, key: DatabaseSigningKey? = nil, age: Int64 = 0, user: String = "ada"
+    ) -> String {
         let key = key ?? self.key
         let identity = Identity(
-            userID: "ada", databaseID: key.keyID.databaseID, peerKey: nil, grant: grant,
+            userID: user, databaseID: key.keyID.databaseID, peerKey: nil, grant: grant,
             expiresAtSeconds: Self.now + 100 - age)
         return AccessToken.issue(identity, with: key, nowSeconds: Self.now - age)
     }
@@ -50,6 +55,7 @@ final class QueryBench: Sendable {
     func serving<Result: Sendable>(
         _ log: any OperationLog, projection: String = "query",
         bounds: QueryServicePart.Bounds = QueryServicePart.Bounds(),
+        evaluation: EvaluationOptions = EvaluationOptions(),
         _ body: @escaping @Sendable (QueryClient) async throws -> Result
     ) async throws -> Result {
         var logger = Logger(label: "test")
@@ -57,7 +63,8 @@ final class QueryBench: Sendable {
         let part = QueryServicePart(
             log: log, authenticator: Authenticator(source: source, nowSeconds: { Self.now }),
             projection: postgres.map { .postgres(url: $0) } ?? .folder("\(folder)/\(projection)"),
-            bounds: bounds, logger: logger)
+            bounds: bounds, pool: EvaluationPool(evaluation), admin: AdminCredential(path: adminFile),
+            logger: logger)
         let token = token()
         return try await ServiceHost(parts: [part], listen: .anyLoopbackPort, logger: logger).run { address in
             try await body(QueryClient(origin: address.origin, token: token))
@@ -67,11 +74,12 @@ final class QueryBench: Sendable {
     /// A service of its own log for the length of `body`, once for each kind of projection.
     static func run(
         bounds: QueryServicePart.Bounds = QueryServicePart.Bounds(),
+        evaluation: EvaluationOptions = EvaluationOptions(),
         _ body: @escaping @Sendable (QueryBench, QueryClient) async throws -> Void
     ) async throws {
         try await each { bench in
             let log = try await bench.openLog()
-            try await bench.serving(log, bounds: bounds) { try await body(bench, $0) }
+            try await bench.serving(log, bounds: bounds, evaluation: evaluation) { try await body(bench, $0) }
             await log.close()
         }
     }
@@ -107,6 +115,17 @@ struct QueryClient: Sendable {
         for (name, value) in headers { request.headers.add(name: name, value: value) }
         if let token { request.headers.add(name: "Authorization", value: "Bearer \(token)") }
         request.body = .bytes(body)
+        return try await send(request)
+    }
+
+    /// Any request; the whole answer is the body.
+    func send(
+        _ path: String, method: String = "GET", bearer: String? = nil
+    ) async throws -> QueryAnswer {
+        var request = HTTPClientRequest(url: "\(origin)\(path)")
+        request.method = .RAW(value: method)
+        let bearer = bearer ?? token
+        if let bearer { request.headers.add(name: "Authorization", value: "Bearer \(bearer)") }
         return try await send(request)
     }
 

@@ -19,7 +19,8 @@ public struct AllServices: Sendable {
     /// Opens the log and all files in the data folder.
     /// - Throws: errors of the log and the services if they cannot use their files.
     public init(
-        _ configuration: ServiceConfiguration, replicator: SessionOptions = SessionOptions(), logger: Logger
+        _ configuration: ServiceConfiguration, replicator: SessionOptions = SessionOptions(),
+        evaluation: EvaluationOptions = EvaluationOptions(), logger: Logger
     ) throws {
         // First creates the data folder as private; the log, which is in it by default, would not.
         _ = try configuration.folder()
@@ -27,16 +28,17 @@ public struct AllServices: Sendable {
         let system = SystemDatabase(log: log, folder: try configuration.folder("system"), logger: logger)
         let gateway = try AuthGateway(configuration, log: log, system: system, logger: logger)
         let authenticator = Authenticator(system: system)
+        let pool = EvaluationPool(evaluation)
+        let admin = AdminCredential(path: configuration.adminCredentialFile)
         parts = [
             SystemDatabasePart(system),
             gateway,
             ReplicatorPart(
                 log: log, authenticator: authenticator, folder: try configuration.folder("replicator"),
-                sessions: replicator, admin: AdminCredential(path: configuration.adminCredentialFile),
-                logger: logger),
+                sessions: replicator, admin: admin, pool: pool, logger: logger),
             QueryServicePart(
                 log: log, authenticator: authenticator,
-                projection: try ProjectionPlace(configuration), logger: logger),
+                projection: try ProjectionPlace(configuration), pool: pool, admin: admin, logger: logger),
             AttachmentStore(
                 folder: try configuration.folder("attachments"), log: log,
                 documents: try configuration.folder("attachment-documents"), authenticator: authenticator,

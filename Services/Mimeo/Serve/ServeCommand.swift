@@ -13,6 +13,7 @@ struct ServeCommand: AsyncParsableCommand {
     @OptionGroup var projection: ProjectionOptions
     @OptionGroup var providers: ProviderOptions
     @OptionGroup var replicator: SessionFlags
+    @OptionGroup var evaluation: EvaluationFlags
 
     func run() async throws {
         ServiceMain.raiseFileLimit()
@@ -20,7 +21,8 @@ struct ServeCommand: AsyncParsableCommand {
             options, projection: projection, providers: providers, port: AllServices.defaultPort)
         let logger = Logger(label: "mimeo")
         let services = try AllServices(
-            configuration, replicator: try replicator.options(configuration), logger: logger)
+            configuration, replicator: try replicator.options(configuration),
+            evaluation: try evaluation.options(configuration), logger: logger)
         let host = ServiceHost(
             parts: services.parts, listen: configuration.listen,
             tls: try configuration.tlsFiles(logger: logger), cors: configuration.cors, logger: logger

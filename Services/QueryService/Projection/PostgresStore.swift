@@ -8,8 +8,13 @@ import ServiceKit
 /// A projection in PostgreSQL, shared with other processes.
 struct PostgresStore: ProjectionStore {
     private let projection: PostgresProjection
+    /// The connections, which all databases share.
+    private let seats: EvaluationSeats
 
-    init(_ projection: PostgresProjection) { self.projection = projection }
+    init(_ projection: PostgresProjection, seats: EvaluationSeats) {
+        self.projection = projection
+        self.seats = seats
+    }
 
     var position: LogPosition { get async { await projection.position } }
     var failure: String? { get async { await projection.failure } }
@@ -23,18 +28,24 @@ struct PostgresStore: ProjectionStore {
     }
 
     func read<Result: Sendable>(
-        from offset: Offset, _ body: @escaping @Sendable (any ProjectedDocuments) throws -> Result
+        from offset: Offset, _ evaluation: Evaluation,
+        _ body: @escaping @Sendable (any ProjectedDocuments) throws -> Result
     ) async throws -> Result {
-        try await projection.read(from: offset) { try body($0) }
+        try await projection.read(
+            from: offset, running: { [seats] in try await evaluation.run(on: seats, $0) }
+        ) { try body($0) }
     }
 
     func draft(
-        from offset: Offset, as actor: ActorID, sequence: SequenceNumber,
+        from offset: Offset, as actor: ActorID, sequence: SequenceNumber, in turn: DraftTurn,
         _ body: @escaping @Sendable (any DocumentWriter) throws -> StatementResult
     ) async throws -> StatementDraft {
         let draft = try await projection.draft(
             from: offset, as: actor, sequence: sequence,
-            wallMilliseconds: Environment.system.wallMilliseconds()
+            wallMilliseconds: Environment.system.wallMilliseconds(),
+            running: { [seats] in
+                try await turn.evaluation.run(on: seats, isUrgent: turn.isQuick, $0)
+            }
         ) { try body($0) }
         return StatementDraft(
             result: draft.value, operation: draft.operation, warnings: draft.warnings, readAt: draft.readAt)

@@ -27,6 +27,7 @@ public enum ProjectionPlace: Sendable {
 struct ProjectionStores: Sendable {
     private let place: ProjectionPlace
     private let server: PostgresProjections?
+    private let connections = EvaluationSeats(PostgresLimits.projectionLanes)
     private let logger: Logger
 
     init(_ place: ProjectionPlace, logger: Logger) {
@@ -38,7 +39,8 @@ struct ProjectionStores: Sendable {
 
     func open(_ database: DatabaseID, log: any OperationLog) async throws -> any ProjectionStore {
         switch (place, server) {
-        case (_, let server?): return PostgresStore(try await server.open(database, log: log))
+        case (_, let server?):
+            return PostgresStore(try await server.open(database, log: log), seats: connections)
         case (.folder(let folder), _):
             return try await EmbeddedStore.open(
                 database, log: log, folder: "\(folder)/\(database)", logger: logger)
