@@ -35,7 +35,7 @@ LOG_LINES_SHOWN = 60
 LINE_CHARACTERS_SHOWN = 1_000
 LONGEST_FIRST = [
     "ReplicaTests", "PostgresTests", "test_network", "OperationLogTests", "test_http", "QueryServiceTests",
-    "test_kill_loop", "DittoSwiftTests", "ReplicatorTests", "test_import",
+    "test_heavy_statements", "test_kill_loop", "DittoSwiftTests", "ReplicatorTests", "test_import",
     "test_projection", "simulation-kept", "test_websocket", "AuthGatewayTests", "test_server_process",
     "test_sdk", "DQLTests", "test_auth", "simulation-small", "CRDTTests",
 ]

@@ -47,6 +47,14 @@ public enum QueryErrorCode: String, Sendable, CaseIterable {
     case tooManyStreams = "QUERY-0504"
     /// 400: the rows of a live query take more memory than the server keeps for one.
     case resultTooLarge = "QUERY-0505"
+    /// 400: the statement ran longer than the server's limit.
+    case tookTooLong = "QUERY-0401"
+    /// 409: the statement was cancelled.
+    case cancelled = "QUERY-0402"
+    /// 404: no statement of this number runs, or it is another credential's.
+    case unknownStatement = "QUERY-0404"
+    /// 400: the rows of the answer are more than one answer may hold.
+    case answerTooLarge = "QUERY-0405"
 }
 
 /// The error of a request that the service does not execute.
@@ -92,7 +100,23 @@ public struct QueryError: Error, Equatable, Sendable {
             case .resultTooLarge:
                 "the query's rows take more than \(detail) bytes; narrow its condition, or set a "
                     + "LIMIT"
+            case .tookTooLong:
+                "the statement ran longer than \(detail), the limit of this server: narrow its condition, "
+                    + "give it an index or a LIMIT"
+            case .cancelled: "the statement was cancelled"
+            case .unknownStatement: "no such statement of yours is running"
+            case .answerTooLarge:
+                "the answer's rows take more than \(detail) bytes: ask for less at a time, with "
+                    + "LIMIT or fewer fields"
             }
+    }
+
+    /// The error of a statement that was ended before it was done.
+    static func ended(_ reason: Evaluation.End?, after limit: Duration) -> QueryError {
+        switch reason {
+        case .cancelled?, .abandoned?: QueryError(.cancelled)
+        case .timeout?, nil: QueryError(.tookTooLong, "\(limit.components.seconds) s")
+        }
     }
 
     /// Translates errors of the modules below into errors for the client.
@@ -122,13 +146,13 @@ extension QueryError: HTTPReportable {
     public var httpStatus: HTTPResponse.Status {
         switch code {
         case .malformedRequest, .evictIsLocal, .refusedByStore, .parametersAreLocal, .futureOffset,
-            .pastIsReadOnly, .resultTooLarge:
+            .pastIsReadOnly, .resultTooLarge, .tookTooLong, .answerTooLarge:
             .badRequest
-        case .unknownDatabase: .notFound
+        case .unknownDatabase, .unknownStatement: .notFound
         case .readNotGranted, .writeNotGranted: .forbidden
         case .erased: .gone
         case .transactionNotReached: .requestTimeout
-        case .conflict: .conflict
+        case .conflict, .cancelled: .conflict
         case .idempotencyKeyReused: .unprocessableContent
         case .tooManyIdempotencyKeys: .tooManyRequests
         case .overloaded, .unavailable: .serviceUnavailable

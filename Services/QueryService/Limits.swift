@@ -4,9 +4,17 @@ public enum Limits {
     public static let requestBytes = 12 * 1_048_576
     /// Longest wait of a request for the state it asks for.
     public static let transactionWait = Duration.seconds(10)
-    /// Deadline of a statement, which is cancelled then: no client waits longer for an answer over HTTP.
-    public static let statementTime = Duration.seconds(60)
-    /// Most writes of one database that wait in this process.
+    /// Bytes of a statement that are parsed where it arrives: some microseconds.
+    static let plainStatementBytes = 4_096
+    /// Most bytes of an answer's rows, approximately: it is held and sent whole.
+    public static let answerBytes = 128 * 1_048_576
+    /// Rows of an answer that are printed where it is sent.
+    static let plainAnswerRows = 64
+    /// Most lanes in which slow statements write one database: each leases an actor of the log.
+    static let slowLanes = 4
+    /// Statements that are remembered as too slow for the quick lane.
+    static let slowStatements = 256
+    /// Most writes of one database that wait in one lane of this process.
     public static let waitingWrites = 1_024
     /// Bytes of recent operations and the states around them, per database that somebody follows: some
     /// thousand small writes, so that a follower of a mobile network comes back in time.
@@ -44,6 +52,8 @@ public enum Limits {
     /// Bytes of a live query's latest events, for followers that are a little behind. Beyond it a follower
     /// gets the whole result again.
     static let eventBytes = 4 << 20
+    /// Characters of a live query by which its evaluations take turns with other queries'.
+    static let shownQueryCharacters = 256
     /// Bytes of rows in one event of a result; a larger result comes in several.
     static let resultPartBytes = 1 << 20
     /// Bytes of the rows of one live query, which this process keeps to compare.

@@ -12,6 +12,8 @@ public struct QueryServiceCommand: AsyncParsableCommand {
     @OptionGroup private var options: ServiceOptions
     @OptionGroup private var projection: ProjectionOptions
     @OptionGroup private var issuer: IssuerOptions
+    @OptionGroup private var admin: AdminOptions
+    @OptionGroup private var evaluation: EvaluationFlags
 
     /// Empty, for the parser.
     public init() {}
@@ -19,13 +21,16 @@ public struct QueryServiceCommand: AsyncParsableCommand {
     /// Prints `url:`, then serves until it is told to stop.
     public func run() async throws {
         let configuration = try ServiceConfiguration(
-            options, projection: projection, issuer: issuer, port: QueryServicePart.defaultPort)
+            options, projection: projection, issuer: issuer, admin: admin,
+            port: QueryServicePart.defaultPort)
+        let evaluation = try evaluation.options(configuration)
         let logger = Logger(label: "query-service")
         let log = try configuration.openLog(logger: logger)
         let system = try configuration.systemDatabase(on: log, logger: logger)
         let part = QueryServicePart(
             log: log, authenticator: Authenticator(configuration, system: system, logger: logger),
             projection: try ProjectionPlace(configuration), past: try configuration.folder("past"),
+            pool: EvaluationPool(evaluation), admin: AdminCredential(configuration, system: system),
             logger: logger)
         let host = try ServiceHost(
             configuration, parts: [SystemDatabasePart(system), part], logger: logger

@@ -34,20 +34,21 @@ public final class QueryServicePart: ServicePart {
     private let openingFailure = Mutex<String?>(nil)
     /// Projections whose log lacks the folded history or the next operation.
     private let lost: AsyncStream<Projection>
+    /// Evaluates the statements.
+    private let pool: EvaluationPool
+    private let admin: AdminCredential?
 
     /// Bounds that a deployment or a test may set.
     public struct Bounds: Sendable {
         /// Longest wait of a request for the state it asks for.
         public var transactionWait = Limits.transactionWait
-        /// Deadline of a statement.
-        public var statementTime = Limits.statementTime
         /// Time for which answers to writes with an `Idempotency-Key` are kept.
         public var keptAnswers = Limits.keptAnswers
         /// Seconds since 1970, for their age.
         public var nowSeconds: @Sendable () -> Int64 = SystemClock.seconds
         /// Most of them for one user.
         public var keptAnswersPerUser = Limits.keptAnswersPerUser
-        /// Most writes of one database that wait.
+        /// Most writes of one database that wait in one lane.
         public var waitingWrites = Limits.waitingWrites
         /// Most streams of one credential.
         public var streamsOfCredential = Limits.streamsOfCredential
@@ -55,6 +56,8 @@ public final class QueryServicePart: ServicePart {
         public var observedBytes = Limits.observedBytes
         /// Most streams of this process.
         public var streams = Limits.streams
+        /// Most bytes of an answer's rows, approximately.
+        public var answerBytes = Limits.answerBytes
 
         /// The bounds of `Limits`.
         public init() {}
@@ -63,10 +66,15 @@ public final class QueryServicePart: ServicePart {
     /// - Parameters:
     ///   - projection: the storage of the projections.
     ///   - past: the folder for folds of the past, which are deleted when nobody reads them.
+    ///   - pool: evaluates the statements, and bounds them.
+    ///   - admin: the credential for `/admin/query-service/…`; nil serves only the health there.
     public init(
         log: any OperationLog, authenticator: Authenticator, projection: ProjectionPlace, past: String,
-        bounds: Bounds = Bounds(), logger: Logger
+        bounds: Bounds = Bounds(), pool: EvaluationPool = EvaluationPool(), admin: AdminCredential? = nil,
+        logger: Logger
     ) {
+        self.pool = pool
+        self.admin = admin
         self.log = log
         self.authenticator = authenticator
         self.logger = logger
@@ -87,7 +95,8 @@ public final class QueryServicePart: ServicePart {
         }
     }
 
-    /// Serves `POST /api/v4/store/execute` (strict mode) and `POST /api/v5/store/execute`.
+    /// Serves `POST /api/v4/store/execute` (strict mode) and `POST /api/v5/store/execute`, and the lists of
+    /// running statements.
     public func mount(on mount: inout ServiceMount) {
         mount.background("streams") { [self] in
             while true {
@@ -133,9 +142,10 @@ public final class QueryServicePart: ServicePart {
         }
         for (version, isStrict) in [("v4", true), ("v5", false)] {
             mount.on(.post, "/api/\(version)/store/execute", failure: ExecuteAnswer.failure) {
-                [self] request, _ in try await answer(request, isStrict: isStrict)
+                [self] request, context in try await answer(request, context, isStrict: isStrict)
             }
         }
+        RequestRoutes(pool: pool, log: log, authenticator: authenticator, admin: admin).mount(on: &mount)
     }
 
     /// Ends the streams, which have no end of their own.
@@ -171,7 +181,9 @@ public final class QueryServicePart: ServicePart {
     }
 
     /// Executes a request. Every answer has the envelope of `ExecuteAnswer`; `failure` makes that of errors.
-    private func answer(_ request: Request, isStrict: Bool) async throws -> Response {
+    private func answer(
+        _ request: Request, _ context: ServiceContext, isStrict: Bool
+    ) async throws -> Response {
         let identity = try await identity(of: request)
         let minimum = try ExecuteRequest.transactionID(request.headers)
         let body = try await request.wholeBody(limitBytes: Limits.requestBytes)
@@ -180,7 +192,7 @@ public final class QueryServicePart: ServicePart {
             request, user: identity.userID,
             parts: [isStrict ? [4] : [5], Array(body.readableBytesView)])
         if let text = try QueryValues(request).text("asOf") { parsed.asOf = try PastPoint(text) }
-        return try await execute(parsed, isStrict: isStrict, identity, after: minimum).response
+        return try await answer(parsed, context, isStrict: isStrict, identity, after: minimum)
     }
 
     /// The identity of a request whose database exists.
@@ -190,19 +202,43 @@ public final class QueryServicePart: ServicePart {
         return identity
     }
 
+    /// Executes a statement within the limits of the pool, and cancels it when its client has gone.
+    private func answer(
+        _ parsed: ExecuteRequest, _ context: ServiceContext, isStrict: Bool, _ identity: Identity,
+        after minimum: Offset?
+    ) async throws -> Response {
+        let evaluation = try pool.statement(
+            parsed.statement, of: identity.credential, in: identity.databaseID)
+        defer { pool.finish(evaluation) }
+        context.whenClientLeaves { evaluation.end(.abandoned) }
+        do {
+            let answer = try await execute(parsed, isStrict: isStrict, identity, after: minimum, evaluation)
+            guard answer.items.count > Limits.plainAnswerRows else { return answer.response }
+            // What was written is told, whatever has ended meanwhile.
+            guard answer.mutatedDocumentIDs.isEmpty else {
+                return (try? await evaluation.run { answer.response }) ?? answer.response
+            }
+            return try await evaluation.run { answer.response }
+        } catch let error as DQLError where [.timeout, .cancelled].contains(error.code) {
+            throw QueryError.ended(evaluation.end, after: pool.options.statementTime)
+        }
+    }
+
     private func execute(
-        _ parsed: ExecuteRequest, isStrict: Bool, _ identity: Identity, after minimum: Offset?
+        _ request: ExecuteRequest, isStrict: Bool, _ identity: Identity, after minimum: Offset?,
+        _ evaluation: Evaluation
     ) async throws -> ExecuteAnswer {
         let projection = try await projection(of: identity.databaseID)
         do {
-            return try await projection.execute(parsed, isStrict: isStrict, identity, after: minimum, past)
+            return try await projection.execute(
+                request, isStrict: isStrict, identity, after: minimum, past, evaluation)
         } catch  where Self.isOfLostHistory(error) {
             // The log was reset to an earlier state, or truncated ahead of this projection. Nothing was
             // written, so the statement runs again on a rebuilt projection.
             guard await projection.store.hasLostHistory else { throw error }
             await retire(projection)
             return try await self.projection(of: identity.databaseID)
-                .execute(parsed, isStrict: isStrict, identity, after: minimum, past)
+                .execute(request, isStrict: isStrict, identity, after: minimum, past, evaluation)
         }
     }
 

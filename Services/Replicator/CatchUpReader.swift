@@ -21,16 +21,18 @@ struct CatchUpReader {
     private var visited = 0
     /// About how many bytes of documents the page holds.
     private let bytes: Int
+    private let interruption: (@Sendable () -> Interruption?)?
     private var last: Offset
 
     static func page(
         of replica: Replica, query: SubscriptionQuery, access: ReadAccess, after offset: Offset,
-        namesAfter: Offset, start: LogPosition, maxBytes: Int
+        namesAfter: Offset, start: LogPosition, maxBytes: Int,
+        interruption: (@Sendable () -> Interruption?)?
     ) throws -> CatchUpPage {
         try replica.read { transaction in
             var reader = CatchUpReader(
                 query: query, access: access, namesAfter: namesAfter, after: offset,
-                bytes: min(Limits.pageBytes, maxBytes))
+                bytes: min(Limits.pageBytes, maxBytes), interruption)
             var isComplete = true
             try transaction.changes(in: query.collection, after: offset.rawValue) { document in
                 guard !reader.isFull || document.position == reader.last.rawValue else {
@@ -50,8 +52,10 @@ struct CatchUpReader {
     }
 
     private init(
-        query: SubscriptionQuery, access: ReadAccess, namesAfter: Offset, after offset: Offset, bytes: Int
+        query: SubscriptionQuery, access: ReadAccess, namesAfter: Offset, after offset: Offset, bytes: Int,
+        _ interruption: (@Sendable () -> Interruption?)?
     ) {
+        self.interruption = interruption
         self.bytes = bytes
         self.query = query
         self.access = access
@@ -70,7 +74,9 @@ struct CatchUpReader {
         visited += 1
         last = Offset(changed.position)
         guard access.allows(key) else { return }
-        if try document.isLive && query.matches(DocumentRecord(id: changed.id, document: document)) {
+        if let reason = interruption?() { throw DQLError.interrupted(reason) }
+        let record = DocumentRecord(id: changed.id, document: document)
+        if try document.isLive && query.matches(record, interruption: interruption) {
             documents.append(DocumentUpdate(key: key, content: .state(EncodedState([UInt8](changed.state)))))
             size += changed.state.count
         } else if changed.position > namesAfter.rawValue {

@@ -80,6 +80,9 @@ public enum Limits {
     public static let tombstoneTimeToLive = Duration.seconds(30 * 86_400)
     /// Interval of searching for tombstones to reap: daily, as the original.
     public static let reapingInterval = Duration.seconds(86_400)
+    /// Bytes of a subscription, as a frame or as a statement, that are parsed where they arrive and evaluated
+    /// with the fan-out: some microseconds.
+    static let plainSubscriptionBytes = 4_096
     /// Collections that one uploaded operation may change: each new one is a table in every fold.
     static let collectionsPerOperation = 1_000
     /// How often an upload is judged that rests on tombstones which are written or reaped meanwhile.

@@ -14,6 +14,7 @@ public struct ReplicatorCommand: AsyncParsableCommand {
     @OptionGroup private var housekeeping: HousekeepingFlags
     @OptionGroup private var sessions: SessionFlags
     @OptionGroup private var admin: AdminOptions
+    @OptionGroup private var evaluation: EvaluationFlags
 
     /// An empty value for the parser.
     public init() {}
@@ -24,6 +25,7 @@ public struct ReplicatorCommand: AsyncParsableCommand {
             options, issuer: issuer, admin: admin, port: ReplicatorPart.defaultPort)
         let housekeeping = try housekeeping.options(configuration)
         let sessions = try sessions.options(configuration)
+        let evaluation = try evaluation.options(configuration)
         let logger = Logger(label: "replicator")
         let log = try configuration.openLog(logger: logger)
         let system = try configuration.systemDatabase(on: log, logger: logger)
@@ -31,7 +33,7 @@ public struct ReplicatorCommand: AsyncParsableCommand {
             log: log, authenticator: Authenticator(configuration, system: system, logger: logger),
             folder: try configuration.folder("replicator"), housekeeping: housekeeping,
             sessions: sessions, admin: AdminCredential(configuration, system: system),
-            logger: logger)
+            pool: EvaluationPool(evaluation), logger: logger)
         let host = try ServiceHost(
             configuration, parts: [SystemDatabasePart(system), part], logger: logger
         ) { address in

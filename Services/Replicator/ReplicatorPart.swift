@@ -32,6 +32,10 @@ public final class ReplicatorPart: ServicePart {
     /// The names of this instance's sessions, which no other instance behind one address has.
     let names = SessionNames()
     private let rightsLook: Duration
+    /// Evaluates the sessions' subscriptions.
+    private let pool: EvaluationPool
+    /// The evaluations at each database.
+    private let seats = Mutex<[DatabaseID: EvaluationSeats]>([:])
     private let deadlines: DeadlineWatch
     /// Hubs whose log does not have what they have folded, or what comes next.
     private let lost: AsyncStream<DatabaseHub>
@@ -40,12 +44,14 @@ public final class ReplicatorPart: ServicePart {
     ///   - folder: the folder of the materializations, a folder each.
     ///   - admin: the credential for `/admin/replicator/…`; nil serves only the health there.
     ///   - rightsLook: interval of checking running sessions without an event.
+    ///   - pool: evaluates the subscriptions of the sessions.
     public init(
         log: any OperationLog, authenticator: Authenticator, folder: String,
         housekeeping: HousekeepingOptions = HousekeepingOptions(),
         sessions: SessionOptions = SessionOptions(), admin: AdminCredential? = nil,
-        rightsLook: Duration = Limits.rightsLook, logger: Logger
+        rightsLook: Duration = Limits.rightsLook, pool: EvaluationPool = EvaluationPool(), logger: Logger
     ) {
+        self.pool = pool
         self.sessions = sessions
         deadlines = DeadlineWatch(clock: sessions.clock)
         self.admin = admin
@@ -353,8 +359,10 @@ public final class ReplicatorPart: ServicePart {
         let identity = guest.identity
         let (expiry, greeting) = (SessionDeadline(deadlines), SessionDeadline(deadlines))
         let rights = SessionRights(identity)
+        let evaluator = PooledEvaluator(pool, seats: seats(of: identity.databaseID), identity)
         let store = ServerStore(
             hub: hub, log: log, database: identity.databaseID, session: number, rights: rights,
+            evaluator: evaluator,
             verify: { [self] token in try await verified(token, identity.databaseID) },
             greeted: { greeting.cancel() })
         let pump = SessionPump(store: store, logger: logger)
@@ -380,7 +388,7 @@ public final class ReplicatorPart: ServicePart {
         if authenticator.contact?.state == .lost { pump.deliver(.finish(Self.contactLost)) }
         // One that slipped in while the others were sent away.
         if isDraining { pump.deliver(.finish(SyncError(.goingAway, "this instance stops; connect again"))) }
-        pump.begin(live(guest, hub, number, kept), over: connection) { [self] reason in
+        pump.begin(live(guest, hub, number, kept, evaluator), over: connection) { [self] reason in
             expiry.cancel()
             greeting.cancel()
             rights.unfollow()
@@ -390,7 +398,8 @@ public final class ReplicatorPart: ServicePart {
     }
 
     private func live(
-        _ guest: Guest, _ hub: DatabaseHub, _ number: UInt64, _ kept: PartialMessage?
+        _ guest: Guest, _ hub: DatabaseHub, _ number: UInt64, _ kept: PartialMessage?,
+        _ evaluator: PooledEvaluator
     ) -> LiveSession {
         let identity = guest.identity
         var configuration = Session.Configuration(
@@ -398,7 +407,19 @@ public final class ReplicatorPart: ServicePart {
             wallMilliseconds: UInt64(max(0, SystemClock.seconds())) * 1_000,
             access: ReadAccess(identity.rights), kept: kept, isProven: guest.isProven)
         configuration.sharing = hub.sharing(for: number)
+        configuration.interruption = { evaluator.interruption(of: $0) }
         return LiveSession(Session(configuration))
+    }
+
+    /// The places of those who read a database's documents; those of one that was closed are forgotten with
+    /// the process, a few bytes each.
+    private func seats(of database: DatabaseID) -> EvaluationSeats {
+        seats.withLock { seats in
+            if let known = seats[database] { return known }
+            let made = EvaluationSeats(ServiceKit.Limits.evaluationsOfStore)
+            seats[database] = made
+            return made
+        }
     }
 
     /// The identity of a newer token; nil while the keys cannot be had.

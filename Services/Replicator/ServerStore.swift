@@ -15,6 +15,8 @@ package struct ServerStore: SessionStore {
     /// Its number at the hub.
     package let session: UInt64
     let rights: SessionRights
+    /// Evaluates the subscriptions' conditions.
+    private let evaluator: any SubscriptionEvaluator
     /// The identity of a token, nil while tokens cannot be checked; throws for one that is not valid.
     private let verify: @Sendable (String) async throws -> Identity?
     /// Hears that the peer has greeted.
@@ -31,9 +33,11 @@ package struct ServerStore: SessionStore {
     /// The store of one session with a number from `DatabaseHub.enter`.
     package init(
         hub: DatabaseHub, log: any OperationLog, database: DatabaseID, session: UInt64, rights: SessionRights,
+        evaluator: (any SubscriptionEvaluator)? = nil,
         verify: @escaping @Sendable (String) async throws -> Identity?,
         greeted: @escaping @Sendable () -> Void = {}
     ) {
+        self.evaluator = evaluator ?? UnlimitedEvaluator(executor: hub.materializer.executor)
         self.greeted = greeted
         self.hub = hub
         self.log = log
@@ -71,12 +75,16 @@ package struct ServerStore: SessionStore {
                 isBehind: try await isBehind(history, registered),
                 hashes: try await hub.hashes(for: history, known))
         case .readPage(let subscription, let query, let access, let start, let maxBytes):
-            guard let page = try await page(query, access, start, maxBytes) else {
-                return .unknownPlace(subscription: subscription)
+            return try await bounded(subscription) {
+                guard let page = try await page(query, access, start, maxBytes) else {
+                    return .unknownPlace(subscription: subscription)
+                }
+                return .page(subscription: subscription, page)
             }
-            return .page(subscription: subscription, page)
         case .compareHeld(let subscription, let query, let access, let page):
-            return .compared(subscription: subscription, try await compare(query, access, page))
+            return try await bounded(subscription) {
+                .compared(subscription: subscription, try await compare(query, access, page))
+            }
         case .append(let operations, let isMore):
             return try await hub.admit(operations, isMore: isMore, from: session) { rights.identity }
         case .readStates(let keys, let held): return try await states(keys, held)
@@ -100,6 +108,37 @@ package struct ServerStore: SessionStore {
             // A fault of the session's, but one that costs this session alone.
             throw SyncError(.unavailable, "a server's session asked for what only a peer does")
         }
+    }
+
+    /// Turns the end of an evaluation that took too long into its answer.
+    private func bounded(_ subscription: UInt64, _ body: () async throws -> Event) async throws -> Event {
+        do {
+            return try await body()
+        } catch let error as DQLError where error.code == .timeout {
+            return .tooCostly(subscription: subscription)
+        } catch let error as DQLError where error.code == .cancelled {
+            throw CancellationError()
+        }
+    }
+
+    /// See `SessionStore`: changes that the hub left to the sessions to judge, and a subscription whose
+    /// statement is long.
+    package func mayTakeLong(_ events: [Event]) -> Bool {
+        events.contains { event in
+            switch event {
+            case .operations(let operations, _):
+                operations.contains { operation in
+                    operation.changes.contains { $0.matches.map { !$0.undecided.isEmpty } ?? true }
+                }
+            case .frame(let bytes): bytes.count > Limits.plainSubscriptionBytes && Frame.isSubscription(bytes)
+            default: false
+            }
+        }
+    }
+
+    /// See `SessionStore`.
+    package func handle<Result: Sendable>(_ body: @escaping @Sendable () -> Result) async -> Result {
+        await evaluator.handle(body)
     }
 
     /// See `SessionStore`: an idle session waits here for hours without a task.
@@ -174,10 +213,10 @@ package struct ServerStore: SessionStore {
             namesFrom = namesAfter
         }
         let replica = hub.materializer.replica
-        var page = try await hub.materializer.executor.run {
+        var page = try await evaluator.evaluate { interruption in
             try CatchUpReader.page(
                 of: replica, query: query, access: access, after: offset, namesAfter: namesFrom,
-                start: beginning, maxBytes: maxBytes)
+                start: beginning, maxBytes: maxBytes, interruption: interruption)
         }
         // What was deleted behind this place and reaped since left nothing to tell. Asked behind the read, so
         // that nothing can have gone before it. (Who began with nothing misses only what is deleted since.)
@@ -217,11 +256,12 @@ package struct ServerStore: SessionStore {
         try await hub.materializer.advance()
         let replica = hub.materializer.replica
         let rules = identity.rights.write
-        return try await hub.materializer.executor.run {
+        return try await evaluator.evaluate { interruption in
             try replica.read { transaction in
                 try transaction.compare(
                     page, of: query, bytes: Limits.pageBytes, rows: Limits.pageDocuments,
-                    mayWrite: { rules.allows($0) }, mayRead: { access.allows($0) })
+                    mayWrite: { rules.allows($0) },
+                    interruption: interruption, mayRead: { access.allows($0) })
             }
         }
     }

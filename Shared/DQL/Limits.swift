@@ -49,10 +49,16 @@ public enum DQLLimits {
     /// The most bytes that those rows may take, approximately: a million rows can be anything from 16 MB to
     /// 5 TB.
     public static let materializedBytes = 268_435_456
+    /// The bytes of states in a draft on a snapshot: its edits stay in memory until they are in the log.
+    public static let draftBytes = 268_435_456
     /// Steps (rows, elements, comparisons of a sort) between two checks for cancellation: a check reads a
     /// clock.
     static let stepsBetweenChecks = 256
-    /// Steps of a LIKE match between two checks for cancellation: a fraction of a millisecond.
+    /// The bytes of a statement's text that make one step of it longer by a step: a row of a statement of a
+    /// megabyte takes as long as hundreds of rows of another one, so it is checked more often.
+    static let textBytesPerStep = 4_096
+    /// Steps of a LIKE match, or visits of instructions of a regular expression, between two checks for
+    /// cancellation: a fraction of a millisecond.
     static let patternStepsBetweenChecks = 65_536
     /// How often a LIKE may read a byte of text and still count as one pass through it: a part between two
     /// `%` that contains a `_` is mostly shorter.
@@ -82,9 +88,8 @@ public enum DQLLimits {
     /// How much of a constant pattern's table is built at preparation, in visited instructions: a few dozen
     /// microseconds, which the second text already saves.
     static let patternWarmingSteps = 4_096
-    /// The longest string that a function or `
-    ///
-    /// ` makes, in UTF-8 bytes: the most that a document can hold. A longer one is MISSING.
+    /// The longest string that a function or `||` makes, in UTF-8 bytes: the most that a document can hold.
+    /// A longer one is MISSING.
     public static let resultBytes = 5_242_880
     /// The most elements that `date_range` and `split` make and `joinstr` joins; more are MISSING.
     public static let resultElements = 262_144

@@ -20,6 +20,9 @@ public enum SyncErrorCode: String, Sendable, CaseIterable {
     case invalidSubscription = "SYNC-0301"
     /// The grant does not let this peer read the collection.
     case readNotGranted = "SYNC-0302"
+    /// A subscription's condition takes longer than the server gives it. The session's other subscriptions
+    /// go on.
+    case subscriptionTooCostly = "SYNC-0303"
     /// The grant does not let this peer write the collection.
     case writeNotGranted = "SYNC-0401"
     /// An operation or delta does not decode.
@@ -112,7 +115,7 @@ extension SyncErrorCode {
         case .malformedFrame, .unknownMessage, .frameTooLarge, .unexpectedMessage, .creditExceeded,
             .versionMismatch, .wrongDatabase, .unavailable:
             [.session: .reconnectLater]
-        case .invalidSubscription: [.subscription: .tellApplication]
+        case .invalidSubscription, .subscriptionTooCostly: [.subscription: .tellApplication]
         case .readNotGranted: [.subscription: .askWhenGranted]
         case .writeNotGranted, .documentTooLarge: [.write: .setAside]
         // An operation whose author cannot be read cannot be refused by its name.

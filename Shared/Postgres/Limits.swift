@@ -56,8 +56,9 @@ public enum PostgresLimits {
 
     // MARK: Projections
 
-    /// Connections on which statements read projections; each serves one statement after the other.
-    static let projectionLanes = 8
+    /// Connections on which statements read projections, opened as they are needed; each serves one
+    /// statement after the other.
+    public static let projectionLanes = 16
     /// Documents that one transaction of a worker changes, unless one operation alone names more.
     static let batchDocuments = 2_000
     /// Collections that one transaction of a worker changes, unless one operation alone names more: each
@@ -80,8 +81,6 @@ public enum PostgresLimits {
     static let pageDocuments = 1_000
     /// Bytes of states in one page, plus one document: the memory of a statement.
     static let pageBytes = 1 << 20
-    /// Bytes of states in a draft: its edits stay in memory until they are in the log.
-    static let draftBytes = 256 << 20
     /// How often a read retries to find the current generation while others are removed.
     static let snapshotAttempts = 16
     /// The latest time of a stamp, in milliseconds after 1970, as for a replica: a clock that follows it

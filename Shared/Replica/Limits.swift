@@ -27,8 +27,8 @@ public enum ReplicaLimits {
     public static let lockPause = Duration.milliseconds(200)
     /// Concurrent readers of one store: each is a connection with its own page cache, created at its first
     /// use. Enough that twenty read transactions kept open by an application leave room for statements and
-    /// observers.
-    public static let readers = 32
+    /// observers, and that all evaluations which a service lets at one database leave room for its own reads.
+    public static let readers = 64
     /// Bytes of the file that a reader maps into memory; it reads the rest. This takes addresses, not
     /// memory: the kernel caches those pages anyway, and drops them as it likes. Zero where addresses are
     /// few.

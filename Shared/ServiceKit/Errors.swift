@@ -38,6 +38,8 @@ public enum ServiceErrorCode: String, Sendable, CaseIterable {
     case lineTooLong = "SRV-0414"
     /// 415: the body has a `Content-Encoding` other than gzip.
     case encodingUnknown = "SRV-0415"
+    /// 429: as many statements of the credential are running as may.
+    case tooManyRunning = "SRV-0429"
     /// 431: the header fields of the request are too long or too many.
     case headTooLarge = "SRV-0431"
     /// 400: the request is malformed, as HTTP or for its route.
@@ -96,6 +98,7 @@ extension ServiceError: HTTPReportable {
         case .bodyTooLarge: .contentTooLarge
         case .lineTooLong: .uriTooLong
         case .encodingUnknown: .unsupportedMediaType
+        case .tooManyRunning: .tooManyRequests
         case .headTooLarge: .requestHeaderFieldsTooLarge
         case .badRequest: .badRequest
         case .upgradeRequired: .upgradeRequired
@@ -110,10 +113,11 @@ extension ServiceError: HTTPReportable {
     public var publicCode: String { code.rawValue }
     /// The message.
     public var publicMessage: String { message }
-    /// A 503 carries `Retry-After`, a 415 the encoding that is understood (RFC 9110 section 15.5.16).
+    /// A 429 and a 503 carry `Retry-After`, a 415 the encoding that is understood (RFC 9110 section 15.5.16).
     public var httpHeaders: HTTPFields {
         switch code {
         case .encodingUnknown: [.acceptEncoding: "gzip"]
+        case .tooManyRunning: [.retryAfter: "1"]
         default: httpStatus == .serviceUnavailable ? [.retryAfter: "1"] : [:]
         }
     }

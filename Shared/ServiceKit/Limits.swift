@@ -69,6 +69,36 @@ public enum Limits {
     public static let keySetBytes = 4 * 1024 * 1024
     /// Most label combinations of one metric; further ones share a series marked `overflow`.
     public static let seriesPerMetric = 1000
+    /// Time limit of a statement over HTTP unless `--statement-seconds` says otherwise: hardly a client waits
+    /// longer for an answer.
+    public static let statementTime: Duration = .seconds(30)
+    /// Time that one evaluation of a subscription computes unless `--subscription-seconds` says otherwise: a
+    /// page of a catch-up takes some milliseconds.
+    public static let subscriptionTime: Duration = .seconds(5)
+    /// Most running statements of one credential in one database unless `--statements-per-credential` says
+    /// otherwise: more than a service with a pool of connections has, and few enough that a handful of
+    /// credentials cannot take all threads.
+    public static let statementsPerCredential = 32
+    /// Least number of turns that compute at a time: more than there are cores, since some wait for a disk or
+    /// for PostgreSQL.
+    static let evaluationPlaces = 8
+    /// Time that a turn computes before others have theirs: a point read takes a fraction of it.
+    static let evaluationSlice: Duration = .milliseconds(10)
+    /// Most time by which a credential comes before the others, in nanoseconds: it may compute so much more
+    /// at once than those that computed before it came.
+    static let evaluationCreditNanoseconds: UInt64 = 200_000_000
+    /// Time that a turn computes before all other work of the machine comes first: hardly an honest
+    /// statement takes so long.
+    static let evaluationMoment: Duration = .milliseconds(100)
+    /// Longest urgent turn: everybody who writes the same database waits for it.
+    public static let urgentTurn: Duration = .milliseconds(100)
+    /// Most threads of evaluations; each takes some memory, and mostly waits.
+    static let evaluationThreads = 192
+    /// Most evaluations that read one store of a service at a time: each has a connection of its own, and
+    /// some are left to the service itself (`ReplicaLimits.readers`).
+    public static let evaluationsOfStore = 56
+    /// Most characters of a statement that the list of running ones shows.
+    static let shownStatementCharacters = 1_024
     /// First wait before a failed fold of the log is retried: a full disk is seldom free at once.
     static let foldRetry: Duration = .seconds(1)
     /// Longest wait between two retries, so the longest time that a repaired disk goes unnoticed.

@@ -160,6 +160,15 @@ enum AuthorizationMatrix {
         // A document that never was, of a collection that only `cars` is not.
         .init(
             route: "GET /api/v5/history/:collection/:id", cells: "401 401 200 200 403 403 200 200 401"),
+        // Running statements: everybody's own.
+        .init(route: "GET /api/v5/requests", cells: "401 401 200 200 200 200 200 200 401"),
+        .init(route: "DELETE /api/v5/requests/:request", cells: "401 401 404 404 404 404 404 404 401"),
+        .init(
+            route: "GET /admin/query-service/databases/:database/requests",
+            cells: "\(nobodyButAdmin) 200"),
+        .init(
+            route: "DELETE /admin/query-service/databases/:database/requests/:request",
+            cells: "\(nobodyButAdmin) 404"),
         .init(
             route: "POST /api/v4/attachments/upload", body: "x",
             cells: "401 401 200 403 200 200 200 200 401"),

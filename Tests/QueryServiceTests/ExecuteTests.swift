@@ -1,6 +1,7 @@
 import CRDT
 import Identity
 import QueryService
+import ServiceKit
 import Testing
 
 @Suite("store/execute")
@@ -90,9 +91,9 @@ struct ExecuteTests {
 
     @Test("a statement that runs longer than anybody waits is cancelled")
     func timeout() async throws {
-        var bounds = QueryServicePart.Bounds()
-        bounds.statementTime = .milliseconds(200)
-        try await QueryBench.each { [bounds] bench in
+        var evaluation = EvaluationOptions()
+        evaluation.statementTime = .milliseconds(200)
+        try await QueryBench.each { [evaluation] bench in
             let log = try await bench.openLog()
             // With another service, whose statements may take their time.
             try await bench.serving(log, projection: "patient") { client async throws in
@@ -101,13 +102,13 @@ struct ExecuteTests {
                     "INSERT INTO c DOCUMENTS ({'_id': 1, 'l': :l})", ["l": list])
                 #expect(insert.status == 200)
             }
-            try await bench.serving(log, bounds: bounds) { client async throws in
+            try await bench.serving(log, evaluation: evaluation) { client async throws in
                 let endless = try await client.execute(
                     """
                     SELECT RAW ANY a IN l SATISFIES ANY b IN l SATISFIES ANY c IN l SATISFIES \
                     a + b + c < 0 END END END FROM c
                     """)
-                #expect(endless.status == 400 && endless.code == "DQL-0611")
+                #expect(endless.status == 400 && endless.code == "QUERY-0401")
             }
             await log.close()
         }

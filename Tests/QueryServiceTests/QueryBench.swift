@@ -38,6 +38,12 @@ final class QueryBench: Sendable {
     )
         -> String
     {
+    /// The file of the admin credential; there is none unless a test writes it.
+    var adminFile: String { "\(folder)/admin.token" }
+
+    func token(
+        _ grant: Grant = .everything, key: DatabaseSigningKey? = nil, age: Int64 = 0, user: String = "ada"
+    ) -> String {
         let key = key ?? self.key
         let identity = Identity(
             userID: user, databaseID: key.keyID.databaseID, peerKey: nil, grant: grant,
@@ -57,6 +63,7 @@ final class QueryBench: Sendable {
     func serving<Result: Sendable>(
         _ log: any OperationLog, projection: String = "query",
         bounds: QueryServicePart.Bounds = QueryServicePart.Bounds(), system: SystemDatabase? = nil,
+        evaluation: EvaluationOptions = EvaluationOptions(),
         _ body: @escaping @Sendable (QueryClient) async throws -> Result
     ) async throws -> Result {
         var logger = Logger(label: "test")
@@ -67,6 +74,8 @@ final class QueryBench: Sendable {
                 source: source, system: system, nowSeconds: { [clock] in clock.seconds }),
             projection: postgres.map { .postgres(url: $0) } ?? .folder("\(folder)/\(projection)"),
             past: "\(folder)/past", bounds: bounds, logger: logger)
+            bounds: bounds, pool: EvaluationPool(evaluation), admin: AdminCredential(path: adminFile),
+            logger: logger)
         let token = token()
         let parts = (system.map { [SystemDatabasePart($0)] as [any ServicePart] } ?? []) + [part]
         return try await ServiceHost(parts: parts, listen: .anyLoopbackPort, logger: logger).run { address in
@@ -77,11 +86,12 @@ final class QueryBench: Sendable {
     /// A service of its own log for the length of `body`, once for each kind of projection.
     static func run(
         bounds: QueryServicePart.Bounds = QueryServicePart.Bounds(),
+        evaluation: EvaluationOptions = EvaluationOptions(),
         _ body: @escaping @Sendable (QueryBench, QueryClient) async throws -> Void
     ) async throws {
         try await each { bench in
             let log = try await bench.openLog()
-            try await bench.serving(log, bounds: bounds) { try await body(bench, $0) }
+            try await bench.serving(log, bounds: bounds, evaluation: evaluation) { try await body(bench, $0) }
             await log.close()
         }
     }
@@ -165,6 +175,17 @@ struct QueryClient: Sendable {
             if isEnough(lines) { return lines }
         }
         return lines
+    }
+
+    /// Any request; the whole answer is the body.
+    func send(
+        _ path: String, method: String = "GET", bearer: String? = nil
+    ) async throws -> QueryAnswer {
+        var request = HTTPClientRequest(url: "\(origin)\(path)")
+        request.method = .RAW(value: method)
+        let bearer = bearer ?? token
+        if let bearer { request.headers.add(name: "Authorization", value: "Bearer \(bearer)") }
+        return try await send(request)
     }
 
     func health() async throws -> Int { try await send(HTTPClientRequest(url: "\(origin)/health")).status }

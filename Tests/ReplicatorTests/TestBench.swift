@@ -26,20 +26,23 @@ struct TestBench {
 
     /// Runs `body` with a replicator; everything is stopped and removed afterwards.
     static func run(
-        sessions: SessionOptions = SessionOptions(),
+        sessions: SessionOptions = SessionOptions(), evaluation: EvaluationOptions = EvaluationOptions(),
         _ body: @escaping @Sendable (TestBench) async throws -> Void
     ) async throws {
-        try await withTemporaryDirectory { folder in try await serve(folder, sessions: sessions, body) }
+        try await withTemporaryDirectory { folder in
+            try await serve(folder, sessions: sessions, evaluation: evaluation, body)
+        }
     }
 
     /// The same over what an earlier replicator has left in the folder.
     static func serve(
         _ folder: URL, sessions: SessionOptions = SessionOptions(),
+        evaluation: EvaluationOptions = EvaluationOptions(),
         _ body: @escaping @Sendable (TestBench) async throws -> Void
     ) async throws {
         let log = try SQLiteOperationLog(path: folder.appendingPathComponent("log.sqlite").path)
         try await log.createDatabase(database)
-        try await serve(folder, over: log, log, sessions: sessions, body)
+        try await serve(folder, over: log, log, sessions: sessions, evaluation: evaluation, body)
         await log.close()
     }
 
@@ -48,6 +51,7 @@ struct TestBench {
         _ folder: URL, over served: any OperationLog, _ log: SQLiteOperationLog,
         sessions: SessionOptions = SessionOptions(),
         housekeeping: HousekeepingOptions = HousekeepingOptions(),
+        evaluation: EvaluationOptions = EvaluationOptions(),
         _ body: @escaping @Sendable (TestBench) async throws -> Void
     ) async throws {
         let key = try DatabaseSigningKey(databaseID: database, number: 1)
@@ -56,7 +60,7 @@ struct TestBench {
         let part = ReplicatorPart(
             log: served, authenticator: Authenticator(source: source),
             folder: folder.appendingPathComponent("replicator").path, housekeeping: housekeeping,
-            sessions: sessions, logger: quiet)
+            sessions: sessions, pool: EvaluationPool(evaluation), logger: quiet)
         try await ServiceHost(parts: [part], listen: .anyLoopbackPort, logger: quiet).run { address in
             try await body(TestBench(folder: folder, log: log, key: key, address: address, part: part))
         }

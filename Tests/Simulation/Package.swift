@@ -73,7 +73,7 @@ let package = Package(
                 "FanOut/SharedFrames.swift",
                 "Admin/SessionReport.swift",
                 "Histories.swift", "LiveStream.swift", "Origins.swift",
-                "ServerStore.swift",
+                "ServerStore.swift", "SubscriptionEvaluator.swift",
                 "SessionRights.swift", "StateAdmission.swift", "Unfolded.swift", "WriteAdmission.swift",
                 "Housekeeping/Housekeeper.swift",
                 "Housekeeping/HousekeepingOptions.swift",

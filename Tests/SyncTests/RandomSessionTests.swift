@@ -83,7 +83,9 @@ struct RandomSessionTests {
             if generator.chance(50) { answer.gone = [DocumentVersion(key: key, vector: Exemplars.vector)] }
             if generator.chance(50) { answer.through = key.id }
             return .compared(subscription: UInt64(generator.below(7)), answer)
-        case 39: return .unknownPlace(subscription: UInt64(generator.below(7)))
+        case 39:
+            let id = UInt64(generator.below(7))
+            return generator.chance(50) ? .unknownPlace(subscription: id) : .tooCostly(subscription: id)
         case 40, 41:
             let isOpen = generator.chance(50)
             let mark = UInt64(generator.below(3))
@@ -142,8 +144,8 @@ extension Event {
     fileprivate var isServers: Bool? {
         switch self {
         case .opened, .frame, .states, .failed, .finish, .disconnected: nil
-        case .lacking, .statesAdmitted, .frontier, .page, .unknownPlace, .compared, .grantChanged, .renewed,
-            .operations, .lagging, .appended, .refused:
+        case .lacking, .statesAdmitted, .frontier, .page, .unknownPlace, .tooCostly, .compared,
+            .grantChanged, .renewed, .operations, .lagging, .appended, .refused:
             true
         case .subscribe, .unsubscribe, .ownActors, .historyCompared, .repairNeeds, .repairStaged, .repaired,
             .seenNoted, .holdings, .held, .ownOperations, .ownOperationAdded, .stored, .returning, .wanting,

@@ -199,6 +199,62 @@ struct SessionTests {
         #expect(server.isOpen)
     }
 
+    @Test("a subscription whose page takes too long is refused, and the next one is read")
+    func costlyPage() {
+        var server = Self.openServer()
+        let first = server.receive(subscribe(1, "SELECT * FROM c"))
+        #expect(first.contains { if case .readPage(1, _, _, _, _) = $0 { true } else { false } })
+        _ = server.receive(subscribe(2, "SELECT * FROM d"))
+        let after = server.receive(.tooCostly(subscription: 1))
+        guard case .subscriptionRefused(1, let reason, false)? = Self.sent(after).first else {
+            Issue.record("the subscription is refused")
+            return
+        }
+        #expect(reason.code == "SYNC-0303")
+        #expect(SyncErrorCode(rawValue: reason.code)?.remedies == [.subscription: .tellApplication])
+        #expect(after.contains { if case .readPage(2, _, _, _, _) = $0 { true } else { false } })
+        #expect(server.isOpen)
+        // An answer that comes after it concerns nobody.
+        #expect(Self.sent(server.receive(.tooCostly(subscription: 1))).isEmpty)
+    }
+
+    @Test("a live subscription that is interrupted is refused, and the others get the change")
+    func costlyChange() {
+        var configuration = Session.Configuration(
+            role: .server(origin: 1), databaseID: "d", peerKey: "", wallMilliseconds: 5, access: .everything)
+        configuration.interruption = { id in { id == 1 ? .timeout : nil } }
+        var server = Session(configuration)
+        _ = server.receive(.opened)
+        _ = server.receive(Self.hello())
+        _ = server.receive(.frontier([], head: Exemplars.position, isBehind: false))
+        let condition = "ANY v IN ARRAY w FOR w IN split(repeat('a,', 1000), ',') END SATISFIES v = 'b' END"
+        let collection = Exemplars.key(1).collection
+        for (id, statement) in [
+            (UInt64(1), "SELECT * FROM \(collection) WHERE \(condition)"), (2, "SELECT * FROM \(collection)"),
+        ] {
+            _ = server.receive(subscribe(id, statement))
+            _ = server.receive(
+                .page(
+                    subscription: id,
+                    CatchUpPage(
+                        documents: [], candidates: [], offset: Exemplars.position.offset,
+                        head: Exemplars.position)))
+        }
+        var editor = DocumentEditor(
+            document: Document(), pending: DocumentEditor.Pending(base: VersionVector()),
+            stamp: Stamp(time: 1, actor: ActorID(9)))
+        editor.create()
+        let position = LogPosition(
+            logID: Exemplars.position.logID, offset: Exemplars.position.offset.next, hash: 1)
+        let change = LiveOperation.Change(
+            key: Exemplars.key(1), delta: nil, before: nil, after: editor.document.encoded())
+        let operation = LiveOperation(
+            position: position, stamp: Stamp(time: 1, actor: ActorID(9)), origin: nil, changes: [change])
+        let told = Self.sent(server.receive(.operations([operation], through: position)))
+        #expect(Set(told.map(\.name)) == ["subscriptionRefused", "operations"], "\(told)")
+        #expect(server.isOpen)
+    }
+
     @Test("frames of the other role are unexpected")
     func wrongRole() {
         var server = Self.openServer()

@@ -93,7 +93,8 @@ struct ImportTable {
                     "Hummingbird", "HummingbirdCore", "Metrics", "NIOCore", "NIOHTTP1", "NIOHTTPTypes",
                     "NIOHTTPTypesHTTP1", "NIOPosix", "NIOSSL", "ServiceLifecycle", "UnixSignals",
                 ],
-                platform: foundation),
+                // Threads of evaluations wait on semaphores.
+                platform: foundation.union(["Dispatch"])),
             // Asks webhooks, and signs what it asks.
             "Services/AuthGateway": Row(
                 ours: ["CRDT", "Identity", "Machine", "OperationLog", "ServiceKit"],

@@ -22,6 +22,8 @@ public struct AllServices: Sendable {
         public var sessions = SessionOptions()
         /// The bounds of a database's storage.
         public var housekeeping = HousekeepingOptions()
+        /// The bounds of statements and subscriptions.
+        public var evaluation = EvaluationOptions()
         /// The largest attachment to accept.
         public var attachmentBytes = AttachmentStore.defaultMaximumBytes
 
@@ -40,18 +42,19 @@ public struct AllServices: Sendable {
         let system = try configuration.systemDatabase(on: log, logger: logger)
         let gateway = try AuthGateway(configuration, log: log, system: system, logger: logger)
         let authenticator = Authenticator(system: system)
+        let pool = EvaluationPool(options.evaluation)
+        let admin = AdminCredential(configuration, system: system)
         parts = [
             SystemDatabasePart(system),
             gateway,
             ReplicatorPart(
                 log: log, authenticator: authenticator, folder: try configuration.folder("replicator"),
-                housekeeping: options.housekeeping, sessions: options.sessions,
-                admin: AdminCredential(configuration, system: system),
+                housekeeping: options.housekeeping, sessions: options.sessions, admin: admin, pool: pool,
                 logger: logger),
             QueryServicePart(
                 log: log, authenticator: authenticator,
                 projection: try ProjectionPlace(configuration), past: try configuration.folder("past"),
-                logger: logger),
+                pool: pool, admin: admin, logger: logger),
             AttachmentStore(
                 folder: try configuration.folder("attachments"), log: log,
                 documents: try configuration.folder("attachment-documents"), authenticator: authenticator,

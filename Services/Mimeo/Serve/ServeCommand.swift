@@ -17,6 +17,7 @@ struct ServeCommand: AsyncParsableCommand {
     @OptionGroup var replicator: SessionFlags
     @OptionGroup var housekeeping: HousekeepingFlags
     @OptionGroup var attachments: AttachmentFlags
+    @OptionGroup var evaluation: EvaluationFlags
 
     func run() async throws {
         ServiceMain.raiseFileLimit()
@@ -44,6 +45,7 @@ struct ServeCommand: AsyncParsableCommand {
         var options = AllServices.Options()
         options.sessions = try replicator.options(configuration)
         options.housekeeping = try housekeeping.options(configuration)
+        options.evaluation = try evaluation.options(configuration)
         options.attachmentBytes = try attachments.maximumBytes(configuration)
         return options
     }

@@ -53,13 +53,16 @@ actor PastFolds {
     /// fold at this offset is kept.
     /// - Throws: `PastFold.Gone`, `QUERY-0303`.
     func read<Result: Sendable>(
-        _ database: DatabaseID, at offset: Offset,
+        _ database: DatabaseID, at offset: Offset, _ evaluation: Evaluation? = nil,
         _ body: @escaping @Sendable (ReadTransaction) throws -> Result
     ) async throws -> Result {
         let fold = try await use(Wanted(database: database, offset: offset))
         defer { release(fold) }
         let replica = fold.replica
-        return try await fold.executor.run { try replica.read { try body($0) } }
+        guard let evaluation else {
+            return try await fold.executor.run { try replica.read { try body($0) } }
+        }
+        return try await evaluation.run { try replica.read { try body($0) } }
     }
 
     private func use(_ wanted: Wanted) async throws -> PastFold {

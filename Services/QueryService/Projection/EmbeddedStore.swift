@@ -8,6 +8,7 @@ import ServiceKit
 /// A projection in a local replica of this process.
 struct EmbeddedStore: ProjectionStore {
     private let materializer: Materializer
+    private let seats = EvaluationSeats(ServiceKit.Limits.evaluationsOfStore)
 
     static func open(
         _ database: DatabaseID, log: any OperationLog, folder: String, recent: RecentChanges, logger: Logger
@@ -33,20 +34,29 @@ struct EmbeddedStore: ProjectionStore {
     /// Reads without waiting for `offset`: this process folds, so after it has reached an offset no snapshot
     /// is older.
     func read<Result: Sendable>(
-        from offset: Offset, _ body: @escaping @Sendable (any ProjectedDocuments) throws -> Result
+        from offset: Offset, _ evaluation: Evaluation,
+        _ body: @escaping @Sendable (any ProjectedDocuments) throws -> Result
     ) async throws -> Result {
         let replica = materializer.replica
-        return try await materializer.executor.run { try replica.read { try body($0) } }
+        return try await evaluation.run(on: seats) { try replica.read { try body($0) } }
     }
 
     func draft(
-        from offset: Offset, as actor: ActorID, sequence: SequenceNumber,
+        from offset: Offset, as actor: ActorID, sequence: SequenceNumber, in turn: DraftTurn,
         _ body: @escaping @Sendable (any DocumentWriter) throws -> StatementResult
     ) async throws -> StatementDraft {
         let replica = materializer.replica
         // Read before the draft: a fold between the two only makes the condition stricter.
         let readAt = await materializer.position.offset
-        return try await materializer.executor.run {
+        guard turn.isQuick else {
+            return try await turn.evaluation.run(on: seats) {
+                let draft = try replica.draftOnSnapshot(as: actor, sequence: sequence) { try body($0) }
+                return StatementDraft(
+                    result: draft.value, operation: draft.operation, warnings: draft.warnings,
+                    readAt: draft.readAt)
+            }
+        }
+        return try await turn.evaluation.run(isUrgent: true) {
             let draft = try replica.draft(as: actor, sequence: sequence) { try body($0) }
             return StatementDraft(
                 result: draft.value, operation: draft.operation, warnings: draft.warnings, readAt: readAt)

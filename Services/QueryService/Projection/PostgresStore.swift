@@ -9,10 +9,13 @@ import ServiceKit
 struct PostgresStore: ProjectionStore {
     private let projection: PostgresProjection
     private let tail: ChangeTail
+    /// The connections, which all databases share.
+    private let seats: EvaluationSeats
 
-    init(_ projection: PostgresProjection, tail: ChangeTail) {
+    init(_ projection: PostgresProjection, tail: ChangeTail, seats: EvaluationSeats) {
         self.projection = projection
         self.tail = tail
+        self.seats = seats
     }
 
     var position: LogPosition { get async { await projection.position } }
@@ -28,18 +31,24 @@ struct PostgresStore: ProjectionStore {
     }
 
     func read<Result: Sendable>(
-        from offset: Offset, _ body: @escaping @Sendable (any ProjectedDocuments) throws -> Result
+        from offset: Offset, _ evaluation: Evaluation,
+        _ body: @escaping @Sendable (any ProjectedDocuments) throws -> Result
     ) async throws -> Result {
-        try await projection.read(from: offset) { try body($0) }
+        try await projection.read(
+            from: offset, running: { [seats] in try await evaluation.run(on: seats, $0) }
+        ) { try body($0) }
     }
 
     func draft(
-        from offset: Offset, as actor: ActorID, sequence: SequenceNumber,
+        from offset: Offset, as actor: ActorID, sequence: SequenceNumber, in turn: DraftTurn,
         _ body: @escaping @Sendable (any DocumentWriter) throws -> StatementResult
     ) async throws -> StatementDraft {
         let draft = try await projection.draft(
             from: offset, as: actor, sequence: sequence,
-            wallMilliseconds: Environment.system.wallMilliseconds()
+            wallMilliseconds: Environment.system.wallMilliseconds(),
+            running: { [seats] in
+                try await turn.evaluation.run(on: seats, isUrgent: turn.isQuick, $0)
+            }
         ) { try body($0) }
         return StatementDraft(
             result: draft.value, operation: draft.operation, warnings: draft.warnings, readAt: draft.readAt)

@@ -1,18 +1,15 @@
 import CRDT
 import DQL
 import Identity
-import Logging
 import Machine
 import OperationLog
-import Replica
 import ServiceKit
+import Synchronization
 
-/// One database's projection, in either kind of store, and the queue of writes through this process.
+/// One database's projection, in either kind of store, and the lanes of writes through this process.
 ///
-/// Writes of this process run one after the other (`writing`). Each is drafted against the projection,
-/// appended to the log, folded and answered, so each sees the one before. Between processes an append carries
-/// a condition (rule 22): the data that the statement read or wrote has not been touched since. If it has,
-/// the statement runs again. Peers write without conditions; their writes are merged as concurrent ones.
+/// A write tries the quick lane. If it takes longer than a moment there, it is done in a slow one, and so is
+/// the same text from then on (`slow`). The slow lanes are made when they are needed.
 actor Projection {
     nonisolated let store: any ProjectionStore
     /// The latest operations, for followers.
@@ -21,48 +18,44 @@ actor Projection {
     nonisolated let database: DatabaseID
     private let bounds: QueryServicePart.Bounds
     private let statements: PreparedStatements
-    private let writer: LeasedActor
+    private let pool: EvaluationPool
+    /// The documents whose ids take no writes any more.
+    private let erased: @Sendable () -> ErasedDocuments?
+    private let answers: KeptAnswerCount
+    private let quickLane: WriteLane
+    private var slowLanes: [WriteLane] = []
+    private let slow = SlowStatements()
     private var follower: Task<Void, Never>?
-    private var writing: Task<ExecuteAnswer, any Error>?
-    private var waitingWrites = 0
-    /// The offset of this process's last write. No draft begins before it is folded, since each stamp must
-    /// exceed every earlier one of its actor.
-    private var written: Offset = 0
-    /// The kept answers, as they were counted last.
-    private var census: KeptAnswers.Census?
-    /// True if the outcome of an append is unknown. Until the log is folded up to its head, a stamp could be
-    /// used twice.
-    private var isUnsure = false
 
     static func open(
         _ database: DatabaseID, log: any OperationLog, in stores: ProjectionStores,
         bounds: QueryServicePart.Bounds, statements: PreparedStatements,
+        pool: EvaluationPool = EvaluationPool(),
         erased: @escaping @Sendable () -> ErasedDocuments? = { nil },
         whenLost: @escaping @Sendable (Projection) -> Void
     ) async throws -> Projection {
         let recent = RecentChanges()
         let store = try await stores.open(database, log: log, recent: recent)
-        let projection = Projection(database, log, store, recent, bounds, statements, erased)
+        let projection = Projection(database, log, store, recent, bounds, statements, pool, erased)
         await projection.follow(whenLost)
         return projection
     }
 
-    /// The documents whose ids take no writes any more.
-    private let erased: @Sendable () -> ErasedDocuments?
-
     private init(
         _ database: DatabaseID, _ log: any OperationLog, _ store: any ProjectionStore,
         _ recent: RecentChanges, _ bounds: QueryServicePart.Bounds, _ statements: PreparedStatements,
-        _ erased: @escaping @Sendable () -> ErasedDocuments?
+        _ pool: EvaluationPool, _ erased: @escaping @Sendable () -> ErasedDocuments?
     ) {
-        self.erased = erased
         self.database = database
         self.log = log
         self.store = store
         self.recent = recent
         self.bounds = bounds
         self.statements = statements
-        writer = LeasedActor(log: log, database: database, purpose: "query-service")
+        self.pool = pool
+        self.erased = erased
+        answers = KeptAnswerCount(bounds)
+        quickLane = WriteLane(database, log, store, bounds, answers, erased, isQuick: true)
     }
 
     /// Follows the log; calls `whenLost` if the log lacks the folded history or the next operation.
@@ -79,16 +72,16 @@ actor Projection {
     func close() async {
         recent.endFollowers(isFinal: true)
         follower?.cancel()
-        _ = try? await writing?.value
-        await writer.close()
+        for lane in [quickLane] + slowLanes { await lane.close() }
         await store.close()
     }
 
     /// Executes a statement for an identity on a state no older than offset `minimum`.
     nonisolated func execute(
-        _ request: ExecuteRequest, isStrict: Bool, _ identity: Identity, after minimum: Offset?, _ past: Past
+        _ request: ExecuteRequest, isStrict: Bool, _ identity: Identity, after minimum: Offset?,
+        _ past: Past, _ evaluation: Evaluation
     ) async throws -> ExecuteAnswer {
-        let statement = try statements.prepare(request.statement)
+        let statement = try await prepare(request.statement, evaluation)
         guard !statement.evicts else { throw QueryError(.evictIsLocal) }
         guard statement.kind != .alterSystem else { throw QueryError(.parametersAreLocal) }
         try Self.authorize(statement, identity.rights)
@@ -99,20 +92,31 @@ actor Projection {
         guard await store.wait(for: offset, timeout: bounds.transactionWait) else {
             throw QueryError(.transactionNotReached)
         }
-        let options = options(isStrict: isStrict)
+        var options = options(isStrict: isStrict)
+        options.interruption = { evaluation.interruption() }
+        let job = WriteLane.Job(
+            statement: statement, arguments: request.arguments, options: options, rights: identity.rights,
+            key: request.key, evaluation: evaluation)
         if let point = request.asOf {
             guard statement.isReadOnly else { throw QueryError(.pastIsReadOnly) }
             let offset = try await past.offset(of: point, in: database)
+            let limit = bounds.answerBytes
             return try await past.translating(database) {
-                try await past.folds.read(database, at: offset) { documents in
-                    try Self.evaluate(statement, request.arguments, options, identity.rights, in: documents)
+                try await past.folds.read(database, at: offset, evaluation) { documents in
+                    try Self.evaluate(job, limit: limit, in: documents)
                 }
             }
         }
-        guard statement.isReadOnly else {
-            return try await write(statement, request.arguments, options, identity.rights, request.key)
-        }
-        return try await read(statement, request.arguments, options, identity.rights, from: offset)
+        return statement.isReadOnly ? try await read(job, from: offset) : try await write(job)
+    }
+
+    /// Parses and analyzes a statement; a long one in a turn of its own.
+    private nonisolated func prepare(
+        _ text: String, _ evaluation: Evaluation
+    ) async throws -> PreparedStatement {
+        guard text.utf8.count > Limits.plainStatementBytes else { return try statements.prepare(text) }
+        let statements = statements
+        return try await evaluation.run { try statements.prepare(text) }
     }
 
     /// - Throws: `QUERY-0202` or `QUERY-0203` if the statement names a collection of which its author may not
@@ -140,9 +144,14 @@ actor Projection {
         guard await store.wait(for: least, timeout: bounds.transactionWait) else {
             throw QueryError(.unavailable, "the projection lags behind the log")
         }
+        let evaluation = pool.subscription(
+            of: "observe \(query.statement.text.prefix(Limits.shownQueryCharacters))", in: database,
+            isLimited: true)
+        defer { pool.finish(evaluation) }
         let (options, most) = (options(isStrict: false), bounds.observedBytes)
-        return try await store.read(from: least) { documents in
+        return try await store.read(from: least, evaluation) { documents in
             var options = options
+            options.interruption = { evaluation.interruption() }
             options.system = QuerySystemCollections(
                 names: try documents.collectionNames(), rules: query.rights.read)
             let readable: any DocumentSource =
@@ -165,240 +174,86 @@ actor Projection {
 
     /// Execution options of a statement that begins now.
     nonisolated func options(isStrict: Bool) -> ExecutionOptions {
-        let deadline = ContinuousClock.now + bounds.statementTime
         let now = Int64(clamping: Environment.system.wallMilliseconds())
-        var options = ExecutionOptions(
+        return ExecutionOptions(
             strictMode: isStrict, context: FunctionContext(now: now, timeZones: SystemTimeZones()))
-        options.interruption = { ContinuousClock.now < deadline ? nil : .timeout }
-        return options
     }
 
-    private nonisolated func read(
-        _ statement: PreparedStatement, _ arguments: ObjectValue, _ options: ExecutionOptions,
-        _ rights: CompiledGrant, from offset: Offset
-    ) async throws -> ExecuteAnswer {
-        try await store.read(from: offset) { documents in
-            try Self.evaluate(statement, arguments, options, rights, in: documents)
+    private nonisolated func read(_ job: WriteLane.Job, from offset: Offset) async throws -> ExecuteAnswer {
+        let limit = bounds.answerBytes
+        return try await store.read(from: offset, job.evaluation) {
+            try Self.evaluate(job, limit: limit, in: $0)
         }
     }
 
     /// Evaluates a statement that reads on a snapshot, within its reader's rights.
-    static func evaluate(
-        _ statement: PreparedStatement, _ arguments: ObjectValue, _ options: ExecutionOptions,
-        _ rights: CompiledGrant, in documents: any ProjectedDocuments
+    private static func evaluate(
+        _ job: WriteLane.Job, limit: Int, in documents: any ProjectedDocuments
     ) throws -> ExecuteAnswer {
-        var options = options
-        options.system = QuerySystemCollections(names: try documents.collectionNames(), rules: rights.read)
+        var options = job.options
+        options.system = QuerySystemCollections(
+            names: try documents.collectionNames(), rules: job.rights.read)
         let readable: any DocumentSource =
-            rights.coversWhole(statement)
-            ? documents : GrantedDocuments(base: documents, rules: rights.read)
+            job.rights.coversWhole(job.statement)
+            ? documents : GrantedDocuments(base: documents, rules: job.rights.read)
         var rows: [Value] = []
-        let warnings = try statement.forEachRow(
-            in: readable, arguments: arguments, options: options
+        var bytes = AnswerBytes(limit: limit)
+        let warnings = try job.statement.forEachRow(
+            in: readable, arguments: job.arguments, options: options
         ) { row in
             rows.append(row)
+            try bytes.add(row)
+            job.evaluation.countRow()
             return true
         }
         return ExecuteAnswer(
-            transactionID: try documents.offset(), queryType: statement.kind, items: rows,
+            transactionID: try documents.offset(), queryType: job.statement.kind, items: rows,
             warnings: warnings.map(\.message))
     }
 
-    private func write(
-        _ statement: PreparedStatement, _ arguments: ObjectValue, _ options: ExecutionOptions,
-        _ rights: CompiledGrant, _ key: IdempotencyKey?
-    ) async throws -> ExecuteAnswer {
-        guard waitingWrites < bounds.waitingWrites else { throw QueryError(.overloaded) }
-        waitingWrites += 1
-        defer { waitingWrites -= 1 }
-        let previous = writing
-        let task = Task {
-            _ = try? await previous?.value
-            return try await self.perform(statement, arguments, options, rights, key)
-        }
-        writing = task
-        return try await task.value
-    }
-
-    /// Drafts, appends and folds. The statement runs again if another process touched data that it read or
-    /// wrote, under another lease if this one has expired, and once under a new actor if the log knows other
-    /// operations of this one.
-    private func perform(
-        _ statement: PreparedStatement, _ arguments: ObjectValue, _ options: ExecutionOptions,
-        _ rights: CompiledGrant, _ key: IdempotencyKey?
-    ) async throws -> ExecuteAnswer {
-        if await store.position.offset < written { try await catchUp(to: written) }
-        var isActorNew = false
-        if let key { try await countKeptAnswers(for: key) }
-        for _ in 0..<Limits.writeAttempts {
-            let (lease, isFresh) = try await writer.lease()
-            if isFresh {
-                // The lease's previous holder may have written operations that are not folded here.
-                written = max(written, try await log.head(of: database).offset)
-                try await catchUp(to: written)
-            }
-            // The sequence comes from the log, so a deleted or restored projection never repeats one. It is
-            // read before the fold below: a write that arrives between the two takes the same sequence.
-            let frontier = try await log.frontier(of: [lease.actor], in: database)
-            let sequence = (frontier[lease.actor]?.sequence ?? 0).next
-            if isUnsure {
-                written = max(written, try await log.head(of: database).offset)
-                try await catchUp(to: written)
-                isUnsure = false
-            }
-            let draft = try await draft(
-                statement, arguments, options, rights, key, as: lease.actor, sequence: sequence)
-            if let kept = draft.kept { return try await repeated(kept, for: key, statement.kind) }
-            var answer = ExecuteAnswer(
-                transactionID: max(draft.readAt, await store.position.offset), queryType: statement.kind,
-                items: draft.result.rows, mutatedDocumentIDs: draft.result.mutatedDocumentIDs.map(\.value),
-                warnings: draft.result.warnings.map(\.message) + draft.warnings)
-            guard let operation = draft.operation else { return answer }
-            try checkErased(operation)
-            let condition = AppendCondition(
-                readAt: draft.readAt, reads: Touch.all(of: operation, reading: statement))
-            switch try await append(operation, under: lease, condition) {
-            case .appended(let offset):
-                answer.transactionID = offset
-                if let key { noteKeptAnswer(of: key) }
-                return answer
-            case .conflict(.condition(let offset)): try await catchUp(to: offset)
-            case .conflict(.leaseLost): await writer.lose(lease)
-            case .duplicate, .gap, .conflict:
-                guard !isActorNew else { throw QueryError(.conflict) }
-                isActorNew = true
-                await writer.lose(lease, retiring: true)
+    private func write(_ job: WriteLane.Job) async throws -> ExecuteAnswer {
+        if !slow.contains(job) {
+            do {
+                return try await quickLane.write(job)
+            } catch is WriteLane.TooSlow {
+                slow.note(job)
             }
         }
-        throw QueryError(.conflict)
+        return try await lane(for: job.evaluation.purpose.credential).write(job)
     }
 
-    /// Refuses a write to a document that an operator has erased.
-    private func checkErased(_ operation: Operation) throws(QueryError) {
-        guard let erased = erased() else { return }
-        for change in operation.changes where erased.contains(change.collection, change.id) {
-            throw QueryError(.erased, "a document of \(change.collection)")
+    /// The slow lane that serves a credential already, else an idle one, else a new one, else the shortest.
+    private func lane(for credential: String) async -> WriteLane {
+        var shortest: (lane: WriteLane, count: Int)?
+        for lane in slowLanes {
+            if await lane.serves(credential) { return lane }
+            let count = await lane.count
+            if count < shortest?.count ?? .max { shortest = (lane, count) }
         }
-    }
-
-    /// Waits until drafts see the operation at an offset of the log.
-    private func catchUp(to offset: Offset) async throws {
-        try await store.advance()
-        guard await store.wait(for: offset, timeout: bounds.transactionWait) else {
-            throw QueryError(.unavailable, "the projection lags behind the log")
-        }
-    }
-
-    private func draft(
-        _ statement: PreparedStatement, _ arguments: ObjectValue, _ options: ExecutionOptions,
-        _ rights: CompiledGrant, _ key: IdempotencyKey?, as actor: ActorID, sequence: SequenceNumber
-    ) async throws -> StatementDraft {
-        let isWhole = rights.coversWhole(statement)
-        let now = bounds.nowSeconds()
-        let since = now - bounds.keptAnswers.components.seconds
-        let readAt = await store.position.offset
-        let (found, isFull, old) = (KeptAnswers.Found(), key.map(hasTooMany) ?? false, answersToRemove)
-        var draft = try await store.draft(from: written, as: actor, sequence: sequence) { writer in
-            if let key {
-                found.kept = try KeptAnswers.find(key, in: writer, since: since)
-                if found.kept != nil { return StatementResult() }
-                if isFull { throw QueryError(.tooManyIdempotencyKeys) }
-            }
-            let result = try statement.execute(
-                in: isWhole ? writer : GrantedWriter(base: writer, rights: rights), arguments: arguments,
-                options: options,
-                idGenerator: { Environment.system.generateDocumentID() })
-            if let key {
-                let kept = KeptAnswers.Kept(
-                    request: key.request, at: now, actor: "\(actor)",
-                    sequence: Int64(clamping: sequence.rawValue), readAt: readAt,
-                    answer: KeptAnswers.text(of: result))
-                try KeptAnswers.keep(kept, under: key, removing: old, in: writer)
-            }
-            return result
-        }
-        draft.kept = found.kept
-        return draft
-    }
-
-    // MARK: Idempotency keys
-
-    /// Counts the kept answers, unless that was done a moment ago.
-    private func countKeptAnswers(for key: IdempotencyKey) async throws {
-        let patience = hasTooMany(key) ? Limits.keptAnswersSecondLook : Limits.keptAnswersLook
-        if let census, ContinuousClock.now - census.at < patience { return }
-        let since = bounds.nowSeconds() - bounds.keptAnswers.components.seconds
-        census = try await store.read(from: written) { documents in
-            try KeptAnswers.Census(documents, since: since)
-        }
-    }
-
-    private func hasTooMany(_ key: IdempotencyKey) -> Bool {
-        census?.counts[key.user, default: 0] ?? 0 >= bounds.keptAnswersPerUser
-    }
-
-    private var answersToRemove: [DocumentID] { Array(census?.old.prefix(Limits.keptAnswersRemoved) ?? []) }
-
-    private func noteKeptAnswer(of key: IdempotencyKey) {
-        census?.counts[key.user, default: 0] += 1
-        let removed = answersToRemove.count
-        census?.old.removeFirst(removed)
-    }
-
-    /// The answer of the first request with this key.
-    private func repeated(
-        _ kept: KeptAnswers.Kept, for key: IdempotencyKey?, _ kind: StatementKind
-    ) async throws -> ExecuteAnswer {
-        guard kept.request == key?.request else { throw QueryError(.idempotencyKeyReused) }
-        return KeptAnswers.answer(kept, kind: kind, at: await offset(of: kept))
-    }
-
-    /// The offset of the operation that wrote an answer; if the log no longer has it, the present one.
-    private func offset(of kept: KeptAnswers.Kept) async -> Offset {
-        var after = kept.readAt
-        let end = after.rawValue + UInt64(Limits.keptAnswerSearch)
-        while after.rawValue < end, let entries = try? await log.read(database, after: after) {
-            guard let last = entries.last else { break }
-            let own = entries.first {
-                "\($0.actor)" == kept.actor && $0.sequence.rawValue == UInt64(clamping: kept.sequence)
-            }
-            if let own { return own.offset }
-            after = last.offset
-        }
-        return await store.position.offset
-    }
-
-    private func append(
-        _ operation: Operation, under lease: ActorLease, _ condition: AppendCondition
-    ) async throws -> AppendOutcome {
-        let request = AppendRequest(operation, under: lease, condition: condition)
-        // The outcome is unknown until the log has answered.
-        isUnsure = true
-        guard let outcome = try await log.append([request], to: database).first else {
-            preconditionFailure("an append of one operation has one outcome")
-        }
-        isUnsure = false
-        if case .appended(let offset) = outcome {
-            written = offset
-            // The write is durable now. If the projection cannot follow, later statements fail, not this one.
-            if (try? await store.advance()) != nil {
-                _ = await store.wait(for: offset, timeout: bounds.transactionWait)
-            }
-        }
-        return outcome
+        if let shortest, shortest.count == 0 || slowLanes.count >= Limits.slowLanes { return shortest.lane }
+        let lane = WriteLane(database, log, store, bounds, answers, erased, isQuick: false)
+        slowLanes.append(lane)
+        return lane
     }
 }
 
-extension Touch {
-    /// The data that nobody may have touched for a statement's operation to be valid: the documents it
-    /// writes, and the collections it copies from. The collections it writes to are not included: two
-    /// statements may write different documents of one collection.
-    fileprivate static func all(of operation: Operation, reading statement: PreparedStatement) -> [Touch] {
-        let documents = operation.changes.map { Touch.document($0.collection, $0.id) }
-        // An INSERT copies from every collection it reads; other statements only from those in subqueries.
-        let copied = statement.collectionsRead.filter { collection in
-            statement.kind == .insert || !statement.collectionsWritten.contains(collection)
+/// The statements that were too slow for the quick lane of late, by text and credential.
+private final class SlowStatements: Sendable {
+    private let known = Mutex<[String]>([])
+
+    func contains(_ job: WriteLane.Job) -> Bool { known.withLock { $0.contains(Self.key(job)) } }
+
+    func note(_ job: WriteLane.Job) {
+        known.withLock { known in
+            known.removeAll { $0 == Self.key(job) }
+            known.append(Self.key(job))
+            if known.count > Limits.slowStatements { known.removeFirst() }
         }
-        return documents + copied.map { Touch.collection($0) }
+    }
+
+    private static func key(_ job: WriteLane.Job) -> String {
+        var hasher = Hasher()
+        hasher.combine(Array(job.statement.text.utf8))
+        return "\(hasher.finalize()) \(job.evaluation.purpose.credential)"
     }
 }

@@ -28,6 +28,7 @@ struct ProjectionStores: Sendable {
     private let storage: ProjectionPlace
     private let server: PostgresProjections?
     private let tails: String
+    private let connections = EvaluationSeats(PostgresLimits.projectionLanes)
     private let logger: Logger
 
     /// - Parameter tails: the folder for what a projection in PostgreSQL needs on this machine.
@@ -47,7 +48,8 @@ struct ProjectionStores: Sendable {
         case (_, let server?):
             return PostgresStore(
                 try await server.open(database, log: log),
-                tail: ChangeTail(database, log: log, folder: tails, recent: recent, logger: logger))
+                tail: ChangeTail(database, log: log, folder: tails, recent: recent, logger: logger),
+                seats: connections)
         case (.folder(let folder), _):
             return try await EmbeddedStore.open(
                 database, log: log, folder: "\(folder)/\(database)", recent: recent, logger: logger)

@@ -1,6 +1,7 @@
 import CRDT
 import DQL
 import OperationLog
+import ServiceKit
 
 /// The documents of one database, folded from its log, in either kind of storage. A `Projection` executes
 /// statements on it.
@@ -26,15 +27,16 @@ protocol ProjectionStore: Sendable {
     /// Waits until the fold has reached `offset`; returns false after `timeout`.
     func wait(for offset: Offset, timeout: Duration) async -> Bool
 
-    /// Runs a closure on a snapshot that is not older than `offset`, on a thread that may block. May run it
+    /// Runs a closure on a snapshot that is not older than `offset`, in a turn of the evaluation. May run it
     /// twice.
     func read<Result: Sendable>(
-        from offset: Offset, _ body: @escaping @Sendable (any ProjectedDocuments) throws -> Result
+        from offset: Offset, _ evaluation: Evaluation,
+        _ body: @escaping @Sendable (any ProjectedDocuments) throws -> Result
     ) async throws -> Result
 
     /// Runs a statement as `read` does, and drafts its write as an operation of this actor for the log.
     func draft(
-        from offset: Offset, as actor: ActorID, sequence: SequenceNumber,
+        from offset: Offset, as actor: ActorID, sequence: SequenceNumber, in turn: DraftTurn,
         _ body: @escaping @Sendable (any DocumentWriter) throws -> StatementResult
     ) async throws -> StatementDraft
 
@@ -43,6 +45,13 @@ protocol ProjectionStore: Sendable {
 
     /// Ends `run` and closes the store.
     func close() async
+}
+
+/// How a draft is evaluated.
+struct DraftTurn: Sendable {
+    let evaluation: Evaluation
+    /// True if others wait for it: it may take a moment, and may hold up the store for so long.
+    let isQuick: Bool
 }
 
 /// A snapshot of a store.
@@ -63,4 +72,6 @@ struct StatementDraft: Sendable {
     let readAt: Offset
     /// The answer of an earlier run under the same `Idempotency-Key`; then the statement did not run.
     var kept: KeptAnswers.Kept?
+    /// How many old kept answers the draft removes.
+    var removedAnswers = 0
 }

@@ -12,8 +12,8 @@ import Synchronization
 /// numbers are never used again; a query stands under one field, or among those without one. Under a field
 /// stand only queries that mean the same by its path: those that declare types of fields stand among the
 /// others. `state` guards everything; it is held while a change is evaluated, so that a query that comes
-/// meanwhile comes behind it. So evaluating is bounded: queries that go through a document's elements, and
-/// those beyond `Limits.evaluationsPerOperation`, are left to the sessions themselves.
+/// meanwhile comes behind it. So evaluating is bounded: queries that go through a document's elements or are
+/// long, and those beyond `Limits.evaluationsPerOperation`, are left to the sessions themselves.
 final class QueryIndex: Sendable {
     private struct Entry {
         let query: SubscriptionQuery
@@ -222,7 +222,10 @@ final class QueryIndex: Sendable {
                 func evaluate(_ numbers: Set<UInt64>) {
                     for number in numbers {
                         guard let query = entries[number]?.query else { continue }
-                        guard budget > 0, !query.goesThroughElements else {
+                        let isPlain =
+                            !query.goesThroughElements
+                            && query.statement.text.utf8.count <= Limits.plainSubscriptionBytes
+                        guard budget > 0, isPlain else {
                             undecided.insert(number)
                             continue
                         }

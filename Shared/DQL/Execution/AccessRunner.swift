@@ -27,7 +27,11 @@ struct AccessRunner {
         case .nothing: return []
         case .collection: return nil
         case .ids(let ids):
-            return Self.unique(try ids.compactMap { try source.number(of: $0, in: collection) })
+            return Self.unique(
+                try ids.compactMap {
+                    try meter.step()
+                    return try source.number(of: $0, in: collection)
+                })
         case .index(let scan): return try numbers(of: scan, among: nil)
         case .union(let paths):
             var all: [Int64] = []

@@ -22,6 +22,8 @@ struct Accumulator {
 
     /// How many values are held.
     var held: Int { numbers.count + (seen?.count ?? 0) }
+    /// The memory of the distinct values and of the extremes, in bytes; small values count nothing.
+    private(set) var heldBytes = 0
 
     /// Adds a row to COUNT(*).
     mutating func addRow() { count += 1 }
@@ -51,14 +53,24 @@ struct Accumulator {
             if kind.takesNumbers, value != .null { leftOut += 1 }
             return
         }
-        if seen != nil, seen?.insert(ValueKey(value)).inserted == false { return }
+        if seen != nil {
+            let key = ValueKey(value)
+            guard seen?.insert(key).inserted ?? true else { return }
+            if key.bytes.count >= DQLLimits.stepBytes { heldBytes += key.bytes.count }
+        }
         count += 1
         switch kind {
         case .count: break
         case .sum, .avg: sum.add(value)
         case .min, .max, .mid:
-            if least == nil || ValueOrder.collate(value, least) < 0 { least = value }
-            if greatest == nil || ValueOrder.collate(value, greatest) > 0 { greatest = value }
+            if least == nil || ValueOrder.collate(value, least) < 0 {
+                heldBytes += value.largeBytes - (least?.largeBytes ?? 0)
+                least = value
+            }
+            if greatest == nil || ValueOrder.collate(value, greatest) > 0 {
+                heldBytes += value.largeBytes - (greatest?.largeBytes ?? 0)
+                greatest = value
+            }
         case .median: numbers.append(value)
         }
     }

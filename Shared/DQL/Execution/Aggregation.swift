@@ -13,7 +13,8 @@ struct GroupTable {
     private var accumulators: [Accumulator] = []
     /// How many values the aggregates hold.
     private var held = 0
-    private var keyBytes = 0
+    /// Bytes of keys and of what the aggregates hold.
+    private var heldBytes = 0
     private let inPlace: KeysInPlace?
     private var known = EncodedKeys()
     /// The cursors that find the arguments of aggregates in place, by the aggregates' places.
@@ -102,9 +103,17 @@ struct GroupTable {
     ) throws {
         guard let argument = grouping.aggregates[index].argument else { return }
         let value = try evaluate(argument)
-        let before = accumulators[place].held
+        switch value {
+        case .array?, .object?: try meter.work(value)
+        default: break
+        }
+        let before = (accumulators[place].held, accumulators[place].heldBytes)
         accumulators[place].add(value)
-        held += accumulators[place].held - before
+        held += accumulators[place].held - before.0
+        let bytes = accumulators[place].heldBytes - before.1
+        guard bytes != 0 else { return }
+        heldBytes += bytes
+        try meter.hold(bytes: heldBytes)
     }
 
     private mutating func newGroup(_ values: [Value?]) -> Int {
@@ -121,10 +130,11 @@ struct GroupTable {
             values.append(value)
             bytes.append(value)
         }
+        try meter.work(bytes: bytes.bytes.count)
         if let known = places[bytes] { return known }
         places[bytes] = keys.count
-        keyBytes += 2 * bytes.bytes.count + grouping.aggregates.count * MemoryLayout<Accumulator>.stride
-        try meter.hold(bytes: keyBytes)
+        heldBytes += 2 * bytes.bytes.count + grouping.aggregates.count * MemoryLayout<Accumulator>.stride
+        try meter.hold(bytes: heldBytes)
         return newGroup(values)
     }
 

@@ -27,15 +27,19 @@ extension Evaluator {
         var values: [Value] = []
         var entries: [ObjectValue.Entry] = []
         let meter = row.meter
+        var held = 0
+        defer { meter?.release(held) }
         let isCollection = try forEach(comprehension.binding, row) { inner in
             if let condition = comprehension.condition, try !isTrue(condition, inner) { return true }
             guard let value = try evaluate(comprehension.result, inner) else { return true }
             guard let key = comprehension.key else {
+                try meter?.retain(value, &held)
                 values.append(value)
                 try meter?.hold(values.count)
                 return true
             }
             if case .string(let name)? = try evaluate(key, inner) {
+                try meter?.retain(value, &held)
                 entries.append((key: name, value: value))
                 try meter?.hold(entries.count)
             }
@@ -52,6 +56,8 @@ extension Evaluator {
         _ binding: BoundBinding, _ row: borrowing Row, _ visit: (borrowing Row) throws -> Bool
     ) throws -> Bool? {
         guard let source = try evaluate(binding.source, row) else { return nil }
+        // Its keys are sorted before the first visit.
+        if case .object = source { try row.meter?.work(source) }
         var inner = copy row
         let place = inner.locals.count
         inner.locals += binding.hasIndex ? [nil, nil] : [nil]

@@ -32,6 +32,7 @@ struct Evaluator: Sendable {
             return Truth.holds(symbol, order)
         case .comparison(let symbol, let left, let right):
             let first = try evaluate(left, row)
+            try walked(first, row)
             guard let order = ValueOrder.comparison(first, try evaluate(right, row)) else { return false }
             return Truth.holds(symbol, order)
         case .isMissing(let operand): return try evaluate(operand, row) == nil
@@ -49,18 +50,26 @@ struct Evaluator: Sendable {
         case .documentID(let source): return row.documents[source]?.id.value
         case .document(let source):
             guard let record = row.documents[source] else { return nil }
+            try row.meter?.work(bytes: record.document.bytes.count)
             return .object(try fields.document(record, source: source))
         case .slot(let index): return row.slots[index]
         case .local(let index): return row.locals[index]
         case .element(let base, let index):
-            return Self.element(of: try evaluate(base, row), try evaluate(index, row))
+            let whole = try evaluate(base, row)
+            // A key is looked for among all.
+            if case .object(let object)? = whole {
+                try row.meter?.work(bytes: object.count * DQLLimits.elementBytes)
+            }
+            return Self.element(of: whole, try evaluate(index, row))
         case .negate(let operand): return Arithmetic.negate(try evaluate(operand, row))
         case .not(let operand): return Truth.not(try evaluate(operand, row))
         case .arithmetic(let symbol, let left, let right):
             let result = Arithmetic.apply(symbol, try evaluate(left, row), try evaluate(right, row))
             return symbol == .concat ? try charged(result, row) : result
         case .comparison(let symbol, let left, let right):
-            return Truth.compare(symbol, try evaluate(left, row), try evaluate(right, row))
+            let first = try evaluate(left, row)
+            try walked(first, row)
+            return Truth.compare(symbol, first, try evaluate(right, row))
         case .and(let operands): return try conjunction(operands, row)
         case .or(let operands): return try disjunction(operands, row)
         case .xor(let left, let right): return Truth.xor(try evaluate(left, row), try evaluate(right, row))
@@ -75,16 +84,21 @@ struct Evaluator: Sendable {
         case .chain(let first, let links): return try chain(first, links, row)
         case .between(let value, let low, let high):
             let value = try evaluate(value, row)
+            try walked(value, row)
             return Truth.and(
                 Truth.compare(.greaterOrEqual, value, try evaluate(low, row)),
                 Truth.compare(.lessOrEqual, value, try evaluate(high, row)))
         case .inList(let value, let elements):
             return try membership(try evaluate(value, row), elements, row)
         case .inCollection(let value, let collection):
-            return Self.membership(try evaluate(value, row), try evaluate(collection, row))
+            let value = try evaluate(value, row)
+            let collection = try evaluate(collection, row)
+            try walked(collection, row)
+            return Self.membership(value, collection)
         case .inSet(let value, let set):
             guard let value = try evaluate(value, row) else { return nil }
             if case .null = value { return .null }
+            try walked(value, row)
             return set.contains(value) ? true : set.hasNull ? .null : false
         case .like(let value, let matcher): return try like(try evaluate(value, row), matcher, row)
         case .similar(let value, let matcher): return try similar(try evaluate(value, row), matcher, row)
@@ -95,28 +109,68 @@ struct Evaluator: Sendable {
             return try fields.conflicts(access, in: record)
         case .conditional(let operand, let branches, let otherwise):
             return try conditional(operand, branches, otherwise, row)
-        case .array(let elements):
-            var values: [Value] = []
-            for element in elements {
-                if let value = try evaluate(element, row) { values.append(value) }
-            }
-            return .array(values)
-        case .object(let entries):
-            var values: [ObjectValue.Entry] = []
-            for entry in entries {
-                if let value = try evaluate(entry.value, row) {
-                    values.append((key: entry.key, value: value))
-                }
-            }
-            return .object(ObjectValue(values))
-        case .call(let call):
-            var arguments: [Value?] = []
-            arguments.reserveCapacity(call.arguments.count)
-            for argument in call.arguments { arguments.append(try evaluate(argument, row)) }
-            for argument in arguments { _ = try charged(argument, row) }
-            return try charged((call.prepared ?? call.function.evaluate)(arguments, context), row)
+        case .array(let elements): return try array(elements, row)
+        case .object(let entries): return try object(entries, row)
+        case .call(let call): return try self.call(call, row)
         default: preconditionFailure("every kind of expression is evaluated")
         }
+    }
+
+    /// Counts a collection as work that was not charged when it was read, because it is an argument of the
+    /// statement or a variable.
+    @inline(__always)
+    private func walked(_ value: Value?, _ row: borrowing Row) throws {
+        switch value {
+        case .array?, .object?: try row.meter?.work(value)
+        default: return
+        }
+    }
+
+    @inline(never)
+    private func array(_ elements: [BoundExpression], _ row: borrowing Row) throws -> Value {
+        let meter = row.meter
+        var held = 0
+        defer { meter?.release(held) }
+        var values: [Value] = []
+        for element in elements {
+            guard let value = try evaluate(element, row) else { continue }
+            try meter?.retain(value, &held)
+            values.append(value)
+        }
+        return .array(values)
+    }
+
+    @inline(never)
+    private func object(_ entries: [BoundExpression.Entry], _ row: borrowing Row) throws -> Value {
+        let meter = row.meter
+        var held = 0
+        defer { meter?.release(held) }
+        var values: [ObjectValue.Entry] = []
+        for entry in entries {
+            guard let value = try evaluate(entry.value, row) else { continue }
+            try meter?.retain(value, &held)
+            values.append((key: entry.key, value: value))
+        }
+        return .object(ObjectValue(values))
+    }
+
+    @inline(never)
+    private func call(_ call: BoundCall, _ row: borrowing Row) throws -> Value? {
+        let meter = row.meter
+        var held = 0
+        defer { meter?.release(held) }
+        var arguments: [Value?] = []
+        arguments.reserveCapacity(call.arguments.count)
+        for argument in call.arguments {
+            let value = try evaluate(argument, row)
+            if let value, call.arguments.count > 1 { try meter?.retain(value, &held) }
+            arguments.append(value)
+        }
+        for argument in arguments { _ = try charged(argument, row) }
+        if let long = call.prepared ?? call.function.evaluateLong {
+            return try charged(try long(arguments) { try meter?.check() }, row)
+        }
+        return try charged(call.function.evaluate(arguments, context), row)
     }
 
     /// Returns the value and counts its size as work.
@@ -195,6 +249,7 @@ struct Evaluator: Sendable {
     ) throws -> Value? {
         guard let value else { return nil }
         if case .null = value { return .null }
+        try walked(value, row)
         var isUnknown = false
         for element in elements {
             let candidate = try evaluate(element, row)
@@ -280,8 +335,9 @@ struct Evaluator: Sendable {
         switch value {
         case .string(let text)?:
             // Counted before the match begins, at its greatest possible cost.
-            try row.meter?.work(bytes: pattern.work(textBytes: text.utf8.count))
-            return .bool(pattern.matches(text))
+            let meter = row.meter
+            try meter?.work(bytes: pattern.work(textBytes: text.utf8.count))
+            return .bool(try pattern.matches(text) { try meter?.check() })
         case .null?: return .null
         default: return nil
         }

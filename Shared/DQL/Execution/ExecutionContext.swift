@@ -17,7 +17,7 @@ final class ExecutionContext {
         self.source = source
         self.options = options
         self.arguments = arguments
-        meter = ExecutionMeter(options)
+        meter = ExecutionMeter(options, textBytes: source.text.utf8.count)
         statistics = nil
     }
 

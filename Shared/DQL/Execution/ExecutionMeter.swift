@@ -8,25 +8,40 @@ final class ExecutionMeter {
     let heldLimit: Int
     private let bytesLimit: Int
     private var stepsLeft: Int
-    private var stepsUntilCheck = DQLLimits.stepsBetweenChecks
+    /// Fewer for a longer text: each step may evaluate all of it.
+    private let stepsBetweenChecks: Int
+    private var stepsUntilCheck: Int
+    /// Bytes of large values that expressions hold while they make others.
+    private var retainedBytes = 0
     /// True if no document, or no pair of a join, fulfilled the condition.
     var foundNothing = false
     /// How many values each sum or mean left out because they are no numbers, by the aggregate's slot.
     var leftOut: [Int: Int] = [:]
 
-    init(_ options: ExecutionOptions) {
+    /// - Parameter textBytes: the length of the statement's text.
+    init(_ options: ExecutionOptions, textBytes: Int) {
         interruption = options.interruption
         heldLimit = options.materializedRows
         bytesLimit = options.materializedBytes
         stepsLeft = .max
+        stepsBetweenChecks = Self.steps(textBytes)
+        stepsUntilCheck = stepsBetweenChecks
     }
 
-    /// A meter that ends an execution after this many steps.
-    init(steps: Int) {
-        interruption = nil
+    /// A meter that ends an execution after this many steps, which bound its memory too.
+    init(
+        steps: Int, textBytes: Int = 0, interruption: (@Sendable () -> Interruption?)? = nil
+    ) {
+        self.interruption = interruption
         heldLimit = DQLLimits.materializedRows
-        bytesLimit = DQLLimits.materializedBytes
+        bytesLimit = .max
         stepsLeft = steps
+        stepsBetweenChecks = Self.steps(textBytes)
+        stepsUntilCheck = stepsBetweenChecks
+    }
+
+    private static func steps(_ textBytes: Int) -> Int {
+        max(1, DQLLimits.stepsBetweenChecks / (1 + textBytes / DQLLimits.textBytesPerStep))
     }
 
     /// Counts one row, element or comparison. Throws `cancelled`, `timeout`, `tooManySteps`.
@@ -57,8 +72,8 @@ final class ExecutionMeter {
 
     /// Checks whether to go on. Throws as `step`.
     func check() throws(DQLError) {
-        stepsLeft -= DQLLimits.stepsBetweenChecks - stepsUntilCheck
-        stepsUntilCheck = DQLLimits.stepsBetweenChecks
+        stepsLeft -= stepsBetweenChecks - stepsUntilCheck
+        stepsUntilCheck = stepsBetweenChecks
         if stepsLeft < 0 {
             throw DQLError(
                 .tooManySteps,
@@ -67,6 +82,19 @@ final class ExecutionMeter {
         }
         if let reason = interruption?() { throw DQLError.interrupted(reason) }
     }
+
+    /// Counts a large value that an expression holds while it makes others; the caller adds what it holds to
+    /// `held`, and hands that to `release` at its end. Throws `tooManyRows`.
+    func retain(_ value: Value, _ held: inout Int) throws(DQLError) {
+        let bytes = value.largeBytes
+        guard bytes > 0 else { return }
+        held += bytes
+        retainedBytes += bytes
+        try hold(bytes: retainedBytes)
+    }
+
+    /// Ends what `retain` counted.
+    func release(_ held: Int) { retainedBytes -= held }
 
     /// Checks how many rows are held at a time. Throws `tooManyRows`.
     func hold(_ rows: Int) throws(DQLError) {
@@ -88,8 +116,18 @@ final class ExecutionMeter {
 }
 
 extension Value {
+    /// The memory of a long text or a collection; 0 for any other value, which is not worth counting.
+    var largeBytes: Int {
+        switch self {
+        case .string(let text): text.utf8.count < DQLLimits.stepBytes ? 0 : heldBytes
+        case .binary(let run): run.count < DQLLimits.stepBytes ? 0 : heldBytes
+        case .array, .object: heldBytes
+        default: 0
+        }
+    }
+
     /// The memory it takes, in bytes, approximately.
-    var heldBytes: Int {
+    package var heldBytes: Int {
         switch self {
         case .string(let text): DQLLimits.elementBytes + text.utf8.count
         case .binary(let run): DQLLimits.elementBytes + run.count

@@ -25,7 +25,7 @@ struct InsertExecutor {
         var result = StatementResult()
         var returning = ReturningExecutor(plan.returning, context)
         for document in documents {
-            try context.meter.step()
+            try context.meter.check()
             let isWritten = plan.isInitial ? try seed(document, writer) : try write(document, writer)
             guard isWritten else { continue }
             result.mutatedDocumentIDs.append(document.id)

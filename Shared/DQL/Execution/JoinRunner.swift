@@ -23,12 +23,14 @@ extension RowRunner {
             let wanted = try join.ids.map { Set(try documentIDs($0)) }
             try SystemRows(collection: name, source: context.source, options: context.options).forEach {
                 record in
+                try context.meter.step()
                 if let wanted, !wanted.contains(record.id) { return true }
                 return try pair(record)
             }
         case .documents(let collection):
             if let ids = join.ids {
                 for id in try documentIDs(ids) where goesOn {
+                    try context.meter.step()
                     try source.lookup(collection, id) { _ = try pair($0) }
                 }
                 break
@@ -59,6 +61,7 @@ extension RowRunner {
         var goesOn = true
         var seen: Set<DocumentID> = []
         for id in ids where goesOn && seen.insert(id).inserted {
+            try context.meter.step()
             try source.lookup(collection, id) { goesOn = try visit($0) }
         }
     }

@@ -7,7 +7,11 @@ struct Ordering: Sendable {
     func keys(_ row: borrowing Row, _ evaluator: Evaluator) throws -> [Value?] {
         var keys: [Value?] = []
         keys.reserveCapacity(terms.count)
-        for term in terms { keys.append(try evaluator.evaluate(term.expression, row)) }
+        for term in terms {
+            let key = try evaluator.evaluate(term.expression, row)
+            if let bytes = key?.largeBytes, bytes > 0 { try row.meter?.work(bytes: bytes) }
+            keys.append(key)
+        }
         return keys
     }
 
@@ -37,6 +41,8 @@ struct TopRows<Payload> {
     private let capacity: Int
     private let meter: ExecutionMeter
     private var rows: [(keys: [Value?], payload: Payload)] = []
+    /// The memory of the largest keys so far: a comparison may read so much.
+    private var comparedBytes = 0
     /// The keys of the last row that is still in, once there are `capacity` rows.
     private(set) var threshold: [Value?]?
 
@@ -65,6 +71,7 @@ struct TopRows<Payload> {
         // A later row that equals the threshold loses against it.
         if let threshold, ordering.compare(keys, threshold) >= 0 { return }
         rows.append((keys: keys, payload: try payload()))
+        comparedBytes = max(comparedBytes, keys.reduce(0) { $0 + ($1?.largeBytes ?? 0) })
         if capacity <= Int.max / DQLLimits.topRowsSlack, rows.count >= capacity * DQLLimits.topRowsSlack {
             try prune()
         }
@@ -81,9 +88,10 @@ struct TopRows<Payload> {
     /// Swift's sort is stable in practice but does not promise it; the place of arrival settles ties.
     private mutating func sort() throws {
         guard !ordering.terms.isEmpty else { return }
-        let meter = meter
+        let (meter, comparedBytes) = (meter, comparedBytes)
         let order = try rows.indices.sorted { first, second in
             try meter.step()
+            if comparedBytes > 0 { try meter.work(bytes: comparedBytes) }
             let order = ordering.compare(rows[first].keys, rows[second].keys)
             return order != 0 ? order < 0 : first < second
         }

@@ -10,12 +10,16 @@ struct Projector {
         case .raw(let value): return try evaluator.evaluate(value, row)
         case .all(let source): return .object(try document(source, row))
         case .elements(let elements):
+            let meter = row.meter
+            var held = 0
+            defer { if held > 0 { meter?.release(held) } }
             var entries: [ObjectValue.Entry] = []
             entries.reserveCapacity(elements.count)
             for element in elements {
                 switch element {
                 case .named(let name, let value):
                     if let value = try evaluator.evaluate(value, row) {
+                        if elements.count > 1 { try meter?.retain(value, &held) }
                         entries.append((key: name, value: value))
                     }
                 case .allFields(let source):
@@ -37,6 +41,7 @@ struct Projector {
 
     private func document(_ source: Int, _ row: borrowing Row) throws -> ObjectValue {
         guard let record = row.documents[source] else { return ObjectValue() }
+        try row.meter?.work(bytes: record.document.bytes.count)
         return try evaluator.fields.document(record, source: source)
     }
 

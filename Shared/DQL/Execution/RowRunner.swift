@@ -207,6 +207,7 @@ struct RowRunner {
                     .invalidArgument, "USE IDS LIST takes an array, not \(value?.typeName ?? "missing")",
                     at: span)
             }
+            try context.meter.work(value)
             values = elements
         }
         var seen: Set<DocumentID> = []

@@ -58,6 +58,7 @@ struct SelectExecutor {
             }
             if let wholeSource, let record = row.documents[wholeSource] {
                 taken += 1
+                try runner.context.meter.work(bytes: record.document.bytes.count)
                 return try body(ResultRow(document: record, runner.context)) && taken < window.limit
             }
             let value = try projector.value(row)
@@ -116,6 +117,7 @@ private struct DistinctRows {
     /// Adds a row. Returns whether it is new.
     mutating func insert(_ value: Value?) throws -> Bool {
         let key = ValueKey(value)
+        try meter.work(bytes: key.bytes.count)
         guard seen.insert(key).inserted else { return false }
         bytes += key.bytes.count
         try meter.hold(seen.count)

@@ -83,16 +83,19 @@ enum ObjectFunctions {
                 return true
             }
         },
-        .strict(
+        FunctionDefinition(
             "object_concat", [.init("object", .object)], variadic: true,
             "The objects merged into one, nested ones not merged; of a repeated key, the last value.",
             example: ("object_concat({'a': 1, 'b': 1}, {'b': 2})", "{'a': 1, 'b': 2}")
-        ) { arguments in
-            // One by one, so that many copies of an object are not held at the same time.
-            .object(
-                arguments.compactMap(\.objectValue).reduce(ObjectValue()) { sum, next in
-                    sum.isEmpty ? next : ObjectValue(sum.entries + next.entries)
-                })
+        ) { arguments, goOn in
+            try FunctionDefinition.evaluateStrictly(arguments, [.init("object", .object)]) { values in
+                // One by one, so that many copies of an object are not held at the same time.
+                .object(
+                    try values.compactMap(\.objectValue).reduce(ObjectValue()) { sum, next in
+                        try goOn()
+                        return sum.isEmpty ? next : ObjectValue(sum.entries + next.entries)
+                    })
+            }
         },
         .strict(
             "object_size", [.init("object", .object)],

@@ -21,11 +21,16 @@ public struct FunctionDefinition: Sendable {
     public let example: (call: String, result: String)
     /// Computes a call's result from a value for each argument (nil for MISSING) and the context.
     typealias Evaluation = @Sendable ([Value?], FunctionContext) -> Value?
+    /// The same for work that may take long: it calls `goOn` now and then, which throws when the statement
+    /// has to end.
+    typealias LongEvaluation = @Sendable ([Value?], _ goOn: () throws -> Void) throws -> Value?
 
     let evaluate: Evaluation
     /// Prepares a call when some arguments are known before it runs: the evaluation it returns has a part of
     /// the work done. Nil when there is nothing to gain.
-    let prepare: @Sendable ([KnownArgument]) -> Evaluation?
+    let prepare: @Sendable ([KnownArgument]) -> LongEvaluation?
+    /// Used in place of `evaluate` by a function that may take long.
+    let evaluateLong: LongEvaluation?
     /// Finds an error that a call has whatever the documents hold, as far as its known arguments tell.
     let check: @Sendable ([KnownArgument]) -> ArgumentProblem?
 
@@ -76,7 +81,8 @@ public struct FunctionDefinition: Sendable {
     init(
         _ name: String, aliases: [String] = [], _ parameters: [Parameter], optional: Int = 0,
         variadic: Bool = false, _ semantics: String, example: (String, String),
-        prepare: @escaping @Sendable ([KnownArgument]) -> Evaluation? = { _ in nil },
+        prepare: @escaping @Sendable ([KnownArgument]) -> LongEvaluation? = { _ in nil },
+        long evaluateLong: LongEvaluation? = nil,
         check: @escaping @Sendable ([KnownArgument]) -> ArgumentProblem? = { _ in nil },
         inContext evaluate: @escaping Evaluation
     ) {
@@ -88,6 +94,7 @@ public struct FunctionDefinition: Sendable {
         self.semantics = semantics
         self.example = (call: example.0, result: example.1)
         self.prepare = prepare
+        self.evaluateLong = evaluateLong
         self.check = check
         self.evaluate = evaluate
     }
@@ -101,6 +108,21 @@ public struct FunctionDefinition: Sendable {
         self.init(
             name, aliases: aliases, parameters, optional: optional, variadic: variadic, semantics,
             example: example, inContext: { arguments, _ in evaluate(arguments) })
+    }
+
+    /// A function of its arguments alone that may take long.
+    init(
+        _ name: String, _ parameters: [Parameter], optional: Int = 0, variadic: Bool = false,
+        _ semantics: String, example: (String, String),
+        prepare: @escaping @Sendable ([KnownArgument]) -> LongEvaluation? = { _ in nil },
+        check: @escaping @Sendable ([KnownArgument]) -> ArgumentProblem? = { _ in nil },
+        long: @escaping LongEvaluation
+    ) {
+        self.init(
+            name, parameters, optional: optional, variadic: variadic, semantics, example: example,
+            prepare: prepare, long: long, check: check,
+            // What `goOn` throws ends it, and this one throws nothing.
+            inContext: { arguments, _ in try? long(arguments) {} })
     }
 
     /// The fewest arguments a call has.
@@ -153,8 +175,8 @@ public struct FunctionDefinition: Sendable {
     /// MISSING when an argument is missing or of a wrong type, else NULL when one is null, else the result
     /// of `body`.
     static func evaluateStrictly(
-        _ arguments: [Value?], _ parameters: [Parameter], _ body: ([Value]) -> Value?
-    ) -> Value? {
+        _ arguments: [Value?], _ parameters: [Parameter], _ body: ([Value]) throws -> Value?
+    ) rethrows -> Value? {
         var values: [Value] = []
         values.reserveCapacity(arguments.count)
         var sawNull = false
@@ -165,7 +187,7 @@ public struct FunctionDefinition: Sendable {
             if case .null = argument { sawNull = true }
             values.append(argument)
         }
-        return sawNull ? .null : body(values)
+        return sawNull ? .null : try body(values)
     }
 }
 

@@ -16,10 +16,10 @@ enum PatternFunctions {
                 + " lookaround and references to groups are not supported.",
             example: ("regexp_like('Mimeo', '^m.+o$', 'i')", "true"),
             prepare: prepare, check: check
-        ) { arguments, _ in
-            FunctionDefinition.evaluateStrictly(arguments, parameters) { values in
+        ) { arguments, goOn in
+            try FunctionDefinition.evaluateStrictly(arguments, parameters) { values in
                 let pattern = try? pattern(values.dropFirst().map(StringFunctions.text), isConstant: false)
-                return pattern.map { .bool($0.matches(StringFunctions.text(values[0]))) }
+                return try pattern.map { .bool(try $0.matches(StringFunctions.text(values[0]), goOn: goOn)) }
             }
         }
     ]
@@ -30,14 +30,15 @@ enum PatternFunctions {
         return try RegexPattern(texts[0], flags: flags, isConstant: isConstant)
     }
 
-    private static let prepare: @Sendable ([KnownArgument]) -> FunctionDefinition.Evaluation? = { arguments in
+    private static let prepare: @Sendable ([KnownArgument]) -> FunctionDefinition.LongEvaluation? = {
+        arguments in
         let texts = arguments.dropFirst().compactMap(\.text)
         guard texts.count == arguments.count - 1, let pattern = try? pattern(texts, isConstant: true) else {
             return nil
         }
-        return { arguments, _ in
+        return { arguments, goOn in
             switch arguments[0] {
-            case .string(let text)?: .bool(pattern.matches(text))
+            case .string(let text)?: .bool(try pattern.matches(text, goOn: goOn))
             case .null?: .null
             default: nil
             }

@@ -101,7 +101,7 @@ struct BoundCall: Equatable, Sendable {
     let function: FunctionDefinition
     let arguments: [BoundExpression]
     /// Set when the arguments it needs are known; see `FunctionDefinition.prepare`.
-    var prepared: FunctionDefinition.Evaluation?
+    var prepared: FunctionDefinition.LongEvaluation?
 
     static func == (left: BoundCall, right: BoundCall) -> Bool {
         left.function.name == right.function.name && left.arguments == right.arguments

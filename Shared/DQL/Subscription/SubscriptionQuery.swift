@@ -97,10 +97,20 @@ public struct SubscriptionQuery: Sendable {
     /// A document in which the condition would go through more than `DQLLimits.subscriptionSteps` elements
     /// does not match, on any replica. Otherwise anybody who may write a document could end the sync of all
     /// peers with such a subscription.
-    public func matches(_ record: DocumentRecord) throws -> Bool {
+    ///
+    /// - Parameter interruption: asked now and then why to stop; the answer ends the evaluation with
+    ///   `cancelled` or `timeout`. A condition that does not go through elements asks nobody: whoever tests
+    ///   many documents asks between them.
+    public func matches(
+        _ record: DocumentRecord, interruption: (@Sendable () -> Interruption?)? = nil
+    ) throws -> Bool {
         guard let condition else { return true }
         do {
-            let meter = goesThroughElements ? ExecutionMeter(steps: DQLLimits.subscriptionSteps) : nil
+            let meter =
+                goesThroughElements
+                ? ExecutionMeter(
+                    steps: DQLLimits.subscriptionSteps, textBytes: statement.text.utf8.count,
+                    interruption: interruption) : nil
             return try evaluator.isTrue(condition, Row(documents: [record], meter: meter))
         } catch let error as DQLError where error.code == .tooManySteps {
             return false

@@ -85,6 +85,14 @@ final class ConnectionLanes: Sendable {
         }
     }
 
+    /// Like `run` with repeatable work, on the calling thread, which may block.
+    func runHere<Result>(_ body: (Connection) throws -> Result) throws -> Result {
+        let number = try enter()
+        defer { state.withLock { $0.waiting[number] -= 1 } }
+        let lane = lanes[number]
+        return try lane.queue.sync { try attempt(lane, true, body) }
+    }
+
     /// Like `run`, for long work that may be interrupted: when the calling task is cancelled, its
     /// connection is hung up. The server may still complete the current statement.
     /// - Throws: `CancellationError` then.

@@ -125,20 +125,28 @@ public final class PostgresProjection: Sendable {
         await worker.wait(for: offset, timeout: timeout)
     }
 
+    /// Chooses the thread that work with a connection runs on, which may block.
+    public typealias Running<Result: Sendable> =
+        @Sendable (_ work: @escaping @Sendable () throws -> Result) async throws -> Result
+
     /// Runs a closure on a snapshot, on a thread that may block. It may run twice, when the connection was
     /// lost, so it must have no other effect than its result.
-    /// - Parameter offset: the least offset of the snapshot; guaranteed after `wait(for:)` unless the
-    ///   server was restored meanwhile.
-    /// - Throws: `PROJ-0101`, `PROJ-0201` to `PROJ-0204`, `PROJ-0301`; the errors of `body`.
+    /// - Parameters:
+    ///   - offset: the least offset of the snapshot; guaranteed after `wait(for:)` unless the server was
+    ///     restored meanwhile.
+    ///   - running: runs the work on a thread of the caller's choice; nil for one of the connection's. No
+    ///     more than `PostgresLimits.projectionLanes` may run at a time, or they wait for one another.
+    /// - Throws: `PROJ-0101`, `PROJ-0201` to `PROJ-0204`, `PROJ-0301`; the errors of `body` and `running`.
     public func read<Result: Sendable>(
-        from offset: Offset = 0, _ body: @escaping @Sendable (ProjectionSnapshot) throws -> Result
+        from offset: Offset = 0, running: Running<Result>? = nil,
+        _ body: @escaping @Sendable (ProjectionSnapshot) throws -> Result
     ) async throws -> Result {
         guard await worker.isReady else {
             throw ProjectionError(.notReady, "the projection is being rebuilt; try again")
         }
         let (database, logID) = (database, await worker.position.logID)
         do {
-            return try await lanes.run { connection in
+            let work: @Sendable (Connection) throws -> Result = { connection in
                 try ProjectionSnapshot.run(of: database, on: connection) { snapshot in
                     guard snapshot.position.logID == logID, snapshot.position.offset >= offset else {
                         throw ProjectionError(.notReady, "the projection was set back; try again")
@@ -146,6 +154,8 @@ public final class PostgresProjection: Sendable {
                     return try body(snapshot)
                 }
             }
+            guard let running else { return try await lanes.run(work) }
+            return try await running { [lanes] in try lanes.runHere(work) }
         } catch  where ProjectionError.isDamage(error) {
             try? await askForRebuild()
             throw ProjectionError(.damaged, "the projection is damaged and will be rebuilt: \(error)")
@@ -171,11 +181,11 @@ public final class PostgresProjection: Sendable {
     /// - Parameter sequence: the actor's next sequence.
     public func draft<Value: Sendable>(
         from offset: Offset = 0, as actor: ActorID, sequence: SequenceNumber, wallMilliseconds: UInt64,
+        running: Running<Draft<Value>>? = nil,
         _ body: @escaping @Sendable (ProjectionDraft) throws -> Value
     ) async throws -> Draft<Value> {
-        try await read(from: offset) { snapshot in
-            let draft = ProjectionDraft(
-                on: snapshot, as: actor, sequence: sequence, wallMilliseconds: wallMilliseconds)
+        try await read(from: offset, running: running) { snapshot in
+            let draft = snapshot.draft(as: actor, sequence: sequence, wallMilliseconds: wallMilliseconds)
             let value = try body(draft)
             return Draft(
                 value: value, operation: try draft.operation(), warnings: draft.warnings,

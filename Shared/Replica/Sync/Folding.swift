@@ -81,4 +81,54 @@ extension Replica {
             throw ReplicaError.translated(error)
         }
     }
+
+    /// A write that was drafted on a snapshot.
+    public struct SnapshotWrite<Value> {
+        /// The closure's result.
+        public let value: Value
+        /// The operation for the log; nil when nothing was changed.
+        public let operation: Operation?
+        /// Documents above the soft limit.
+        public let warnings: [String]
+        /// The offset of the snapshot.
+        public let readAt: Offset
+    }
+
+    /// The same as `draft` on a snapshot, whose changes are held in memory: it waits for no writer and holds
+    /// up none, so the closure may take long. Indexes serve it until its first change.
+    public func draftOnSnapshot<Value>(
+        as actor: ActorID, sequence: SequenceNumber, _ body: (WriteDraft) throws -> Value
+    ) throws -> SnapshotWrite<Value> {
+        precondition(role == .materialization, "a draft is for a log")
+        return try read { transaction in
+            guard let state = try transaction.withDatabase({ try StoreState.load($0) }) else {
+                preconditionFailure("an open store has a state")
+            }
+            let draft = WriteDraft(
+                on: transaction, as: actor, sequence: sequence, after: state.clock.latest,
+                wallMilliseconds: environment.wallMilliseconds(), refuse: ReplicaError.refusal)
+            let value = try body(draft)
+            return SnapshotWrite(
+                value: value, operation: try draft.operation(), warnings: draft.warnings,
+                readAt: state.foldedThrough)
+        }
+    }
+}
+
+extension ReadTransaction: DraftBase {}
+
+extension ReplicaError {
+    /// The error of a draft on a snapshot.
+    fileprivate static func refusal(_ refusal: DraftRefusal) -> any Error {
+        switch refusal {
+        case .collectionName(let bytes):
+            ReplicaError(
+                .invalidCollection,
+                "a collection name has 1 to \(CRDT.Limits.collectionNameBytes) bytes, not \(bytes)")
+        case .documentTooLarge(let reason): ReplicaError(.documentTooLarge, reason)
+        case .transactionTooLarge(let reason): ReplicaError(.transactionTooLarge, reason)
+        case .unreadable(let error): ReplicaError(.damaged, "a stored document cannot be read: \(error)")
+        case .evict: ReplicaError(.storageFailed, "EVICT does not apply to a materialization")
+        }
+    }
 }

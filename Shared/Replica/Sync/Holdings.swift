@@ -16,10 +16,11 @@ extension ReadTransaction {
     public func compare(
         _ page: HoldingsPage, of query: SubscriptionQuery, bytes: Int, rows: Int,
         mayWrite: @escaping (DocumentKey) -> Bool = { _ in true },
+        interruption: (@Sendable () -> Interruption?)? = nil,
         mayRead: (DocumentKey) -> Bool
     ) throws -> HoldingsAnswer {
         var comparer = try HoldingsComparer(
-            self, query, page, bytes: min(bytes, page.maxBytes), rows: rows, mayWrite: mayWrite)
+            self, query, page, bytes: min(bytes, page.maxBytes), rows: rows, mayWrite: mayWrite, interruption)
         try comparer.run(mayRead)
         comparer.answer.asOf = try logPosition()
         return comparer.answer
@@ -125,6 +126,7 @@ private struct HoldingsComparer {
     private let page: HoldingsPage
     private let maxBytes: Int
     private let maxRows: Int
+    private let interruption: (@Sendable () -> Interruption?)?
     private var removals: Removals
     var answer = HoldingsAnswer()
     private var next = 0
@@ -133,8 +135,10 @@ private struct HoldingsComparer {
 
     init(
         _ transaction: ReadTransaction, _ query: SubscriptionQuery, _ page: HoldingsPage, bytes: Int,
-        rows: Int, mayWrite: @escaping (DocumentKey) -> Bool
+        rows: Int, mayWrite: @escaping (DocumentKey) -> Bool,
+        _ interruption: (@Sendable () -> Interruption?)?
     ) throws {
+        self.interruption = interruption
         removals = Removals(transaction, mayWrite)
         self.transaction = transaction
         self.query = query
@@ -154,6 +158,7 @@ private struct HoldingsComparer {
                 return false
             }
             rows += 1
+            if let reason = interruption?() { throw DQLError.interrupted(reason) }
             try compareAbsent(before: id, mayRead)
             try compare(id, state, mayRead)
             last = id
@@ -193,7 +198,8 @@ private struct HoldingsComparer {
         // A leave is told; what never was the subscriber's to follow is not its concern.
         var isItsConcern = true
         if !isHeld || unmatched.contains(id) {
-            isItsConcern = try document.isLive && query.matches(DocumentRecord(id: id, document: document))
+            let record = DocumentRecord(id: id, document: document)
+            isItsConcern = try document.isLive && query.matches(record, interruption: interruption)
         }
         guard isHeld else {
             if isItsConcern { add(state, of: key) }

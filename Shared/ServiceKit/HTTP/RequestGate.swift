@@ -30,12 +30,22 @@ final class RequestGate: ChannelDuplexHandler, RemovableChannelHandler {
     /// An outbound event: the route begins to read the body of the request that is being answered.
     struct BodyWanted: Sendable {}
 
+    /// An outbound event: tells when the client leaves before the request that is being answered has its
+    /// answer.
+    struct Watched: Sendable {
+        let whenGone: @Sendable () -> Void
+
+        init(_ whenGone: @escaping @Sendable () -> Void) { self.whenGone = whenGone }
+    }
+
     /// A request without its whole answer.
     private struct Unanswered {
         var id: String
         var isOld: Bool
         var keepsAlive: Bool
         var expectsContinue: Bool
+        /// Told when the client leaves.
+        var watched: (@Sendable () -> Void)?
     }
 
     private enum Reading {
@@ -95,7 +105,17 @@ final class RequestGate: ChannelDuplexHandler, RemovableChannelHandler {
     func channelInactive(context: ChannelHandlerContext) {
         timer?.task.cancel()
         timer = nil
+        clientLeft()
         context.fireChannelInactive()
+    }
+
+    /// Tells those who compute an answer that nobody wants.
+    private func clientLeft() {
+        isInputClosed = true
+        for index in unanswered.indices {
+            unanswered[index].watched?()
+            unanswered[index].watched = nil
+        }
     }
 }
 
@@ -166,7 +186,7 @@ extension RequestGate {
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         switch event {
         case ChannelEvent.inputClosed:
-            isInputClosed = true
+            clientLeft()
             if case .lingering = phase { closeWhenLeft(context) }
         case is ChannelShouldQuiesceEvent:
             if case .lingering = phase { closeWhenLeft(context) }
@@ -364,6 +384,12 @@ extension RequestGate {
     func triggerUserOutboundEvent(
         context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?
     ) {
+        if let event = event as? Watched {
+            promise?.succeed()
+            guard !unanswered.isEmpty, !isInputClosed else { return event.whenGone() }
+            unanswered[unanswered.startIndex].watched = event.whenGone
+            return
+        }
         guard event is BodyWanted else {
             return context.triggerUserOutboundEvent(event, promise: promise)
         }

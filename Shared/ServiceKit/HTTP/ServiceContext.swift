@@ -17,6 +17,13 @@ public struct ServiceContext: RequestContext {
         channel = source.channel
     }
 
+    /// Calls `body` once if the client closes its connection before the request is answered, or has closed
+    /// it already. A client that closes only its own direction counts as gone too: hardly one does that
+    /// before it has its answer.
+    public func whenClientLeaves(_ body: @escaping @Sendable () -> Void) {
+        channel.pipeline.triggerUserOutboundEvent(RequestGate.Watched(body), promise: nil)
+    }
+
     /// Runs one write of a stream. A client that reads nothing for `Limits.writeStall` is cut off: the write
     /// fails then, and nobody waits for the client any longer.
     public func writing(_ body: () async throws -> Void) async throws {

@@ -69,7 +69,7 @@ extension Setting {
             "issuer", .text, "origin", of: [.replicator, .queryService, .attachmentStore],
             "Fetch public keys from this auth-gateway instead of reading them from the log."),
         Setting(
-            "adminToken", .text, "file", of: [.serve, .authGateway, .replicator],
+            "adminToken", .text, "file", of: [.serve, .authGateway, .replicator, .queryService],
             default: "DATA/auth/admin.token, which the auth-gateway creates",
             "File with the credential of the admin endpoints."),
         Setting(
@@ -85,6 +85,16 @@ extension Setting {
         Setting(
             "maxAttachmentBytes", .number(least: 0), "bytes", of: [.serve, .attachmentStore],
             default: "5368709120", "Largest attachment to accept."),
+        Setting(
+            "statementSeconds", .number(least: 1), "seconds", of: [.serve, .queryService, .replicator],
+            default: "30", "Time limit of a statement over HTTP. At least 1."),
+        Setting(
+            "subscriptionSeconds", .number(least: 1), "seconds", of: [.serve, .queryService, .replicator],
+            default: "5", "Time that one evaluation of a subscription may compute. At least 1."),
+        Setting(
+            "statementsPerCredential", .number(least: 1), "count",
+            of: [.serve, .queryService, .replicator], default: "32",
+            "Most running statements of one credential in a database. At least 1."),
     ]
 
     private static let ofReplicators = [

@@ -170,4 +170,44 @@ extension Surface {
                 .init(409, "QUERY-0302"), .init(410, "QUERY-0204", "QUERY-0503"), unavailable,
             ], errorShape: "Envelope")
     }
+
+    private static let running = Schema.members([
+        .always("id", .whole(from: 1)), .always("statement", .text), .maybe("credential", .text),
+        .always("milliseconds", .whole(from: 0), "Since it was accepted."),
+        .always("computedMilliseconds", .whole(from: 0)), .always("rows", .whole(from: 0)),
+        .always("isEnding", .flag),
+    ])
+    private static let ending = Schema.members([
+        .always("id", .whole(from: 1)), .always("isEnding", .flag),
+    ])
+
+    /// The running statements of a credential.
+    static let requests = running(
+        "/api/v5/requests", "Requests", .user, "Lists the credential's running statements.",
+        "Cancels one of the credential's running statements.", [])
+
+    /// `/admin/query-service/…`.
+    static let adminOfStatements = running(
+        "/admin/query-service/databases/:database/requests", "AllRequests", .administrator,
+        "Lists all running statements of a database.", "Cancels a running statement.", ["QUERY-0201"])
+
+    private static func running(
+        _ path: String, _ name: String, _ caller: RouteDescription.Caller, _ list: String, _ cancel: String,
+        _ unknown: [String]
+    ) -> [RouteDescription] {
+        [
+            RouteDescription(
+                .get, path, "list\(name)", caller, list,
+                answers: [
+                    .init(200, "The oldest first.", .json(.members([.always("requests", .list(running))])))
+                ], failures: unknown.isEmpty ? [] : [unknownDatabase]),
+            RouteDescription(
+                .delete, "\(path)/:request", "cancel\(name)", caller, cancel,
+                answers: [.init(200, "It ends at its next check.", .json(ending))],
+                failures: [
+                    unknown.isEmpty
+                        ? .init(404, "QUERY-0404") : .init(404, "QUERY-0201", "QUERY-0404")
+                ]),
+        ]
+    }
 }

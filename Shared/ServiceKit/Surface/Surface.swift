@@ -29,6 +29,9 @@ public enum Surface {
         Group(
             name: "Sessions and the log", about: "For administrators, from the replicator.",
             routes: adminOfReplicator),
+        Group(
+            name: "Running statements", about: "For administrators, from the query-service.",
+            routes: adminOfStatements),
         Group(name: "Every service", about: "Health, metrics and this description.", routes: host),
     ]
 

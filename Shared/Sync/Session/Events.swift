@@ -67,6 +67,9 @@ public enum Event: Sendable {
     case unknownPlace(subscription: UInt64)
     /// The answer to `compareHeld`.
     case compared(subscription: UInt64, HoldingsAnswer)
+    /// The answer to `readPage` and `compareHeld` for a subscription whose condition took too long: it is
+    /// refused, and the session goes on.
+    case tooCostly(subscription: UInt64)
     /// The other side's read rights have changed; its write rights are checked at every append.
     case grantChanged(ReadAccess)
     /// The answer to `checkToken`; preceded by `grantChanged` if the read rights differ. (A refused token
@@ -165,11 +168,12 @@ public enum Action: Sendable {
     case compareHoldings([DocumentVersion])
     /// Append full states to the log, as far as their sender's grant permits -> `statesAdmitted`.
     case admitStates([(key: DocumentKey, state: EncodedState)])
-    /// Read a page of a subscription's documents after a position, about `maxBytes` at most -> `page` or
-    /// `unknownPlace`.
+    /// Read a page of a subscription's documents after a position, about `maxBytes` at most -> `page`,
+    /// `unknownPlace` or `tooCostly`.
     case readPage(
         subscription: UInt64, query: SubscriptionQuery, access: ReadAccess, after: PageStart, maxBytes: Int)
-    /// Compare a page of a subscriber's holdings with the log's fold, in one snapshot of it -> `compared`.
+    /// Compare a page of a subscriber's holdings with the log's fold, in one snapshot of it -> `compared`
+    /// or `tooCostly`.
     case compareHeld(subscription: UInt64, query: SubscriptionQuery, access: ReadAccess, HoldingsPage)
     /// Wait for operations after an offset -> `operations` or `lagging`.
     case awaitOperations(after: Offset)

@@ -323,7 +323,8 @@ extension Session {
     }
 
     /// What the receiver is to be told of one change: nothing, the delta, or the full state when it enters.
-    /// (In place, as `standing`, and the subscriptions too: this is asked for each receiver.)
+    /// (In place, as `standing`, and the subscriptions too: this is asked for each receiver.) A subscription
+    /// whose condition takes too long is refused and counts no more.
     private mutating func update(
         for change: FoldedOperation.Change, of operation: FoldedOperation
     ) throws(SyncError) -> DocumentUpdate? {
@@ -334,6 +335,7 @@ extension Session {
         }
         var matchedBefore = false
         var matchesAfter = false
+        var costly: [UInt64] = []
         for place in publisher.subscriptions.indices {
             guard let liveFrom = publisher.subscriptions[place].liveFrom,
                 liveFrom < operation.position.offset,
@@ -346,9 +348,19 @@ extension Session {
                 continue
             }
             let subscription = publisher.subscriptions[place]
-            if !matchedBefore { matchedBefore = try subscription.matches(change.key, change.before) }
-            if !matchesAfter { matchesAfter = try subscription.matches(change.key, change.after) }
+            let interruption = configuration.interruption?(subscription.id)
+            guard
+                let before = matchedBefore
+                    ? true : try subscription.matches(change.key, change.before, interruption),
+                let after = matchesAfter
+                    ? true : try subscription.matches(change.key, change.after, interruption)
+            else {
+                costly.append(subscription.id)
+                continue
+            }
+            (matchedBefore, matchesAfter) = (before, after)
         }
+        for id in costly { refuseCostly(id) }
         guard matchedBefore || matchesAfter else { return nil }
         return DocumentUpdate(
             key: change.key,
@@ -431,13 +443,20 @@ extension Session {
 }
 
 extension Publisher.Subscription {
-    func matches(_ key: DocumentKey, _ state: EncodedState?) throws(SyncError) -> Bool {
+    /// Returns whether a state matches; nil if that was interrupted.
+    func matches(
+        _ key: DocumentKey, _ state: EncodedState?, _ interruption: (@Sendable () -> Interruption?)?
+    ) throws(SyncError) -> Bool? {
         guard let state else { return false }
+        if interruption?() != nil { return nil }
         do {
             return try state.withUnsafeBytes { bytes in
                 let document = try DocumentReader(bytes)
-                return try document.isLive && query.matches(DocumentRecord(id: key.id, document: document))
+                let record = DocumentRecord(id: key.id, document: document)
+                return try document.isLive && query.matches(record, interruption: interruption)
             }
+        } catch let error as DQLError where [.timeout, .cancelled].contains(error.code) {
+            return nil
         } catch {
             throw SyncError(.unavailable, "a stored document does not decode: \(error)")
         }

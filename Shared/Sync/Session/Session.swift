@@ -51,6 +51,9 @@ public struct Session: Sendable {
         /// Only at a server: state shared with the other sessions of the database; nil for a single
         /// session.
         public var sharing: Sharing?
+        /// Only at a server: says of a subscription how its conditions are interrupted in the event at hand,
+        /// see `SubscriptionQuery.matches`; nil where nothing interrupts them.
+        public var interruption: (@Sendable (_ subscription: UInt64) -> (@Sendable () -> Interruption?)?)?
         /// Only at a peer: the proof sent with the hello.
         public let proof: [UInt8]?
         /// Only at a server: checks the proof in a hello, nil if the hello has none. A nil closure requires
@@ -174,6 +177,7 @@ public struct Session: Sendable {
         case .held(let key, let candidates, let isLast): listed(key, candidates, isLast: isLast)
         case .compared(let id, let answer): compared(id, answer)
         case .unknownPlace(let id): unknownPlace(id)
+        case .tooCostly(let id): tooCostly(id)
         case .grantChanged(let access): grantChanged(access)
         case .renew(let token): renew(token)
         case .renewed: try renewed()

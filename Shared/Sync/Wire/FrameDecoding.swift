@@ -29,6 +29,12 @@ extension Frame {
         }
     }
 
+    /// Returns whether a frame asks for a subscription, whose statement is parsed when it is handled.
+    public static func isSubscription(_ bytes: [UInt8]) -> Bool {
+        bytes.count > 2 && bytes[0] >> 5 == 5 && bytes[1] == 0
+            && FrameType(rawValue: UInt64(bytes[2])) == .subscribe
+    }
+
     private init(reading bytes: UnsafeRawBufferPointer) throws {
         var decoder = CBORDecoder(bytes)
         var fields = FrameFields()

@@ -36,7 +36,7 @@ public final class LiveSession: @unchecked Sendable {
 /// reported, no action is under way. `state` guards the running flag and the queue; it is never held across
 /// another lock or a wait.
 public final class SessionPump: Sendable {
-    private struct Course {
+    private struct Course: Sendable {
         let session: LiveSession
         let line: any SessionLine
         let whenEnded: @Sendable (SyncError) -> Void
@@ -207,7 +207,10 @@ public final class SessionPump: Sendable {
         let live = course.session
         while !stops() {
             guard let item = state.withLock({ $0.inbox.next() }) else { continue }
-            let end = handle(item.events, course)
+            let events = item.events
+            let end =
+                store.mayTakeLong(events)
+                ? await store.handle { self.handle(events, course) } : handle(events, course)
             // A connection that has broken may be noticed here after the next one has begun. (Not with each
             // chunk: what is kept is copied when more comes.)
             let partial = live.partialCount

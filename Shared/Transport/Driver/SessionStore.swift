@@ -19,6 +19,12 @@ public protocol SessionStore: Sendable {
 
     /// Keeps the received part of a chunked message for the next session; nil when there is none.
     func keep(_ partial: PartialMessage?) async
+
+    /// Returns whether handling these events may take long: then it is done by `handle`.
+    func mayTakeLong(_ events: [Event]) -> Bool
+
+    /// Runs the handling of events that may take long, on a thread for such work, and waits for it.
+    func handle<Result: Sendable>(_ body: @escaping @Sendable () -> Result) async -> Result
 }
 
 extension SessionStore {
@@ -30,4 +36,10 @@ extension SessionStore {
 
     /// Keeps nothing: such a message starts again with each session.
     public func keep(_ partial: PartialMessage?) async {}
+
+    /// Nothing does.
+    public func mayTakeLong(_ events: [Event]) -> Bool { false }
+
+    /// Runs it here.
+    public func handle<Result: Sendable>(_ body: @escaping @Sendable () -> Result) async -> Result { body() }
 }

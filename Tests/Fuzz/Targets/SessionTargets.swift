@@ -189,7 +189,9 @@ private struct EventSource {
         switch byte() % 16 {
         case 0: return .frontier([], head: position(), isBehind: flag())
         case 1: return .page(subscription: UInt64(byte() % 8), page())
-        case 2: return .unknownPlace(subscription: UInt64(byte() % 8))
+        case 2:
+            let id = UInt64(byte() % 8)
+            return flag() ? .unknownPlace(subscription: id) : .tooCostly(subscription: id)
         case 3:
             var answer = HoldingsAnswer()
             if flag() { answer.documents = [update()] }

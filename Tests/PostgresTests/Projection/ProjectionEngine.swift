@@ -59,9 +59,7 @@ final class ProjectionEngine: StatementEngine {
 
     private func withDraft<Result>(_ body: (ProjectionDraft) throws -> Result) throws -> Result {
         try ProjectionSnapshot.run(of: database, on: connection) { snapshot in
-            try body(
-                ProjectionDraft(
-                    on: snapshot, as: ActorID(1), sequence: sequence.next, wallMilliseconds: 1_000))
+            try body(snapshot.draft(as: ActorID(1), sequence: sequence.next, wallMilliseconds: 1_000))
         }
     }
 

@@ -41,8 +41,12 @@ struct RegexMatcher: Sendable {
 
     /// Returns whether the program matches a text of valid UTF-8. Starts from the state that `init` made, so
     /// the matcher has to be new or a copy of a prepared one.
-    mutating func run(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
+    mutating func run(_ text: UnsafeBufferPointer<UInt8>) -> Bool { run(text) {} }
+
+    /// The same; `goOn` is called after so many visits of instructions, and ends the match by throwing.
+    mutating func run(_ text: UnsafeBufferPointer<UInt8>, goOn: () throws -> Void) rethrows -> Bool {
         steps += text.count + 1
+        var nextCheck = steps + DQLLimits.patternStepsBetweenChecks
         var state = 0
         var place = 0
         while true {
@@ -51,6 +55,10 @@ struct RegexMatcher: Sendable {
             if next < 0 { return next == Self.matched }
             state = Int(next)
             place += stop.length
+            if steps >= nextCheck {
+                try goOn()
+                nextCheck = steps + DQLLimits.patternStepsBetweenChecks
+            }
         }
     }
 

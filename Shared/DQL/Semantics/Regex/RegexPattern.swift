@@ -15,16 +15,24 @@ struct RegexPattern: Equatable, Sendable {
     }
 
     /// Returns whether a part of the text matches.
-    func matches(_ text: String) -> Bool { RegexPattern.run(matcher, text) }
+    func matches(_ text: String) -> Bool { matches(text) {} }
+
+    /// Returns whether a part of the text matches. `goOn` is called now and then, and ends the match by
+    /// throwing.
+    func matches(_ text: String, goOn: () throws -> Void) rethrows -> Bool {
+        try RegexPattern.run(matcher, text, goOn)
+    }
 
     static func == (left: RegexPattern, right: RegexPattern) -> Bool {
         left.flags == right.flags && left.pattern.utf8.elementsEqual(right.pattern.utf8)
     }
 
-    static func run(_ prepared: RegexMatcher, _ text: String) -> Bool {
+    static func run(
+        _ prepared: RegexMatcher, _ text: String, _ goOn: () throws -> Void
+    ) rethrows -> Bool {
         var matcher = prepared
         var text = text
-        return text.withUTF8 { matcher.run($0) }
+        return try text.withUTF8 { try matcher.run($0, goOn: goOn) }
     }
 }
 
@@ -49,7 +57,12 @@ struct SimilarPattern: Equatable, Sendable {
     }
 
     /// Returns whether the whole text matches.
-    func matches(_ text: String) -> Bool { RegexPattern.run(matcher, text) }
+    func matches(_ text: String) -> Bool { matches(text) {} }
+
+    /// Returns whether the whole text matches; `goOn` as for a `RegexPattern`.
+    func matches(_ text: String, goOn: () throws -> Void) rethrows -> Bool {
+        try RegexPattern.run(matcher, text, goOn)
+    }
 
     /// How many bytes of text a match may read, for a text of `textBytes`: at each of them it may be at
     /// every instruction of the pattern.

@@ -1,0 +1,28 @@
+import Foundation
+
+/// Threads for work that computes for long: of their own, so that they take none of Dispatch's, on which
+/// everything else runs.
+public enum WorkerThread {
+    /// Bytes of a worker's stack: as much as the main thread's; only what is touched takes memory.
+    private static let stackBytes = 8 << 20
+
+    /// Starts a thread that runs `body` and ends.
+    public static func start(_ name: String, _ body: @escaping @Sendable () -> Void) {
+        let thread = Thread {
+            Thread.current.name = name
+            body()
+        }
+        thread.stackSize = stackBytes
+        thread.start()
+    }
+
+    /// Lets the threads of all other work come before the calling one, for the rest of its life: a process
+    /// without privileges cannot raise a priority again. Does nothing where threads have no priority of
+    /// their own.
+    public static func lowerPriority() {
+        #if os(Linux)
+            // Here `0` is the calling thread, not its process. A failure leaves the priority as it was.
+            _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 10)
+        #endif
+    }
+}

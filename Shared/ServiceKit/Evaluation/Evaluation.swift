@@ -1,0 +1,204 @@
+import CRDT
+import DQL
+import Identity
+import Synchronization
+
+/// One statement, or one subscription's matching, from its acceptance to its end. Its work runs in turns of
+/// an `EvaluationPool`; the evaluator asks `interruption` now and then, and a long turn gives way there.
+///
+/// The lock guards what others may change or read: the reason to end. The rest of a running turn belongs to
+/// its thread.
+public final class Evaluation: Sendable {
+    /// The reason why an evaluation ends before it is done.
+    public enum End: Sendable, Equatable {
+        /// Its time is over: it began so long ago, or has computed so long.
+        case timeout
+        /// The client is gone, and nobody wants the answer.
+        case abandoned
+        /// The same credential, or an operator, has cancelled it.
+        case cancelled
+    }
+
+    /// The thing that is evaluated.
+    public enum Kind: String, Sendable {
+        /// A statement over HTTP.
+        case statement
+        /// A subscription of a sync session.
+        case subscription
+    }
+
+    /// The purpose of an evaluation.
+    public struct Purpose: Sendable {
+        /// A statement or a subscription.
+        public let kind: Kind
+        /// The database.
+        public let database: DatabaseID
+        /// Its owner: see `Identity.credential`.
+        public let credential: String
+        /// The beginning of the statement, for the list of running ones.
+        public let text: String
+
+        /// A purpose of these parts.
+        public init(_ kind: Kind, of credential: String, in database: DatabaseID, text: String = "") {
+            self.kind = kind
+            self.database = database
+            self.credential = credential
+            var shown = text.prefix(Limits.shownStatementCharacters)
+            if shown.utf8.count < text.utf8.count { shown += "…" }
+            self.text = String(shown)
+        }
+    }
+
+    /// Its number, for the lists and for cancelling it.
+    public let number: UInt64
+    /// Its purpose.
+    public let purpose: Purpose
+    let deadline: ContinuousClock.Instant
+    /// When it was accepted.
+    public let begin = ContinuousClock.now
+    let computingLimit: Duration?
+    let pool: EvaluationPool
+
+    private struct State {
+        var end: End?
+        var waiting: (@Sendable () -> Void)?
+        /// The time of all turns before the present one.
+        var computed = Duration.zero
+    }
+
+    private let state = Mutex(State())
+    private let isEnding = Atomic<Bool>(false)
+    private let turnExpired = Atomic<Bool>(false)
+    private let rows = Atomic<Int>(0)
+    /// The turn that runs. Safe although unchecked: only its own thread touches it.
+    nonisolated(unsafe) private var turn: EvaluationTurn?
+
+    init(_ number: UInt64, _ purpose: Purpose, _ limits: EvaluationTimes, _ pool: EvaluationPool) {
+        self.number = number
+        self.purpose = purpose
+        deadline = begin + (limits.total ?? .seconds(86_400))
+        computingLimit = limits.computing
+        self.pool = pool
+    }
+
+    /// Runs work in turns of the pool, on a thread that may block, and waits for it. One piece of work of an
+    /// evaluation runs at a time.
+    /// - Parameters:
+    ///   - seats: what the work holds while it runs, besides a thread.
+    ///   - isUrgent: others wait for the work; it comes first, never gives way, and ends as `timeout` after
+    ///     `Limits.urgentTurn` (`hasTurnExpired` tells).
+    /// - Throws: the errors of `body`; `DQL-0610` or `DQL-0611` if the evaluation has ended before it began.
+    public func run<Result: Sendable>(
+        on seats: EvaluationSeats? = nil, isUrgent: Bool = false,
+        _ body: @escaping @Sendable () throws -> Result
+    ) async throws -> Result {
+        turnExpired.store(false, ordering: .relaxed)
+        return try await pool.run(self, seats: seats, isUrgent: isUrgent, body)
+    }
+
+    /// True if the last urgent turn took longer than it may: its work is to be done another way.
+    public var hasTurnExpired: Bool { turnExpired.load(ordering: .relaxed) }
+
+    /// Why to stop; nil to go on. Called by the evaluator on the thread of a turn, which may wait here for
+    /// others to have theirs.
+    public func interruption() -> Interruption? {
+        if let reason = ended() { return reason }
+        guard let turn else { return nil }
+        let now = ContinuousClock.now
+        if now >= deadline {
+            end(.timeout)
+            return .timeout
+        }
+        if turn.isOver(at: now) {
+            if turn.isUrgent { turnExpired.store(true, ordering: .relaxed) } else { end(.timeout) }
+            return .timeout
+        }
+        guard now >= turn.sliceEnd, !turn.isUrgent else { return nil }
+        pool.giveWay(turn, at: now)
+        return ended()
+    }
+
+    private func ended() -> Interruption? {
+        guard isEnding.load(ordering: .relaxed) else { return nil }
+        return end == .timeout ? .timeout : .cancelled
+    }
+
+    /// Ends it at its next check, or at once if it waits for its first turn. The first reason counts.
+    public func end(_ reason: End) {
+        let waiting = state.withLock { state in
+            if state.end == nil { state.end = reason }
+            defer { state.waiting = nil }
+            return state.waiting
+        }
+        isEnding.store(true, ordering: .relaxed)
+        waiting?()
+    }
+
+    /// Calls `body` once when it is ended, at once if it has been; replaces what was to be called before.
+    public func whenEnded(_ body: @escaping @Sendable () -> Void) {
+        if !wait(body) { body() }
+    }
+
+    /// Waits until its limit, and ends it then.
+    /// - Throws: `CancellationError` when the task is cancelled before.
+    public func endAtDeadline() async throws {
+        try await Task.sleep(until: deadline, clock: .continuous)
+        end(.timeout)
+    }
+
+    /// The reason why it has been ended; nil if it was not.
+    public var end: End? { state.withLock { $0.end } }
+
+    /// Counts one row of the result, for the list of running statements.
+    public func countRow() { rows.add(1, ordering: .relaxed) }
+
+    /// The time that its turns before the present one have computed.
+    public var computed: Duration { state.withLock { $0.computed } }
+
+    /// On the thread of a turn: the time that it has computed so far, waiting not counted.
+    public var turnComputed: Duration { turn?.computed(at: .now) ?? .zero }
+
+    /// The rows counted so far.
+    public var countedRows: Int { rows.load(ordering: .relaxed) }
+
+    // MARK: Called by the pool
+
+    /// Notes how to take it out of the queue; returns false if it has ended already.
+    func wait(_ withdraw: @escaping @Sendable () -> Void) -> Bool {
+        state.withLock { state in
+            if state.end == nil { state.waiting = withdraw }
+            return state.end == nil
+        }
+    }
+
+    /// Called on the turn's thread at its beginning and, with nil, at its end.
+    func setTurn(_ turn: EvaluationTurn?, computed: Duration = .zero) {
+        self.turn = turn
+        state.withLock { state in
+            state.waiting = nil
+            state.computed += computed
+        }
+    }
+}
+
+/// The times of an evaluation.
+public struct EvaluationTimes: Sendable {
+    /// From its acceptance to its end, waiting included; nil without such a limit.
+    public var total: Duration?
+    /// How long it may compute in all; nil if only the total counts.
+    public var computing: Duration?
+
+    /// Times of an evaluation.
+    public init(total: Duration?, computing: Duration? = nil) {
+        self.total = total
+        self.computing = computing
+    }
+}
+
+extension Identity {
+    /// The owner of an evaluation: the API key, or the user with all devices.
+    public var credential: String {
+        if signedBy == nil, let tokenID { return "api-key:\(tokenID)" }
+        return "user:\(userID)"
+    }
+}

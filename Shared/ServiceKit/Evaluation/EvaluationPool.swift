@@ -1,0 +1,308 @@
+import CRDT
+import DQL
+import Dispatch
+import Machine
+import Synchronization
+
+/// Evaluates statements and subscriptions on threads of its own: nothing else runs there, and they run
+/// nowhere else, so a costly condition delays only others of its kind. Who comes next is decided by
+/// `EvaluationSchedule`; decision 0053 has the reasons.
+///
+/// A turn runs on one thread to its end. After each slice it gives way at a check of the evaluator, where
+/// its thread waits until it is next again. A turn that computes longer than `Limits.evaluationMoment` lowers
+/// the priority of its thread, which then ends with the turn.
+///
+/// `state` guards the schedule, the threads and the list of running evaluations. It is never held while
+/// anything runs.
+public final class EvaluationPool: Sendable {
+    /// A turn that waits.
+    private enum Waiting {
+        /// For its beginning.
+        case toBegin(@Sendable (Worker) -> Void)
+        /// For its next slice.
+        case toGoOn(DispatchSemaphore)
+    }
+
+    private struct State {
+        var schedule: EvaluationSchedule
+        var waiting: [UInt64: Waiting] = [:]
+        var idle: [Worker] = []
+        var running: [UInt64: Evaluation] = [:]
+        var lastNumber: UInt64 = 0
+    }
+
+    /// The bounds of statements and subscriptions.
+    public let options: EvaluationOptions
+    private let threads = EvaluationSeats(Limits.evaluationThreads)
+    private let state: Mutex<State>
+
+    /// A pool without threads yet.
+    public init(_ options: EvaluationOptions = EvaluationOptions()) {
+        self.options = options
+        state = Mutex(State(schedule: EvaluationSchedule(places: options.places)))
+    }
+
+    deinit {
+        for worker in state.withLock({ $0.idle }) { worker.end() }
+    }
+
+    // MARK: Running evaluations
+
+    /// Accepts a statement, which counts as running until `finish`.
+    /// - Throws: `SRV-0429` while as many statements of its credential run in the database.
+    public func statement(
+        _ text: String, of credential: String, in database: DatabaseID
+    ) throws(ServiceError) -> Evaluation {
+        let limit = options.statementsPerCredential
+        let purpose = Evaluation.Purpose(.statement, of: credential, in: database, text: text)
+        let begun = state.withLock { state -> Evaluation? in
+            let others = state.running.values.lazy.filter {
+                $0.purpose.database == database && utf8Equal($0.purpose.credential, credential)
+            }
+            guard others.count < limit else { return nil }
+            state.lastNumber += 1
+            let evaluation = Evaluation(
+                state.lastNumber, purpose, EvaluationTimes(total: options.statementTime), self)
+            state.running[evaluation.number] = evaluation
+            return evaluation
+        }
+        guard let begun else {
+            throw ServiceError(
+                .tooManyRunning,
+                "\(limit) statements of this credential are running, which is the limit; wait for one, or "
+                    + "cancel it: GET /api/v5/requests lists them")
+        }
+        return begun
+    }
+
+    /// Begins the evaluation of a session's subscriptions. Their number is bounded by the sessions, each of
+    /// which evaluates one thing at a time.
+    /// - Parameter isLimited: true for the evaluation of one subscription, which has the limits of such; else
+    ///   the caller limits the parts.
+    public func subscription(
+        of credential: String, in database: DatabaseID, isLimited: Bool
+    ) -> Evaluation {
+        state.withLock { state in
+            state.lastNumber += 1
+            return Evaluation(
+                state.lastNumber, Evaluation.Purpose(.subscription, of: credential, in: database),
+                isLimited
+                    ? EvaluationTimes(total: options.statementTime, computing: options.subscriptionTime)
+                    : EvaluationTimes(total: nil), self)
+        }
+    }
+
+    /// Ends an evaluation's place among the running ones.
+    public func finish(_ evaluation: Evaluation) {
+        state.withLock { $0.running[evaluation.number] = nil }
+    }
+
+    /// The running statements of a database, the oldest first.
+    /// - Parameter credential: whose; nil for all.
+    public func statements(in database: DatabaseID, of credential: String? = nil) -> [Evaluation] {
+        state.withLock { state in
+            state.running.values.filter { running in
+                running.purpose.database == database
+                    && credential.map { utf8Equal($0, running.purpose.credential) } ?? true
+            }
+        }.sorted { $0.number < $1.number }
+    }
+
+    /// The number of turns, waiting and computing.
+    public var turns: Int { state.withLock { $0.schedule.count } }
+
+    // MARK: Turns
+
+    /// Runs a piece of work, or its refusal, and returns what tells its caller.
+    private typealias Work = @Sendable (_ refusal: DQLError?) -> @Sendable () -> Void
+
+    func run<Result: Sendable>(
+        _ evaluation: Evaluation, seats: EvaluationSeats?, isUrgent: Bool,
+        _ body: @escaping @Sendable () throws -> Result
+    ) async throws -> Result {
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                enter(evaluation, seats, isUrgent: isUrgent) { refusal in
+                    let outcome = Swift.Result {
+                        if let refusal { throw refusal }
+                        return try body()
+                    }
+                    return { continuation.resume(with: outcome) }
+                }
+            }
+        } onCancel: {
+            evaluation.end(.abandoned)
+        }
+    }
+
+    private func enter(
+        _ evaluation: Evaluation, _ seats: EvaluationSeats?, isUrgent: Bool, _ work: @escaping Work
+    ) {
+        let needed = seats.map { [threads, $0] } ?? [threads]
+        let id = state.withLock { state in
+            let id = state.schedule.arrive(
+                evaluation.purpose.credential, seats: needed, isUrgent: isUrgent)
+            state.waiting[id] = .toBegin { [self] in perform(id, evaluation, isUrgent, $0, work) }
+            return id
+        }
+        let withdraw: @Sendable () -> Void = { [self] in
+            let isOut = state.withLock { state in
+                guard state.schedule.withdraw(id) else { return false }
+                state.waiting[id] = nil
+                return true
+            }
+            if isOut { work(.interrupted(evaluation.end == .timeout ? .timeout : .cancelled))() }
+        }
+        guard evaluation.wait(withdraw) else { return withdraw() }
+        dispatch()
+        // Rare: who waits so long that he has not begun by now.
+        guard state.withLock({ $0.waiting[id] != nil }) else { return }
+        Task { try? await evaluation.endAtDeadline() }
+    }
+
+    /// Lets those compute whose turn it is.
+    private func dispatch() {
+        while let start = state.withLock({ Self.next(&$0) }) { start() }
+    }
+
+    private static func next(_ state: inout State) -> (() -> Void)? {
+        guard let (id, _) = state.schedule.next() else { return nil }
+        switch state.waiting.removeValue(forKey: id) {
+        case .toBegin(let job)?:
+            let worker = state.idle.popLast()
+            return { (worker ?? Worker()).take(job) }
+        case .toGoOn(let bell)?: return { bell.signal() }
+        case nil: preconditionFailure("a turn that waits is listed")
+        }
+    }
+
+    private func perform(
+        _ id: UInt64, _ evaluation: Evaluation, _ isUrgent: Bool, _ worker: Worker, _ work: Work
+    ) {
+        let turn = EvaluationTurn(id, evaluation, worker, isUrgent: isUrgent)
+        evaluation.setTurn(turn)
+        let tell = work(evaluation.interruption().map(DQLError.interrupted))
+        let used = turn.endSlice(at: .now)
+        evaluation.setTurn(nil, computed: turn.computed)
+        let staysOn = state.withLock { state in
+            state.schedule.end(id, usedNanoseconds: used.wholeNanoseconds)
+            guard !worker.isLowered, state.idle.count < options.places else { return false }
+            state.idle.append(worker)
+            return true
+        }
+        if !staysOn { worker.end() }
+        dispatch()
+        tell()
+    }
+
+    /// Called on a turn's thread at the end of a slice: others come first, if any wait.
+    func giveWay(_ turn: EvaluationTurn, at now: ContinuousClock.Instant) {
+        let used = turn.endSlice(at: now)
+        if turn.computed >= Limits.evaluationMoment { turn.worker.lower() }
+        let isPaused = state.withLock { state in
+            guard state.schedule.waiting > 0 else {
+                state.schedule.charge(turn.id, used.wholeNanoseconds)
+                return false
+            }
+            state.schedule.pause(turn.id, usedNanoseconds: used.wholeNanoseconds)
+            state.waiting[turn.id] = .toGoOn(turn.bell)
+            return true
+        }
+        guard isPaused else { return }
+        dispatch()
+        turn.bell.wait()
+        turn.beginSlice(at: .now)
+    }
+}
+
+/// A turn that computes. Safe although unchecked: only the thread that runs it touches what changes.
+final class EvaluationTurn: @unchecked Sendable {
+    let id: UInt64
+    let worker: Worker
+    let isUrgent: Bool
+    let bell = DispatchSemaphore(value: 0)
+    private let begin: ContinuousClock.Instant
+    private let limit: Duration?
+    private var sliceBegin: ContinuousClock.Instant
+    private(set) var sliceEnd: ContinuousClock.Instant
+    /// The time of its finished slices.
+    private(set) var computed = Duration.zero
+
+    init(_ id: UInt64, _ evaluation: Evaluation, _ worker: Worker, isUrgent: Bool) {
+        self.id = id
+        self.worker = worker
+        self.isUrgent = isUrgent
+        let earlier = evaluation.computed
+        limit = evaluation.computingLimit.map { $0 - earlier }
+        begin = .now
+        sliceBegin = begin
+        sliceEnd = begin + Limits.evaluationSlice
+    }
+
+    /// Returns whether it has computed for as long as it may.
+    func isOver(at now: ContinuousClock.Instant) -> Bool {
+        if isUrgent, now - begin >= Limits.urgentTurn { return true }
+        guard let limit else { return false }
+        return computed(at: now) >= limit
+    }
+
+    func computed(at now: ContinuousClock.Instant) -> Duration { computed + (now - sliceBegin) }
+
+    func beginSlice(at now: ContinuousClock.Instant) {
+        sliceBegin = now
+        sliceEnd = now + Limits.evaluationSlice
+    }
+
+    /// Ends a slice and begins the next one; returns how long it took.
+    func endSlice(at now: ContinuousClock.Instant) -> Duration {
+        let used = now - sliceBegin
+        computed += used
+        beginSlice(at: now)
+        return used
+    }
+}
+
+/// A thread that runs one turn after the other. It retains no pool while it waits.
+///
+/// Safe although unchecked: `job` is handed over by the bell; `isLowered` is touched on the thread only, and
+/// read by whoever that thread calls.
+final class Worker: @unchecked Sendable {
+    private let bell = DispatchSemaphore(value: 0)
+    private var job: (@Sendable (Worker) -> Void)?
+    private(set) var isLowered = false
+
+    init() {
+        WorkerThread.start("evaluation") { [self] in
+            while true {
+                bell.wait()
+                guard let job else { return }
+                self.job = nil
+                job(self)
+            }
+        }
+    }
+
+    /// Runs a job next. Only for a worker that has none.
+    func take(_ job: @escaping @Sendable (Worker) -> Void) {
+        self.job = job
+        bell.signal()
+    }
+
+    /// Ends the thread after its job.
+    func end() { bell.signal() }
+
+    /// On its thread: lets all other work come first from now on.
+    func lower() {
+        guard !isLowered else { return }
+        isLowered = true
+        WorkerThread.lowerPriority()
+    }
+}
+
+extension Duration {
+    /// Whole nanoseconds, from 0.
+    var wholeNanoseconds: UInt64 {
+        let (seconds, attoseconds) = components
+        return UInt64(max(0, seconds)) * 1_000_000_000 + UInt64(max(0, attoseconds)) / 1_000_000_000
+    }
+}

@@ -1,0 +1,186 @@
+import DQL
+import Dispatch
+import Foundation
+import Synchronization
+import Testing
+
+@testable import ServiceKit
+
+@Suite("The evaluation pool", .timeLimit(.minutes(2)))
+struct EvaluationPoolTests {
+    private func pool(
+        _ change: (inout EvaluationOptions) -> Void = { _ in }
+    ) -> EvaluationPool {
+        var options = EvaluationOptions()
+        options.places = 2
+        change(&options)
+        return EvaluationPool(options)
+    }
+
+    /// Computes until it is to stop, and throws the reason.
+    private static func spin(_ evaluation: Evaluation) throws {
+        while true {
+            if let reason = evaluation.interruption() { throw DQLError.interrupted(reason) }
+        }
+    }
+
+    private func code(_ body: () async throws -> Void) async -> DQLErrorCode? {
+        do {
+            try await body()
+            return nil
+        } catch {
+            return (error as? DQLError)?.code
+        }
+    }
+
+    @Test("work runs on a thread of the pool, and its result or its error comes back")
+    func result() async throws {
+        let pool = pool()
+        let evaluation = try pool.statement("s", of: "a", in: "cars")
+        let name = try await evaluation.run { Thread.current.name }
+        #expect(name == "evaluation")
+        await #expect(throws: CancellationError.self) {
+            try await evaluation.run { throw CancellationError() }
+        }
+        #expect(pool.turns == 0)
+    }
+
+    @Test("a statement that computes for ever ends at its limit")
+    func deadline() async throws {
+        let pool = pool { $0.statementTime = .milliseconds(100) }
+        let evaluation = try pool.statement("s", of: "a", in: "cars")
+        let ended = await code { try await evaluation.run { try Self.spin(evaluation) } }
+        #expect(ended == .timeout && evaluation.end == .timeout)
+    }
+
+    @Test("a subscription ends when it has computed for its limit, whatever it waited")
+    func computing() async throws {
+        let pool = pool { $0.subscriptionTime = .milliseconds(60) }
+        let evaluation = pool.subscription(of: "a", in: "cars", isLimited: true)
+        let ended = await code { try await evaluation.run { try Self.spin(evaluation) } }
+        #expect(ended == .timeout)
+        #expect(evaluation.computed >= .milliseconds(60))
+    }
+
+    @Test("one that is cancelled ends, while it computes and while it waits for its first turn")
+    func cancelled() async throws {
+        let pool = pool { $0.places = 1 }
+        let running = try pool.statement("s", of: "a", in: "cars")
+        let began = DispatchSemaphore(value: 0)
+        async let first = code {
+            try await running.run {
+                began.signal()
+                // Never gives way: the other one waits.
+                while !(running.end != nil) {}
+                throw DQLError.interrupted(.cancelled)
+            }
+        }
+        await Task.detached { began.wait() }.value
+        let waiting = try pool.statement("s", of: "b", in: "cars")
+        async let second = code { try await waiting.run {} }
+        while pool.turns < 2 { try await Task.sleep(for: .milliseconds(5)) }
+        waiting.end(.cancelled)
+        #expect(await second == .cancelled)
+        running.end(.abandoned)
+        #expect(await first == .cancelled)
+    }
+
+    @Test("one that waits for its first turn until its limit ends there")
+    func waitedTooLong() async throws {
+        let pool = pool {
+            $0.places = 1
+            $0.statementTime = .milliseconds(150)
+        }
+        let isOver = Atomic<Bool>(false)
+        let other = pool.subscription(of: "a", in: "cars", isLimited: false)
+        async let stuck: Void? = try? await other.run {
+            while !isOver.load(ordering: .relaxed) { usleep(1_000) }
+        }
+        while pool.turns < 1 { try await Task.sleep(for: .milliseconds(5)) }
+        let evaluation = try pool.statement("s", of: "b", in: "cars")
+        #expect(await code { try await evaluation.run {} } == .timeout)
+        isOver.store(true, ordering: .relaxed)
+        _ = await stuck
+    }
+
+    @Test("the task that waits is cancelled: so is its evaluation")
+    func abandoned() async throws {
+        let pool = pool()
+        let evaluation = try pool.statement("s", of: "a", in: "cars")
+        let task = Task { await code { try await evaluation.run { try Self.spin(evaluation) } } }
+        while pool.turns < 1 { try await Task.sleep(for: .milliseconds(5)) }
+        task.cancel()
+        #expect(await task.value == .cancelled)
+        #expect(evaluation.end == .abandoned)
+    }
+
+    @Test("fifty statements that compute for ever let a short one of another credential through")
+    func fairness() async throws {
+        let pool = pool { $0.statementsPerCredential = 100 }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            var heavy: [Evaluation] = []
+            for number in 0..<50 {
+                let evaluation = try pool.statement("s", of: "heavy-\(number % 3)", in: "cars")
+                heavy.append(evaluation)
+                group.addTask { _ = try? await evaluation.run { try Self.spin(evaluation) } }
+            }
+            while pool.turns < 50 { try await Task.sleep(for: .milliseconds(5)) }
+            var waits: [Duration] = []
+            for _ in 0..<10 {
+                let honest = try pool.statement("s", of: "honest", in: "cars")
+                waits.append(try await ContinuousClock().measure { try await honest.run {} })
+                pool.finish(honest)
+            }
+            // A slice or two of each place; the rest is the machine's, which may be busy.
+            #expect(waits.sorted()[0] < .milliseconds(200), "\(waits)")
+            for evaluation in heavy { evaluation.end(.cancelled) }
+        }
+        #expect(pool.turns == 0)
+    }
+
+    @Test("an urgent turn ends after its moment, and its evaluation goes on another way")
+    func urgent() async throws {
+        let pool = pool()
+        let evaluation = try pool.statement("s", of: "a", in: "cars")
+        let ended = await code { try await evaluation.run(isUrgent: true) { try Self.spin(evaluation) } }
+        #expect(ended == .timeout && evaluation.hasTurnExpired && evaluation.end == nil)
+        #expect(try await evaluation.run { 7 } == 7)
+        #expect(!evaluation.hasTurnExpired)
+    }
+
+    @Test("a credential has so many statements in a database, and each database its own")
+    func limit() throws {
+        let pool = pool { $0.statementsPerCredential = 2 }
+        let first = try pool.statement("one", of: "a", in: "cars")
+        _ = try pool.statement("two", of: "a", in: "cars")
+        let error = #expect(throws: ServiceError.self) { try pool.statement("three", of: "a", in: "cars") }
+        #expect(error?.code == .tooManyRunning && error?.httpStatus.code == 429)
+        #expect(error?.httpHeaders[.retryAfter] == "1")
+        _ = try pool.statement("other", of: "a", in: "boats")
+        _ = try pool.statement("other", of: "b", in: "cars")
+        pool.finish(first)
+        _ = try pool.statement("three", of: "a", in: "cars")
+        #expect(pool.statements(in: "cars", of: "a").map(\.purpose.text) == ["two", "three"])
+        #expect(pool.statements(in: "cars").count == 3)
+    }
+
+    @Test("a turn that is long lowers its thread's priority, and others keep theirs")
+    func priority() async throws {
+        let pool = pool()
+        let evaluation = try pool.statement("s", of: "a", in: "cars")
+        let lowered = try await evaluation.run {
+            let end = ContinuousClock.now + Limits.evaluationMoment + .milliseconds(50)
+            while ContinuousClock.now < end { _ = evaluation.interruption() }
+            return getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0)
+        }
+        let usual = try await evaluation.run { getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0) }
+        #expect(lowered > usual)
+    }
+
+    @Test("the list of running statements shows the beginning of a long text")
+    func text() throws {
+        let evaluation = try pool().statement(
+            String(repeating: "x", count: 5_000), of: "a", in: "cars")
+        #expect(evaluation.purpose.text.count == Limits.shownStatementCharacters + 1)
+    }
+}
