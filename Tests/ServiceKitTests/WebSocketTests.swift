@@ -29,7 +29,7 @@ struct WebSocketTests {
             }
         }
         mount.webSocket(
-            "/guarded",
+            "/guarded", query: ["a"],
             authorize: { request in
                 guard request.headers["authorization"] == ["Bearer good"] else {
                     throw IdentityError.missingToken
@@ -159,6 +159,10 @@ struct WebSocketTests {
                 try await Self.client(address, "/nowhere").run { _ in }
             }
             #expect(missing?.status == 404)
+            let unknown = await #expect(throws: WebSocketError.self) {
+                try await Self.client(address, "/guarded?asOf=3").run { _ in }
+            }
+            #expect(unknown?.status == 400 && unknown?.serverCode == "SRV-0400")
             try await Self.client(address, "/guarded?a=b", headers: [("Authorization", "Bearer good")]).run {
                 connection async throws in
                 #expect(try await connection.receive() == Array("a=b".utf8))

@@ -131,6 +131,7 @@ public struct ServiceMount {
 
     /// Accepts WebSockets at a path without parameters.
     /// - Parameters:
+    ///   - query: the query parameters there are; an upgrade with another one is refused with 400.
     ///   - subprotocols: supported ones, best first; a client that offers none of them is still accepted.
     ///   - authorize: runs before the upgrade. Its result is passed to `handle`; its error is answered with
     ///     the error's status, as for any route.
@@ -138,14 +139,14 @@ public struct ServiceMount {
     ///   - handle: runs the connection, `WebSocketConnection.run(over: channel, role: .server) { … }`, to
     ///     its end, or starts it and returns; in both cases it must make sure that the channel is closed.
     public mutating func webSocket<Context: Sendable>(
-        _ path: String, subprotocols: [String] = [],
+        _ path: String, query: [String] = [], subprotocols: [String] = [],
         authorize: @escaping @Sendable (WebSocketRequest) async throws -> Context,
         answerHeaders: @escaping @Sendable (Context) -> [(name: String, value: String)] = { _ in [] },
         handle: @escaping @Sendable (WebSocketChannel, Context, Logger) async -> Void
     ) {
         webSockets.append(
             WebSocketRoute(path: path, subprotocols: subprotocols) { request in
-                try HostRoutes.check(request.query, [])
+                try HostRoutes.check(request.query, query)
                 let context = try await authorize(request)
                 return WebSocketRoute.Accepted(
                     handler: { channel, logger in await handle(channel, context, logger) },
