@@ -5,7 +5,7 @@ extension Surface {
     static let statements: [RouteDescription] = [
         execute("v5", "executeStatement"), execute("v4", "executeStatementStrictly"),
         observe(.post), observe(.get), changes, history,
-    ]
+    ] + requests
 
     private static let point: Schema = .either([.whole(from: 0), .text])
 
@@ -142,7 +142,8 @@ extension Surface {
     ]
 
     static let badStatement = RouteDescription.Failure(
-        400, "QUERY-0101", "QUERY-0102", "QUERY-0103", "QUERY-0104", "QUERY-0501", "QUERY-0502")
+        400, "QUERY-0101", "QUERY-0102", "QUERY-0103", "QUERY-0104", "QUERY-0401", "QUERY-0405", "QUERY-0501",
+        "QUERY-0502")
     static let notGranted = RouteDescription.Failure(403, "QUERY-0202", "QUERY-0203")
     static let unknownDatabase = RouteDescription.Failure(404, "QUERY-0201")
     static let unavailable = RouteDescription.Failure(503, "QUERY-0303", "QUERY-0304")
@@ -158,6 +159,7 @@ extension Surface {
             parameters: [
                 .query("asOf", .text, "As the body's member of this name."),
                 .header("X-DITTO-TXN-ID", .whole(from: 0), "The oldest offset that may answer."),
+                .header("Idempotency-Key", .text, "Names a write that may be sent again."),
             ],
             body: .json(
                 .members([
@@ -167,7 +169,8 @@ extension Surface {
             answers: [.init(200, "The result.", .json(.named("Envelope")))],
             failures: [
                 badStatement, notGranted, unknownDatabase, .init(408, "QUERY-0301"),
-                .init(409, "QUERY-0302"), .init(410, "QUERY-0204", "QUERY-0503"), unavailable,
+                .init(409, "QUERY-0302", "QUERY-0402"), .init(410, "QUERY-0204", "QUERY-0503"),
+                .init(422, "QUERY-0105"), .init(429, "QUERY-0305", "SRV-0429"), unavailable,
             ], errorShape: "Envelope")
     }
 
@@ -192,7 +195,7 @@ extension Surface {
         "Lists all running statements of a database.", "Cancels a running statement.", ["QUERY-0201"])
 
     private static func running(
-        _ path: String, _ name: String, _ caller: RouteDescription.Caller, _ list: String, _ cancel: String,
+        _ path: String, _ name: String, _ caller: RouteDescription.Access, _ list: String, _ cancel: String,
         _ unknown: [String]
     ) -> [RouteDescription] {
         [

@@ -1,3 +1,5 @@
+import Exchange
+
 /// The server's half: a subscription whose condition takes longer than the server gives it.
 extension Session {
     /// The condition of a subscription took too long: it ends, and the others go on.
