@@ -60,6 +60,9 @@ let nioHTTP = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
 let nioWebSocket = Target.Dependency.product(name: "NIOWebSocket", package: "swift-nio")
 let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
 
+/// Combine, where there is none.
+let openCombine = Target.Dependency.product(name: "OpenCombine", package: "OpenCombine")
+
 let shared: [Target] = [
     module("CRDT", [], exclude: ["Encoding.md"]),
     module("DQL", ["CRDT"], exclude: ["Functions.md", "Parameters.md"]),
@@ -80,6 +83,9 @@ let shared: [Target] = [
             "CRDT", "DQL", "Machine", "Replica", "Sync", "Transport", "WebSocket", "Identity",
             "Attachments", httpClient, logging,
         ]),
+    // Decision 0064: what only an application of 4.x or of Combine imports.
+    module("DittoSwiftCombine", ["DittoSwift", openCombine]),
+    module("DittoObjC", ["DittoSwift"]),
     module(
         "ServiceKit",
         [
@@ -231,6 +237,16 @@ let checks: [Target] = [
             "TestSupport", "WebSocket", httpClient, nioCore, logging,
         ],
         exclude: ["Fixtures"]),
+    // Each name of the 4.x API is deprecated, and tests cannot be: the one target without warnings. Its flags
+    // concern nobody who depends on the package, because no product has it.
+    .testTarget(
+        name: "LegacyTests",
+        dependencies: [
+            "DittoSwift", "DittoSwiftCombine", "DittoObjC", "Mimeo", "ServiceKit", "TestSupport",
+            httpClient, nioCore, logging,
+        ],
+        path: "Tests/LegacyTests",
+        swiftSettings: [.swiftLanguageMode(.v5), .unsafeFlags(["-suppress-warnings"])]),
     tests(
         "MimeoTests",
         [
@@ -255,6 +271,11 @@ let checks: [Target] = [
     .executableTarget(
         name: "FiveMinutes", dependencies: ["DittoSwift"], path: "Tests/Samples/FiveMinutes",
         swiftSettings: strict),
+    // The samples of the guides of 4.x, as one program in the language mode of its time. Some declare what
+    // they do not use, so warnings stay warnings here. `GuideTests` runs it.
+    .executableTarget(
+        name: "LegacyGuide", dependencies: ["DittoObjC", "DittoSwift", "DittoSwiftCombine"],
+        path: "Tests/Samples/LegacyGuide", swiftSettings: [.swiftLanguageMode(.v5)]),
     // Handlers in all places where applications write them: no warning in language mode 5.
     .testTarget(
         name: "HandlerSamples", dependencies: ["DittoSwift", "TestSupport"],
@@ -270,6 +291,8 @@ let package = Package(
     name: "mimeo",
     products: [
         .library(name: "DittoSwift", targets: ["DittoSwift"]),
+        .library(name: "DittoSwiftCombine", targets: ["DittoSwiftCombine"]),
+        .library(name: "DittoObjC", targets: ["DittoObjC"]),
         .executable(name: "auth-gateway", targets: ["AuthGatewayMain"]),
         .executable(name: "replicator", targets: ["ReplicatorMain"]),
         .executable(name: "query-service", targets: ["QueryServiceMain"]),
@@ -283,6 +306,7 @@ let package = Package(
         .trait(name: "Server", description: "The server, the command line and the tests"),
     ],
     dependencies: [
+        .package(url: "https://github.com/OpenCombine/OpenCombine", from: "0.14.0"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-asn1", from: "1.7.4"),
         .package(url: "https://github.com/apple/swift-certificates", from: "1.21.1"),

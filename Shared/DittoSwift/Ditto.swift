@@ -30,6 +30,8 @@ public final class Ditto: Sendable {
     private let name: DeviceName
     private let transports: Mutex<DittoTransportConfig>
     private let report: SmallPeerReport
+    /// Facts that only the 4.x API knows of this instance.
+    let origin: InstanceOrigin
 
     /// The name of this device for others: at most 24 bytes of UTF-8, the rest is cut off. The default is
     /// the computer's name. Others learn a new name when sync is started again.
@@ -76,39 +78,28 @@ public final class Ditto: Sendable {
     /// As `open(config:)`, but blocks the calling thread.
     public class func openSync(config: DittoConfig = .default) throws -> Ditto {
         do {
-            return try Ditto(config)
+            return try Ditto(Opening(config))
         } catch {
             throw DittoSwiftError.translated(error)
         }
     }
 
-    private init(_ given: DittoConfig) throws {
-        let logFiles = LogFiles()
-        let logger = Logger(label: "ditto") { SDKLogHandler(label: $0, files: logFiles) }
-        let opened = try OpenedConfig(given, root: Self.defaultRootDirectory)
-        if UUID(uuidString: given.databaseID) == nil {
-            logger.warning("the database id is not a UUID", metadata: ["database": "\(given.databaseID)"])
-        }
-        config = opened.redacted
-        absolutePersistenceDirectory = URL(fileURLWithPath: opened.directory, isDirectory: true)
-        engine = try Engine(directory: opened.directory, logger: logger)
-        self.logFiles = logFiles
+    init(_ opening: Opening, origin: InstanceOrigin = InstanceOrigin()) {
+        let (engine, logger) = (opening.engine, opening.engine.logger)
+        config = opening.config
+        absolutePersistenceDirectory = opening.directory
+        self.engine = engine
+        self.origin = origin
+        logFiles = opening.logFiles
         let name = DeviceName()
         self.name = name
         transports = Mutex(DittoTransportConfig())
         diskUsage = DiskUsage(engine, root: absolutePersistenceDirectory)
         smallPeerInfo = DittoSmallPeerInfo(engine)
         store = DittoStore(engine)
-        let files = IdentityFiles(directory: opened.directory)
-        if let server = opened.server {
-            let authenticator = try DittoAuthenticator(
-                server: server, databaseID: given.databaseID, files: files, logger: logger)
-            auth = authenticator
-            sync = try DittoSync(engine, server, given.databaseID, authenticator, logger)
-        } else {
-            auth = nil
-            sync = DittoSync(engine)
-        }
+        auth = opening.authenticator
+        sync = opening.sync
+        let files = IdentityFiles(directory: opening.directory.path)
         let (ownKey, known, connection, settings) = (OwnKey(files), auth?.peerKey, sync, engine.settings)
         presence = DittoPresence(
             DittoPresence.Source(
@@ -116,7 +107,7 @@ public final class Ditto: Sendable {
                 isConnected: { connection.status.text == "connected" },
                 debounce: { settings.parameters.presenceDebounce }))
         let transfers = AttachmentTransfers(
-            engine.attachments, server: opened.server, authenticator: auth, logger: logger,
+            engine.attachments, server: opening.server, authenticator: auth, logger: logger,
             isConnected: { connection.status.text == "connected" })
         store.transfers.connect(transfers)
         let report = SmallPeerReport(
@@ -129,10 +120,11 @@ public final class Ditto: Sendable {
                 }))
         self.report = report
         smallPeerInfo.onNews { [weak report] in report?.wake() }
-        sync.onStatus { [weak presence, weak transfers, weak report] in
+        sync.onStatus { [weak self, weak presence, weak transfers, weak report] in
             presence?.changed()
             transfers?.wake()
             report?.wake()
+            if let self { origin.connectionChanged(of: self) }
         }
         store.owner.set(self)
         engine.setTransportInformation { [weak self] in
@@ -141,8 +133,9 @@ public final class Ditto: Sendable {
         }
         sync.owner.set(self)
         auth?.owner.set(self)
+        guard opening.isOpen else { return }
         // Last, so that a failed opening leaves no log.
-        logFiles.open(in: opened.directory) {
+        logFiles.open(in: opening.directory.path) {
             let parameters = settings.parameters
             return LogFiles.Policy(
                 bytes: parameters.logFileBytes, age: parameters.logFileAge, count: parameters.logFiles)

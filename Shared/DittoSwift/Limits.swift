@@ -63,4 +63,9 @@ enum Limits {
     static let requestSlack = 256
     /// UTF-8 bytes kept of a statement's text.
     static let rememberedStatementBytes = 1_024
+    /// A collection's name in the 4.x API has fewer characters than this, as in the original.
+    static let legacyNameCharacters = 100
+    /// The time after which an error that a call of the 4.x API cannot throw is logged again: a loop that
+    /// fails must not fill the log.
+    static let unthrownErrorPause = Duration.seconds(1)
 }

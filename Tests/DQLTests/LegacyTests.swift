@@ -45,6 +45,52 @@ struct LegacyTests {
         #expect(error?.code == .invalidCollectionName)
     }
 
+    @Test("a selection is the statement over its documents: sorted, by id where nothing else parts them")
+    func selections() throws {
+        var selection = LegacySelection("color == $args.color")
+        #expect(
+            try selection.statement(.select, from: "my cars")
+                == "SELECT * FROM `my cars` WHERE color = :color ORDER BY _id")
+        #expect(try selection.statement(.delete, from: "cars") == "DELETE FROM cars WHERE color = :color")
+        selection.order = [("year", true), ("engine['k w']", false)]
+        selection.limit = 3
+        selection.offset = 2
+        #expect(
+            try selection.statement(.evict, from: "cars")
+                == "EVICT FROM cars WHERE color = :color ORDER BY year DESC, engine.`k w`, _id"
+                + " LIMIT 3 OFFSET 2"
+        )
+        #expect(try LegacySelection(nil).statement(.delete, from: "cars") == "DELETE FROM cars")
+        #expect(throws: DQLError.self) { try LegacySelection("a ==").statement(.select, from: "cars") }
+        #expect(throws: DQLError.self) { try LegacySelection(nil).statement(.select, from: "") }
+    }
+
+    @Test(
+        "a value that is written in the language is read as that value",
+        arguments: [
+            .null, true, 5, -5, .int(.min), .double(-2.5), "x", "a \"b\" \\ 'c' \n", "",
+            .array([1, .array([]), "y"]),
+            .object(ObjectValue([(key: "a \"b\"", value: 1), (key: "", value: .object(ObjectValue()))])),
+        ] as [Value])
+    func literals(value: Value) throws {
+        let text = try #require(LegacyQuery.literal(value))
+        let store = MemoryStore()
+        _ = try store.execute(
+            "INSERT INTO c DOCUMENTS (:d)",
+            ObjectValue([(key: "d", value: .object(ObjectValue([(key: "v", value: value)])))]))
+        let found = try store.rows(LegacyQuery.statement("v == \(text)", from: "c"))
+        #expect(found.count == 1)
+        #expect(LegacyQuery.literal(.array([.binary([1])])) == nil)
+    }
+
+    @Test("an object with a key that stands twice is refused where it stands")
+    func objects() {
+        let twice = #expect(throws: DQLError.self) { try LegacyQuery.parse("_id == {a: 1, 'a': 2}") }
+        #expect(twice?.code == .syntax && twice?.position?.column == 15)
+        let parameter = #expect(throws: DQLError.self) { try LegacyQuery.parse("a == :a") }
+        #expect(parameter?.suggestion == "$args.name" && parameter?.code == .invalidCharacter)
+    }
+
     @Test(
         "whatever nests too deeply ends at once with an error",
         arguments: [
@@ -53,6 +99,7 @@ struct LegacyTests {
             "a" + String(repeating: "[0]", count: 10_000), "a" + String(repeating: ".a", count: 10_000),
             Array(repeating: "a", count: 10_000).joined(separator: " == "),
             String(repeating: "a[", count: 10_000), String(repeating: "not ", count: 10_000),
+            String(repeating: "{a:", count: 10_000),
         ])
     func nesting(_ query: String) {
         let error = #expect(throws: DQLError.self) { try LegacyQuery.parse(query) }

@@ -82,6 +82,10 @@ struct ImportTable {
                 ],
                 // Combine where there is one: Apple's platforms.
                 packages: ["AsyncHTTPClient"], platform: foundation.union(["Combine", "Dispatch"])),
+            // Decision 0064.
+            "Shared/DittoSwiftCombine": Row(
+                ours: ["DittoSwift"], packages: ["OpenCombine"], platform: ["Combine", "Foundation"]),
+            "Shared/DittoObjC": Row(ours: ["DittoSwift"]),
             "Shared/ServiceKit": Row(
                 // Decision 0024: every service follows the system database, whose documents are read by DQL.
                 ours: [

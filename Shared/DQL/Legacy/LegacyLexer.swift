@@ -38,7 +38,6 @@ struct LegacyLexer {
             switch first {
             case UInt8(ascii: "&"): "&&"
             case UInt8(ascii: "|"): "||"
-            case UInt8(ascii: ":"): "$args.name"
             default: nil
             }
         throw lexer.error(.invalidCharacter, "unexpected character", from: start, suggestion: suggestion)

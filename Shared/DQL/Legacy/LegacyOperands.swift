@@ -13,6 +13,7 @@ extension LegacyParser {
             try expect(.rightParenthesis)
             return inner
         case .symbol(.leftBracket): return try bracketed(readsKey: readsKey)
+        case .symbol(.leftBrace): return try object()
         case .symbol(.dollar):
             let argument = try argument(comparedWith: nil)
             return try path(from: argument)
@@ -26,6 +27,10 @@ extension LegacyParser {
         case .word(let word):
             try advance()
             return try isAt(.leftParenthesis) ? call(word, start) : path(from: name(word, start))
+        case .symbol(.colon):
+            // A parameter as DQL writes it.
+            throw source.error(
+                .invalidCharacter, "unexpected character", at: current.span, suggestion: "$args.name")
         default: throw unexpected("a field, a value or a function")
         }
     }
@@ -109,6 +114,34 @@ extension LegacyParser {
             return try path(from: node(.name(name), start.through(lastSpan)))
         }
         return try node(.array(elements), start.through(lastSpan))
+    }
+
+    /// `{"key": value}`: an id of several parts. A key is quoted, or a word.
+    private mutating func object() throws(DQLError) -> ExpressionSyntax {
+        let start = current.span
+        try advance()
+        let entries = try nested { parser throws(DQLError) in try parser.entries() }
+        return try node(.object(entries), start.through(lastSpan))
+    }
+
+    private mutating func entries() throws(DQLError) -> [ExpressionSyntax.Entry] {
+        var entries: [ExpressionSyntax.Entry] = []
+        while !isAt(.rightBrace) {
+            if !entries.isEmpty { try expect(.comma) }
+            let key: String
+            switch current.kind {
+            case .string(let text), .word(let text): key = text
+            default: throw unexpected("a key")
+            }
+            guard !entries.contains(where: { utf8Equal($0.key, key) }) else {
+                throw source.error(.syntax, "the key '\(key)' stands twice in an object", at: current.span)
+            }
+            try advance()
+            try expect(.colon)
+            entries.append(ExpressionSyntax.Entry(key: key, value: try operand(readsKey: false)))
+        }
+        try advance()
+        return entries
     }
 
     private mutating func elements() throws(DQLError) -> [ExpressionSyntax] {

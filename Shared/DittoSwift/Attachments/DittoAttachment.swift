@@ -122,6 +122,14 @@ extension DittoStore {
         }
     }
 
+    /// As `newAttachment`, for the 4.x API: blocks the calling thread.
+    func newAttachmentBlocking(_ path: String, _ metadata: [String: String]) throws -> DittoAttachment {
+        _ = try engine.replica()
+        let token = try engine.attachments.take(path, metadata.map { (key: $0.key, value: $0.value) })
+        transfers.current?.wake()
+        return DittoAttachment(token, engine.attachments)
+    }
+
     /// Fetches an attachment by the token in a document, from this device or from the server. After a lost
     /// connection it resumes where it stopped, until the attachment is complete or the fetcher is stopped.
     /// - Throws: `storeError(.attachmentTokenInvalid)` for a dictionary that is not a token.

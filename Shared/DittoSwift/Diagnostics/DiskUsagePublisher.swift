@@ -1,5 +1,5 @@
-// Combine exists on Apple's platforms only, so elsewhere the publisher is a name with a hint. (The other
-// publishers of the original come with the Combine product.)
+// Combine exists on Apple's platforms only, so elsewhere the publisher is a name with a hint: there it comes
+// with the product DittoSwiftCombine, like the other publishers of the original.
 #if canImport(Combine)
     import Combine
 
@@ -70,7 +70,7 @@
     extension DiskUsage {
         /// Publishes the disk usage, where there is Combine.
         @available(
-            *, unavailable, message: "Combine exists on Apple platforms only: use observe(eventHandler:)"
+            *, unavailable, message: "import DittoSwiftCombine, or use observe(eventHandler:)"
         )
         public func diskUsagePublisher() -> Never { preconditionFailure("unavailable") }
     }

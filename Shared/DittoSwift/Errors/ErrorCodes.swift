@@ -17,6 +17,8 @@ package enum SDKErrorCode: String, Sendable, CaseIterable {
     case configurationNoJSON = "SDK-0106"
     /// A configuration to decode lacks a required member, or has one of a wrong type.
     case configurationUndecodable = "SDK-0107"
+    /// An identity of the 4.x API that needs certificates of its vendor.
+    case identityUnsupported = "SDK-0108"
 
     /// An argument has a type that documents cannot hold.
     case argumentTypeInvalid = "SDK-0201"
@@ -38,6 +40,12 @@ package enum SDKErrorCode: String, Sendable, CaseIterable {
     case transactionReadOnly = "SDK-0209"
     /// An item cannot be decoded as the requested type: a field is missing, or has another type.
     case itemUndecodable = "SDK-0210"
+    /// A collection's name breaks the rules of the 4.x API.
+    case collectionNameInvalid = "SDK-0211"
+    /// A mutable document of the 4.x API was used after its closure had returned.
+    case updateEnded = "SDK-0212"
+    /// A write of the 4.x API to a place that cannot be written: an element of an array, the whole document.
+    case placeNotWritable = "SDK-0213"
 
     /// `sync.start()` without an expiration handler.
     case expirationHandlerMissing = "SDK-0301"
@@ -53,6 +61,8 @@ package enum SDKErrorCode: String, Sendable, CaseIterable {
     case windowedSubscriptionUnsupported = "SDK-0306"
     /// The server URL says https, but the server answers without TLS: it speaks plain http.
     case serverSpeaksPlainHTTP = "SDK-0307"
+    /// A login of the 4.x API with a user's name and password: providers take tokens.
+    case credentialsUnsupported = "SDK-0308"
 
     /// The peer key or the session cannot be read from or written to the persistence directory.
     case identityFileUnusable = "SDK-0401"
@@ -121,6 +131,15 @@ package struct SDKError: Error, Sendable, Equatable, CustomStringConvertible {
         self.message = message
         self.position = position
         original = OriginalCode(code)
+        clientInfo = nil
+    }
+
+    /// Any error, to be thrown again later.
+    init(repeating failure: Failure) {
+        code = failure.code
+        message = failure.message
+        original = failure.original
+        position = failure.position
         clientInfo = nil
     }
 

@@ -62,15 +62,16 @@ package enum OriginalCode: String, Sendable, CaseIterable {
             case .argumentTypeInvalid, .argumentOutOfRange, .argumentTooDeep: .queryArgumentsInvalid
             case .itemUndecodable: .queryExecution
             case .notObservable, .windowedSubscriptionUnsupported, .transactionNested,
-                .statementNotTransactional:
+                .statementNotTransactional, .placeNotWritable:
                 .queryUnsupported
+            case .collectionNameInvalid: .queryInvalid
             case .transactionReadOnly: .storeTransactionReadOnly
             case .expirationHandlerMissing: .expirationHandlerMissing
             case .loginRefused, .serverUnreachable, .loginAnswerMalformed, .serverSpeaksPlainHTTP:
                 .authenticationFailed
-            case .smallPeerSyncUnsupported: .unsupported
+            case .smallPeerSyncUnsupported, .identityUnsupported, .credentialsUnsupported: .unsupported
             case .identityFileUnusable, .parametersFileUnusable: .ioOperationFailed
-            case .closed, .transactionEnded, .transactionTimeout: .storeBackend
+            case .closed, .transactionEnded, .transactionTimeout, .updateEnded: .storeBackend
             case .unexpected: .unknown
             }
     }

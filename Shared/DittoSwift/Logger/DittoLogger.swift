@@ -75,6 +75,8 @@ final class LogSettings: Sendable {
         var minimum: DittoLogLevel?
         var callback: (@Sendable (DittoLogLevel, String) -> Void)?
         var files: [LogFiles] = []
+        var extra: ExtraLogFile?
+        var hasHeadings = false
     }
 
     static let shared = LogSettings()
@@ -91,6 +93,16 @@ final class LogSettings: Sendable {
     var callback: (@Sendable (DittoLogLevel, String) -> Void)? {
         get { state.withLock { $0.callback } }
         set { state.withLock { $0.callback = newValue } }
+    }
+    /// The file that the application named.
+    var extra: ExtraLogFile? {
+        get { state.withLock { $0.extra } }
+        set { state.withLock { $0.extra = newValue } }
+    }
+    /// An option of 4.x that is kept and has no effect.
+    var hasHeadings: Bool {
+        get { state.withLock { $0.hasHeadings } }
+        set { state.withLock { $0.hasHeadings = newValue } }
     }
     var files: [LogFiles] { state.withLock { $0.files } }
 
@@ -131,6 +143,9 @@ struct SDKLogHandler: LogHandler {
         let minimum = settings.minimum
         if minimum.map({ level.rawValue <= $0.rawValue }) ?? (event.level >= console.logLevel) {
             console.log(event: event)
+        }
+        if let extra = settings.extra, level.rawValue <= (minimum ?? .info).rawValue {
+            extra.add(level, Self.text("\(event.message)", all))
         }
         if let callback = settings.callback, level.rawValue <= (minimum ?? .info).rawValue {
             callback(level, Self.text("\(event.message)", all))

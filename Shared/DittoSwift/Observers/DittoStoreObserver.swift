@@ -42,6 +42,7 @@ public final class DittoStoreObserver: Hashable, Sendable {
     private let engine: Engine
     private let owner: Owner
     private let statement: PreparedStatement
+    private let dialect: Dialect
     private let arguments: ObjectValue
     private let given: GivenArguments
     private let queue: DispatchQueue
@@ -53,12 +54,13 @@ public final class DittoStoreObserver: Hashable, Sendable {
 
     init(
         engine: Engine, owner: Owner, statement: PreparedStatement, arguments: ObjectValue,
-        given: GivenArguments, queue: DispatchQueue,
+        given: GivenArguments, queue: DispatchQueue, dialect: Dialect = .configured,
         handler: @escaping DittoStoreObservationHandlerWithSignalNext
     ) {
         self.engine = engine
         self.owner = owner
         self.statement = statement
+        self.dialect = dialect
         self.arguments = arguments
         self.given = given
         self.queue = queue
@@ -66,7 +68,7 @@ public final class DittoStoreObserver: Hashable, Sendable {
         queryString = statement.text
         collections = statement.collectionsRead
         likeness = hash64(CBOR.encode(.object(arguments)), seed: hash64(Array(statement.text.utf8)))
-        let gate = engine.observedQuery(statement, arguments).map(ObserverGate.init)
+        let gate = engine.observedQuery(statement, arguments, dialect).map(ObserverGate.init)
         state = Mutex(State(gate: gate))
         let interval = engine.settings.parameters.systemRefreshInterval
         let isOfSystem = collections.contains { $0.text.hasPrefix("system:") }
@@ -133,13 +135,13 @@ public final class DittoStoreObserver: Hashable, Sendable {
             return (!state.isCancelled, state.delivered)
         }
         guard goesOn else { return }
-        let query = engine.observedQuery(statement, arguments)
+        let query = engine.observedQuery(statement, arguments, dialect)
         // From here on, changes are remembered until the ids of the result are known.
         state.withLock { state in
             if !state.isCancelled { state.gate = query.map(ObserverGate.init) }
         }
         do {
-            let found = try engine.observe(statement, arguments, query)
+            let found = try engine.observe(statement, arguments, query, dialect)
             let print = ResultPrint(found.outcome.kept, after: last)
             let isNew = !(last?.says(whatSays: print) ?? false)
             let matters = state.withLock { state in

@@ -27,6 +27,24 @@ extension Engine {
         }
     }
 
+    /// Runs a SELECT on the calling thread, which waits for the disk, and records it like others.
+    func readBlocking(_ text: String, _ arguments: ObjectValue, _ dialect: Dialect) throws -> StatementOutcome
+    {
+        let statement = try settings.prepare(text)
+        let replica = try replica()
+        let running = settings.requests.begin(
+            text, statement.kind, milliseconds: environment.wallMilliseconds(),
+            nanoseconds: Self.nanoseconds())
+        do {
+            let outcome = try read(statement, arguments, replica, running, dialect)
+            end(running, .completed(outcome.kept.count))
+            return outcome
+        } catch {
+            end(running, .failed(Failure(error).code))
+            throw error
+        }
+    }
+
     private func end(_ running: RequestRegistry.Request, _ end: RequestRegistry.End) {
         let elapsed = settings.requests.end(running, end, nanoseconds: Self.nanoseconds())
         guard let limit = settings.parameters.slowRequest, .nanoseconds(Int64(clamping: elapsed)) >= limit

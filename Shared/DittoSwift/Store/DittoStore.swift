@@ -24,12 +24,17 @@ public final class DittoStore: DittoQueryExecuting, Sendable {
     let engine: Engine
     let owner = Owner()
     let transfers = TransfersLink()
+    /// The errors that calls of the 4.x API cannot throw.
+    let unthrown: UnthrownErrors
 
     /// Stands for the default of `deliverOn`: the main queue if the process serves it, else this serial
     /// queue (`DefaultDelivery`).
     @usableFromInline static let defaultDeliveryQueue = DispatchQueue(label: "ditto.observers")
 
-    init(_ engine: Engine) { self.engine = engine }
+    init(_ engine: Engine) {
+        self.engine = engine
+        unthrown = UnthrownErrors(engine.logger)
+    }
 
     /// Executes one statement. Returns when it is done; a write is then on disk.
     /// - Parameters:
@@ -81,7 +86,8 @@ public final class DittoStore: DittoQueryExecuting, Sendable {
     ) throws -> DittoStoreObserver {
         do {
             let values = try Arguments.object(arguments)
-            return try register(query, values, GivenArguments(arguments), queue, handlerWithSignalNext)
+            return try register(
+                query, values, GivenArguments(arguments), queue, .configured, handlerWithSignalNext)
         } catch {
             throw DittoSwiftError.translated(error)
         }
@@ -118,9 +124,9 @@ public final class DittoStore: DittoQueryExecuting, Sendable {
         }
     }
 
-    private func register(
+    func register(
         _ query: String, _ arguments: ObjectValue, _ given: GivenArguments, _ queue: DispatchQueue,
-        _ handler: @escaping DittoStoreObservationHandlerWithSignalNext
+        _ dialect: Dialect = .configured, _ handler: @escaping DittoStoreObservationHandlerWithSignalNext
     ) throws -> DittoStoreObserver {
         let statement = try engine.settings.prepare(query)
         guard statement.kind == .select else {
@@ -135,8 +141,7 @@ public final class DittoStore: DittoQueryExecuting, Sendable {
         }
         let observer = DittoStoreObserver(
             engine: engine, owner: owner, statement: statement, arguments: arguments, given: given,
-            queue: queue,
-            handler: handler)
+            queue: queue, dialect: dialect, handler: handler)
         engine.observers.add(observer)
         warnOfMany(like: observer)
         observer.changed()

@@ -12,26 +12,41 @@ extension Engine {
     func begin(_ info: DittoTransactionInfo) async throws -> TransactionSession {
         let replica = try replica()
         let session = TransactionSession(self, isReadOnly: info.isReadOnly)
-        let timeout = settings.parameters.transactionBeginTimeout
         try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-            let turn = Turn(continuation)
-            if info.isReadOnly {
-                // A thread of its own while the application keeps the transaction open: Dispatch gives a
-                // queue only one more thread per second while others are blocked.
-                Thread.detachNewThread { self.run(session, info, on: replica, turn) }
-            } else {
-                writer.start { self.run(session, info, on: replica, turn) }
-            }
-            guard timeout > .zero else { return }
-            Self.clock.asyncAfter(deadline: .now() + timeout.dispatchInterval) {
-                turn.end(
-                    throwing: SDKError(
-                        .transactionTimeout,
-                        "the transaction could not begin within \(timeout.components.seconds) s: another"
-                            + " one is open"))
-            }
+            begin(session, info, on: replica, Turn { continuation.resume(with: $0) })
         }
         return session
+    }
+
+    /// As `begin`, for the 4.x API: blocks the calling thread.
+    func beginBlocking(_ info: DittoTransactionInfo) throws -> TransactionSession {
+        let replica = try replica()
+        let session = TransactionSession(self, isReadOnly: info.isReadOnly)
+        let answer = BlockingAnswer<Void>()
+        begin(session, info, on: replica, Turn { answer.set($0) })
+        try answer.wait()
+        return session
+    }
+
+    private func begin(
+        _ session: TransactionSession, _ info: DittoTransactionInfo, on replica: Replica, _ turn: Turn
+    ) {
+        if info.isReadOnly {
+            // A thread of its own while the application keeps the transaction open: Dispatch gives a
+            // queue only one more thread per second while others are blocked.
+            Thread.detachNewThread { self.run(session, info, on: replica, turn) }
+        } else {
+            writer.start { self.run(session, info, on: replica, turn) }
+        }
+        let timeout = settings.parameters.transactionBeginTimeout
+        guard timeout > .zero else { return }
+        Self.clock.asyncAfter(deadline: .now() + timeout.dispatchInterval) {
+            turn.end(
+                throwing: SDKError(
+                    .transactionTimeout,
+                    "the transaction could not begin within \(timeout.components.seconds) s: another"
+                        + " one is open"))
+        }
     }
 
     private func run(
@@ -55,26 +70,48 @@ extension Engine {
 
 /// A transaction's wait for the store, which ends once.
 private final class Turn: Sendable {
-    private let waiting: Mutex<CheckedContinuation<Void, any Error>?>
+    private typealias End = @Sendable (Result<Void, any Error>) -> Void
+    private let waiting: Mutex<End?>
 
-    init(_ continuation: CheckedContinuation<Void, any Error>) { waiting = Mutex(continuation) }
+    init(_ end: @escaping @Sendable (Result<Void, any Error>) -> Void) { waiting = Mutex(end) }
 
     var isWaiting: Bool { waiting.withLock { $0 != nil } }
 
     /// Returns false when the wait had ended before.
     func begin() -> Bool {
-        let continuation = take()
-        continuation?.resume()
-        return continuation != nil
+        let end = take()
+        end?(.success(()))
+        return end != nil
     }
 
-    func end(throwing error: any Error) { take()?.resume(throwing: error) }
+    func end(throwing error: any Error) { take()?(.failure(error)) }
 
-    private func take() -> CheckedContinuation<Void, any Error>? {
+    private func take() -> End? {
         waiting.withLock { waiting in
             defer { waiting = nil }
             return waiting
         }
+    }
+}
+
+/// An answer that a thread waits for. Never wait on a thread that the answer itself needs.
+final class BlockingAnswer<Value: Sendable>: Sendable {
+    private let answer = Mutex<Result<Value, any Error>?>(nil)
+    private let arrived = DispatchSemaphore(value: 0)
+
+    /// Gives the answer, once.
+    func set(_ result: Result<Value, any Error>) {
+        answer.withLock { $0 = result }
+        arrived.signal()
+    }
+
+    /// Blocks until the answer is there.
+    func wait() throws -> Value {
+        arrived.wait()
+        guard let result = answer.withLock({ $0 }) else {
+            preconditionFailure("an answer is set before it is signalled")
+        }
+        return try result.get()
     }
 }
 

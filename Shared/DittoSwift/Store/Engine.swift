@@ -25,6 +25,8 @@ final class Engine: Sendable {
     let attachments: AttachmentFolder
 
     private let openReplica: Mutex<Replica?>
+    /// The reason why the store could not be opened, for an instance of the 4.x API.
+    private let openingFailure: SDKError?
     private let foreign = Mutex(Foreign())
     let readers = BlockingExecutor(label: "ditto.readers", isSerial: false)
     private let indexer = BlockingExecutor(label: "ditto.indexes", isSerial: true)
@@ -58,6 +60,7 @@ final class Engine: Sendable {
             return threads > 0 ? threads : ProcessInfo.processInfo.activeProcessorCount
         }
         openReplica = Mutex(replica)
+        openingFailure = nil
         observers.attach { [weak self] body in try self?.replica().read(body) }
         _ = replica.addListener { [weak self] commit in
             if commit.actor == nil, !commit.isWithheld { self?.noteForeignUpdate() }
@@ -65,11 +68,22 @@ final class Engine: Sendable {
         }
     }
 
+    /// The engine of a store that could not be opened: everything that needs the store throws the reason.
+    init(directory: String, logger: Logger, failure: SDKError) {
+        settings = StoreSettings()
+        self.logger = logger
+        observers = ObserverRegistry()
+        attachments = AttachmentFolder(directory: directory)
+        evaluations = EvaluationPool { 1 }
+        openReplica = Mutex(nil)
+        openingFailure = failure
+    }
+
     /// The store.
-    /// - Throws: `SDK-0402` after `close`.
+    /// - Throws: `SDK-0402` after `close`; the reason why the store could not be opened.
     func replica() throws(SDKError) -> Replica {
         guard let replica = openReplica.withLock({ $0 }) else {
-            throw SDKError(.closed, "this Ditto instance was closed")
+            throw openingFailure ?? SDKError(.closed, "this Ditto instance was closed")
         }
         return replica
     }
@@ -180,11 +194,11 @@ final class Engine: Sendable {
         try read(statement, arguments, replica(), nil)
     }
 
-    private func read(
+    func read(
         _ statement: PreparedStatement, _ arguments: ObjectValue, _ replica: Replica,
-        _ running: RequestRegistry.Request?
+        _ running: RequestRegistry.Request?, _ dialect: Dialect = .configured
     ) throws -> StatementOutcome {
-        let request = try request(statement, arguments, running)
+        let request = try request(statement, arguments, running, dialect)
         return try replica.read { transaction in
             try request.read(from: transaction, transaction.collectionNames)
                 .with(oversized: [], commit: try transaction.head())
@@ -192,16 +206,19 @@ final class Engine: Sendable {
     }
 
     /// The condition that decides which changes matter to an observer; nil when all do.
-    func observedQuery(_ statement: PreparedStatement, _ arguments: ObjectValue) -> ObservedQuery? {
-        ObservedQuery(statement, arguments: arguments, options: options)
+    func observedQuery(
+        _ statement: PreparedStatement, _ arguments: ObjectValue, _ dialect: Dialect = .configured
+    ) -> ObservedQuery? {
+        ObservedQuery(statement, arguments: arguments, options: dialect.options(settings.parameters))
     }
 
     /// Runs an observed query. `documents` are the documents that it read, for `ObserverGate`; nil when
     /// there are too many or when they do not help.
     func observe(
-        _ statement: PreparedStatement, _ arguments: ObjectValue, _ query: ObservedQuery?
+        _ statement: PreparedStatement, _ arguments: ObjectValue, _ query: ObservedQuery?,
+        _ dialect: Dialect = .configured
     ) throws -> (outcome: StatementOutcome, documents: [UInt64]?) {
-        let request = try request(statement, arguments)
+        let request = try request(statement, arguments, nil, dialect)
         return try replica().read { transaction in
             let outcome = try request.read(from: transaction, transaction.collectionNames)
                 .with(oversized: [], commit: try transaction.head())
@@ -228,10 +245,11 @@ final class Engine: Sendable {
     /// A new execution of a statement. Create it before its transaction: some of its data is read from the
     /// store.
     func request(
-        _ statement: PreparedStatement, _ arguments: ObjectValue, _ running: RequestRegistry.Request? = nil
+        _ statement: PreparedStatement, _ arguments: ObjectValue, _ running: RequestRegistry.Request? = nil,
+        _ dialect: Dialect = .configured
     ) throws -> StatementRequest {
         let parameters = settings.parameters
-        var options = ExecutionOptions(parameters)
+        var options = dialect.options(parameters)
         options.context = FunctionContext(
             now: Int64(clamping: environment.wallMilliseconds()), timeZones: SystemTimeZones())
         options.nanoseconds = { Engine.nanoseconds() }

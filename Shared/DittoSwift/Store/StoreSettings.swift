@@ -39,6 +39,16 @@ final class StoreSettings: Sendable {
         statements = PreparedStatements(capacity: parameters.statementCacheSize)
     }
 
+    /// The defaults, for a store that could not be opened. Nothing is read or written.
+    init() {
+        let parameters = SystemParameters()
+        file = ProtectedFile(url: URL(fileURLWithPath: "/dev/null"))
+        current = Mutex(parameters)
+        requests = RequestRegistry(historySize: parameters.requestHistorySize)
+        turns = RequestTurns(limit: parameters.concurrentRequests)
+        statements = PreparedStatements(capacity: parameters.statementCacheSize)
+    }
+
     /// The present values.
     var parameters: SystemParameters { current.withLock { $0 } }
 

@@ -15,19 +15,27 @@ import Synchronization
 final class TransactionSession: Sendable {
     /// A statement to run.
     struct Step: Sendable {
-        let request: StatementRequest
+        /// One statement; of several the last one gives the answer.
+        let requests: [StatementRequest]
         let ids: GeneratedIDs
-        let answer: CheckedContinuation<DittoQueryResult, any Error>
+        let answer: @Sendable (Result<DittoQueryResult, any Error>) -> Void
+
+        var last: StatementRequest { requests[requests.count - 1] }
+        var isReadOnly: Bool { requests.allSatisfy(\.statement.isReadOnly) }
 
         func run(in transaction: WriteTransaction) throws -> StatementOutcome {
             ids.rewind()
-            return try request.run(in: transaction, ids.generate)
+            for request in requests.dropLast() { _ = try request.run(in: transaction, ids.generate) }
+            return try last.run(in: transaction, ids.generate)
         }
     }
 
+    /// Learns of the end.
+    private typealias Ending = @Sendable (Result<Void, any Error>) -> Void
+
     private enum Command: Sendable {
         case run(Step)
-        case end(DittoTransactionCompletionAction, CheckedContinuation<Void, any Error>?)
+        case end(DittoTransactionCompletionAction, Ending?)
     }
 
     private struct Mailbox {
@@ -51,6 +59,24 @@ final class TransactionSession: Sendable {
 
     /// Runs one statement. Throws its errors, `DQL`'s read-only error, and `SDK-0206` after the end.
     func execute(_ text: String, _ arguments: ObjectValue) async throws -> DittoQueryResult {
+        let request = try request(text, arguments, .configured)
+        return try await withCheckedThrowingContinuation { continuation in
+            put([request]) { continuation.resume(with: $0) }
+        }
+    }
+
+    /// As `execute`, for the 4.x API: blocks the calling thread. Several statements take effect together or
+    /// not at all; the last one gives the result.
+    func executeBlocking(_ statements: [(text: String, arguments: ObjectValue)]) throws -> DittoQueryResult {
+        let requests = try statements.map { try request($0.text, $0.arguments, .legacy) }
+        let answer = BlockingAnswer<DittoQueryResult>()
+        put(requests) { answer.set($0) }
+        return try answer.wait()
+    }
+
+    private func request(
+        _ text: String, _ arguments: ObjectValue, _ dialect: Dialect
+    ) throws -> StatementRequest {
         let statement = try engine.settings.prepare(text)
         guard !statement.isSystem else {
             throw SDKError(
@@ -59,19 +85,33 @@ final class TransactionSession: Sendable {
         guard statement.isReadOnly || !isReadOnly else {
             throw SDKError(.transactionReadOnly, "the transaction is read-only, the statement writes")
         }
-        let request = try engine.request(statement, arguments)
-        return try await withCheckedThrowingContinuation { continuation in
-            let step = Step(
-                request: request, ids: GeneratedIDs(engine.environment), answer: continuation)
-            if !put(.run(step), isLast: false) { continuation.resume(throwing: Self.ended) }
-        }
+        return try engine.request(statement, arguments, nil, dialect)
+    }
+
+    private func put(
+        _ requests: [StatementRequest],
+        _ answer: @escaping @Sendable (Result<DittoQueryResult, any Error>) -> Void
+    ) {
+        let step = Step(requests: requests, ids: GeneratedIDs(engine.environment), answer: answer)
+        if !put(.run(step), isLast: false) { answer(.failure(Self.ended)) }
     }
 
     /// Ends the transaction; returns when a commit is durable.
     func end(_ action: DittoTransactionCompletionAction) async throws {
         try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-            if !put(.end(action, continuation), isLast: true) { continuation.resume(throwing: Self.ended) }
+            end(action) { continuation.resume(with: $0) }
         }
+    }
+
+    /// As `end`, but blocks the calling thread.
+    func endBlocking(_ action: DittoTransactionCompletionAction) throws {
+        let answer = BlockingAnswer<Void>()
+        end(action) { answer.set($0) }
+        try answer.wait()
+    }
+
+    private func end(_ action: DittoTransactionCompletionAction, _ ending: @escaping Ending) {
+        if !put(.end(action, ending), isLast: true) { ending(.failure(Self.ended)) }
     }
 
     /// Rolls back a transaction that nobody is going to end.
@@ -102,20 +142,20 @@ final class TransactionSession: Sendable {
                 switch next() {
                 case .run(let step):
                     let outcome = Result {
-                        try step.request.read(from: transaction, transaction.collectionNames)
+                        try step.last.read(from: transaction, transaction.collectionNames)
                     }
-                    step.answer.resume(with: outcome.map { DittoQueryResult($0, commit: commit) })
-                case .end(_, let continuation): return continuation
+                    step.answer(outcome.map { DittoQueryResult($0, commit: commit) })
+                case .end(_, let ending): return ending
                 }
             }
         }
-        ending?.resume()
+        ending?(.success(()))
     }
 
     private func runWriting(_ replica: Replica, _ began: () -> Void) throws {
         var done: [Step] = []
         var pending: Command?
-        var ending: CheckedContinuation<Void, any Error>?
+        var ending: Ending?
         var hasBegun = false
         let limits = engine.documentLimits
         let outcome = Result {
@@ -132,11 +172,11 @@ final class TransactionSession: Sendable {
                     case .run(let step):
                         let result = Result { try transaction.atomically { try step.run(in: transaction) } }
                         if transaction.needsNewActor { _ = try result.get() }
-                        if case .success = result, !step.request.statement.isReadOnly { done.append(step) }
-                        step.answer.resume(with: result.map { DittoQueryResult($0, commit: commit) })
+                        if case .success = result, !step.isReadOnly { done.append(step) }
+                        step.answer(result.map { DittoQueryResult($0, commit: commit) })
                         pending = nil
-                    case .end(let action, let continuation):
-                        ending = continuation
+                    case .end(let action, let isTold):
+                        ending = isTold
                         if action == .rollback { throw RolledBack() }
                         return
                     }
@@ -148,30 +188,29 @@ final class TransactionSession: Sendable {
 
     /// Answers the caller that waits for the end.
     private func finish(
-        _ outcome: Result<Replica.WriteResult<Void>, any Error>, _ pending: Command?,
-        _ ending: CheckedContinuation<Void, any Error>?
+        _ outcome: Result<Replica.WriteResult<Void>, any Error>, _ pending: Command?, _ ending: Ending?
     ) {
         switch outcome {
         case .success(let written):
             commit.set(written.commit)
-            ending?.resume()
-        case .failure(is RolledBack): ending?.resume()
+            ending?(.success(()))
+        case .failure(is RolledBack): ending?(.success(()))
         case .failure(let error):
             guard let ending else {
                 // The store failed during a statement: the closure's later statements get the error.
-                if case .run(let step) = pending { step.answer.resume(throwing: error) }
+                if case .run(let step) = pending { step.answer(.failure(error)) }
                 return failFromNowOn(error)
             }
-            ending.resume(throwing: error)
+            ending(.failure(error))
         }
     }
 
     private func failFromNowOn(_ error: any Error) {
         while true {
             switch next() {
-            case .run(let step): step.answer.resume(throwing: error)
-            case .end(.rollback, let continuation): return continuation?.resume() ?? ()
-            case .end(.commit, let continuation): return continuation?.resume(throwing: error) ?? ()
+            case .run(let step): step.answer(.failure(error))
+            case .end(.rollback, let ending): return ending?(.success(())) ?? ()
+            case .end(.commit, let ending): return ending?(.failure(error)) ?? ()
             }
         }
     }

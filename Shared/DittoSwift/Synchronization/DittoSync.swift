@@ -129,24 +129,30 @@ public final class DittoSync: Sendable {
         query: String, arguments: [String: Any?]? = nil
     ) throws -> DittoSyncSubscription {
         do {
-            _ = try engine.replica()
-            let values = try Arguments.object(arguments)
-            let checked = try SubscriptionQuery(
-                statement: query, arguments: values,
-                isRestricted: engine.settings.parameters.restrictsSubscriptions)
-            guard !checked.isWindowed else {
-                throw SDKError(
-                    .windowedSubscriptionUnsupported,
-                    "a subscription cannot have ORDER BY, LIMIT or OFFSET in this version")
-            }
-            let key = try peer?.subscribe(statement: query, arguments: values) ?? checked.canonicalKey
-            let subscription = DittoSyncSubscription(
-                sync: self, owner: owner, key: key, query: query, given: GivenArguments(arguments))
-            state.withLock { _ = $0.subscriptions.insert(subscription) }
-            return subscription
+            return try registerSubscription(query, try Arguments.object(arguments), GivenArguments(arguments))
         } catch {
             throw DittoSwiftError.translated(error)
         }
+    }
+
+    /// As above, with converted arguments, and the errors of the modules below.
+    func registerSubscription(
+        _ query: String, _ values: ObjectValue, _ given: GivenArguments
+    ) throws -> DittoSyncSubscription {
+        _ = try engine.replica()
+        let checked = try SubscriptionQuery(
+            statement: query, arguments: values,
+            isRestricted: engine.settings.parameters.restrictsSubscriptions)
+        guard !checked.isWindowed else {
+            throw SDKError(
+                .windowedSubscriptionUnsupported,
+                "a subscription cannot have ORDER BY, LIMIT or OFFSET in this version")
+        }
+        let key = try peer?.subscribe(statement: query, arguments: values) ?? checked.canonicalKey
+        let subscription = DittoSyncSubscription(
+            sync: self, owner: owner, key: key, query: query, given: given)
+        state.withLock { _ = $0.subscriptions.insert(subscription) }
+        return subscription
     }
 
     /// The subscriptions that are not cancelled.

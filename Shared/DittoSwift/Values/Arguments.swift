@@ -282,11 +282,16 @@ extension NSNumber: Argument {
 }
 
 extension DittoDocumentID: Argument {
-    fileprivate func argument(_ depth: Int) throws(ArgumentProblem) -> Value { content }
+    fileprivate func argument(_ depth: Int) throws(ArgumentProblem) -> CRDT.Value { content }
 }
 
 extension DittoAttachment: Argument {
     // Marked, so that it becomes an ATTACHMENT where no type is declared.
+    fileprivate func argument(_ depth: Int) throws(ArgumentProblem) -> Value { token.marked }
+}
+
+@available(*, deprecated, message: "Pass the token's dictionary")
+extension DittoAttachmentToken: Argument {
     fileprivate func argument(_ depth: Int) throws(ArgumentProblem) -> Value { token.marked }
 }
 

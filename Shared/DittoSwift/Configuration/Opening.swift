@@ -1,0 +1,66 @@
+import Foundation
+import Logging
+
+/// The parts of an instance that can fail to open.
+struct Opening {
+    /// The configuration without secrets.
+    let config: DittoConfig
+    /// The persistence directory.
+    let directory: URL
+    let engine: Engine
+    let logFiles: LogFiles
+    let server: ServerAddresses?
+    let authenticator: DittoAuthenticator?
+    let sync: DittoSync
+    /// False if the store could not be opened.
+    let isOpen: Bool
+
+    /// Opens the store of a configuration.
+    init(_ given: DittoConfig) throws {
+        let (logger, logFiles) = Self.logger()
+        let opened = try OpenedConfig(given, root: Ditto.defaultRootDirectory)
+        if UUID(uuidString: given.databaseID) == nil {
+            logger.warning("the database id is not a UUID", metadata: ["database": "\(given.databaseID)"])
+        }
+        let engine = try Engine(directory: opened.directory, logger: logger)
+        config = opened.redacted
+        directory = URL(fileURLWithPath: opened.directory, isDirectory: true)
+        server = opened.server
+        self.engine = engine
+        self.logFiles = logFiles
+        if let server {
+            let authenticator = try DittoAuthenticator(
+                server: server, databaseID: given.databaseID,
+                files: IdentityFiles(directory: opened.directory), logger: logger)
+            self.authenticator = authenticator
+            sync = try DittoSync(engine, server, given.databaseID, authenticator, logger)
+        } else {
+            authenticator = nil
+            sync = DittoSync(engine)
+        }
+        isOpen = true
+    }
+
+    /// An instance that could not be opened, for the 4.x API, whose initializer does not throw. It has no
+    /// store: every call that needs one throws `failure`.
+    init(failed failure: Failure, directory: URL) {
+        let (logger, logFiles) = Self.logger()
+        logger.error(
+            "the database cannot be opened",
+            metadata: ["code": "\(failure.code)", "error": "\(failure.message)"])
+        config = .default
+        self.directory = directory
+        engine = Engine(
+            directory: directory.path, logger: logger, failure: SDKError(repeating: failure))
+        self.logFiles = logFiles
+        server = nil
+        authenticator = nil
+        sync = DittoSync(engine)
+        isOpen = false
+    }
+
+    private static func logger() -> (Logger, LogFiles) {
+        let files = LogFiles()
+        return (Logger(label: "ditto") { SDKLogHandler(label: $0, files: files) }, files)
+    }
+}

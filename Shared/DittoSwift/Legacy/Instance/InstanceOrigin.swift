@@ -1,0 +1,69 @@
+import Dispatch
+import Foundation
+import Synchronization
+
+/// Facts about an instance that only the 4.x API knows: the application's id, the delegate.
+final class InstanceOrigin: Sendable {
+    /// Calls a delegate.
+    typealias Tell = (_ delegate: AnyObject, Ditto, DittoTransportCondition) -> Void
+
+    // Safe: the delegate is only called, on the queue that the application names.
+    private struct State: @unchecked Sendable {
+        weak var delegate: AnyObject?
+        var tell: Handler<Tell>?
+        var queue = DittoStore.defaultDeliveryQueue
+        var told: DittoTransportCondition?
+    }
+
+    /// The application's id as it was given.
+    let appID: String?
+    private let state = Mutex(State())
+
+    init(appID: String? = nil) { self.appID = appID }
+
+    var delegate: AnyObject? { state.withLock { Held($0.delegate) }.object }
+
+    /// The queue of the delegate's calls.
+    var queue: DispatchQueue {
+        get { state.withLock { $0.queue } }
+        set { state.withLock { $0.queue = newValue } }
+    }
+
+    func setDelegate(_ delegate: AnyObject?, _ tell: @escaping Tell) {
+        let (held, tell) = (Held(delegate), Handler(tell))
+        state.withLock { state in
+            state.delegate = held.object
+            state.tell = tell
+            state.told = nil
+        }
+    }
+
+    /// Tells the delegate about the connection with the server if its condition is another one.
+    func connectionChanged(of ditto: Ditto) {
+        let status = ditto.sync.status
+        let condition: DittoTransportCondition? =
+            switch (status.text, status.lastError) {
+            case ("connected", _): .Ok
+            case (_, .some): .CannotEstablishConnection
+            default: nil
+            }
+        guard let condition else { return }
+        let call: (held: Held, tell: Handler<Tell>, queue: DispatchQueue)? = state.withLock { state in
+            guard condition != state.told, let delegate = state.delegate, let tell = state.tell else {
+                return nil
+            }
+            state.told = condition
+            return (Held(delegate), tell, state.queue)
+        }
+        guard let call else { return }
+        call.queue.deliver {
+            if let delegate = call.held.object { call.tell.call(delegate, ditto, condition) }
+        }
+    }
+
+    /// An object of the application on its way through a lock.
+    private struct Held: @unchecked Sendable {  // Safe: as above.
+        let object: AnyObject?
+        init(_ object: AnyObject?) { self.object = object }
+    }
+}
