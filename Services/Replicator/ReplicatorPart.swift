@@ -408,6 +408,7 @@ public final class ReplicatorPart: ServicePart {
             access: ReadAccess(identity.rights), kept: kept, isProven: guest.isProven)
         configuration.sharing = hub.sharing(for: number)
         configuration.interruption = { evaluator.interruption(of: $0) }
+        configuration.trace(to: logger)
         return LiveSession(Session(configuration))
     }
 

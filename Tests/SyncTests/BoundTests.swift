@@ -35,9 +35,9 @@ struct BoundTests {
         let asked = server.receive(.operations([operation], through: Exemplars.position))
         #expect(!asked.contains { if case .readPage = $0 { true } else { false } })
         #expect(!asked.contains { if case .awaitOperations = $0 { true } else { false } })
-        #expect(server.outboxBytes > 400_000 && server.outboxBytes < 600_000)
+        #expect(server.flow.waitingBytes > 400_000 && server.flow.waitingBytes < 600_000)
         let freed = server.receive(.frame(Frame.credit(4 << 20).encoded()))
-        #expect(server.outboxBytes == 0)
+        #expect(server.flow.waitingBytes == 0)
         #expect(freed.contains { if case .readPage = $0 { true } else { false } })
     }
 
@@ -101,7 +101,7 @@ struct BoundTests {
         }
         // The server's first credit, one message more at most, and it reads no further.
         #expect(sent <= 12)
-        #expect(peer.outboxBytes <= 100_100)
+        #expect(peer.flow.waitingBytes <= 100_100)
     }
 
     @Test("subscriptions that take more bytes than a message may have end the session")
@@ -131,7 +131,7 @@ struct BoundTests {
             let position = LogPosition(logID: Exemplars.logID, offset: Offset(offset), hash: 1)
             _ = peer.receive(.frame(Frame.progress(position).encoded()))
         }
-        #expect(peer.subscriber.queue.count == 2)
+        #expect(peer.reader?.waitingItems == 2)
         let stored = peer.receive(.stored).compactMap {
             if case .store(let batch) = $0 { batch } else { nil }
         }
@@ -150,7 +150,7 @@ struct BoundTests {
             codes += position(Offset(offset), skipped: offset.isMultiple(of: 2)).compactMap {
                 if case .close(let error) = $0 { error.code } else { nil }
             }
-            if codes.isEmpty { #expect(peer.subscriber.queue.count <= 2 * Limits.skippedPositions + 2) }
+            if codes.isEmpty { #expect((peer.reader?.waitingItems ?? 0) <= 2 * Limits.skippedPositions + 2) }
         }
         #expect(codes == [SyncErrorCode.creditExceeded.rawValue])
     }
@@ -161,7 +161,7 @@ struct BoundTests {
         let live = SubscriptionRequest(
             key: [1], statement: "SELECT * FROM c", arguments: .object(ObjectValue()), cursor: nil)
         _ = peer.receive(.subscribe(live))
-        let id = try #require(peer.subscriber.subscriptions.first?.id)
+        let id: UInt64 = 1
         // One that nobody holds any more is no matter.
         #expect(peer.receive(.frame(Frame.list(id: 99).encoded())).isEmpty)
         // Something is being stored, so they wait.
@@ -195,7 +195,7 @@ struct BoundTests {
         let returned = SessionTests.sent(peer.receive(.stored)).compactMap { frame -> UInt64? in
             if case .credit(let bytes) = frame { bytes } else { nil }
         }
-        #expect(peer.receiveCredit == Limits.creditBytes)
+        #expect(peer.flow.receiveCredit == Limits.creditBytes)
         #expect(returned.count == 1)
     }
 
@@ -239,7 +239,7 @@ struct BoundTests {
             let next = peer.receive(.stored)
             let staged = next.compactMap { if case .stage(let page) = $0 { page } else { nil } }
             #expect(staged.map { $0.updates.count } == [2])
-            #expect(peer.subscriber.queue.count == 2)
+            #expect(peer.reader?.waitingItems == 2)
         }
     }
 
@@ -257,7 +257,7 @@ struct BoundTests {
         take(server.receive(.appended([])))
         #expect(appends.map(\.count) == [1, 4])
         _ = server.receive(.appended([]))
-        #expect(server.receiveCredit == Limits.creditBytes)
+        #expect(server.flow.receiveCredit == Limits.creditBytes)
     }
 
     @Test("who appends is told whether more has come, but not where it may be of a refused actor")
@@ -287,7 +287,7 @@ struct BoundTests {
         let first = server.receive(
             .states(keys.prefix(16).map { (key: $0, state: state) }, at: Exemplars.position))
         #expect(!first.contains { if case .readStates = $0 { true } else { false } })
-        #expect(server.publisher.wants.isEmpty)
+        #expect(server.publisher?.waitingWants == 0)
 
         var peer = SessionTests.openPeer()
         #expect(SessionTests.asked(&peer, .wanted(keys)) == [.want(keys)])
@@ -333,11 +333,11 @@ struct BoundTests {
             id: 1, [DocumentVersion(key: Exemplars.key(2), vector: Exemplars.vector)], isLast: true)
         let sizes = [page.encoded().count, next.encoded().count]
         for frame in [page, next] { _ = server.receive(.frame(frame.encoded())) }
-        #expect(server.receiveCredit == Limits.creditBytes - sizes.reduce(0, +))
+        #expect(server.flow.receiveCredit == Limits.creditBytes - sizes.reduce(0, +))
         let given = SessionTests.sent(server.receive(.frame(Frame.unsubscribe(id: 1).encoded())))
         #expect(given == sizes.map { .credit(UInt64($0)) })
         _ = server.receive(.compared(subscription: 1, HoldingsAnswer()))
-        #expect(server.receiveCredit == Limits.creditBytes)
+        #expect(server.flow.receiveCredit == Limits.creditBytes)
     }
 
     /// A vector of so many bytes, about.

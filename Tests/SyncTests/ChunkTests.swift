@@ -126,7 +126,7 @@ struct ChunkTests {
         let actions = sent.flatMap { server.receive(.frame($0.encoded())) }
         #expect(SessionTests.code(actions) == nil)
         #expect(isAppended(actions))
-        #expect(server.admission.waiting.count == 1)
+        #expect(server.admitter?.waitingUploads == 1)
     }
 
     @Test("a document that was fetched by itself goes on in the next session, wherever the log is by then")
@@ -187,7 +187,7 @@ struct ChunkTests {
                 actor: Exemplars.actor, [(sequence: SequenceNumber(1), bytes: Exemplars.operation)]))
         #expect(asked(next) == 4 * Limits.firstBurstBytes)
         for _ in 0..<9 { _ = peer.receive(.frame(Frame.credit(1).encoded())) }
-        #expect(peer.readBytes == Limits.batchBytes)
+        #expect(peer.flow.readBytes == Limits.batchBytes)
     }
 
     @Test("a link that carries 200 KB at a time brings 2 MB each way, and no part of a document twice")

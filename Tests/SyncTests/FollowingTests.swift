@@ -75,7 +75,7 @@ struct FollowingTests {
         _ = peer.receive(operations)
         #expect(Self.repairs(peer.receive(.returning([Exemplars.key(301)]))).isEmpty)
         _ = peer.receive(.ownOperations(actor: Self.own.actor, []))
-        #expect(peer.uploader.repair.isDue)
+        #expect(peer.writer?.hasRepair ?? false)
         let all = [Acknowledgement(actor: Self.own.actor, sequence: 5)]
         let begun = Self.repairs(peer.receive(.frame(Frame.acknowledged(all).encoded())))
         #expect(begun.map(\.gone) == [[Exemplars.key(301)]])
@@ -97,8 +97,8 @@ struct FollowingTests {
         let after = session.receive(repaired(isFollowed: true))
         let stores = after.compactMap { if case .store(let batch) = $0 { batch } else { nil } }
         #expect(stores.map(\.streamed) == [306] && stores.map(\.updates.count) == [0])
-        #expect(session.receiveCredit == Limits.creditBytes)
-        #expect(session.subscriber.streamed == 305)
+        #expect(session.flow.receiveCredit == Limits.creditBytes)
+        #expect(session.reader?.streamed == 305)
     }
 
     @Test("what had come before is enough; what could not be stored is stored as if nothing had happened")
@@ -109,9 +109,9 @@ struct FollowingTests {
         let after = session.receive(repaired(isFollowed: false))
         let stores = after.compactMap { if case .store(let batch) = $0 { batch } else { nil } }
         #expect(stores.map(\.updates.count) == [2] && stores.map(\.streamed) == [306])
-        #expect(session.receiveCredit < Limits.creditBytes)
+        #expect(session.flow.receiveCredit < Limits.creditBytes)
         _ = session.receive(.stored)
-        #expect(session.receiveCredit == Limits.creditBytes)
+        #expect(session.flow.receiveCredit == Limits.creditBytes)
     }
 
     @Test("documents that are gone in what follows are repaired next")

@@ -107,7 +107,9 @@ struct RandomSessionTests {
             ])
             for _ in 0..<60 {
                 let wasClosed = session.isClosed
-                let actions = session.receive(event(&generator))
+                let event = event(&generator)
+                guard session.mayReceive(event) else { continue }
+                let actions = session.receive(event)
                 session.checkInvariants()
                 #expect(!wasClosed || actions.isEmpty, "seed \(seed)")
                 // The exemplar of a close frame carries a code of ours too.
@@ -129,7 +131,7 @@ struct RandomSessionTests {
             ])
             for _ in 0..<40 {
                 let event = event(&generator)
-                guard event.isServers ?? isServer == isServer else { continue }
+                guard event.isServers ?? isServer == isServer, session.mayReceive(event) else { continue }
                 for action in session.receive(event) where action.isServers ?? isServer != isServer {
                     Issue.record("seed \(seed): \(isServer ? "a server" : "a peer") asks for \(action)")
                     return

@@ -94,6 +94,7 @@ struct ReasonTests {
         let operations = Frame.Operations(position: Exemplars.position, updates: [Exemplars.delta])
         _ = peer.receive(frame(.operations(operations)))
         _ = peer.receive(.wanting([Exemplars.key(2)]))
+        _ = peer.receive(.vectors([]))
         _ = peer.receive(frame(.states([(key: Exemplars.key(2), state: nil)])))
         return peer
     }
@@ -111,12 +112,21 @@ struct ReasonTests {
 
     /// A peer that has moved an operation because of its clock, and sent it again.
     private static func movedForClock() -> Session {
-        var peer = sent()
-        _ = peer.receive(frame(.refused(told(.clockTooFarAhead))))
+        var peer = SessionTests.openPeer()
+        let left = ActorID(9)
+        func send(_ actor: ActorID) {
+            let bytes = Exemplars.operation
+            _ = peer.receive(.ownOperations(actor: actor, [(sequence: SequenceNumber(1), bytes: bytes)]))
+            _ = peer.receive(.ownOperations(actor: actor, []))
+        }
+        _ = peer.receive(.ownOperationAdded(left))
+        send(left)
+        let refusal = Refusal(actor: left, sequence: 1, error: SyncError(.clockTooFarAhead, "told"))
+        _ = peer.receive(frame(.refused(refusal)))
         let outcome = RepairOutcome.Repaired(
-            actor: Exemplars.actor, left: [ActorID(9)], pending: [Exemplars.actor], refused: [])
+            actor: Exemplars.actor, left: [left], pending: [Exemplars.actor], refused: [])
         _ = peer.receive(.repaired(outcome))
-        peer.uploader.stopped = []
+        send(Exemplars.actor)
         return peer
     }
 

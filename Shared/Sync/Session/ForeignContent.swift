@@ -1,8 +1,8 @@
 import CRDT
 import Exchange
 
-/// What the other side has sent is carried encoded from its frame to the store, which decodes it where it
-/// merges it. So what does not decode is found there; whose fault that is, is found here.
+/// Content from the other side is carried encoded from its frame to the store, which decodes it when it
+/// merges it. So bytes that do not decode are found there; whose fault they are is found here.
 extension Action {
     /// The reason why content from the other side does not decode; nil if all of it does. For a store that
     /// failed to process bytes: if this is nil, the bytes at fault are its own.

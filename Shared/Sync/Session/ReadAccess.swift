@@ -7,9 +7,9 @@ import Identity
 /// Predicates are compared by their marks only: rights with the same mark on a collection are the same
 /// rights.
 public struct ReadAccess: Sendable {
-    /// Whether anything of a collection may be read.
+    /// Decides whether anything of a collection may be read.
     let collection: @Sendable (CollectionName) -> Bool
-    /// Whether a document may be read, its collection being readable.
+    /// Decides whether a document of a readable collection may be read.
     let document: @Sendable (DocumentKey) -> Bool
     private let number: @Sendable (CollectionName) -> UInt64
 
@@ -45,7 +45,7 @@ public struct ReadAccess: Sendable {
     /// Returns whether anything of a collection may be read.
     public func allows(collection name: CollectionName) -> Bool { collection(name) }
 
-    /// What stands for the rights on a collection, in eight bytes.
+    /// The fingerprint of the rights on a collection, eight bytes.
     func mark(of name: CollectionName) -> [UInt8] {
         let number = collection(name) ? number(name) : 0
         return (0..<8).map { UInt8(truncatingIfNeeded: number >> UInt64(56 - 8 * $0)) }

@@ -1,14 +1,36 @@
+import Exchange
+
 extension Session {
-    /// Traps where the session's state contradicts itself: between any two events all of this holds. Tests,
-    /// the fuzz target and the simulator call it after each event; a driver has no need to.
+    /// Returns whether a driver may deliver the event now: an answer must have been asked for. Tests that
+    /// draw events from chance ask this first.
+    public func mayReceive(_ event: Event) -> Bool {
+        guard !isClosed else { return true }
+        if case .repairNeeds(let keys) = event, keys.isEmpty { return false }
+        guard let answer = event.answer else { return !event.isApplications || isPeer }
+        return expects(answer)
+    }
+
+    /// Traps if the session's state contradicts itself: between any two events all of this holds. Tests, the
+    /// fuzz target and the simulator call it after each event; a driver has no need to.
     public func checkInvariants() {
-        precondition(actions.isEmpty, "actions of the last event were not handed over")
-        precondition(
-            subscriber.asked.count <= Limits.wantedDocuments,
-            "asks for \(subscriber.asked.count) documents at once")
-        let waiting = publisher.wants.reduce(0) { $0 + $1.keys.count }
-        precondition(
-            waiting <= Limits.wantedWaitingDocuments, "\(waiting) documents that the other side wants wait")
-        precondition(subscriber.step != .storing || !subscriber.queue.isEmpty, "stores, and has nothing to")
+        checkMachines()
+    }
+}
+
+extension Event {
+    /// True for an event of a peer's application or store.
+    fileprivate var isApplications: Bool {
+        switch self {
+        case .subscribe, .unsubscribe, .ownOperationAdded, .wanted, .renew: true
+        default: false
+        }
+    }
+}
+
+extension SyncError {
+    /// A message that is not allowed from the other side now.
+    static func unexpected(_ what: String, while phase: String = "open") -> SyncError {
+        SyncError(
+            .unexpectedMessage, "\(what) is not allowed from this side while the session is \(phase)")
     }
 }

@@ -8,19 +8,20 @@ import Exchange
 /// Every event returns actions; some actions are answered by later events. The driver performs the actions
 /// of one session in order and delivers events one at a time.
 ///
-/// Invariants of Sync (`Shared/Rules.md`):
-/// 1. Nothing leaves a store before it is durable; nothing is acknowledged before it is durable in the log.
-/// 4. A cursor names log, position, content and filter; if any differs, reconcile.
-/// 5. Every message either advances the receiver durably or makes it ask.
-/// 6. Visibility moves from one operation boundary to the next; nothing outside grant and subscription is
-///    sent.
+/// Invariants of Sync (`Shared/Rules.md`): 1. Nothing leaves a store before it is durable; nothing is
+/// acknowledged before it is durable in the log. 4. A cursor names log, position, content and filter; if
+/// any differs, reconcile. 5. Every message either advances the receiver durably or makes it ask. 6.
+/// Visibility moves from one operation boundary to the next; nothing outside grant and subscription is
+/// sent.
 ///
 /// Bounds: unsent and unstored data frames are limited by credit on both sides (`Limits.creditBytes` and
 /// one frame); a publisher keeps no operations per receiver, only positions.
 ///
-/// Parts: this file has the life of a session, credit and chunks; `Subscriber` requests and stores,
-/// `Uploader` sends own operations, `Publisher` serves subscriptions, `Admission` takes operations to the
-/// log, `Repairing` and `Reconciler` bring peer and server back in line.
+/// Parts: this file has the handshake and the table of legal frames, `FlowControl` credit and what leaves,
+/// `Assembly` messages in chunks. The rest is done by four machines, whose state is their own: `Reader`
+/// asks for documents and stores them, `Writer` uploads, `Publisher` serves subscriptions, `Admitter` takes
+/// operations to the log. They tell each other `Message`s, and that list is the drawing. A peer is a reader
+/// and a writer, a server a publisher and an admitter.
 public struct Session: Sendable {
     /// The half of the protocol that this end plays. (A mesh peer will play both.)
     public enum Role: Sendable, Equatable {
@@ -62,6 +63,8 @@ public struct Session: Sendable {
         /// Only at a peer: the documents it may write now, as far as it knows; nil leaves the check to the
         /// server.
         public let writeRules: (@Sendable () -> WriteRules?)?
+        /// Hears of each change of state of the session's machines, for a log; nil costs nothing.
+        public var trace: (@Sendable (Transition) -> Void)?
 
         /// A configuration of these parts.
         public init(
@@ -88,125 +91,207 @@ public struct Session: Sendable {
     /// Returns whether a document may be written.
     public typealias WriteRules = @Sendable (DocumentKey) -> Bool
 
+    /// The handshake. (`flow` says whether the session is closed.)
     enum Phase: Sendable, Equatable {
         case created
-        case greeting
-        case open
-        case closed
+        /// A peer: the store names its actors, for the hello.
+        case readingActors
+        /// The other side's hello is awaited.
+        case awaitingHello
+        /// The other side has greeted: a server reads its log's frontier, a peer's writer compares histories.
+        case greeted
     }
 
-    let configuration: Configuration
-    /// What the other side may read now.
-    var access: ReadAccess
-    var phase = Phase.created
-    private var hasSentHello = false
-    private var hasReceivedHello = false
-    var actions: [Action] = []
-    /// Bytes of data frames this side may still send.
-    var sendCredit = 0
-    /// Frames that wait for credit, in order. Nothing more is read while there is one, so it holds at most
-    /// what was under way: one page, one run of operations, one upload.
-    private var outbox = Queue<(frame: [UInt8], isData: Bool)>()
-    /// Its bytes; bounded by `Limits.waitingBytes`.
-    private(set) var outboxBytes = 0
-    /// Bytes of data frames the other side may still send.
-    var receiveCredit: Int
-    var assembly = Assembly()
-    /// What the other side has of a message, until that is sent.
-    var theirKept: Frame.Kept?
-    /// About how large a message becomes now; grows to `Configuration.batchBytes`.
-    var burst: Int
-    var subscriber = Subscriber()
-    var uploader = Uploader()
-    var publisher = Publisher()
-    var admission = Admission()
-    var reconciler = Reconciler()
-    var renewal = Renewal()
-    /// The version that both sides speak; known with the other's hello.
-    private(set) var version = Limits.oldestProtocolVersion
+    /// The content of this side's hello, and the expectations of the other's.
+    private struct Introduction: Sendable {
+        let databaseID: DatabaseID
+        let peerKey: String
+        let wallMilliseconds: UInt64
+        let creditBytes: Int
+        let proof: [UInt8]?
+        let isProven: (@Sendable ([UInt8]?) -> Bool)?
+    }
+
+    private let own: Introduction
+    private var phase = Phase.created
+    private(set) var flow: FlowControl
+    private var assembly = Assembly()
+    private(set) var reader: Reader?
+    private(set) var writer: Writer?
+    private(set) var publisher: Publisher?
+    private(set) var admitter: Admitter?
 
     /// A session that waits for `opened`.
     public init(_ configuration: Configuration) {
-        self.configuration = configuration
-        access = configuration.access
-        receiveCredit = configuration.creditBytes
-        burst = min(Limits.firstBurstBytes, configuration.batchBytes)
-        if let kept = configuration.kept {
-            assembly = Assembly(message: kept, isNamed: true, isKept: true)
+        own = Introduction(
+            databaseID: configuration.databaseID, peerKey: configuration.peerKey,
+            wallMilliseconds: configuration.wallMilliseconds, creditBytes: configuration.creditBytes,
+            proof: configuration.proof, isProven: configuration.isProven)
+        flow = FlowControl(
+            creditBytes: configuration.creditBytes, batchBytes: configuration.batchBytes,
+            trace: configuration.trace)
+        if let kept = configuration.kept { assembly = Assembly(kept: kept) }
+        switch configuration.role {
+        case .peer:
+            reader = Reader()
+            writer = Writer(
+                wallMilliseconds: configuration.wallMilliseconds, writeRules: configuration.writeRules)
+        case .server(let origin):
+            publisher = Publisher(
+                origin: origin, access: configuration.access, sharing: configuration.sharing,
+                interruption: configuration.interruption)
+            admitter = Admitter()
         }
     }
 
     /// True if the session has ended; later events are no-ops.
-    public var isClosed: Bool { phase == .closed }
+    public var isClosed: Bool { flow.isClosed }
     /// True if the handshake is complete.
-    public var isOpen: Bool { phase == .open }
+    public var isOpen: Bool { flow.isOpen }
+    /// The part of a message in chunks that a later session can continue.
+    public var partial: PartialMessage? { assembly.partial }
 
-    /// Handles one event and returns the resulting actions, in order.
+    /// Handles one event and returns the resulting actions, in order. An answer that was not asked for is a
+    /// mistake of the driver, and traps.
     public mutating func receive(_ event: Event) -> [Action] {
-        guard phase != .closed else { return [] }
+        guard !flow.isClosed else { return [] }
         do throws(SyncError) {
             try handle(event)
-            repairIfDue()
-            guard outboxBytes <= Limits.waitingBytes else {
-                throw SyncError(.unavailable, "\(outboxBytes) bytes wait for the other side's credit")
+            if writer?.hasRepair ?? false { try toWriter(.eventHandled) }
+            guard flow.waitingBytes <= Limits.waitingBytes else {
+                throw SyncError(.unavailable, "\(flow.waitingBytes) bytes wait for the other side's credit")
             }
         } catch {
-            close(error)
+            // The last frame: the other side is told why.
+            flow.send(.close(error))
+            end(error)
         }
-        defer { actions = [] }
-        return actions
+        return flow.takeActions()
     }
 
     private mutating func handle(_ event: Event) throws(SyncError) {
         switch event {
         case .opened: try open()
         case .frame(let bytes): try arrived(bytes)
-        case .subscribe(let request): subscribe(request)
-        case .unsubscribe(let key): unsubscribe(key)
-        case .ownActors(let history): greet(history)
-        case .historyCompared(let standings): historyCompared(standings)
-        case .repairNeeds(let keys): repairNeeds(keys)
-        case .repairStaged: repairStaged()
-        case .repaired(let outcome): repaired(outcome)
-        case .seenNoted: try seenNoted()
-        case .holdings(let candidates, let isLast): listed(candidates, isLast: isLast)
-        case .ownOperations(let actor, let operations): upload(actor, operations)
-        case .ownOperationAdded(let actor): ownOperationAdded(actor)
-        case .stored: stored()
-        case .returning(let keys): returning(keys)
-        case .held(let key, let candidates, let isLast): listed(key, candidates, isLast: isLast)
-        case .compared(let id, let answer): compared(id, answer)
-        case .unknownPlace(let id): unknownPlace(id)
-        case .tooCostly(let id): tooCostly(id)
-        case .grantChanged(let access): grantChanged(access)
-        case .renew(let token): renew(token)
-        case .renewed: try renewed()
-        case .wanting(let keys): try wanting(keys)
-        case .outdated(let keys): outdated(keys)
-        case .wanted(let keys): want(keys)
-        case .vectors(let candidates): ask(candidates)
-        case .lacking(let keys, let declined): lacking(keys, declined)
-        case .statesAdmitted(let position, let declined): statesAdmitted(position, declined)
-        case .frontier(let heads, let head, let isBehind, let hashes):
-            answerGreeting(heads, head, isBehind, hashes)
-        case .page(let subscription, let page): publish(page, for: subscription)
-        case .operations(let operations, let through): try publish(operations, through: through)
-        case .lagging(let head): fallBack(to: head)
-        case .appended(let acknowledgements, let offset): try appended(acknowledgements, offset)
-        case .refused(let acknowledgements, let refusals, let offset):
-            try refused(acknowledgements, refusals, offset)
-        case .states(let states, let position, let gone): answerStates(states, at: position, gone)
         case .failed(let reason): throw SyncError(.unavailable, reason)
         case .finish(let error): throw error
-        case .disconnected: phase = .closed
+        case .disconnected: flow.close()
+        case .ownActors(let history): greet(history)
+        case .frontier(let heads, let head, let isBehind, let hashes):
+            try answerGreeting(heads, head, isBehind, hashes)
+        case .page(let id, let page): try toPublisher(.page(id: id, page))
+        case .unknownPlace(let id): try toPublisher(.unknownPlace(id: id))
+        case .compared(let id, let answer): try toPublisher(.compared(id: id, answer))
+        case .tooCostly(let id): try toPublisher(.tooCostly(id: id))
+        case .grantChanged(let access): if publisher != nil { try toPublisher(.grantChanged(access)) }
+        case .operations(let operations, let position):
+            try toPublisher(.operations(operations, through: position))
+        case .lagging(let head): try toPublisher(.lagging(head))
+        case .states(let states, let position, let gone):
+            if publisher != nil {
+                try toPublisher(.states(states, at: position, gone: gone))
+            } else {
+                try toWriter(.states(states, at: position))
+            }
+        case .appended(let acknowledgements, let offset):
+            try toAdmitter(.appended(acknowledgements, offset: offset))
+        case .refused(let acknowledgements, let refusals, let offset):
+            try toAdmitter(.refused(acknowledgements, refusals, offset: offset))
+        case .renewed: try toAdmitter(.renewed)
+        case .lacking(let keys, let declined): try toAdmitter(.lacking(keys, declined: declined))
+        case .statesAdmitted(let position, let declined):
+            try toAdmitter(.statesAdmitted(position, declined: declined))
+        default: try handleAtPeer(event)
         }
     }
 
-    private mutating func open() throws(SyncError) {
-        guard phase == .created else { throw unexpected("a second opening") }
-        phase = .greeting
-        if configuration.role == .peer { actions.append(.readOwnActors) }
+    private mutating func handleAtPeer(_ event: Event) throws(SyncError) {
+        switch event {
+        case .subscribe(let request): try toReader(.subscribe(request))
+        case .unsubscribe(let key): try toReader(.unsubscribe(key: key))
+        case .wanted(let keys): try toReader(.wanted(keys))
+        case .stored: try toReader(.stored)
+        case .returning(let keys): try toReader(.returning(keys))
+        case .wanting(let keys): try toReader(.wanting(keys))
+        case .outdated(let keys): try toReader(.outdated(keys))
+        case .vectors(let versions): try toReader(.vectors(versions))
+        case .held(let key, let versions, let isLast):
+            try toReader(.held(key: key, versions, isLast: isLast))
+        case .ownOperationAdded(let actor):
+            try toReader(.storeChanged)
+            try toWriter(.ownOperationAdded(actor))
+        case .historyCompared(let comparisons): try toWriter(.historyCompared(comparisons))
+        case .seenNoted: try toWriter(.seenNoted)
+        case .ownOperations(let actor, let operations): try toWriter(.ownOperations(actor, operations))
+        case .holdings(let versions, let isLast): try toWriter(.holdings(versions, isLast: isLast))
+        case .repairNeeds(let keys): try toWriter(.repairNeeds(keys))
+        case .repairStaged: try toWriter(.repairStaged)
+        case .repaired(let outcome): try toWriter(.repaired(outcome))
+        case .renew(let token): try toWriter(.renew(token: token))
+        default: preconditionFailure("\(event) is handled elsewhere")
+        }
     }
+
+    // MARK: The machines
+
+    private mutating func toReader(_ event: Reader.Event) throws(SyncError) {
+        precondition(reader != nil, "this session reads nothing")
+        guard let messages = try reader?.handle(event, &flow), !messages.isEmpty else { return }
+        for message in messages { try deliver(message) }
+    }
+
+    private mutating func toWriter(_ event: Writer.Event) throws(SyncError) {
+        precondition(writer != nil, "this session writes nothing")
+        guard let messages = try writer?.handle(event, &flow), !messages.isEmpty else { return }
+        for message in messages { try deliver(message) }
+    }
+
+    private mutating func toPublisher(_ event: Publisher.Event) throws(SyncError) {
+        precondition(publisher != nil, "this session publishes nothing")
+        guard let messages = try publisher?.handle(event, &flow), !messages.isEmpty else { return }
+        for message in messages { try deliver(message) }
+    }
+
+    private mutating func toAdmitter(_ event: Admitter.Event) throws(SyncError) {
+        precondition(admitter != nil, "this session admits nothing")
+        guard let messages = try admitter?.handle(event, &flow), !messages.isEmpty else { return }
+        for message in messages { try deliver(message) }
+    }
+
+    private mutating func deliver(_ message: Message) throws(SyncError) {
+        switch message {
+        case .exchangeBegins(let resumesStaged):
+            try toReader(.exchangeBegins(resumesStaged: resumesStaged))
+        case .barrierReached(let ask): try toReader(.barrierReached(ask))
+        case .askNext: try toReader(.askNext)
+        case .acknowledged(let acknowledgements, let offset):
+            try toReader(.acknowledged(acknowledgements, offset: offset))
+        case .rightsChanged: try toReader(.rightsChanged)
+        case .repairIsDue: try toReader(.repairIsDue)
+        case .mayRepair: try toReader(.mayRepair)
+        case .mayFollow(let position): try toReader(.mayFollow(to: position))
+        case .lendStream(let position): try toReader(.lendStream(to: position))
+        case .fetchForRepair(let keys): try toReader(.fetchForRepair(keys))
+        case .repairEnded(let isFollowed, let isAnotherDue):
+            try toReader(.repairEnded(isFollowed: isFollowed, isAnotherDue: isAnotherDue))
+        case .announce(let key): try toReader(.announce(key: key))
+        case .askWhenReached(let ask): try toWriter(.askWhenReached(ask))
+        case .purged(let keys): try toWriter(.purged(keys))
+        case .readerIsIdle: try toWriter(.readerIsIdle)
+        case .repairStates(let states, let position, let isComplete):
+            try toWriter(.repairStates(states, at: position, isComplete: isComplete))
+        case .streamWillNotFollow: try toWriter(.streamWillNotFollow)
+        case .streamLent(let reception): try toWriter(.streamLent(reception))
+        case .resume: try toWriter(.resume)
+        case .beginExchange: try toWriter(.beginExchange)
+        case .appendBegan: try toPublisher(.appendBegan)
+        case .appendEnded(let offset): try toPublisher(.appendEnded(through: offset))
+        case .progressTold(let size): try toAdmitter(.progressTold(size: size))
+        case .answersSkipped(let offset): try toAdmitter(.answersSkipped(through: offset))
+        }
+    }
+
+    // MARK: Frames
 
     private mutating func arrived(_ bytes: [UInt8]) throws(SyncError) {
         guard bytes.count <= Limits.frameBytes else {
@@ -216,59 +301,150 @@ public struct Session: Sendable {
         guard case .chunk(let isLast, let piece, let hash, let place) = frame else {
             return try dispatch(frame, size: bytes.count)
         }
-        guard let message = try take(piece, isLast: isLast, of: hash, at: place) else {
-            // What comes is large, and may take its time.
-            return storeOwed()
+        guard flow.isOpen else { throw unexpected("a chunk") }
+        guard let message = try assembly.take(piece, isLast: isLast, of: hash, at: place) else {
+            // A large message may take its time.
+            if reader != nil { try toReader(.chunk) }
+            return
         }
         let inner = try Frame(decoding: message)
         if case .chunk = inner { throw unexpected("a chunk of chunks") }
         try dispatch(inner, size: message.count)
     }
 
+    /// The table of legal frames: after the handshake each has a machine that takes it; any other is refused.
     private mutating func dispatch(_ frame: Frame, size: Int) throws(SyncError) {
-        if frame.isData {
-            // One message may overdraw: its sender cannot know its size before it is put together.
-            guard receiveCredit > 0 else { throw SyncError(.creditExceeded, "data arrived without credit") }
-            receiveCredit -= size
-        }
-        switch (frame, configuration.role, phase) {
-        case (.hello(let hello), _, .greeting): try greeted(hello)
-        case (.close(let error), _, _): end(error)
-        case (.credit(let bytes), _, .open): try credited(bytes)
-        case (.catchUp(let page), .peer, .open): received(.catchUp(page), size)
-        case (.operations(let operations), .peer, .open): received(.operations(operations), size)
-        case (.progress(let position, let skipped), .peer, .open):
-            if skipped { try receivedSkipped(position, size) } else { received(.progress(position), size) }
-        case (.states(let states, let position, let isPart, let gone), .peer, .open):
-            try receivedStates(states, at: position, isPart: isPart, gone: gone, size)
-        case (.acknowledged(let acknowledgements, let offset), .peer, .open):
-            try acknowledged(acknowledgements, offset)
-        case (.refused(let refusal), .peer, .open): try writeRefused(refusal)
-        case (.subscriptionRefused(let id, let error, let hides), .peer, .open):
-            subscriptionRefused(id, error, hides: hides)
-        case (.list(let id, let last), .peer, .open): try receivedList(id, last)
-        case (.granted, .peer, .open): try granted()
-        case (.granted, .peer, .greeting) where hasReceivedHello: reconciler.areRightsNewer = true
-        case (.subscribe(let request), .server, .open): try serve(request, size)
-        case (.unsubscribe(let id), .server, .open): stopServing(id)
-        case (.upload(let operations), .server, .open): try admit(operations, size)
-        case (.want(let keys, let held), .server, .open): try serveStates(keys, held)
-        case (.want(let keys, _), .peer, .open) where reconciler.isActive: try serveStates(keys, [])
-        case (.holdings(let candidates, let isLast), .server, .open):
-            try receivedHoldings(candidates, isLast: isLast, size)
-        case (.states(let states, _, let isPart, _), .server, .open):
-            try receivedHeld(states, isPart: isPart)
-        case (.held(let id, let candidates, let isLast), .server, .open):
-            try received(HoldingsPage(candidates: candidates, isLast: isLast), for: id, size)
-        case (.reconciled(let position, let declined), .peer, .open): try reconciled(position, declined)
-        case (.renewal(let token), .server, .open) where version >= 3: try check(token)
+        if frame.isData { try flow.spend(size) }
+        let (isReader, isWriter) = (reader != nil, writer != nil)
+        let (isPublisher, isAdmitter) = (publisher != nil, admitter != nil)
+        switch frame {
+        // Before it is open:
+        case .close(let error): end(error)
+        case .hello(let hello) where phase == .awaitingHello: try greeted(hello)
+        case .granted where isWriter && phase == .greeted: try toWriter(.granted)
+        case _ where !flow.isOpen: throw unexpected(frame.name)
+        // Any session:
+        case .credit(let bytes): try credited(bytes)
+        // A reader:
+        case .catchUp(let page) where isReader: try toReader(.catchUp(page, size: size))
+        case .operations(let operations) where isReader: try toReader(.operations(operations, size: size))
+        case .progress(let position, let skipped) where isReader:
+            try toReader(skipped ? .skipped(position, size: size) : .progress(position))
+        case .states(let states, let position, let isPart, let gone) where isReader:
+            try toReader(.states(states, at: position, isPart: isPart, gone: gone, size: size))
+        case .subscriptionRefused(let id, let error, let hides) where isReader:
+            try toReader(.subscriptionRefused(id: id, error, hides: hides))
+        case .list(let id, let last) where isReader: try toReader(.list(id: id, after: last))
+        // A writer:
+        case .acknowledged(let acknowledgements, let offset) where isWriter:
+            try toWriter(.acknowledged(acknowledgements, offset: offset))
+        case .refused(let refusal) where isWriter: try toWriter(.refused(refusal))
+        case .reconciled(let position, let declined) where isWriter:
+            try toWriter(.reconciled(position, declined: declined))
+        case .want(let keys, _) where isWriter: try toWriter(.want(keys))
+        // A publisher:
+        case .subscribe(let request) where isPublisher: try toPublisher(.subscribe(request, size: size))
+        case .unsubscribe(let id) where isPublisher: try toPublisher(.unsubscribe(id: id))
+        case .held(let id, let versions, let isLast) where isPublisher:
+            let page = HoldingsPage(candidates: versions, isLast: isLast)
+            try toPublisher(.held(id: id, page, size: size))
+        case .want(let keys, let held) where isPublisher: try toPublisher(.want(keys, held: held))
+        // An admitter:
+        case .upload(let operations) where isAdmitter: try toAdmitter(.upload(operations, size: size))
+        case .holdings(let versions, let isLast) where isAdmitter:
+            let page = HoldingsPage(candidates: versions, isLast: isLast)
+            try toAdmitter(.holdings(page, size: size))
+        case .states(let states, _, let isPart, _) where isAdmitter:
+            try toAdmitter(.states(states, isPart: isPart))
+        case .renewal(let token) where isAdmitter && flow.version >= 3:
+            try toAdmitter(.renewal(token: token))
         default: throw unexpected(frame.name)
         }
     }
 
-    func unexpected(_ what: String) -> SyncError {
-        SyncError(.unexpectedMessage, "\(what) is not allowed from this side while the session is \(phase)")
+    private func unexpected(_ what: String) -> SyncError {
+        .unexpected(what, while: flow.isOpen ? "open" : phase == .created ? "created" : "greeting")
     }
+
+    private mutating func credited(_ bytes: UInt64) throws(SyncError) {
+        try flow.credited(bytes)
+        if reader != nil { try toReader(.credited) }
+        if writer != nil { try toWriter(.credited) }
+        if publisher != nil { try toPublisher(.credited) }
+    }
+
+    // MARK: The handshake
+
+    private mutating func open() throws(SyncError) {
+        guard phase == .created else { throw unexpected("a second opening") }
+        guard writer != nil else { return phase = .awaitingHello }
+        phase = .readingActors
+        flow.perform(.readOwnActors)
+    }
+
+    /// A peer speaks first; a server answers once.
+    private mutating func greet(_ history: OwnHistory) {
+        precondition(phase == .readingActors, "own actors were not asked for; the session is \(phase)")
+        phase = .awaitingHello
+        var hello = hello(history.heads, history.seen)
+        hello.proof = own.proof
+        writer?.greet(history, hello, &flow)
+    }
+
+    private mutating func greeted(_ hello: Frame.Hello) throws(SyncError) {
+        // Both sides speak the older of the two versions.
+        guard hello.version >= Limits.oldestProtocolVersion else {
+            throw SyncError(.versionMismatch, "protocol version \(hello.version) is not spoken any more")
+        }
+        guard hello.databaseID == own.databaseID else {
+            throw SyncError(.wrongDatabase, "the other side serves another database")
+        }
+        if let isProven = own.isProven, !isProven(hello.proof) {
+            throw SyncError(.keyNotProven, "the peer does not prove to hold the key that its token names")
+        }
+        flow.greeted(hello)
+        phase = .greeted
+        if writer != nil {
+            try toWriter(.hello(hello))
+        } else {
+            let history = OwnHistory(
+                heads: hello.actors, acknowledged: hello.acknowledged, seen: hello.head,
+                declined: hello.declined)
+            flow.perform(.readFrontier(history))
+        }
+    }
+
+    /// The server's half of the handshake: its head, and how far it knows the peer's actors.
+    private mutating func answerGreeting(
+        _ heads: [ActorHead], _ head: LogPosition, _ isBehind: Bool, _ hashes: [OperationHashes]
+    ) throws(SyncError) {
+        precondition(expectsFrontier, "no frontier was asked for; the session is \(phase)")
+        flow.open()
+        try toAdmitter(.greeted(head: head, isBehind: isBehind))
+        var hello = hello(heads, head)
+        hello.isBehind = isBehind
+        hello.hashes = hashes
+        flow.send(.hello(hello))
+        try toPublisher(.greeted(head: head))
+    }
+
+    private var expectsFrontier: Bool { phase == .greeted && publisher != nil && !flow.isOpen }
+
+    private func hello(_ heads: [ActorHead], _ head: LogPosition?) -> Frame.Hello {
+        var hello = Frame.Hello(
+            version: Limits.protocolVersion, databaseID: own.databaseID,
+            peerKey: own.peerKey, wallMilliseconds: own.wallMilliseconds,
+            credit: UInt64(own.creditBytes), actors: heads, head: head)
+        hello.kept = partial.map { Frame.Kept(hash: $0.hash, count: UInt64($0.count)) }
+        return hello
+    }
+
+    private mutating func end(_ error: SyncError) {
+        flow.perform(.close(error))
+        flow.close()
+    }
+
+    // MARK: For drivers and tests
 
     /// The session's state that its driver needs after each event.
     public struct Standing: Sendable {
@@ -283,197 +459,32 @@ public struct Session: Sendable {
     /// The present state. Mutating only to be read in place: a non-mutating call would copy the session,
     /// which costs more than a short event.
     public mutating func standing() -> Standing {
-        var catchingUp = 0
-        for place in publisher.subscriptions.indices where publisher.subscriptions[place].liveFrom == nil {
-            catchingUp += 1
-        }
-        return Standing(waitingBytes: outboxBytes, catchingUp: catchingUp, isClosed: phase == .closed)
+        Standing(
+            waitingBytes: flow.waitingBytes, catchingUp: publisher?.countCatchingUp() ?? 0,
+            isClosed: flow.isClosed)
     }
 
-    private mutating func greeted(_ hello: Frame.Hello) throws(SyncError) {
-        // A peer speaks first; the server answers once.
-        let isExpected = configuration.role == .peer ? hasSentHello : !hasReceivedHello
-        guard isExpected else { throw unexpected("hello") }
-        hasReceivedHello = true
-        // Both sides speak the older of the two versions.
-        guard hello.version >= Limits.oldestProtocolVersion else {
-            throw SyncError(.versionMismatch, "protocol version \(hello.version) is not spoken any more")
-        }
-        guard hello.databaseID == configuration.databaseID else {
-            throw SyncError(.wrongDatabase, "the other side serves another database")
-        }
-        if let isProven = configuration.isProven, !isProven(hello.proof) {
-            throw SyncError(.keyNotProven, "the peer does not prove to hold the key that its token names")
-        }
-        version = min(hello.version, Limits.protocolVersion)
-        theirKept = hello.kept
-        sendCredit = Int(min(hello.credit, UInt64(2 * Limits.messageBytes)))
-        switch configuration.role {
-        case .peer: begin(hello)
-        case .server:
-            actions.append(
-                .readFrontier(
-                    OwnHistory(
-                        heads: hello.actors, acknowledged: hello.acknowledged, seen: hello.head,
-                        declined: hello.declined)))
+    /// True for a session that writes, and so has an application.
+    var isPeer: Bool { writer != nil }
+
+    /// Returns whether somebody waits for the answer.
+    func expects(_ answer: Answer) -> Bool {
+        switch answer {
+        case .ownActors: phase == .readingActors
+        case .frontier: expectsFrontier
+        default:
+            reader?.expects(answer) ?? false || writer?.expects(answer) ?? false
+                || publisher?.expects(answer) ?? false || admitter?.expects(answer) ?? false
         }
     }
 
-    /// The server's half of the handshake: its head, and how far it knows the peer's actors.
-    private mutating func answerGreeting(
-        _ heads: [ActorHead], _ head: LogPosition, _ isBehind: Bool, _ hashes: [OperationHashes]
-    ) {
-        guard phase == .greeting, hasReceivedHello, configuration.role != .peer else { return }
-        phase = .open
-        reconciler.isActive = isBehind
-        reconciler.position = head
-        var hello = hello(heads, head)
-        hello.isBehind = isBehind
-        hello.hashes = hashes
-        send(.hello(hello))
-        publisher.head = head
-        actions.append(.awaitOperations(after: head.offset))
-    }
-
-    private mutating func greet(_ history: OwnHistory) {
-        guard phase == .greeting, !hasSentHello, configuration.role == .peer else { return }
-        hasSentHello = true
-        uploader.actors = history.heads
-        var hello = hello(history.heads, history.seen)
-        hello.acknowledged = history.acknowledged
-        hello.proof = configuration.proof
-        hello.declined = history.declined
-        reconciler.declined = history.declined
-        send(.hello(hello))
-    }
-
-    private func hello(_ heads: [ActorHead], _ head: LogPosition?) -> Frame.Hello {
-        var hello = Frame.Hello(
-            version: Limits.protocolVersion, databaseID: configuration.databaseID,
-            peerKey: configuration.peerKey, wallMilliseconds: configuration.wallMilliseconds,
-            credit: UInt64(configuration.creditBytes), actors: heads, head: head)
-        hello.kept = keptPlace
-        return hello
-    }
-}
-
-// MARK: Sending, credit and the end
-
-extension Session {
-    /// Whether a data frame may leave at once: the condition for reading more to send.
-    var canSendData: Bool { phase == .open && sendCredit > 0 && outbox.isEmpty }
-
-    /// Sends a frame, or lets it wait behind data that has no credit. What the other side needs in order to
-    /// give credit (credit itself, answers to its wants) never waits.
-    /// `shared` are the frame's bytes where somebody else has encoded it before.
-    mutating func send(_ frame: Frame, shared: [UInt8]? = nil) {
-        let bytes = shared ?? frame.encoded()
-        if frame.waitsItsTurn && (!outbox.isEmpty || (frame.isData && sendCredit <= 0)) {
-            outbox.append((bytes, frame.isData))
-            outboxBytes += bytes.count
-        } else if case .hello = frame {
-            actions.append(.send(bytes))
-        } else {
-            transmit(bytes, isData: frame.isData)
-        }
-    }
-
-    private mutating func flushOutbox() {
-        while let next = outbox.first, !next.isData || sendCredit > 0 {
-            outbox.removeFirst()
-            outboxBytes -= next.frame.count
-            transmit(next.frame, isData: next.isData)
-        }
-    }
-
-    /// Takes back what has not left yet: positions and documents that the other side may not see any more.
-    mutating func withdrawWaiting() {
-        outbox = Queue()
-        outboxBytes = 0
-    }
-
-    private mutating func transmit(_ bytes: [UInt8], isData: Bool) {
-        if isData { sendCredit -= bytes.count }
-        divide(bytes)
-    }
-
-    /// Gives credit back for data that is stored now.
-    mutating func returnCredit(_ size: Int) {
-        guard size > 0 else { return }
-        receiveCredit += size
-        send(.credit(UInt64(size)))
-    }
-
-    private mutating func credited(_ bytes: UInt64) throws(SyncError) {
-        guard bytes <= UInt64(Limits.messageBytes) else {
-            throw SyncError(.malformedFrame, "more credit than a message can have")
-        }
-        sendCredit = min(sendCredit + Int(bytes), 2 * Limits.messageBytes)
-        grow()
-        flushOutbox()
-        list()
-        readHeld()
-        resumeUpload()
-        resumePublishing()
-    }
-
-    /// Ends the session from this side: the other is told why.
-    mutating func close(_ error: SyncError) {
-        send(.close(error))
-        end(error)
-    }
-
-    private mutating func end(_ error: SyncError) {
-        phase = .closed
-        actions.append(.close(error))
-    }
-}
-
-extension Frame {
-    /// Whether the frame carries documents or operations unasked and so consumes credit. States were asked
-    /// for one by one, and their receiver may be unable to store anything (and so to give credit) before it
-    /// has them.
-    var isData: Bool {
-        switch self {
-        case .catchUp, .operations, .upload, .holdings, .held: true
-        default: false
-        }
-    }
-
-    /// Whether the frame keeps its place behind data that waits: a position must not overtake what it
-    /// stands for.
-    var waitsItsTurn: Bool {
-        switch self {
-        case .hello, .credit, .want, .states, .close, .chunk, .acknowledged, .refused, .subscriptionRefused,
-            .reconciled, .list, .granted, .renewal:
-            false
-        default: true
-        }
-    }
-
-    var name: String {
-        switch self {
-        case .hello: "hello"
-        case .subscribe: "subscribe"
-        case .unsubscribe: "unsubscribe"
-        case .subscriptionRefused: "subscriptionRefused"
-        case .catchUp: "catchUp"
-        case .operations: "operations"
-        case .progress: "progress"
-        case .upload: "upload"
-        case .acknowledged: "acknowledged"
-        case .want: "want"
-        case .states: "states"
-        case .credit: "credit"
-        case .chunk: "chunk"
-        case .refused: "refused"
-        case .close: "close"
-        case .holdings: "holdings"
-        case .reconciled: "reconciled"
-        case .list: "list"
-        case .held: "held"
-        case .granted: "granted"
-        case .renewal: "renewal"
-        }
+    /// See `checkInvariants`.
+    func checkMachines() {
+        flow.checkInvariants()
+        guard !isClosed else { return }
+        reader?.checkInvariants()
+        writer?.checkInvariants()
+        publisher?.checkInvariants()
+        admitter?.checkInvariants()
     }
 }

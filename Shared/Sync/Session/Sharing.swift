@@ -30,30 +30,3 @@ public struct Sharing: Sendable {
         self.encode = encode
     }
 }
-
-/// The content of a frame of the live stream, by which sessions share its bytes.
-struct FrameSelection {
-    private(set) var words: [UInt64] = []
-
-    /// An operation, and of its changes those that are sent, each in its form. A change's word has its
-    /// highest bit set, which no offset has.
-    mutating func add(_ offset: Offset, _ changes: [(index: Int, form: UInt64)]) {
-        guard !changes.isEmpty else { return }
-        words.append(offset.rawValue)
-        for change in changes { words.append(1 << 63 | UInt64(change.index) << 2 | change.form) }
-    }
-
-    /// With the position at its end.
-    func ending(at offset: Offset) -> [UInt64] { words + [offset.rawValue] }
-}
-
-extension DocumentUpdate.Content {
-    /// The form of a change that it is.
-    var form: UInt64 {
-        switch self {
-        case .state: 0
-        case .delta: 1
-        case .gone: 2
-        }
-    }
-}

@@ -264,7 +264,7 @@ extension CBORDecoder {
         return Frame.Kept(hash: try fixed64(), count: try unsigned())
     }
 
-    /// What one side keeps for the other without looking into it.
+    /// A token that one side keeps for the other without looking into it.
     fileprivate mutating func token() throws -> [UInt8] {
         let bytes = try binary()
         guard bytes.count <= Limits.tokenBytes else {

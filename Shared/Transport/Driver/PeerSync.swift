@@ -353,13 +353,13 @@ public final class PeerSync: Sendable {
             state.withLock { $0.pump = nil }
             replica.correctClock(byMilliseconds: 0)
         }
-        let session = Session(
-            Session.Configuration(
-                role: .peer, databaseID: configuration.databaseID, peerKey: configuration.peerKey,
-                wallMilliseconds: environment.wallMilliseconds(),
-                access: ReadAccess(collection: { _ in false }), kept: kept.message, proof: proof,
-                writeRules: { [weak self] in self?.writeRules.withLock { $0 } }))
-        return await pump.run(session, over: connection)
+        var session = Session.Configuration(
+            role: .peer, databaseID: configuration.databaseID, peerKey: configuration.peerKey,
+            wallMilliseconds: environment.wallMilliseconds(),
+            access: ReadAccess(collection: { _ in false }), kept: kept.message, proof: proof,
+            writeRules: { [weak self] in self?.writeRules.withLock { $0 } })
+        session.trace(to: logger)
+        return await pump.run(Session(session), over: connection)
     }
 
     private func heard(_ report: Report, _ whenOpen: @Sendable () -> Void) {

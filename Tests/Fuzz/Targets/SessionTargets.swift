@@ -51,6 +51,8 @@ private func drive(_ bytes: [UInt8], _ watch: (Event, [Action]) -> Void) {
     var steps = 0
     while let event = source.next(), steps < 2_000 {
         steps += 1
+        // An answer that was not asked for is a driver's mistake, not a stranger's.
+        guard session.mayReceive(event) else { continue }
         let wasClosed = session.isClosed
         let actions = session.receive(event)
         session.checkInvariants()

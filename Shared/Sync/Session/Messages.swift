@@ -1,0 +1,118 @@
+import CRDT
+import Exchange
+
+/// Everything that one machine of a session tells another, in the order of a session's life. Machines see
+/// nothing else of each other, so this list is the drawing of the session.
+///
+/// A machine returns its messages; `Session` delivers them one after the other, each with those that it
+/// brings about, before the next. A message of a machine to itself keeps the order of what it sends.
+enum Message: Sendable {
+    // Writer to reader:
+    /// Peer and server are in line: subscriptions are asked for. Staged pages are named unless the log has
+    /// lost its end.
+    case exchangeBegins(resumesStaged: Bool)
+    /// The server has everything that this side wrote before the reader asked for this (`askWhenReached`).
+    case barrierReached(Reader.Ask)
+    /// The next request for states may leave.
+    case askNext
+    /// Own operations are durable in the server's log, none of them after the offset.
+    case acknowledged([Acknowledgement], offset: Offset)
+    /// Refused subscriptions may be asked for again.
+    case rightsChanged
+    /// Nothing more is stored until the repair has ended.
+    case repairIsDue
+    /// Is nothing being stored? Then `readerIsIdle` is the answer.
+    case mayRepair
+    /// Will the stream come to a position without anything being stored before? If not,
+    /// `streamWillNotFollow` is the answer.
+    case mayFollow(to: LogPosition?)
+    /// The repair stores the stream up to a position: `streamLent` is the answer.
+    case lendStream(to: LogPosition?)
+    /// The repair needs the states of these documents; the stream was not stored.
+    case fetchForRepair([DocumentKey])
+    /// `isFollowed`: the stream that was lent is stored.
+    case repairEnded(isFollowed: Bool, isAnotherDue: Bool)
+
+    // Reader to writer:
+    /// Tell when the server has everything that was written before this.
+    case askWhenReached(Reader.Ask)
+    /// Documents were purged at the server while own writes to them are not there: these have to be moved.
+    case purged([DocumentKey])
+    case readerIsIdle
+    /// States that a repair needs; `isComplete` if none is missing.
+    case repairStates([(key: DocumentKey, state: EncodedState?)], at: LogPosition?, isComplete: Bool)
+    case streamWillNotFollow
+    case streamLent(Reception?)
+
+    // Reader to itself, writer to itself:
+    /// Asks for a subscription, one after the other.
+    case announce(key: [UInt8])
+    /// Uploads go on, and barriers may be reached.
+    case resume
+    /// The exchange begins, or goes on.
+    case beginExchange
+
+    // Admitter to publisher:
+    /// An upload of the receiver is being appended: a position waits for its acknowledgement.
+    case appendBegan
+    /// The upload is answered; its operations are in the log, none of them after the offset.
+    case appendEnded(through: Offset)
+
+    // Admitter to itself:
+    /// The publisher has told how far the stream is: the credit of the upload goes back.
+    case progressTold(size: Int)
+
+    // Publisher to admitter:
+    /// The stream passed operations over up to the offset, with answers to the receiver's own writes.
+    case answersSkipped(through: Offset)
+}
+
+/// The answers that a machine waits for. A driver may give no other: the machine traps.
+enum Answer: Sendable, Equatable {
+    case ownActors, frontier
+    case page(UInt64)
+    case comparison(UInt64)
+    case stream, states
+    case append, token, holdingsComparison, admission
+    case historyComparison, seen, ownOperations, holdings, repair, repairStaging
+    case storing, outdated, vectors, held
+
+    /// The subscription that it is for.
+    var id: UInt64? {
+        switch self {
+        case .page(let id), .comparison(let id): id
+        default: nil
+        }
+    }
+}
+
+extension Event {
+    /// The answer that it is; nil for an event that comes by itself.
+    var answer: Answer? {
+        switch self {
+        case .opened, .frame, .subscribe, .unsubscribe, .ownOperationAdded, .wanted, .renew, .grantChanged,
+            .failed, .finish, .disconnected:
+            nil
+        case .ownActors: .ownActors
+        case .historyCompared: .historyComparison
+        case .repairNeeds, .repaired: .repair
+        case .repairStaged: .repairStaging
+        case .seenNoted: .seen
+        case .holdings: .holdings
+        case .held: .held
+        case .ownOperations: .ownOperations
+        case .stored, .returning, .wanting: .storing
+        case .outdated: .outdated
+        case .vectors: .vectors
+        case .frontier: .frontier
+        case .lacking: .holdingsComparison
+        case .statesAdmitted: .admission
+        case .page(let id, _), .unknownPlace(let id): .page(id)
+        case .compared(let id, _): .comparison(id)
+        case .renewed: .token
+        case .operations, .lagging: .stream
+        case .appended, .refused: .append
+        case .states: .states
+        }
+    }
+}

@@ -1,0 +1,513 @@
+import CRDT
+import DQL
+import Exchange
+
+/// Serves subscriptions: brings each up to date with current states, then sends the log's operations in
+/// order, filtered.
+///
+/// Invariants: a subscription counts for operations after the offset where it went live only, so nothing is
+/// sent twice and nothing is skipped; operations leave in log order; no data frame is sent without credit.
+/// Operations that the receiver has not taken stay in the log: a slow receiver costs a position, not a
+/// queue. If a cursor does not say what the receiver has (another log, reaped tombstones after it, other
+/// rights), the receiver lists its holdings (`Listing`); nothing is guessed, and nothing that it has is
+/// sent again.
+///
+/// Bounds: one page is read at a time; the stream is awaited only while a data frame may leave; wants are
+/// bounded in `StateAnswers`.
+struct Publisher: Sendable {
+    enum Event: Sendable {
+        // Frames:
+        case subscribe(Frame.Subscribe, size: Int)
+        case unsubscribe(id: UInt64)
+        case held(id: UInt64, HoldingsPage, size: Int)
+        case want([DocumentKey], held: [DocumentVersion])
+        // Answers of the driver:
+        case page(id: UInt64, CatchUpPage)
+        case unknownPlace(id: UInt64)
+        case compared(id: UInt64, HoldingsAnswer)
+        case tooCostly(id: UInt64)
+        case operations([FoldedOperation], through: LogPosition)
+        case lagging(LogPosition)
+        case states([(key: DocumentKey, state: EncodedState?)], at: LogPosition?, gone: [DocumentVersion])
+        // The driver:
+        case grantChanged(ReadAccess)
+        // Messages:
+        case greeted(head: LogPosition)
+        case credited
+        case appendBegan
+        case appendEnded(through: Offset)
+    }
+
+    /// The question that the driver has: a page of a subscription, or the comparison of one.
+    private enum PageRead: Sendable {
+        case idle
+        case reading(id: UInt64)
+        case comparing(id: UInt64)
+        /// The rights have changed since it was asked: the answer counts for nothing.
+        case stale(id: UInt64)
+
+        /// The rights have changed.
+        mutating func expire() {
+            switch self {
+            case .reading(let id), .comparing(let id): self = .stale(id: id)
+            case .idle, .stale: break
+            }
+        }
+    }
+
+    /// The receiver's read rights.
+    private var access: ReadAccess
+    /// The number of this session in `FoldedOperation.origin`.
+    private let origin: UInt64
+    private let sharing: Sharing?
+    /// See `Session.Configuration.interruption`.
+    private let interruption: (@Sendable (_ subscription: UInt64) -> (@Sendable () -> Interruption?)?)?
+    private var subscriptions: [ServedSubscription] = []
+    private var page = PageRead.idle
+    private var stream = StreamProgress()
+    private var answers = StateAnswers()
+    /// The greatest subscription id so far.
+    private var lastID: UInt64?
+
+    init(
+        origin: UInt64, access: ReadAccess, sharing: Sharing?,
+        interruption: (@Sendable (_ subscription: UInt64) -> (@Sendable () -> Interruption?)?)? = nil
+    ) {
+        self.interruption = interruption
+        self.origin = origin
+        self.access = access
+        self.sharing = sharing
+    }
+
+    mutating func handle(_ event: Event, _ flow: inout FlowControl) throws(SyncError) -> [Message] {
+        let before = flow.traced(name)
+        defer { flow.trace(.publisher, from: before, to: name) }
+        switch event {
+        case .operations(let operations, let position):
+            return try publish(operations, through: position, &flow)
+        case .appendBegan: stream.appendBegan()
+        case .appendEnded(let offset): stream.appendEnded(through: offset, &flow)
+        case .credited: resume(&flow)
+        case .subscribe(let request, let size): try serve(request, size, &flow)
+        case .unsubscribe(let id): stopServing(id, &flow)
+        case .held(let id, let page, let size): try listed(page, of: id, size, &flow)
+        case .want(let keys, let held): try answers.want(keys, held, head: stream.head, &flow)
+        case .page(let id, let page): publish(page, of: id, &flow)
+        case .unknownPlace(let id): unknownPlace(id, &flow)
+        case .compared(let id, let answer): compared(id, answer, &flow)
+        case .tooCostly(let id): tooCostly(id, &flow)
+        case .lagging(let head): return fallBack(to: head, &flow)
+        case .states(let states, let position, let gone):
+            let access = access
+            answers.answer(
+                states, at: position, gone: gone, mayRead: { access.allows($0) }, head: stream.head, &flow)
+        case .grantChanged(let access): return grantChanged(access, &flow)
+        case .greeted(let head):
+            stream.begin(at: head, &flow)
+        }
+        return []
+    }
+
+    // MARK: Subscriptions
+
+    private mutating func serve(
+        _ request: Frame.Subscribe, _ size: Int, _ flow: inout FlowControl
+    ) throws(SyncError) {
+        guard subscriptions.count < Limits.subscriptions else {
+            let error = SyncError(.invalidSubscription, "too many subscriptions in one session")
+            return flow.send(.subscriptionRefused(id: request.id, error))
+        }
+        guard lastID.map({ request.id > $0 }) ?? true else {
+            throw SyncError(.malformedFrame, "the ids of subscriptions ascend")
+        }
+        lastID = request.id
+        let held = subscriptions.reduce(size) { $0 + $1.size }
+        guard held <= Limits.subscriptionBytes else {
+            throw SyncError(.creditExceeded, "the subscriptions of one session take \(held) bytes")
+        }
+        guard case .object(let arguments) = request.arguments else {
+            throw SyncError(.malformedFrame, "a subscription's arguments are no object")
+        }
+        let query: SubscriptionQuery
+        do {
+            query = try SubscriptionQuery(
+                statement: request.statement, arguments: arguments, isRestricted: false)
+        } catch {
+            let error = SyncError(.invalidSubscription, "\(error)")
+            return flow.send(.subscriptionRefused(id: request.id, error))
+        }
+        guard access.allows(collection: query.collection) else {
+            let error = SyncError(.readNotGranted, "no right to read \(query.collection)")
+            let hides = request.cursor != nil || request.resume != nil
+            return flow.send(.subscriptionRefused(id: request.id, error, hides: hides))
+        }
+        // One that holds nothing begins at the head: only what changes from now on can leave it.
+        let holdsNothing = request.cursor == nil && !request.holds
+        var subscription = ServedSubscription(
+            id: request.id, query: query, size: size, namesAfter: holdsNothing ? stream.offset : 0,
+            state: .reading,
+            // Before a page is read: operations folded from here on are looked up for it.
+            followed: sharing?.follow(query))
+        start(&subscription, request, &flow)
+        subscriptions.append(subscription)
+        resume(&flow)
+    }
+
+    /// Decides where a new subscription begins. Positions remembered under other rights say nothing now
+    /// (rule 18).
+    private mutating func start(
+        _ subscription: inout ServedSubscription, _ request: Frame.Subscribe, _ flow: inout FlowControl
+    ) {
+        let rights = access.mark(of: subscription.query.collection)
+        if let token = request.resume {
+            switch ResumeToken(decoding: token) {
+            case .pages(let reached, let namesAfter, rights)?:
+                subscription.namesAfter = namesAfter
+                subscription.state = .due(.resumed(reached, namesAfter: namesAfter))
+            case .listing(let start, let last, rights)?:
+                subscription.state = .listing(Listing(start: start, after: last))
+                flow.send(.list(id: subscription.id, after: last))
+            default: Self.list(&subscription, from: listingStart, &flow)
+            }
+        } else if let cursor = request.cursor {
+            guard request.rights == rights else { return Self.list(&subscription, from: listingStart, &flow) }
+            subscription.state = .due(.cursor(cursor))
+        } else if request.holds {
+            Self.list(&subscription, from: listingStart, &flow)
+        } else {
+            subscription.state = .due(.offset(0, namesAfter: subscription.namesAfter))
+        }
+    }
+
+    private mutating func stopServing(_ id: UInt64, _ flow: inout FlowControl) {
+        guard let index = subscriptions.firstIndex(where: { $0.id == id }) else { return }
+        subscriptions.remove(at: index).returnCredit(&flow)
+    }
+
+    /// The condition of a subscription took too long: it ends, and the others go on.
+    private mutating func tooCostly(_ id: UInt64, _ flow: inout FlowControl) {
+        defer { resume(&flow) }
+        guard answered(expects(.page(id)) ? .page(id) : .comparison(id)) != nil else { return }
+        refuseCostly(id, &flow)
+    }
+
+    private mutating func refuseCostly(_ id: UInt64, _ flow: inout FlowControl) {
+        stopServing(id, &flow)
+        let error = SyncError(
+            .subscriptionTooCostly,
+            "the subscription's condition takes longer than the server's limit: narrow it, or compare fields "
+                + "with values instead of going through elements")
+        flow.send(.subscriptionRefused(id: id, error))
+    }
+
+    /// Asks for the next page and the next operations if there is credit for them.
+    private mutating func resume(_ flow: inout FlowControl) {
+        guard flow.canSendData else { return }
+        if case .idle = page { readNextPage(&flow) }
+        stream.awaitMore(&flow)
+    }
+
+    private mutating func readNextPage(_ flow: inout FlowControl) {
+        for index in subscriptions.indices {
+            let id = subscriptions[index].id
+            switch subscriptions[index].state {
+            case .live, .reading: continue
+            case .due(let start):
+                page = .reading(id: id)
+                subscriptions[index].state = .reading
+                return flow.perform(
+                    .readPage(
+                        subscription: id, query: subscriptions[index].query, access: access, after: start,
+                        maxBytes: flow.readBytes))
+            case .listing(let listing):
+                guard var next = listing.next else { continue }
+                next.maxBytes = flow.readBytes
+                page = .comparing(id: id)
+                return flow.perform(
+                    .compareHeld(
+                        subscription: id, query: subscriptions[index].query, access: access, next))
+            }
+        }
+    }
+
+    /// Takes the answer to the question that the driver has.
+    /// - Returns: the place of its subscription; nil if it was cancelled or its rights have changed since.
+    private mutating func answered(_ answer: Answer) -> Int? {
+        precondition(expects(answer), "\(answer) was not asked for; the publisher is \(name)")
+        defer { page = .idle }
+        guard case .stale = page else {
+            let id = answer.id
+            return subscriptions.firstIndex { $0.id == id }
+        }
+        return nil
+    }
+
+    // MARK: Catching up
+
+    private mutating func publish(_ page: CatchUpPage, of id: UInt64, _ flow: inout FlowControl) {
+        defer { resume(&flow) }
+        guard let index = answered(.page(id)) else { return }
+        // The live stream may have moved while the page was read: then one more page brings what lies
+        // between.
+        let end = page.head.flatMap { $0.offset >= stream.offset ? $0 : nil }
+        let namesAfter = subscriptions[index].namesAfter
+        let rights = access.mark(of: subscriptions[index].query.collection)
+        var frame = Frame.CatchUp(
+            id: id, documents: page.documents, candidates: page.candidates, end: end)
+        frame.gone = page.gone
+        if let end {
+            subscriptions[index].state = .live(from: end.offset)
+            frame.rights = rights
+        } else {
+            subscriptions[index].state = .due(.offset(page.offset, namesAfter: namesAfter))
+            frame.resume = page.reached.map {
+                ResumeToken.pages($0, namesAfter: namesAfter, rights: rights).encoded()
+            }
+            frame.asOf = page.asOf
+        }
+        flow.sendPage(frame)
+    }
+
+    /// The log does not have the place where a page was to begin, or reaped something after it.
+    private mutating func unknownPlace(_ id: UInt64, _ flow: inout FlowControl) {
+        defer { resume(&flow) }
+        guard let index = answered(.page(id)) else { return }
+        Self.list(&subscriptions[index], from: listingStart, &flow)
+    }
+
+    // MARK: Holdings
+
+    /// The position after which changes follow a list. States that are being read may be from before the
+    /// stream's head, and reach the subscriber after its list: changes since that read began are told too.
+    private var listingStart: LogPosition? { answers.readFrom ?? stream.head }
+
+    /// Asks from the start for the subscriber's holdings.
+    private static func list(
+        _ subscription: inout ServedSubscription, from start: LogPosition?, _ flow: inout FlowControl
+    ) {
+        guard let start else { return }
+        if case .listing(var listing) = subscription.state, !listing.isListed {
+            listing.discard()
+            return subscription.state = .listing(listing)
+        }
+        subscription.returnCredit(&flow)
+        subscription.state = .listing(Listing(start: start))
+        flow.send(.list(id: subscription.id))
+    }
+
+    private mutating func listed(
+        _ page: HoldingsPage, of id: UInt64, _ size: Int, _ flow: inout FlowControl
+    ) throws(SyncError) {
+        guard let index = subscriptions.firstIndex(where: { $0.id == id }) else {
+            return flow.returnCredit(size)
+        }
+        try subscriptions[index].listed(page, size)
+        listAgain(index, &flow)
+        resume(&flow)
+    }
+
+    /// Asks again for holdings that were listed under earlier rights, once all of them are here.
+    private mutating func listAgain(_ index: Int, _ flow: inout FlowControl) {
+        guard case .listing(var listing) = subscriptions[index].state, listing.isDiscarded else { return }
+        listing.dropPages(&flow)
+        if listing.isListed, let start = listingStart {
+            listing = Listing(start: start)
+            flow.send(.list(id: subscriptions[index].id))
+        }
+        subscriptions[index].state = .listing(listing)
+    }
+
+    private mutating func compared(_ id: UInt64, _ answer: HoldingsAnswer, _ flow: inout FlowControl) {
+        defer { resume(&flow) }
+        guard let index = answered(.comparison(id)) else { return }
+        guard case .listing(var listing) = subscriptions[index].state else {
+            preconditionFailure("no holdings are compared; the publisher is \(name)")
+        }
+        let start = listing.start
+        let isDone = listing.answered(through: answer.through, &flow)
+        let rights = access.mark(of: subscriptions[index].query.collection)
+        var frame = Frame.CatchUp(id: id, documents: answer.documents)
+        frame.gone = answer.gone
+        frame.hidden = answer.hidden
+        frame.asOf = answer.asOf
+        if isDone {
+            subscriptions[index].namesAfter = start.offset
+            subscriptions[index].state = .due(.resumed(start, namesAfter: start.offset))
+            frame.resume = ResumeToken.pages(start, namesAfter: start.offset, rights: rights).encoded()
+        } else {
+            if let last = listing.after {
+                frame.resume = ResumeToken.listing(start, after: last, rights: rights).encoded()
+            }
+            subscriptions[index].state = .listing(listing)
+        }
+        if isDone || !answer.documents.isEmpty || !answer.gone.isEmpty || !answer.hidden.isEmpty {
+            flow.sendPage(frame)
+        }
+    }
+
+    // MARK: Rights
+
+    /// Takes other rights of the other side: documents that may not be read any more are told at once,
+    /// everything else is reconciled (rule 18). Frames that wait for credit were put together under the
+    /// earlier rights, and are not sent.
+    private mutating func grantChanged(_ changed: ReadAccess, _ flow: inout FlowControl) -> [Message] {
+        let earlier = access
+        access = changed
+        guard flow.isOpen else { return [] }
+        stream.tell(&flow)
+        let isAnyWithdrawn = flow.withdrawWaiting()
+        page.expire()
+        let held = subscriptions
+        subscriptions = []
+        for var subscription in held {
+            let name = subscription.query.collection
+            guard changed.allows(collection: name) else {
+                let error = SyncError(.readNotGranted, "no right to read \(name) any more")
+                subscription.returnCredit(&flow)
+                flow.send(.subscriptionRefused(id: subscription.id, error, hides: true))
+                continue
+            }
+            if earlier.mark(of: name) != changed.mark(of: name) || isAnyWithdrawn {
+                Self.list(&subscription, from: listingStart, &flow)
+            }
+            // A page of it is being read under the earlier rights.
+            if case .reading = subscription.state {
+                Self.list(&subscription, from: listingStart, &flow)
+            }
+            subscriptions.append(subscription)
+        }
+        // Answers to the receiver's own writes may have been among what is not sent.
+        let messages = isAnyWithdrawn ? stream.withdraw(&flow) : []
+        flow.send(.granted)
+        for index in subscriptions.indices { listAgain(index, &flow) }
+        resume(&flow)
+        return messages
+    }
+
+    // MARK: The live stream
+
+    private mutating func publish(
+        _ operations: [FoldedOperation], through position: LogPosition, _ flow: inout FlowControl
+    ) throws(SyncError) -> [Message] {
+        stream.arrived()
+        let filter = LiveFilter(access: access, origin: origin, interruption: interruption)
+        var costly: [UInt64] = []
+        var updates: [DocumentUpdate] = []
+        var selection = FrameSelection()
+        var size = 0
+        var reached: LogPosition?
+        for operation in operations {
+            var own: [DocumentUpdate] = []
+            var chosen: [(index: Int, form: UInt64)] = []
+            for (index, change) in operation.changes.enumerated() {
+                let update = try filter.update(
+                    for: change, of: operation, to: subscriptions, costly: &costly)
+                for id in costly { refuseCostly(id, &flow) }
+                costly.removeAll()
+                guard let update else { continue }
+                own.append(update)
+                chosen.append((index, update.content.form))
+            }
+            let ownSize = own.reduce(0) { $0 + $1.size }
+            // A frame ends only at an operation's end: its receiver stores a frame in one transaction.
+            if let reached, size > 0, size + ownSize > flow.readBytes {
+                sendOperations(updates, selection, through: reached, &flow)
+                updates = []
+                selection = FrameSelection()
+                size = 0
+            }
+            if ownSize > Limits.transactionBytes {
+                stream.passed(reached)
+                return fallBack(to: position, &flow)
+            }
+            updates += own
+            selection.add(operation.position.offset, chosen)
+            size += ownSize
+            reached = operation.position
+        }
+        if !updates.isEmpty {
+            sendOperations(updates, selection, through: position, &flow)
+        } else {
+            let isAnyLive = subscriptions.contains { $0.liveFrom != nil }
+            stream.passed(position, isAnyLive: isAnyLive, &flow)
+        }
+        resume(&flow)
+        return []
+    }
+
+    private mutating func sendOperations(
+        _ updates: [DocumentUpdate], _ selection: FrameSelection, through position: LogPosition,
+        _ flow: inout FlowControl
+    ) {
+        let frame = Frame.operations(Frame.Operations(position: position, updates: updates))
+        flow.send(
+            frame, shared: sharing?.encode(selection.ending(at: position.offset)) { frame.encoded() })
+        stream.sent(through: position)
+    }
+
+    /// The live stream is not at hand any more at this session's position: catches up from there to its head.
+    private mutating func fallBack(to head: LogPosition, _ flow: inout FlowControl) -> [Message] {
+        for index in subscriptions.indices {
+            guard let liveFrom = subscriptions[index].liveFrom else { continue }
+            subscriptions[index].namesAfter = 0
+            subscriptions[index].state = .due(.offset(max(liveFrom, stream.offset), namesAfter: 0))
+            // A page without end tells the receiver that positions do not count for it any more.
+            flow.send(.catchUp(Frame.CatchUp(id: subscriptions[index].id)))
+        }
+        let messages = stream.skip(to: head, &flow)
+        resume(&flow)
+        return messages
+    }
+}
+
+// MARK: Invariants
+
+extension Publisher {
+    /// The name of its state, for logs and traps.
+    var name: String {
+        let page =
+            switch page {
+            case .idle: "idle"
+            case .reading(let id): "reading a page of \(id)"
+            case .comparing(let id): "comparing holdings of \(id)"
+            case .stale(let id): "reading a page of \(id) under earlier rights"
+            }
+        return "\(page), \(stream.name), \(catchingUp) of \(subscriptions.count) subscriptions catch up"
+    }
+
+    /// The number of wants that are not answered.
+    var waitingWants: Int { answers.count }
+
+    /// The number of subscriptions that are still catching up. Mutating only to be read in place.
+    mutating func countCatchingUp() -> Int { catchingUp }
+
+    private var catchingUp: Int {
+        var count = 0
+        for place in subscriptions.indices where subscriptions[place].liveFrom == nil { count += 1 }
+        return count
+    }
+
+    /// Returns whether the driver may answer now.
+    func expects(_ answer: Answer) -> Bool {
+        switch (answer, page) {
+        case (.page(let id), .reading(let asked)), (.comparison(let id), .comparing(let asked)),
+            (.page(let id), .stale(let asked)), (.comparison(let id), .stale(let asked)):
+            id == asked
+        case (.stream, _): stream.isAwaited
+        case (.states, _): answers.isReading
+        default: false
+        }
+    }
+
+    /// Traps on a state that contradicts itself.
+    func checkInvariants() {
+        let reading = subscriptions.filter { if case .reading = $0.state { true } else { false } }
+        if case .reading(let id) = page {
+            precondition(reading.allSatisfy { $0.id == id }, "one page is read at a time")
+        } else {
+            precondition(reading.isEmpty, "a subscription waits for a page that nobody reads")
+        }
+        stream.checkInvariants()
+        answers.checkInvariants()
+    }
+}

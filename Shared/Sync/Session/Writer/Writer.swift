@@ -1,0 +1,475 @@
+import CRDT
+import Exchange
+
+/// Sends own operations in sequence, from the server's frontier on (rule 18): nothing is remembered of
+/// acknowledgements. Before the first one it brings peer and server in line: it compares histories, gives a
+/// restored log back what it lacks (`HoldingsGiver`), and has the store repair (`RepairCase`).
+///
+/// Invariants: one read of operations is under way at most; an actor's operations leave in sequence without
+/// gap; no frame is sent without credit; nothing is uploaded while a repair is due.
+struct Writer: Sendable {
+    /// The way to the exchange of subscriptions and uploads.
+    private enum Phase: Sendable {
+        case greeting
+        /// The store compares its history with the server's.
+        case comparing
+        /// The server's log was restored: it takes back what it lacks.
+        case giving(HoldingsGiver)
+        /// A repair comes first.
+        case linedUp
+        /// The store notes the server's head: everything that comes is later.
+        case noting
+        case exchanging
+    }
+
+    private enum Read: Sendable {
+        case idle
+        /// Operations are being read, about so many bytes; `hasMore` if their actor has written since.
+        case reading(bytes: Int, hasMore: Bool)
+    }
+
+    private let wallMilliseconds: UInt64
+    private let writeRules: (@Sendable () -> Session.WriteRules?)?
+    private var phase = Phase.greeting
+    private var read = Read.idle
+    private var repair = RepairCase()
+    private var grantCheck = OwnGrantCheck.idle
+    private var own = OwnActors()
+    /// Counts the reads; the answer to one does not know of operations added after it was asked.
+    private var reads: UInt64 = 0
+    private var barriers = Barriers()
+    private var serverMilliseconds: UInt64 = 0
+    /// The server's head of the log when it greeted, or after a reconcile.
+    private var serverHead: LogPosition?
+    /// True if the server's log has lost its end.
+    private var isServerBehind = false
+    /// Answers a restored server's wants.
+    private var answers = StateAnswers()
+    /// The fingerprint of the rights under which a server did not take something of the holdings.
+    private var declined: [UInt8]?
+    /// True if the rights have changed since the holdings were judged.
+    private var areRightsNewer = false
+    /// A newer access token, until the session is open.
+    private var token: String?
+
+    init(wallMilliseconds: UInt64, writeRules: (@Sendable () -> Session.WriteRules?)?) {
+        self.wallMilliseconds = wallMilliseconds
+        self.writeRules = writeRules
+    }
+
+    mutating func handle(_ event: Event, _ flow: inout FlowControl) throws(SyncError) -> [Message] {
+        let before = flow.traced(name)
+        defer { flow.trace(.writer, from: before, to: name) }
+        switch event {
+        case .hello(let hello): return greeted(hello, &flow)
+        case .acknowledged(let acknowledgements, let offset): return try taken(acknowledgements, offset)
+        case .refused(let refusal): return try refused(refusal)
+        case .granted: return try granted()
+        case .want(let keys): try want(keys, &flow)
+        case .reconciled(let position, let declined): return try reconciled(position, declined, &flow)
+        case .credited:
+            give(&flow)
+            resumeUpload(&flow)
+        case .ownOperationAdded(let actor): added(actor, &flow)
+        case .renew(let token): renew(token, &flow)
+        case .historyCompared(let comparisons):
+            guard case .comparing = phase else {
+                preconditionFailure("no history was compared; the writer is \(name)")
+            }
+            return begin(comparisons, &flow)
+        case .seenNoted: return try seenNoted()
+        case .ownOperations(let actor, let operations): return upload(actor, operations, &flow)
+        case .holdings(let versions, let isLast): listed(versions, isLast: isLast, &flow)
+        case .states(let states, let position):
+            // A peer answers with what it offered itself.
+            answers.answer(states, at: position, gone: [], mayRead: { _ in true }, head: nil, &flow)
+        default: return handleMessage(event, &flow)
+        }
+        return []
+    }
+
+    private mutating func handleMessage(_ event: Event, _ flow: inout FlowControl) -> [Message] {
+        switch event {
+        case .askWhenReached(let ask):
+            barriers.add(ask, at: moment)
+            return passed(flow)
+        case .resume:
+            resumeUpload(&flow)
+            return passed(flow)
+        case .beginExchange: return beginExchange(&flow)
+        case .eventHandled: return eventHandled(flow)
+        case .readerIsIdle: return decide()
+        case .purged(let keys): repair.note(purged: keys)
+        case .repairNeeds(let keys):
+            precondition(!keys.isEmpty, "a repair that needs nothing")
+            repair.fetch()
+            return [.fetchForRepair(keys)]
+        case .repairStates(let states, let position, let isComplete):
+            if repair.fetched(isAny: !states.isEmpty, at: position, isComplete: isComplete) {
+                flow.perform(.stageRepair(states))
+            }
+        case .repairStaged: repair.staged()
+        case .streamWillNotFollow: return decide()
+        case .streamLent(let following): requestRepair(following, &flow)
+        case .repaired(let outcome): return repaired(outcome, &flow)
+        default: preconditionFailure("\(event) is no message")
+        }
+        return []
+    }
+
+    // MARK: The handshake
+
+    /// The hello of this side; the other machine of a peer has nothing to say in it.
+    mutating func greet(_ history: OwnHistory, _ hello: Frame.Hello, _ flow: inout FlowControl) {
+        own.greet(history.heads)
+        declined = history.declined
+        var hello = hello
+        hello.acknowledged = history.acknowledged
+        hello.declined = history.declined
+        flow.send(.hello(hello))
+    }
+
+    /// The server has greeted: compares histories.
+    private mutating func greeted(_ hello: Frame.Hello, _ flow: inout FlowControl) -> [Message] {
+        serverMilliseconds = hello.wallMilliseconds
+        serverHead = hello.head
+        isServerBehind = hello.isBehind
+        phase = .comparing
+        let heads = own.known(to: hello.actors)
+        guard !heads.isEmpty else { return begin([], &flow) }
+        flow.perform(.compareHistory(heads, hashes: hello.hashes))
+        return []
+    }
+
+    /// Histories are compared: the session is open. Gives back what the server lost, repairs, then
+    /// subscribes and uploads.
+    private mutating func begin(
+        _ comparisons: [HistoryComparison], _ flow: inout FlowControl
+    ) -> [Message] {
+        flow.open()
+        if let token {
+            self.token = nil
+            renew(token, &flow)
+        }
+        let difference = Int64(clamping: serverMilliseconds) - Int64(clamping: wallMilliseconds)
+        flow.perform(.report(.connected(clockDifferenceMilliseconds: difference)))
+        if own.begin(comparisons, &flow) { repair.becomeDue() }
+        phase = isServerBehind ? .giving(HoldingsGiver()) : .linedUp
+        give(&flow)
+        return (repair.isDue ? [.repairIsDue] : []) + beginExchange(&flow)
+    }
+
+    /// Subscribes and uploads, once nothing has to be brought in line before.
+    private mutating func beginExchange(_ flow: inout FlowControl) -> [Message] {
+        guard !repair.isDue else { return [] }
+        switch phase {
+        case .greeting, .comparing, .giving, .noting: return []
+        case .linedUp:
+            // First the store notes what is compared at the next handshake: everything that comes is later.
+            guard let serverHead else { return exchange() }
+            phase = .noting
+            flow.perform(.noteSeen(serverHead, replaces: isServerBehind, declined: declined))
+            return []
+        case .exchanging:
+            resumeUpload(&flow)
+            return passed(flow)
+        }
+    }
+
+    private mutating func seenNoted() throws(SyncError) -> [Message] {
+        guard case .noting = phase else { preconditionFailure("nothing was noted; the writer is \(name)") }
+        if areRightsNewer { try offerAgain() }
+        return exchange()
+    }
+
+    private mutating func exchange() -> [Message] {
+        phase = .exchanging
+        // Pages staged of a log that has lost its end may not be in it any more.
+        return [.exchangeBegins(resumesStaged: !isServerBehind), .resume]
+    }
+
+    // MARK: Rights and tokens
+
+    /// Sends a newer token as soon as the session is open. A server that does not know the frame lets the
+    /// session end with the earlier one.
+    private mutating func renew(_ newer: String, _ flow: inout FlowControl) {
+        guard flow.isOpen else { return token = newer }
+        if flow.version >= 3 { flow.send(.renewal(token: newer)) }
+    }
+
+    /// This peer's rights have changed.
+    private mutating func granted() throws(SyncError) -> [Message] {
+        guard case .exchanging = phase else {
+            areRightsNewer = true
+            return []
+        }
+        try offerAgain()
+        return [.rightsChanged]
+    }
+
+    /// Holdings that a restored log did not take for want of rights are judged again at a handshake (decision
+    /// 0039).
+    private func offerAgain() throws(SyncError) {
+        guard declined != nil else { return }
+        throw SyncError(.goingAway, "rights have changed, and a restored log lacks what this peer holds")
+    }
+
+    // MARK: Giving holdings back
+
+    private mutating func give(_ flow: inout FlowControl) {
+        guard case .giving(var giver) = phase else { return }
+        giver.list(&flow)
+        phase = .giving(giver)
+    }
+
+    private mutating func listed(
+        _ versions: [DocumentVersion], isLast: Bool, _ flow: inout FlowControl
+    ) {
+        guard case .giving(var giver) = phase else {
+            preconditionFailure("no holdings were read; the writer is \(name)")
+        }
+        giver.listed(versions, isLast: isLast, &flow)
+        phase = .giving(giver)
+    }
+
+    private mutating func want(_ keys: [DocumentKey], _ flow: inout FlowControl) throws(SyncError) {
+        guard case .giving = phase else { throw .unexpected("want") }
+        try answers.want(keys, [], head: nil, &flow)
+    }
+
+    private mutating func reconciled(
+        _ position: LogPosition, _ declined: [UInt8]?, _ flow: inout FlowControl
+    ) throws(SyncError) -> [Message] {
+        guard case .giving(let giver) = phase, giver.isListed else { throw .unexpected("reconciled") }
+        self.declined = declined
+        serverHead = position
+        phase = .linedUp
+        return beginExchange(&flow)
+    }
+
+    // MARK: Uploading
+
+    private mutating func added(_ actor: ActorID, _ flow: inout FlowControl) {
+        guard !own.stopped.contains(actor) else { return }
+        if case .reading(let bytes, _) = read, actor == own.pending.first {
+            read = .reading(bytes: bytes, hasMore: true)
+        }
+        own.wrote(actor)
+        resumeUpload(&flow)
+    }
+
+    /// Reads the next operations if they may be sent: not while one waits to be refused here.
+    private mutating func resumeUpload(_ flow: inout FlowControl) {
+        guard flow.canSendData, case .exchanging = phase, case .idle = read, !repair.isDue,
+            let actor = own.next, grantCheck.actor != actor || own.isAnswered(actor)
+        else { return }
+        var after = own.sent[actor] ?? 0
+        if case .collecting(actor, let through, _) = grantCheck { after = through }
+        read = .reading(bytes: flow.readBytes, hasMore: false)
+        reads += 1
+        flow.perform(.readOwnOperations(actor: actor, after: after, maxBytes: flow.readBytes))
+    }
+
+    private mutating func upload(
+        _ actor: ActorID, _ operations: [(sequence: SequenceNumber, bytes: [UInt8])],
+        _ flow: inout FlowControl
+    ) -> [Message] {
+        guard case .reading(let bytes, let hasMore) = read else {
+            preconditionFailure("no operations were being read; the writer is \(name)")
+        }
+        read = .idle
+        guard !repair.isDue, own.pending.first == actor else { return [] }
+        if case .collecting(actor, _, let forbidden) = grantCheck {
+            return collect(operations, of: actor, forbidden, &flow)
+        }
+        let forbidden = OwnGrantCheck.refusals(in: operations, writeRules?())
+        grantCheck = forbidden.isEmpty ? .idle : .waiting(actor)
+        let allowed = operations.filter { $0.sequence < forbidden.first?.sequence ?? .max }
+        if let last = allowed.last {
+            own.sent(actor, through: last.sequence)
+            send(allowed.map(\.bytes), &flow)
+        } else if !forbidden.isEmpty {
+            guard own.isAnswered(actor) else { return [] }
+            grantCheck = .collecting(actor, through: own.sent[actor] ?? 0, forbidden: [])
+            resumeUpload(&flow)
+            return []
+        } else if !hasMore {
+            own.finished(actor)
+        }
+        if forbidden.isEmpty, allowed.reduce(0, { $0 + $1.bytes.count }) < bytes {
+            barriers.sent(actor, through: own.sent[actor] ?? 0, reads: reads)
+        }
+        resumeUpload(&flow)
+        return passed(flow)
+    }
+
+    /// Reads an actor's operations to the end, and refuses those that the grant forbids.
+    private mutating func collect(
+        _ operations: [(sequence: SequenceNumber, bytes: [UInt8])], of actor: ActorID,
+        _ earlier: [Refusal], _ flow: inout FlowControl
+    ) -> [Message] {
+        let forbidden = earlier + OwnGrantCheck.refusals(in: operations, writeRules?())
+        if let last = operations.last, forbidden.count < Limits.refusalsAtOnce {
+            grantCheck = .collecting(actor, through: last.sequence, forbidden: forbidden)
+            resumeUpload(&flow)
+            return []
+        }
+        // A newer token may have come meanwhile.
+        let mayWrite = writeRules?()
+        let refused = forbidden.filter { refusal in
+            mayWrite.map { mayWrite in refusal.documents.contains { !mayWrite($0) } } ?? false
+        }
+        grantCheck = .idle
+        guard !refused.isEmpty else {
+            resumeUpload(&flow)
+            return []
+        }
+        // As when the server refuses: nothing more of the actor is sent, and a repair sets these aside and
+        // lets the others go.
+        own.stop(actor)
+        repair.note(refused: refused)
+        return [.repairIsDue]
+    }
+
+    /// A large operation is a message of its own: a later session may go on after the part that came of it.
+    private func send(_ operations: [[UInt8]], _ flow: inout FlowControl) {
+        var together: [[UInt8]] = []
+        for bytes in operations {
+            let isLarge = bytes.count > Limits.firstBurstBytes
+            if isLarge, !together.isEmpty {
+                flow.send(.upload(together))
+                together = []
+            }
+            together.append(bytes)
+            if isLarge {
+                flow.send(.upload(together))
+                together = []
+            }
+        }
+        if !together.isEmpty { flow.send(.upload(together)) }
+    }
+
+    /// Operations are durable in the server's log.
+    private mutating func taken(
+        _ acknowledgements: [Acknowledgement], _ offset: Offset
+    ) throws(SyncError) -> [Message] {
+        let newer = try own.take(acknowledgements)
+        if !newer.isEmpty { repair.admitted() }
+        return [.acknowledged(newer, offset: offset), .resume]
+    }
+
+    // MARK: Barriers
+
+    /// The present moment in the store's own history.
+    private var moment: Barriers.Moment {
+        // A read that knows of everything so far counts.
+        let isFresh = if case .reading(_, hasMore: false) = read { true } else { false }
+        return Barriers.Moment(
+            reads: isFresh ? reads - 1 : reads, unread: Set(own.pending), targets: own.sent)
+    }
+
+    /// Tells the reader of barriers that are reached.
+    private mutating func passed(_ flow: FlowControl) -> [Message] {
+        guard case .exchanging = phase, flow.isOpen else { return [.askNext] }
+        return barriers.takeReached(own.acknowledged).map { .barrierReached($0) } + [.askNext]
+    }
+
+    // MARK: Repairing
+
+    /// The server refused an operation, and takes nothing more of its actor.
+    private mutating func refused(_ refusal: Refusal) throws(SyncError) -> [Message] {
+        guard let isFirst = own.refused(refusal.actor) else { return [] }
+        try repair.note(refusal, isFirst: isFirst)
+        return repair.isDue ? [.repairIsDue] : []
+    }
+
+    /// A repair goes on as soon as nothing else is under way.
+    private func eventHandled(_ flow: FlowControl) -> [Message] {
+        guard flow.isOpen else { return [] }
+        switch repair.step {
+        case .none, .deciding, .fetching: return []
+        case .following: return [.mayFollow(to: repair.seen)]
+        case .due:
+            if case .giving = phase { return [] }
+            guard case .idle = read, own.areAllAnswered else { return [] }
+            return [.mayRepair]
+        }
+    }
+
+    /// True if `eventHandled` has something to do.
+    var hasRepair: Bool { repair.isDue }
+
+    private mutating func decide() -> [Message] {
+        repair.decide()
+        return [.lendStream(to: repair.seen)]
+    }
+
+    private mutating func requestRepair(_ following: Reception?, _ flow: inout FlowControl) {
+        // A log that was restored comes first: until the store has noted where that is, it has to name at the
+        // next handshake what it has seen of the lost one.
+        let isNoted = if case .exchanging = phase { true } else { !isServerBehind }
+        flow.perform(
+            .repair(
+                repair.request(
+                    admitted: own.acknowledged, closed: own.stopped, diverged: own.diverged,
+                    seen: isNoted ? repair.seen : nil, following: following)))
+    }
+
+    private mutating func repaired(
+        _ outcome: RepairOutcome.Repaired, _ flow: inout FlowControl
+    ) -> [Message] {
+        for refusal in outcome.refused { flow.perform(.report(.writeRefused(refusal))) }
+        repair.ended(outcome)
+        grantCheck = .idle
+        own.repaired(outcome)
+        // Requests that wait for operations of actors that were left wait for the new one's.
+        barriers.move(to: moment)
+        return [
+            .repairEnded(isFollowed: outcome.isFollowed, isAnotherDue: repair.isDue), .beginExchange,
+            .askNext,
+        ]
+    }
+}
+
+// MARK: Invariants
+
+extension Writer {
+    /// The name of its state, for logs and traps.
+    var name: String {
+        let phase =
+            switch phase {
+            case .greeting: "greeting"
+            case .comparing: "comparing histories"
+            case .giving: "giving holdings back"
+            case .linedUp: "lined up"
+            case .noting: "noting the server's head"
+            case .exchanging: "exchanging"
+            }
+        let read = if case .reading = read { ", reading" } else { "" }
+        return "\(phase)\(read)\(repair.isDue ? ", repair \(repair.step)" : "")"
+    }
+
+    /// Returns whether the driver may answer now.
+    func expects(_ answer: Answer) -> Bool {
+        switch (answer, phase) {
+        case (.historyComparison, .comparing), (.seen, .noting): return true
+        case (.holdings, .giving(let giver)): return giver.isReading
+        case (.states, _): return answers.isReading
+        case (.ownOperations, _): if case .reading = read { return true }
+        case (.repair, _): if case .deciding = repair.step { return true }
+        case (.repairStaging, _): if case .fetching(let staging, _) = repair.step { return staging > 0 }
+        default: break
+        }
+        return false
+    }
+
+    /// Traps on a state that contradicts itself.
+    func checkInvariants() {
+        own.checkInvariants()
+        if case .collecting(let actor, _, _) = grantCheck {
+            precondition(
+                own.isAnswered(actor), "the grant forbids what rests on operations that are not answered")
+        }
+        answers.checkInvariants()
+    }
+}
