@@ -72,6 +72,8 @@ enum Answer: Sendable, Equatable {
     case ownActors, frontier
     case page(UInt64)
     case comparison(UInt64)
+    /// A page or a comparison, whichever was asked for.
+    case refusal(UInt64)
     case stream, states
     case append, token, holdingsComparison, admission
     case historyComparison, seen, ownOperations, holdings, repair, repairStaging
@@ -80,7 +82,7 @@ enum Answer: Sendable, Equatable {
     /// The subscription that it is for.
     var id: UInt64? {
         switch self {
-        case .page(let id), .comparison(let id): id
+        case .page(let id), .comparison(let id), .refusal(let id): id
         default: nil
         }
     }
@@ -109,6 +111,7 @@ extension Event {
         case .statesAdmitted: .admission
         case .page(let id, _), .unknownPlace(let id): .page(id)
         case .compared(let id, _): .comparison(id)
+        case .tooCostly(let id): .refusal(id)
         case .renewed: .token
         case .operations, .lagging: .stream
         case .appended, .refused: .append

@@ -187,7 +187,7 @@ struct Publisher: Sendable {
     /// The condition of a subscription took too long: it ends, and the others go on.
     private mutating func tooCostly(_ id: UInt64, _ flow: inout FlowControl) {
         defer { resume(&flow) }
-        guard answered(expects(.page(id)) ? .page(id) : .comparison(id)) != nil else { return }
+        guard answered(.refusal(id)) != nil else { return }
         refuseCostly(id, &flow)
     }
 
@@ -491,7 +491,9 @@ extension Publisher {
     func expects(_ answer: Answer) -> Bool {
         switch (answer, page) {
         case (.page(let id), .reading(let asked)), (.comparison(let id), .comparing(let asked)),
-            (.page(let id), .stale(let asked)), (.comparison(let id), .stale(let asked)):
+            (.page(let id), .stale(let asked)), (.comparison(let id), .stale(let asked)),
+            (.refusal(let id), .reading(let asked)), (.refusal(let id), .comparing(let asked)),
+            (.refusal(let id), .stale(let asked)):
             id == asked
         case (.stream, _): stream.isAwaited
         case (.states, _): answers.isReading
