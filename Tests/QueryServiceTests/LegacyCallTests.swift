@@ -62,8 +62,8 @@ struct LegacyCallTests {
         "a call that cannot be meant is refused with a reason",
         arguments: [
             ("find", "{}", "QUERY-0101"), ("find", #"{"collection":"c","limit":-1}"#, "QUERY-0101"),
-            ("find", #"{"collection":"c","query":"n =="}"#, "DQL-0105"),
-            ("find", #"{"collection":"c","query":"n == $args.x"}"#, "DQL-0606"),
+            ("find", #"{"collection":"c","query":"n =="}"#, "DQL-0107"),
+            ("find", #"{"collection":"c","query":"n == $args.x"}"#, "DQL-0501"),
             ("find", #"{"collection":"c","sort":"n"}"#, "QUERY-0101"),
             ("find", #"{"collection":"c","describe":true}"#, "QUERY-0101"),
             ("find", #"{"collection":"c","serializedAs":"latestValuesAndTypes"}"#, "QUERY-0101"),

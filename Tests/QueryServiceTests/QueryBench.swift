@@ -157,8 +157,15 @@ struct QueryClient: Sendable {
         for (name, value) in headers { request.headers.add(name: name, value: value) }
         if let token { request.headers.add(name: "Authorization", value: "Bearer \(token)") }
         if let body { request.body = .bytes(Array(JSONText.print(body).utf8)) }
-        return try await HTTPClient.shared.execute(request, timeout: .seconds(120))
+        return try await Self.streams.execute(request, timeout: .seconds(120))
     }
+
+    /// Never shut down. The shared client opens eight connections to a host, and a stream keeps its own.
+    private static let streams: HTTPClient = {
+        var configuration = HTTPClient.Configuration.singletonConfiguration
+        configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 64
+        return HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+    }()
 
     /// Reads lines of an open answer until `isEnough`, or to its end.
     static func lines(
