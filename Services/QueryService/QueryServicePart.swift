@@ -89,7 +89,7 @@ public final class QueryServicePart: ServicePart {
         self.lost = lost
         projections = OpenDatabases(logger: logger) { database in
             try await Projection.open(
-                database, log: log, in: stores, bounds: bounds, statements: statements,
+                database, log: log, in: stores, bounds: bounds, statements: statements, pool: pool,
                 erased: { authenticator.system?.directory.erasedDocuments[database] },
                 whenLost: { continuation.yield($0) })
         }
@@ -115,7 +115,10 @@ public final class QueryServicePart: ServicePart {
         LegacyRoutes(
             execute: { [self] statement, request, identity in
                 let minimum = try ExecuteRequest.transactionID(request.headers)
-                return try await execute(statement, isStrict: false, identity, after: minimum)
+                let evaluation = try pool.statement(
+                    statement.statement, of: identity.credential, in: identity.databaseID)
+                defer { pool.finish(evaluation) }
+                return try await evaluated(statement, isStrict: false, identity, after: minimum, evaluation)
             }, identity: { [self] in try await identity(of: $0) }
         ).mount(on: &mount)
         mount.background("lost histories") { [self] in
@@ -211,14 +214,24 @@ public final class QueryServicePart: ServicePart {
             parsed.statement, of: identity.credential, in: identity.databaseID)
         defer { pool.finish(evaluation) }
         context.whenClientLeaves { evaluation.end(.abandoned) }
+        let answer = try await evaluated(parsed, isStrict: isStrict, identity, after: minimum, evaluation)
+        guard answer.items.count > Limits.plainAnswerRows else { return answer.response }
         do {
-            let answer = try await execute(parsed, isStrict: isStrict, identity, after: minimum, evaluation)
-            guard answer.items.count > Limits.plainAnswerRows else { return answer.response }
-            // What was written is told, whatever has ended meanwhile.
-            guard answer.mutatedDocumentIDs.isEmpty else {
-                return (try? await evaluation.run { answer.response }) ?? answer.response
-            }
             return try await evaluation.run { answer.response }
+        } catch let error as DQLError where [.timeout, .cancelled].contains(error.code) {
+            // What was written is told, whatever has ended meanwhile.
+            guard answer.mutatedDocumentIDs.isEmpty else { return answer.response }
+            throw QueryError.ended(evaluation.end, after: pool.options.statementTime)
+        }
+    }
+
+    /// Executes a statement; the reason why its evaluation ended is the error's.
+    private func evaluated(
+        _ request: ExecuteRequest, isStrict: Bool, _ identity: Identity, after minimum: Offset?,
+        _ evaluation: Evaluation
+    ) async throws -> ExecuteAnswer {
+        do {
+            return try await execute(request, isStrict: isStrict, identity, after: minimum, evaluation)
         } catch let error as DQLError where [.timeout, .cancelled].contains(error.code) {
             throw QueryError.ended(evaluation.end, after: pool.options.statementTime)
         }

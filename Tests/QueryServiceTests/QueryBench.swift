@@ -33,11 +33,6 @@ final class QueryBench: Sendable {
 
     deinit { try? FileManager.default.removeItem(atPath: folder) }
 
-    func token(
-        _ grant: Grant = .everything, key: DatabaseSigningKey? = nil, age: Int64 = 0, user: String = "ada"
-    )
-        -> String
-    {
     /// The file of the admin credential; there is none unless a test writes it.
     var adminFile: String { "\(folder)/admin.token" }
 
@@ -73,8 +68,8 @@ final class QueryBench: Sendable {
             authenticator: Authenticator(
                 source: source, system: system, nowSeconds: { [clock] in clock.seconds }),
             projection: postgres.map { .postgres(url: $0) } ?? .folder("\(folder)/\(projection)"),
-            past: "\(folder)/past", bounds: bounds, logger: logger)
-            bounds: bounds, pool: EvaluationPool(evaluation), admin: AdminCredential(path: adminFile),
+            past: "\(folder)/past", bounds: bounds, pool: EvaluationPool(evaluation),
+            admin: AdminCredential(path: adminFile),
             logger: logger)
         let token = token()
         let parts = (system.map { [SystemDatabasePart($0)] as [any ServicePart] } ?? []) + [part]

@@ -37,8 +37,10 @@ final class KeptAnswerCount: Sendable {
     /// Counts one more, and so many fewer to remove.
     func note(_ key: IdempotencyKey, removed: Int) {
         last.withLock { census in
-            census?.counts[key.user, default: 0] += 1
-            census?.old.removeFirst(min(removed, census?.old.count ?? 0))
+            guard var counted = census else { return }
+            counted.counts[key.user, default: 0] += 1
+            counted.old.removeFirst(min(removed, counted.old.count))
+            census = counted
         }
     }
 }
