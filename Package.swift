@@ -195,7 +195,7 @@ let checks: [Target] = [
     tests(
         "ServiceKitTests",
         [
-            "ServiceKit", "WebSocket", "Identity", "OperationLog", "CRDT", "LogFakes", "TestSupport",
+            "ServiceKit", "WebSocket", "Identity", "OperationLog", "CRDT", "DQL", "LogFakes", "TestSupport",
             hummingbird, httpClient, httpTypes, nioCore, nioEmbedded, nioPosix, nioHTTP, nioWebSocket,
             logging,
             arguments,

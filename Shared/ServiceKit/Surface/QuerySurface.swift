@@ -2,10 +2,11 @@ import HTTPTypes
 
 extension Surface {
     /// Routes of the query-service for applications.
-    static let statements: [RouteDescription] = [
-        execute("v5", "executeStatement"), execute("v4", "executeStatementStrictly"),
-        observe(.post), observe(.get), changes, history,
-    ] + requests
+    static let statements: [RouteDescription] =
+        [
+            execute("v5", "executeStatement"), execute("v4", "executeStatementStrictly"),
+            observe(.post), observe(.get), changes, history,
+        ] + requests
 
     private static let point: Schema = .either([.whole(from: 0), .text])
 
