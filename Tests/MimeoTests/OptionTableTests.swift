@@ -58,7 +58,11 @@ struct OptionTableTests {
     func defaults() throws {
         let configuration = try ServiceConfiguration(ServiceOptions.parse([]), port: 1, environment: [:])
         let housekeeping = try HousekeepingFlags.parse([]).options(configuration)
+        let evaluation = try EvaluationFlags.parse([]).options(configuration)
         let used: [String: Int64?] = [
+            "statementSeconds": evaluation.statementTime.components.seconds,
+            "subscriptionSeconds": evaluation.subscriptionTime.components.seconds,
+            "statementsPerCredential": Int64(evaluation.statementsPerCredential),
             "keepAliveSeconds":
                 try SessionFlags.parse([]).options(configuration).keepAlive.components.seconds,
             "tombstoneTTLHours": housekeeping.tombstoneTimeToLive.map { $0.components.seconds / 3_600 },

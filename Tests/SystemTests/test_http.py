@@ -299,9 +299,9 @@ class Routes(HTTP):
             self.assertEqual(answer.status, expected, path)
 
     def test_an_unknown_query_parameter_is_named(self):
-        answer = self.post({"statement": "SELECT n FROM ones"}, EXECUTE + "?asOf=7")
+        answer = self.post({"statement": "SELECT n FROM ones"}, EXECUTE + "?asOff=7")
         self.assert_refused(answer, 400)
-        self.assertIn('"asOf"', answer.error["message"])
+        self.assertIn('did you mean "asOf"', answer.error["message"])
         self.assertEqual(answer.json["items"], [])
         secret = (self.server.data / "auth/admin.token").read_text().strip()
         answer = self.server.request(

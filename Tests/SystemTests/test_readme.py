@@ -39,7 +39,7 @@ class FiveMinutes(SystemTest):
         # `make run` is a build and this command; it prints the same lines.
         self.server = Talk(self.workspace.start("server", [binary("mimeo"), "serve", "--listen", "127.0.0.1:0"]))
         lines = []
-        while not lines or not lines[-1].startswith("token: "):
+        while not lines or not lines[-1].startswith("token-file: "):
             lines.append(self.server.next())
         self.origin = lines[0].removeprefix("url: ")
         (self.folder / "mimeo.txt").write_text("\n".join(lines) + "\n")

@@ -51,6 +51,8 @@ struct TargetOptions: ParsableArguments {
 
     /// True if the token or key is the first line of standard input.
     func readsStandardInput() throws -> Bool {
+        // A flag says it also where a store needs no secret.
+        if [server.tokenFile, keys.apiKeyFile].contains("-") { return true }
         let sources = try server.sources()
         guard case .server? = try target(sources) else { return false }
         return try Credential(server, keys, sources)?.secret.isTyped ?? false
