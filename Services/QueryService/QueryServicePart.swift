@@ -219,7 +219,7 @@ public final class QueryServicePart: ServicePart {
         do {
             return try await evaluation.run { answer.response }
         } catch let error as DQLError where [.timeout, .cancelled].contains(error.code) {
-            // What was written is told, whatever has ended meanwhile.
+            // A write is reported even if its evaluation has ended meanwhile.
             guard answer.mutatedDocumentIDs.isEmpty else { return answer.response }
             throw QueryError.ended(evaluation.end, after: pool.options.statementTime)
         }

@@ -38,7 +38,7 @@ final class ChangeCursor {
             await end()
             return take(Array(found.prefix { $0.position.offset <= offset }))
         case .operations:
-            // What is in the log and not folded here yet comes by itself.
+            // Operations in the log that are not folded here yet arrive by themselves.
             return []
         case .gone:
             return try await past.translating(database) { try await readPast(through: offset) }

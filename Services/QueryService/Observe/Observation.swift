@@ -120,7 +120,7 @@ final class Observation: Sendable {
             }
             guard let last = operations.last else { return (place, false) }
             place = last.position.offset
-            // What follows is in the evaluation too.
+            // The evaluation has all later operations too.
             if operations.contains(where: matters) { return (max(place, projection.recent.end), true) }
         }
     }

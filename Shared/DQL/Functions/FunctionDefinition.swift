@@ -121,7 +121,7 @@ public struct FunctionDefinition: Sendable {
         self.init(
             name, parameters, optional: optional, variadic: variadic, semantics, example: example,
             prepare: prepare, long: long, check: check,
-            // What `goOn` throws ends it, and this one throws nothing.
+            // Only an error of `goOn` ends it, and this one throws none.
             inContext: { arguments, _ in try? long(arguments) {} })
     }
 

@@ -35,7 +35,7 @@ struct AuditDigest {
         guard known == nil, kinds[group, default: 0] >= Limits.auditKinds else {
             return add(entry, to: Self.kind(of: entry), group)
         }
-        // Who and where are lost; how many there were is not.
+        // Users and addresses are lost; their number is not.
         var other = entry
         (other.user, other.peer, other.provider, other.database, other.code) = (nil, nil, nil, nil, nil)
         other.address = "others"

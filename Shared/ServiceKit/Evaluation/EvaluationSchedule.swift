@@ -184,7 +184,7 @@ struct EvaluationSchedule {
             }
         }
         credentials[turn.credential]?.turns -= 1
-        // Who comes back begins near the others again.
+        // A credential that comes back begins near the others again.
         if credentials[turn.credential]?.turns == 0 { credentials[turn.credential] = nil }
     }
 }
