@@ -46,11 +46,18 @@ class Terminal:
         self.type(line + "\n")
         return self.expect(prompt)
 
-    def exit_code(self):
-        """Waits for the end of the program; whatever it still says is read."""
-        while self._read(60):
+    def exit_code(self, seconds=60):
+        """Waits for the end of the program, reads whatever it still says, and fails if it does not end."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0 and self._read(left):
             pass
-        return os.waitstatus_to_exitcode(os.waitpid(self.process, 0)[1])
+        while True:
+            process, status = os.waitpid(self.process, os.WNOHANG)
+            if process:
+                return os.waitstatus_to_exitcode(status)
+            if time.monotonic() > end:
+                raise AssertionError(f"the program does not end: {self.seen[self.place:]!r} of {self.seen!r}")
+            time.sleep(0.02)
 
     def close(self):
         os.close(self.terminal)
@@ -138,6 +145,7 @@ class Lines(OnTerminal):
         terminal.run(" SELECT 43 AS secret FROM system:dual;")
         terminal.type("\x1b[A\n")
         terminal.expect("second\n------\n    42\n1 row")
+        terminal.expect(PROMPT)  # control-D means the end only to a prompt that reads
         terminal.type("\x04")
         self.assertEqual(terminal.exit_code(), 0)
         self.assertEqual(self.history.stat().st_mode & 0o777, 0o600)
