@@ -60,8 +60,10 @@ let nioHTTP = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
 let nioWebSocket = Target.Dependency.product(name: "NIOWebSocket", package: "swift-nio")
 let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
 
-/// Combine, where there is none.
-let openCombine = Target.Dependency.product(name: "OpenCombine", package: "OpenCombine")
+/// Combine, where there is none; with the schedulers and publishers of Dispatch and Foundation.
+let openCombine = ["OpenCombine", "OpenCombineDispatch", "OpenCombineFoundation"].map {
+    Target.Dependency.product(name: $0, package: "OpenCombine")
+}
 
 let shared: [Target] = [
     module("CRDT", [], exclude: ["Encoding.md"]),
@@ -86,7 +88,7 @@ let shared: [Target] = [
             "Attachments", httpClient, logging,
         ]),
     // Decision 0064: what only an application of 4.x or of Combine imports.
-    module("DittoSwiftCombine", ["DittoSwift", openCombine]),
+    module("DittoSwiftCombine", ["DittoSwift"] + openCombine),
     module("DittoObjC", ["DittoSwift"]),
     module(
         "ServiceKit",

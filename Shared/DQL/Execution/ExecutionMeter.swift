@@ -17,6 +17,12 @@ final class ExecutionMeter {
     private var retainedBytes = 0
     /// True if no document, or no pair of a join, fulfilled the condition.
     var foundNothing = false
+    /// True if there were groups, and none fulfilled HAVING.
+    var groupsFoundNothing = false
+    /// The look at the first row; nil if nothing is expected of it.
+    var watch: RowWatch?
+    /// The warnings about the subqueries, which ran before the statement itself.
+    var subqueryWarnings: [DQLWarning] = []
     /// How many values each sum or mean left out because they are no numbers, by the aggregate's slot.
     var leftOut: [Int: Int] = [:]
 
@@ -40,6 +46,14 @@ final class ExecutionMeter {
         stepsLeft = steps
         stepsBetweenChecks = Self.steps(textBytes)
         stepsUntilCheck = stepsBetweenChecks
+    }
+
+    /// Begins a subquery or, after all of them, the statement itself.
+    func begin(_ watch: RowWatch?) {
+        foundNothing = false
+        groupsFoundNothing = false
+        self.watch = watch
+        leftOut = [:]
     }
 
     private static func steps(_ textBytes: Int) -> Int {
