@@ -62,7 +62,9 @@ let shared: [Target] = [
     module("CRDT", [], exclude: ["Encoding.md"]),
     module("DQL", ["CRDT"], exclude: ["Functions.md", "Parameters.md"]),
     module("Machine", []),
-    module("WriteAhead", [grdb, sqlite]),
+    module("WriteAhead", ["CPageSums", grdb, sqlite], exclude: ["CPageSums"]),
+    .target(
+        name: "CPageSums", path: "Shared/WriteAhead/CPageSums", linkerSettings: [.linkedLibrary("sqlite3")]),
     module("Replica", ["CRDT", "DQL", "Machine", "WriteAhead", grdb, sqlite, logging]),
     module("OperationLog", ["CRDT", "Machine", "WriteAhead", grdb, sqlite, logging]),
     module("Identity", ["CRDT", "DQL", jwt, crypto, certificates, asn1]),
@@ -120,7 +122,7 @@ let services: [Target] =
         "AttachmentStore",
         [
             "ServiceKit", "Attachments", "CRDT", "Machine", "OperationLog", "Identity", "Replica",
-            hummingbird, nioCore, logging, arguments,
+            hummingbird, nioCore, logging, arguments, serverProduct("Metrics", "swift-metrics"),
         ])
     + service(
         "Mimeo",

@@ -4,6 +4,8 @@ import Foundation
 import Hummingbird
 import Identity
 import Logging
+import Machine
+import Metrics
 import OperationLog
 import ServiceKit
 import Synchronization
@@ -24,6 +26,9 @@ public final class AttachmentStore: ServicePart {
     private let folder: String
     private let maximumBytes: Int64
     private let authenticator: Authenticator
+    private let room: DiskRoom?
+    private let logger: Logger
+    private let damaged = Mutex<Set<String>>([])
     private let stores = Mutex<[DatabaseID: BlobStore]>([:])
     private let references: OpenDatabases<BlobReferences>
 
@@ -33,14 +38,17 @@ public final class AttachmentStore: ServicePart {
     ///   - documents: folder for materializations of databases that clients may read only in part.
     ///   - authenticator: checks access tokens.
     ///   - maximumBytes: largest attachment that is accepted.
+    ///   - room: refuses uploads while it is nearly full.
     public init(
         folder: String, log: any OperationLog, documents: String, authenticator: Authenticator,
-        maximumBytes: Int64 = Attachments.Limits.blobBytes,
+        maximumBytes: Int64 = Attachments.Limits.blobBytes, room: DiskRoom? = nil,
         logger: Logger = Logger(label: "attachment-store")
     ) {
         self.folder = folder
         self.authenticator = authenticator
         self.maximumBytes = maximumBytes
+        self.room = room
+        self.logger = logger
         references = OpenDatabases(logger: logger) { database in
             try await BlobReferences.open(database, log: log, folder: documents, logger: logger)
         }
@@ -48,14 +56,22 @@ public final class AttachmentStore: ServicePart {
 
     /// The routes of `/api/v4/attachments` and `/api/v5/attachments`.
     public func mount(on mount: inout ServiceMount) {
+        mount.background("attachment scrub") { [self] in
+            while true {
+                await scrub()
+                try await Task.sleep(for: Limits.scrubInterval)
+            }
+        }
         for version in ["v4", "v5"] {
             mount.on(.post, "/api/\(version)/attachments/upload") { request, _ in
                 let identity = try await self.authenticator.identity(for: request)
                 guard identity.rights.write.allowsAnything else {
                     throw IdentityError.notPermitted("write attachments")
                 }
-                return try await UploadRoute(store: self.store(of: identity), maximumBytes: self.maximumBytes)
-                    .respond(to: request)
+                guard self.room?.isNearlyFull != true else { throw BlobFailure(error: .nearlyFull) }
+                return try await UploadRoute(
+                    store: self.store(of: identity.databaseID), maximumBytes: self.maximumBytes
+                ) { self.mended($0, identity.databaseID) }.respond(to: request)
             }
             for method in [HTTPRequest.Method.get, .head] {
                 mount.on(method, "/api/\(version)/attachments/:id") { request, context in
@@ -69,7 +85,7 @@ public final class AttachmentStore: ServicePart {
                         // the attachment exists.
                         throw BlobFailure(error: .unknown)
                     }
-                    return try await DownloadRoute(store: self.store(of: identity))
+                    return try await DownloadRoute(store: self.store(of: identity.databaseID))
                         .respond(to: request, id: id)
                 }
             }
@@ -81,8 +97,13 @@ public final class AttachmentStore: ServicePart {
         for opened in await references.removeAll() { await opened.close() }
     }
 
-    /// Failing while the folder cannot be written.
+    /// Failing while the folder cannot be written, or an attachment is damaged and was not uploaded again.
     public func health() async -> HealthCheck {
+        let damaged = damaged.withLock { $0.count }
+        guard damaged == 0 else {
+            return .failing(
+                "BLOB-0202: \(damaged) attachments are damaged and were set aside; restore or upload them")
+        }
         let folder = folder
         do {
             return try await BlobStore.onDisk {
@@ -98,23 +119,68 @@ public final class AttachmentStore: ServicePart {
     private func mayRead(_ id: BlobID, _ identity: Identity) async throws -> Bool {
         if identity.grant.read.everything { return true }
         let database = identity.databaseID
-        var opened = try await references(database)
-        if await opened.hasLostHistory {
-            let lost = opened
-            await references.close(database, if: { $0 === lost }) { await $0.close() }
-            opened = try await references(database)
+        let opened = try await usable(database)
+        do {
+            return try await opened.allows(id, by: identity.rights.read)
+        } catch {
+            // The read has found the documents damaged: they are rebuilt.
+            guard await opened.hasLostHistory else { throw error }
+            return try await usable(database).allows(id, by: identity.rights.read)
         }
-        return try await opened.allows(id, by: identity.rights.read)
     }
 
-    private func store(of identity: Identity) throws -> BlobStore {
+    private func usable(_ database: DatabaseID) async throws -> BlobReferences {
+        let opened = try await references(database)
+        guard await opened.hasLostHistory else { return opened }
+        await references.close(database, if: { $0 === opened }) { await $0.close() }
+        return try await references(database)
+    }
+
+    // MARK: Damage
+
+    /// Compares every attachment with its name, slowly: what nobody reads may be damaged too.
+    private func scrub() async {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        for name in names.sorted() where !Task.isCancelled {
+            guard let store = try? store(of: DatabaseID(name)) else { continue }
+            try? await Self.scrubbing.run {
+                try store.forEachID { id in
+                    // The store reports it; an unreadable file is met again by its reader.
+                    try? store.verify(id) { bytes in
+                        usleep(useconds_t(bytes / (Limits.scrubBytesPerSecond / 1_000_000)))
+                    }
+                }
+            }
+        }
+    }
+
+    /// A thread that may sleep.
+    private static let scrubbing = BlockingExecutor(label: "attachments.scrub", isSerial: true)
+
+    private func note(_ id: BlobID, _ path: String, _ database: DatabaseID) {
+        damaged.withLock { _ = $0.insert("\(database)/\(id)") }
+        Counter(label: "attachments_damaged_total").increment()
+        logger.error(
+            "an attachment is damaged and was set aside",
+            metadata: ["database": "\(database)", "id": "\(id)", "file": "\(path)"])
+    }
+
+    /// Called when an attachment was stored: whatever was damaged of it is whole again.
+    private func mended(_ id: BlobID, _ database: DatabaseID) {
+        damaged.withLock { _ = $0.remove("\(database)/\(id)") }
+    }
+
+    private func store(of database: DatabaseID) throws -> BlobStore {
         // A verified token's database id is letters, digits, '-' and '_', so it is safe as a folder name.
         try stores.withLock { stores in
-            if let store = stores[identity.databaseID] { return store }
+            if let store = stores[database] { return store }
             let store = try BlobFailure.from {
-                try BlobStore(folder: "\(folder)/\(identity.databaseID)", maximumBytes: maximumBytes)
+                try BlobStore(folder: "\(folder)/\(database)", maximumBytes: maximumBytes) {
+                    [weak self] id, path in self?.note(id, path, database)
+                }
             }
-            stores[identity.databaseID] = store
+            stores[database] = store
+            for id in store.damagedIDs { damaged.withLock { _ = $0.insert("\(database)/\(id)") } }
             return store
         }
     }

@@ -26,16 +26,18 @@ public struct AttachmentStoreCommand: AsyncParsableCommand {
         let configuration = try ServiceConfiguration(
             options, issuer: issuer, port: AttachmentStore.defaultPort)
         let logger = Logger(label: "attachment-store")
-        let log = try configuration.openLog(logger: logger)
+        let room = configuration.diskRoom()
+        let log = try configuration.openLog(room: room, logger: logger)
         let system = SystemDatabase(log: log, folder: try configuration.folder("system"), logger: logger)
         let store = try AttachmentStore(
             folder: configuration.folder("attachments"), log: log,
             documents: configuration.folder("attachment-documents"),
             authenticator: Authenticator(configuration, system: system, logger: logger),
             maximumBytes: try configuration.number(maxAttachmentBytes, "maxAttachmentBytes")
-                ?? Attachments.Limits.blobBytes, logger: logger)
+                ?? Attachments.Limits.blobBytes, room: room, logger: logger)
         let host = ServiceHost(
-            parts: [SystemDatabasePart(system), store], listen: configuration.listen,
+            parts: [SystemDatabasePart(system), StoragePart(log: log, room: room), store],
+            listen: configuration.listen,
             tls: try configuration.tlsFiles(logger: logger), cors: configuration.cors, logger: logger
         ) { address in
             ServiceMain.say("url: \(address.origin)")

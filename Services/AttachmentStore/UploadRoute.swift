@@ -10,6 +10,7 @@ import ServiceKit
 struct UploadRoute {
     let store: BlobStore
     let maximumBytes: Int64
+    var whenStored: @Sendable (BlobID) -> Void = { _ in }
 
     private struct Answer: Encodable {
         var id: String
@@ -26,6 +27,7 @@ struct UploadRoute {
                 error: AttachmentError(.tooLarge, "an attachment may have at most \(maximumBytes) bytes"))
         }
         let info = try await isForm ? form(request, contentType) : raw(request, announced)
+        whenStored(info.id)
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys]
         return .json(try encoder.encode(Answer(id: info.id.text, len: info.length)))

@@ -26,6 +26,8 @@ public struct AuthGateway: ServicePart {
         public var adminCredential: String?
         /// True if the last address of `X-Forwarded-For` is trusted; only for use behind a proxy.
         public var trustsProxy = false
+        /// True if an operator accepts, with this start, that the log was put back.
+        public var acceptsRestore = false
         /// Lifetime of a token of the development provider.
         public var session: Duration = Limits.developmentSession
 
@@ -43,6 +45,7 @@ public struct AuthGateway: ServicePart {
     private let limiter: AttemptLimiter
     private let admin: AdminRoutes
     private let trustsProxy: Bool
+    private let acceptsRestore: Bool
     private let authenticator: Authenticator
 
     /// Reads the gateway's files, and makes missing secrets.
@@ -76,6 +79,7 @@ public struct AuthGateway: ServicePart {
             state: state, credential: try credential.text(logger: logger), limiter: limiter,
             trustsProxy: options.trustsProxy, nowSeconds: nowSeconds, registerDatabase: registerDatabase)
         trustsProxy = options.trustsProxy
+        acceptsRestore = options.acceptsRestore
         session = options.session
         self.nowSeconds = nowSeconds
         self.logger = logger
@@ -109,6 +113,9 @@ public struct AuthGateway: ServicePart {
                     .stateUnusable, "state.json was not imported completely, so it is kept; start again")
             }
             try legacy.remove()
+        }
+        if acceptsRestore, systemDatabase.restoreNotice != nil {
+            try await systemDatabase.acceptRestore(nowSeconds: nowSeconds())
         }
         try await systemDatabase.waitingForLog {
             for id in self.state.databaseIDs { try await self.registerDatabase(id) }
@@ -150,6 +157,7 @@ public struct AuthGateway: ServicePart {
 
     /// Runs one attempt: counted as in flight at its beginning, and by its outcome at its end.
     private func login(_ request: LoginRequest, from address: String) async throws -> Response {
+        try systemDatabase.checkRestore()
         let from = AttemptLimiter.Source.address(AttemptLimiter.network(of: address))
         let to = AttemptLimiter.Source.provider(database: request.databaseID, name: request.provider)
         try limiter.begin(from, at: to)

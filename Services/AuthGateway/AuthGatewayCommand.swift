@@ -23,12 +23,14 @@ public struct AuthGatewayCommand: AsyncParsableCommand {
         let configuration = try ServiceConfiguration(
             options, providers: providers, port: AuthGateway.defaultPort)
         let logger = Logger(label: "auth-gateway")
-        let log = try configuration.openLog(logger: logger)
+        let room = configuration.diskRoom()
+        let log = try configuration.openLog(room: room, logger: logger)
         let system = SystemDatabase(log: log, folder: try configuration.folder("system"), logger: logger)
         let gateway = try AuthGateway(configuration, log: log, system: system, logger: logger)
         let showToken = configuration.flag(showToken, "showToken")
         let host = ServiceHost(
-            parts: [SystemDatabasePart(system), gateway], listen: configuration.listen,
+            parts: [SystemDatabasePart(system), StoragePart(log: log, room: room), gateway],
+            listen: configuration.listen,
             tls: try configuration.tlsFiles(logger: logger), cors: configuration.cors, logger: logger
         ) { address in
             let (id, token) = (gateway.development.id, gateway.development.token)
@@ -60,6 +62,7 @@ extension AuthGateway {
         options.secretsKey = configuration.secretsKey
         options.adminCredential = configuration.adminToken
         options.trustsProxy = configuration.behindProxy
+        options.acceptsRestore = configuration.acceptsRestore
         try self.init(
             folder: configuration.folder("auth"), system: system, options: options, logger: logger
         ) { id in

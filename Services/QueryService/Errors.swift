@@ -30,6 +30,8 @@ public enum QueryErrorCode: String, Sendable, CaseIterable {
     case overloaded = "QUERY-0303"
     /// 503: the log or the projection cannot be used at the moment.
     case unavailable = "QUERY-0304"
+    /// 500: the projection is damaged, and was again after it was rebuilt; see the service's log.
+    case damaged = "QUERY-0305"
 }
 
 /// The error of a request that the service does not execute.
@@ -56,6 +58,8 @@ public struct QueryError: Error, Equatable, Sendable {
             case .transactionNotReached: "the state of X-DITTO-TXN-ID was not reached in time; try again"
             case .conflict: "other processes wrote the same documents at the same time; try again"
             case .overloaded: "too many statements are waiting; try again later"
+            case .damaged:
+                "the server's copy of the documents is damaged and rebuilt; see the service's log: \(detail)"
             case .unavailable: "the store cannot be used at the moment; try again shortly: \(detail)"
             }
     }
@@ -65,7 +69,12 @@ public struct QueryError: Error, Equatable, Sendable {
         switch error {
         case let error as CRDTError: QueryError(.refusedByStore, "\(error)")
         case let error as DQLError where error.code == .unreadableDocument:
-            QueryError(.unavailable, error.code.rawValue)
+            QueryError(.damaged, error.code.rawValue)
+        case let error as ReplicaError where error.code == .damaged || error.code == .brokenLog:
+            QueryError(.damaged, error.code.rawValue)
+        // The log's own answer says where.
+        case let error as OperationLogError where error.code == .corrupt || error.code == .corruptSnapshot:
+            error
         case let error as ReplicaError
         where [.documentTooLarge, .transactionTooLarge, .invalidCollection].contains(error.code):
             QueryError(.refusedByStore, "\(error)")
@@ -92,6 +101,7 @@ extension QueryError: HTTPReportable {
         case .transactionNotReached: .requestTimeout
         case .conflict: .conflict
         case .overloaded, .unavailable: .serviceUnavailable
+        case .damaged: .internalServerError
         }
     }
 

@@ -20,13 +20,15 @@ public struct QueryServiceCommand: AsyncParsableCommand {
         let configuration = try ServiceConfiguration(
             options, projection: projection, issuer: issuer, port: QueryServicePart.defaultPort)
         let logger = Logger(label: "query-service")
-        let log = try configuration.openLog(logger: logger)
+        let room = configuration.diskRoom()
+        let log = try configuration.openLog(room: room, logger: logger)
         let system = SystemDatabase(log: log, folder: try configuration.folder("system"), logger: logger)
         let part = QueryServicePart(
             log: log, authenticator: Authenticator(configuration, system: system, logger: logger),
             projection: try ProjectionPlace(configuration), logger: logger)
         let host = ServiceHost(
-            parts: [SystemDatabasePart(system), part], listen: configuration.listen,
+            parts: [SystemDatabasePart(system), StoragePart(log: log, room: room), part],
+            listen: configuration.listen,
             tls: try configuration.tlsFiles(logger: logger), cors: configuration.cors, logger: logger
         ) { address in
             ServiceMain.say("url: \(address.origin)")

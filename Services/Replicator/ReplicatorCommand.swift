@@ -24,7 +24,8 @@ public struct ReplicatorCommand: AsyncParsableCommand {
         let housekeeping = try housekeeping.options(configuration)
         let sessions = try sessions.options(configuration)
         let logger = Logger(label: "replicator")
-        let log = try configuration.openLog(logger: logger)
+        let room = configuration.diskRoom()
+        let log = try configuration.openLog(room: room, logger: logger)
         let system = SystemDatabase(log: log, folder: try configuration.folder("system"), logger: logger)
         let part = ReplicatorPart(
             log: log, authenticator: Authenticator(configuration, system: system, logger: logger),
@@ -32,7 +33,8 @@ public struct ReplicatorCommand: AsyncParsableCommand {
             sessions: sessions, admin: AdminCredential(path: configuration.adminCredentialFile),
             logger: logger)
         let host = ServiceHost(
-            parts: [SystemDatabasePart(system), part], listen: configuration.listen,
+            parts: [SystemDatabasePart(system), StoragePart(log: log, room: room), part],
+            listen: configuration.listen,
             tls: try configuration.tlsFiles(logger: logger), cors: configuration.cors, logger: logger
         ) { address in
             ServiceMain.say("url: \(address.origin)")

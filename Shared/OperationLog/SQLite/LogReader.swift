@@ -166,6 +166,26 @@ enum LogReader {
         return LogEntry(offset: LogKey.offset(of: row.int(0)), hash: row.bits(4), record: record)
     }
 
+    /// The note in a mark of this log: a database, and a position that is durable.
+    static func note(of database: DatabaseID, at offset: Offset, hash: UInt64) -> (UInt64, UInt64, UInt64) {
+        (hash64(Array(database.text.utf8), seed: 0), offset.rawValue, hash)
+    }
+
+    /// The end that the log had by its mark, and lacks; nil if it lacks none, as far as hashes are kept.
+    static func loss(_ db: Database, since note: (UInt64, UInt64, UInt64)) throws -> LogLoss? {
+        let (name, offset, hash) = (note.0, Offset(note.1), note.2)
+        guard name != 0 else { return nil }
+        for (database, _) in try heads(db) where hash64(Array(database.text.utf8), seed: 0) == name {
+            // What is damaged is found by those who read it.
+            guard let head = try? head(db, database: database) else { return nil }
+            let isThere =
+                try offset <= head.offset
+                && chainHash(db, at: offset, of: head).map { $0 == hash } ?? true
+            return isThere ? nil : LogLoss(database: database, head: head.offset, previous: offset)
+        }
+        return LogLoss(database: nil, head: 0, previous: offset)
+    }
+
     /// A number stored by its bits. A column of a damaged page may have any type; it reads as zero then,
     /// and fails the chain check.
     static func unsigned(_ row: Row, _ column: Int) -> UInt64 {

@@ -103,7 +103,7 @@ extension Replica {
                 return result
             }
         } catch {
-            throw ReplicaError.translated(error)
+            throw failed(error)
         }
     }
 }

@@ -48,7 +48,8 @@ public final class Authenticator: Sendable {
     }
 
     /// The identity that an HTTP request carries.
-    /// - Throws: `AUTH-0109` without a token, `AUTH-0101` to `AUTH-0112`, `AUTH-0201`; `SRV-0601`.
+    /// - Throws: `AUTH-0109` without a token, `AUTH-0101` to `AUTH-0112`, `AUTH-0201`; `SRV-0601`,
+    ///   `SRV-0602`.
     public func identity(for request: Request, databaseID: DatabaseID? = nil) async throws -> Identity {
         let identity = try await identity(
             authorization: request.headers[.authorization], databaseID: databaseID)
@@ -85,6 +86,7 @@ public final class Authenticator: Sendable {
     /// The identity of a token or an API key.
     /// - Throws: as above.
     public func identity(token: String, databaseID: DatabaseID? = nil) async throws -> Identity {
+        try system?.checkRestore()
         if APIKey.isOne(token) { return try await identity(apiKey: token, databaseID: databaseID) }
         if verifier.withLock({ $0.knowsKey(of: token) }) == false {
             let keys = try await source.refreshedKeys()

@@ -21,7 +21,7 @@ public struct ConfigurationFile: Sendable, Equatable {
         "tlsKey": .text, "corsOrigin": .text, "behindProxy": .flag, "showToken": .flag,
         "keepAliveSeconds": .number,
         "tombstoneTTLHours": .number, "snapshotOperations": .number, "keptOperations": .number,
-        "housekeepingSeconds": .number, "maxAttachmentBytes": .number,
+        "housekeepingSeconds": .number, "diskReservePercent": .number, "maxAttachmentBytes": .number,
     ]
 
     /// The names of all settings, sorted.

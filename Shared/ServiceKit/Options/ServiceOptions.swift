@@ -37,6 +37,18 @@ public struct ServiceOptions: ParsableArguments, Sendable {
             valueName: "origin"))
     public var corsOrigin: [String] = []
 
+    /// True if a new log may begin beside an older one's folders.
+    @Flag(help: "Begin a new log although the data folder has followed another one; its copies are rebuilt.")
+    public var newLog = false
+
+    /// The share of a disk that is kept free.
+    @Option(
+        help: ArgumentHelp(
+            "Refuse writes when less than this share of a disk is free "
+                + "(default \(Limits.diskReservePercent), at most 10 GiB; 0 for none).",
+            valueName: "percent"))
+    public var diskReservePercent: Int?
+
     /// The configuration file.
     @Option(
         help: ArgumentHelp(
@@ -112,6 +124,10 @@ public struct ProviderOptions: ParsableArguments, Sendable {
             valueName: "file"))
     public var adminToken: String?
 
+    /// True if an operator accepts that the log was put back.
+    @Flag(help: "Accept that the log was put back to an earlier state, and what that takes back (SRV-0602).")
+    public var acceptRestore = false
+
     /// True if a proxy tells where requests come from.
     @Flag(
         help: "Trust the last address of X-Forwarded-For. Only for use behind a proxy that sets it.")
@@ -148,6 +164,12 @@ public struct ServiceConfiguration: Sendable, Equatable {
 
     /// The web pages that may call the service.
     public var cors = CORSPolicy.none
+    /// True if a new log may begin beside an older one's folders.
+    public var beginsNewLog = false
+    /// The share of a disk that is kept free, in percent; 0 for none.
+    public var diskReservePercent = Limits.diskReservePercent
+    /// True if an operator accepts that the log was put back (the auth-gateway's flag).
+    public var acceptsRestore = false
 
     /// Two files that belong together.
     public struct TLSPaths: Sendable, Equatable {
@@ -185,9 +207,18 @@ public struct ServiceConfiguration: Sendable, Equatable {
         secretsKey = providers?.secretsKey ?? file?["secretsKey"]
         adminToken = providers?.adminToken ?? admin?.adminToken ?? file?["adminToken"]
         behindProxy = providers?.behindProxy ?? false || file?.flag("behindProxy") ?? false
+        beginsNewLog = options.newLog
+        acceptsRestore = options.newLog || providers?.acceptRestore ?? false
         // The file has strings only: origins with commas or blanks between them.
         let origins = (file?["corsOrigin"] ?? "").split { $0 == "," || $0 == " " }.map(String.init)
         cors = try CORSPolicy(origins: options.corsOrigin.isEmpty ? origins : options.corsOrigin)
+        let percent = try number(
+            options.diskReservePercent, "diskReservePercent")
+        guard percent ?? 0 <= Self.mostReservePercent else {
+            throw ServiceError(
+                .configurationInvalid, "--disk-reserve-percent is from 0 to \(Self.mostReservePercent)")
+        }
+        diskReservePercent = percent ?? Limits.diskReservePercent
         switch (options.tlsCertificate ?? file?["tlsCertificate"], options.tlsKey ?? file?["tlsKey"]) {
         case (let certificate?, let key?): tls = TLSPaths(certificate: certificate, key: key)
         case (nil, nil): tls = nil
@@ -195,6 +226,9 @@ public struct ServiceConfiguration: Sendable, Equatable {
             throw ServiceError(.certificateUnusable, "--tls-certificate and --tls-key go together: set both")
         }
     }
+
+    /// A greater reserve would be a mistake.
+    private static let mostReservePercent = 90
 
     /// A number of a flag that only one service has: the flag's, else the file's.
     /// - Throws: `SRV-0104` if the file's number is beyond the flag's type, or one of both below `least`.
@@ -229,7 +263,7 @@ public struct ServiceConfiguration: Sendable, Equatable {
     }
 
     /// The path of a folder in the data folder, or of the data folder itself. Missing folders are created;
-    /// the data folder and folders in it are readable by their owner only. An existing one is not changed.
+    /// the data folder and folders in it are readable by their owner only, existing ones too.
     /// - Throws: `SRV-0203`.
     public func folder(_ names: String...) throws(ServiceError) -> String {
         var url = URL(fileURLWithPath: dataFolder, isDirectory: true).standardizedFileURL
@@ -249,7 +283,10 @@ public struct ServiceConfiguration: Sendable, Equatable {
             var isFolder: ObjCBool = false
             return manager.fileExists(atPath: url.path, isDirectory: &isFolder) && isFolder.boolValue
         }
-        guard !exists() else { return }
+        guard !exists() else {
+            if permissions != nil { try PrivateFiles.protect(url.path) }
+            return
+        }
         do {
             try manager.createDirectory(
                 at: url, withIntermediateDirectories: permissions == nil,

@@ -22,6 +22,11 @@ public struct SystemDatabasePart: ServicePart {
     /// Failing while the log cannot be followed, since revocations would not arrive. Also failing while the
     /// log has no database: then it is not the auth-gateway's log.
     public func health() async -> HealthCheck {
+        if system.restoreNotice != nil {
+            return .failing(
+                "\(ServiceErrorCode.restoreNotAccepted.rawValue): the log was put back to an earlier state: "
+                    + "GET /admin/auth/restore tells what that takes back, POST accepts it")
+        }
         guard await system.failure() == nil else {
             return .failing("the system database cannot be followed; see the service's log for the reason")
         }

@@ -15,6 +15,8 @@ public struct SystemDirectory: Sendable {
     public private(set) var apiKeys: [String: APIKeyRecord] = [:]
     /// By the revocation's id.
     public private(set) var revocations: [String: Revocation] = [:]
+    /// By the word's id.
+    public private(set) var restores: [String: RestoreWord] = [:]
     /// The public keys of all databases, retired ones too: `check` knows when they retire.
     public private(set) var keys = KeySet()
     /// Number of records with a shape that this version does not know.
@@ -33,6 +35,7 @@ public struct SystemDirectory: Sendable {
         signingKeys = try Self.all(transaction, &unreadable)
         apiKeys = try Self.all(transaction, &unreadable)
         revocations = try Self.all(transaction, &unreadable)
+        restores = try Self.all(transaction, &unreadable)
         for key in signingKeys.values {
             guard let id = KeyID(key.id),
                 let publicKey = try? DatabasePublicKey(keyID: id, compressedPoint: key.publicKey)

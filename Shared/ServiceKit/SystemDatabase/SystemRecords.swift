@@ -15,6 +15,8 @@ public enum SystemCollectionName: String, Sendable, CaseIterable {
     case apiKeys
     /// `Revocation`, by its id.
     case revocations
+    /// `RestoreWord`, by its id.
+    case restores
 
     /// The collection's name.
     public var name: CollectionName { CollectionName(rawValue) }
