@@ -70,7 +70,9 @@ let shared: [Target] = [
     module("DQL", ["CRDT"], exclude: ["Functions.md", "Parameters.md"]),
     module("Exchange", ["CRDT"]),
     module("Machine", []),
-    module("WriteAhead", [grdb, sqlite]),
+    module("WriteAhead", ["CPageSums", grdb, sqlite], exclude: ["CPageSums"]),
+    .target(
+        name: "CPageSums", path: "Shared/WriteAhead/CPageSums", linkerSettings: [.linkedLibrary("sqlite3")]),
     module("Replica", ["CRDT", "DQL", "Exchange", "Machine", "WriteAhead", grdb, sqlite, logging]),
     module("OperationLog", ["CRDT", "Machine", "WriteAhead", grdb, sqlite, logging]),
     module("Identity", ["CRDT", "DQL", jwt, crypto, certificates, asn1]),
@@ -135,7 +137,7 @@ let services: [Target] =
         "AttachmentStore",
         [
             "ServiceKit", "Attachments", "CRDT", "Exchange", "Machine", "OperationLog", "Identity", "Replica",
-            hummingbird, nioCore, logging, arguments,
+            hummingbird, nioCore, logging, arguments, serverProduct("Metrics", "swift-metrics"),
         ])
     + service(
         "Mimeo",
@@ -255,7 +257,8 @@ let checks: [Target] = [
         "MimeoTests",
         [
             "AttachmentStore", "AuthGateway", "QueryService", "Replicator", "Attachments", "Identity",
-            "Mimeo", "DittoSwift", "ServiceKit", "CRDT", "DQL", "TestSupport", httpClient, nioCore, logging,
+            "Mimeo", "DittoSwift", "ServiceKit", "CRDT", "DQL", "OperationLog",
+            "TestSupport", httpClient, nioCore, logging,
         ]),
     // The simulator: an executable, because it takes over the whole process's concurrency. `make simulate`
     // builds it from Tests/Simulation/Package.swift, without sockets and servers.

@@ -4,6 +4,8 @@ import Foundation
 import Hummingbird
 import Identity
 import Logging
+import Machine
+import Metrics
 import OperationLog
 import ServiceKit
 import Synchronization
@@ -28,6 +30,8 @@ public final class AttachmentStore: ServicePart {
     private let logger: Logger
     private let maximumBytes: Int64
     private let authenticator: Authenticator
+    private let room: DiskRoom?
+    private let damaged = Mutex<Set<String>>([])
     private let stores = Mutex<[DatabaseID: BlobStore]>([:])
     private let references: OpenDatabases<BlobReferences>
 
@@ -37,9 +41,10 @@ public final class AttachmentStore: ServicePart {
     ///   - documents: folder for materializations of databases that clients may read only in part.
     ///   - authenticator: checks access tokens.
     ///   - maximumBytes: largest attachment that is accepted.
+    ///   - room: refuses uploads while it is nearly full.
     public init(
         folder: String, log: any OperationLog, documents: String, authenticator: Authenticator,
-        maximumBytes: Int64 = Attachments.Limits.blobBytes,
+        maximumBytes: Int64 = Attachments.Limits.blobBytes, room: DiskRoom? = nil,
         logger: Logger = Logger(label: "attachment-store")
     ) {
         self.folder = folder
@@ -47,6 +52,7 @@ public final class AttachmentStore: ServicePart {
         self.logger = logger
         self.authenticator = authenticator
         self.maximumBytes = maximumBytes
+        self.room = room
         references = OpenDatabases(logger: logger) { database in
             try await BlobReferences.open(database, log: log, folder: documents, logger: logger)
         }
@@ -62,15 +68,23 @@ public final class AttachmentStore: ServicePart {
                     clean: { try await self.clean($0) }))
             mount.background("erasure") { await eraser.run() }
         }
+        mount.background("attachment scrub") { [self] in
+            while true {
+                await scrub()
+                try await Task.sleep(for: Limits.scrubInterval)
+            }
+        }
         for version in ["v4", "v5"] {
             mount.on(.post, "/api/\(version)/attachments/upload") { request, _ in
                 let identity = try await self.authenticator.identity(for: request)
                 guard identity.rights.write.allowsAnything else {
                     throw IdentityError.notPermitted("write attachments")
                 }
+                guard self.room?.isNearlyFull != true else { throw BlobFailure(error: .nearlyFull) }
                 return try await UploadRoute(
                     store: self.store(of: identity.databaseID), maximumBytes: self.maximumBytes,
-                    standing: { try self.authenticator.requireStanding(of: identity) }
+                    standing: { try self.authenticator.requireStanding(of: identity) },
+                    whenStored: { self.mended($0, identity.databaseID) }
                 ).respond(to: request)
             }
             for method in [HTTPRequest.Method.get, .head] {
@@ -133,8 +147,13 @@ public final class AttachmentStore: ServicePart {
         }
     }
 
-    /// Failing while the folder cannot be written.
+    /// Failing while the folder cannot be written, or an attachment is damaged and was not uploaded again.
     public func health() async -> HealthCheck {
+        let damaged = damaged.withLock { $0.count }
+        guard damaged == 0 else {
+            return .failing(
+                "BLOB-0202: \(damaged) attachments are damaged and were set aside; restore or upload them")
+        }
         let folder = folder
         do {
             return try await BlobStore.onDisk {
@@ -150,13 +169,55 @@ public final class AttachmentStore: ServicePart {
     private func mayRead(_ id: BlobID, _ identity: Identity) async throws -> Bool {
         if identity.grant.read.everything { return true }
         let database = identity.databaseID
-        var opened = try await references(database)
-        if await opened.hasLostHistory {
-            let lost = opened
-            await references.close(database, if: { $0 === lost }) { await $0.close() }
-            opened = try await references(database)
+        let opened = try await usable(database)
+        do {
+            return try await opened.allows(id, by: identity.rights.read)
+        } catch {
+            // The read has found the documents damaged: they are rebuilt.
+            guard await opened.hasLostHistory else { throw error }
+            return try await usable(database).allows(id, by: identity.rights.read)
         }
-        return try await opened.allows(id, by: identity.rights.read)
+    }
+
+    private func usable(_ database: DatabaseID) async throws -> BlobReferences {
+        let opened = try await references(database)
+        guard await opened.hasLostHistory else { return opened }
+        await references.close(database, if: { $0 === opened }) { await $0.close() }
+        return try await references(database)
+    }
+
+    // MARK: Damage
+
+    /// Compares every attachment with its name, slowly: what nobody reads may be damaged too.
+    private func scrub() async {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        for name in names.sorted() where !Task.isCancelled {
+            guard let store = try? store(of: DatabaseID(name)) else { continue }
+            try? await Self.scrubbing.run {
+                try store.forEachID { id in
+                    // The store reports it; an unreadable file is met again by its reader.
+                    try? store.verify(id) { bytes in
+                        usleep(useconds_t(bytes / (Limits.scrubBytesPerSecond / 1_000_000)))
+                    }
+                }
+            }
+        }
+    }
+
+    /// A thread that may sleep.
+    private static let scrubbing = BlockingExecutor(label: "attachments.scrub", isSerial: true)
+
+    private func note(_ id: BlobID, _ path: String, _ database: DatabaseID) {
+        damaged.withLock { _ = $0.insert("\(database)/\(id)") }
+        Counter(label: "attachments_damaged_total").increment()
+        logger.error(
+            "an attachment is damaged and was set aside",
+            metadata: ["database": "\(database)", "id": "\(id)", "file": "\(path)"])
+    }
+
+    /// Called when an attachment was stored: whatever was damaged of it is whole again.
+    private func mended(_ id: BlobID, _ database: DatabaseID) {
+        damaged.withLock { _ = $0.remove("\(database)/\(id)") }
     }
 
     private func store(of database: DatabaseID) throws -> BlobStore {
@@ -164,9 +225,12 @@ public final class AttachmentStore: ServicePart {
         try stores.withLock { stores in
             if let store = stores[database] { return store }
             let store = try BlobFailure.from {
-                try BlobStore(folder: "\(folder)/\(database)", maximumBytes: maximumBytes)
+                try BlobStore(folder: "\(folder)/\(database)", maximumBytes: maximumBytes) {
+                    [weak self] id, path in self?.note(id, path, database)
+                }
             }
             stores[database] = store
+            for id in store.damagedIDs { damaged.withLock { _ = $0.insert("\(database)/\(id)") } }
             return store
         }
     }

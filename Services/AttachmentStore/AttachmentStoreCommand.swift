@@ -40,15 +40,17 @@ public struct AttachmentStoreCommand: AsyncParsableCommand {
         let configuration = try ServiceConfiguration(
             options, issuer: issuer, port: AttachmentStore.defaultPort)
         let logger = Logger(label: "attachment-store")
-        let log = try configuration.openLog(logger: logger)
+        let room = configuration.diskRoom()
+        let log = try configuration.openLog(room: room, logger: logger)
         let system = try configuration.systemDatabase(on: log, logger: logger)
         let store = try AttachmentStore(
             folder: configuration.folder("attachments"), log: log,
             documents: configuration.folder("attachment-documents"),
             authenticator: Authenticator(configuration, system: system, logger: logger),
-            maximumBytes: try attachments.maximumBytes(configuration), logger: logger)
+            maximumBytes: try attachments.maximumBytes(configuration), room: room, logger: logger)
         let host = try ServiceHost(
-            configuration, parts: [SystemDatabasePart(system), store], logger: logger
+            configuration, parts: [SystemDatabasePart(system), StoragePart(log: log, room: room), store],
+            logger: logger
         ) { address in
             ServiceMain.say("url: \(address.origin)")
         }

@@ -62,7 +62,7 @@ struct BlobFailure: HTTPReportable {
         case .notFound: .notFound
         case .tooLarge: .contentTooLarge
         case .rangeInvalid: .rangeNotSatisfiable
-        case .storageFull: HTTPResponse.Status(code: 507, reasonPhrase: "Insufficient Storage")
+        case .storageFull, .nearlyFull: HTTPResponse.Status(code: 507, reasonPhrase: "Insufficient Storage")
         case .storageFailed, .corrupt: .internalServerError
         }
     }
@@ -70,6 +70,7 @@ struct BlobFailure: HTTPReportable {
     var publicCode: String { error.code.rawValue }
 
     var publicMessage: String {
-        httpStatus == .internalServerError ? "the server failed; see its log for the reason" : error.message
+        // What is damaged has a message of its own, without a path.
+        error.code == .storageFailed ? "the server failed; see its log for the reason" : error.message
     }
 }

@@ -12,6 +12,8 @@ struct UploadRoute {
     let maximumBytes: Int64
     /// Throws when the client's credential is revoked, or may be; called with each chunk and at the end.
     let standing: @Sendable () throws -> Void
+    /// Called with the id of an attachment that was stored.
+    var whenStored: @Sendable (BlobID) -> Void = { _ in }
 
     private struct Answer: Encodable {
         var id: String
@@ -28,6 +30,7 @@ struct UploadRoute {
                 error: AttachmentError(.tooLarge, "an attachment may have at most \(maximumBytes) bytes"))
         }
         let info = try await isForm ? form(request, contentType) : raw(request, announced)
+        whenStored(info.id)
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys]
         return .json(try encoder.encode(Answer(id: info.id.text, len: info.length)))

@@ -26,6 +26,8 @@ public struct AuthGateway: ServicePart {
         public var adminCredential: String?
         /// True if the last address of `X-Forwarded-For` is trusted; only for use behind a proxy.
         public var trustsProxy = false
+        /// True if an operator accepts, with this start, that the log was put back.
+        public var acceptsRestore = false
         /// Lifetime of a token of the development provider.
         public var session: Duration = Limits.developmentSession
 
@@ -45,6 +47,7 @@ public struct AuthGateway: ServicePart {
     private let tokenFile: SecretFile
     private let trustsProxy: Bool
     private let forwarding: ForwardingWatch
+    private let acceptsRestore: Bool
     private let authenticator: Authenticator
 
     /// Reads the gateway's files, and makes missing secrets.
@@ -84,6 +87,7 @@ public struct AuthGateway: ServicePart {
         trustsProxy = options.trustsProxy
         forwarding = ForwardingWatch(trustsProxy: options.trustsProxy, logger: logger)
         tokenFile = SecretFile(path: "\(folder)/development.token", isOwn: true)
+        acceptsRestore = options.acceptsRestore
         session = options.session
         self.nowSeconds = nowSeconds
         self.logger = logger
@@ -118,6 +122,9 @@ public struct AuthGateway: ServicePart {
             }
             try legacy.remove()
         }
+        if acceptsRestore, systemDatabase.restoreNotice != nil {
+            try await systemDatabase.acceptRestore(nowSeconds: nowSeconds())
+        }
         try await systemDatabase.waitingForLog {
             for id in self.state.databaseIDs { try await self.registerDatabase(id) }
         }
@@ -134,7 +141,7 @@ public struct AuthGateway: ServicePart {
             var entry = audit.entry("login", .ok, request, context)
             do {
                 // Nobody may get a credential that somebody revoked meanwhile.
-                try systemDatabase.contact.require()
+                try systemDatabase.requireTrust()
                 let body = try await request.wholeBody(limitBytes: Limits.loginBodyBytes)
                 let login = try LoginRequest(json: body.readableBytesView)
                 (entry.database, entry.provider) = (login.databaseID.text, login.provider)

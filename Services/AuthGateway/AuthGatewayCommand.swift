@@ -22,11 +22,13 @@ public struct AuthGatewayCommand: AsyncParsableCommand {
         let configuration = try ServiceConfiguration(
             options, providers: providers, port: AuthGateway.defaultPort)
         let logger = Logger(label: "auth-gateway")
-        let log = try configuration.openLog(logger: logger)
+        let room = configuration.diskRoom()
+        let log = try configuration.openLog(room: room, logger: logger)
         let system = try configuration.systemDatabase(on: log, logger: logger)
         let gateway = try AuthGateway(configuration, log: log, system: system, logger: logger)
         let host = try ServiceHost(
-            configuration, parts: [SystemDatabasePart(system), gateway], logger: logger
+            configuration, parts: [SystemDatabasePart(system), StoragePart(log: log, room: room), gateway],
+            logger: logger
         ) { address in
             let development = gateway.development
             ServiceMain.say("url: \(address.origin)", "database: \(development.id)")
@@ -67,6 +69,7 @@ extension AuthGateway {
         options.secretsKey = configuration.secretsKey
         options.adminCredential = configuration.adminToken
         options.trustsProxy = configuration.behindProxy
+        options.acceptsRestore = configuration.acceptsRestore
         try self.init(
             folder: configuration.folder("auth"), system: system, options: options, logger: logger
         ) { id in

@@ -36,6 +36,8 @@ public enum QueryErrorCode: String, Sendable, CaseIterable {
     case tooManyIdempotencyKeys = "QUERY-0305"
     /// 503: the log or the projection cannot be used at the moment.
     case unavailable = "QUERY-0304"
+    /// 500: the projection is damaged, and was again after it was rebuilt; see the service's log.
+    case damaged = "QUERY-0306"
     /// 400: an offset lies beyond the log's head: a cursor of another database, or of a log that was put back
     /// to an earlier state.
     case futureOffset = "QUERY-0501"
@@ -89,6 +91,8 @@ public struct QueryError: Error, Equatable, Sendable {
             case .transactionNotReached: "the state of X-DITTO-TXN-ID was not reached in time; try again"
             case .conflict: "other processes wrote the same documents at the same time; try again"
             case .overloaded: "too many statements are waiting; try again later"
+            case .damaged:
+                "the server's copy of the documents is damaged and rebuilt; see the service's log: \(detail)"
             case .unavailable: "the store cannot be used at the moment; try again shortly: \(detail)"
             case .futureOffset:
                 "the offset lies beyond the log's head, which is \(detail): it is of another database, or "
@@ -124,7 +128,12 @@ public struct QueryError: Error, Equatable, Sendable {
         switch error {
         case let error as CRDTError: QueryError(.refusedByStore, "\(error)")
         case let error as DQLError where error.code == .unreadableDocument:
-            QueryError(.unavailable, error.code.rawValue)
+            QueryError(.damaged, error.code.rawValue)
+        case let error as ReplicaError where error.code == .damaged || error.code == .brokenLog:
+            QueryError(.damaged, error.code.rawValue)
+        // The log's own answer says where.
+        case let error as OperationLogError where error.code == .corrupt || error.code == .corruptSnapshot:
+            error
         case let error as ReplicaError
         where [.documentTooLarge, .transactionTooLarge, .invalidCollection].contains(error.code):
             QueryError(.refusedByStore, "\(error)")
@@ -158,6 +167,7 @@ extension QueryError: HTTPReportable {
         case .overloaded, .unavailable: .serviceUnavailable
         case .historyGone: .gone
         case .tooManyStreams: .tooManyRequests
+        case .damaged: .internalServerError
         }
     }
 

@@ -32,7 +32,8 @@ struct ExecuteAnswer: Sendable {
         var object = ObjectValue()
         let status: HTTPResponse.Status
         var headers: HTTPFields = [:]
-        if let error = error as? DQLError {
+        // A document that cannot be read is not the client's fault.
+        if let error = error as? DQLError, error.code != .unreadableDocument {
             status = .badRequest
             object["code"] = .string(error.code.rawValue)
             object["description"] = .string(error.message)

@@ -25,7 +25,8 @@ public struct QueryServiceCommand: AsyncParsableCommand {
             port: QueryServicePart.defaultPort)
         let evaluation = try evaluation.options(configuration)
         let logger = Logger(label: "query-service")
-        let log = try configuration.openLog(logger: logger)
+        let room = configuration.diskRoom()
+        let log = try configuration.openLog(room: room, logger: logger)
         let system = try configuration.systemDatabase(on: log, logger: logger)
         let part = QueryServicePart(
             log: log, authenticator: Authenticator(configuration, system: system, logger: logger),
@@ -33,7 +34,8 @@ public struct QueryServiceCommand: AsyncParsableCommand {
             pool: EvaluationPool(evaluation), admin: AdminCredential(configuration, system: system),
             logger: logger)
         let host = try ServiceHost(
-            configuration, parts: [SystemDatabasePart(system), part], logger: logger
+            configuration, parts: [SystemDatabasePart(system), StoragePart(log: log, room: room), part],
+            logger: logger
         ) { address in
             ServiceMain.say("url: \(address.origin)")
         }

@@ -280,8 +280,8 @@ public final class QueryServicePart: ServicePart {
             return try await projection.execute(
                 request, isStrict: isStrict, identity, after: minimum, past, evaluation)
         } catch  where Self.isOfLostHistory(error) {
-            // The log was reset to an earlier state, or truncated ahead of this projection. Nothing was
-            // written, so the statement runs again on a rebuilt projection.
+            // The log was reset to an earlier state, or truncated ahead of this projection, or the projection
+            // is damaged. Nothing was written, so the statement runs again on a rebuilt projection.
             guard await projection.store.hasLostHistory else { throw error }
             await retire(projection)
             return try await self.projection(of: identity.databaseID)
@@ -293,7 +293,8 @@ public final class QueryServicePart: ServicePart {
     private static func isOfLostHistory(_ error: any Error) -> Bool {
         switch error {
         case let error as OperationLogError: [.corrupt, .truncated].contains(error.code)
-        case let error as ReplicaError: error.code == .closed
+        case let error as ReplicaError: [.closed, .damaged, .brokenLog].contains(error.code)
+        case let error as DQLError: error.code == .unreadableDocument
         default: false
         }
     }
@@ -302,7 +303,7 @@ public final class QueryServicePart: ServicePart {
     private func retire(_ projection: Projection) async {
         await projections.close(projection.database, if: { $0 === projection }) { [logger] projection in
             logger.warning(
-                "the log lacks the projection's history or its next operation; the projection is rebuilt",
+                "the log lacks the projection's history, or the projection is damaged: it is rebuilt",
                 metadata: ["database": "\(projection.database)"])
             await projection.close()
         }

@@ -27,7 +27,8 @@ public struct ReplicatorCommand: AsyncParsableCommand {
         let sessions = try sessions.options(configuration)
         let evaluation = try evaluation.options(configuration)
         let logger = Logger(label: "replicator")
-        let log = try configuration.openLog(logger: logger)
+        let room = configuration.diskRoom()
+        let log = try configuration.openLog(room: room, logger: logger)
         let system = try configuration.systemDatabase(on: log, logger: logger)
         let part = ReplicatorPart(
             log: log, authenticator: Authenticator(configuration, system: system, logger: logger),
@@ -35,7 +36,8 @@ public struct ReplicatorCommand: AsyncParsableCommand {
             sessions: sessions, admin: AdminCredential(configuration, system: system),
             pool: EvaluationPool(evaluation), logger: logger)
         let host = try ServiceHost(
-            configuration, parts: [SystemDatabasePart(system), part], logger: logger
+            configuration, parts: [SystemDatabasePart(system), StoragePart(log: log, room: room), part],
+            logger: logger
         ) { address in
             ServiceMain.say("url: \(address.origin)")
         }

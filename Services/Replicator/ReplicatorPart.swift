@@ -100,10 +100,9 @@ public final class ReplicatorPart: ServicePart {
             }
         }
         mount.background("contact") { [self] in
-            guard let contact = authenticator.contact else { return }
             while true {
                 try await Task.sleep(for: ServiceKit.Limits.contactLook)
-                if contact.state == .lost { await endSessions(Self.contactLost) }
+                if let distrust { await endSessions(distrust) }
             }
         }
         mount.background("progress") { [self] in
@@ -255,9 +254,10 @@ public final class ReplicatorPart: ServicePart {
     }
 
     /// The end of a session whose credential cannot be checked any more; its peer tries again, and behind a
-    /// load balancer at another instance.
-    private static let contactLost = SyncError(
-        .unavailable, "this instance has lost contact with the log; connect again")
+    /// load balancer at another instance. Nil while credentials can be checked.
+    private var distrust: SyncError? {
+        authenticator.distrust.map { SyncError(.unavailable, $0.message) }
+    }
 
     private func endSessions(_ reason: SyncError) async {
         for hub in hubs.all {
@@ -385,7 +385,7 @@ public final class ReplicatorPart: ServicePart {
         if let refusal = authenticator.refusal(of: identity) {
             pump.deliver(.finish(SyncError(.tokenRefused, refusal.message)))
         }
-        if authenticator.contact?.state == .lost { pump.deliver(.finish(Self.contactLost)) }
+        if let distrust { pump.deliver(.finish(distrust)) }
         // One that slipped in while the others were sent away.
         if isDraining { pump.deliver(.finish(SyncError(.goingAway, "this instance stops; connect again"))) }
         pump.begin(live(guest, hub, number, kept, evaluator), over: connection) { [self] reason in
@@ -427,7 +427,9 @@ public final class ReplicatorPart: ServicePart {
     private func verified(_ token: String, _ database: DatabaseID) async throws -> Identity? {
         do {
             return try await authenticator.identity(token: token, databaseID: database)
-        } catch let error as ServiceError where [.issuerUnreachable, .contactLost].contains(error.code) {
+        } catch let error as ServiceError
+            where [.issuerUnreachable, .contactLost, .restoreNotAccepted].contains(error.code)
+        {
             logger.warning("a newer token cannot be checked", metadata: ["reason": "\(error)"])
             return nil
         }

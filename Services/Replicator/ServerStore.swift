@@ -56,8 +56,19 @@ package struct ServerStore: SessionStore {
             verify: { _ in nil })
     }
 
-    /// See `SessionStore`.
+    /// See `SessionStore`. Damage of the log has a code of its own; that of the materialization ends the
+    /// session like any failure, and the next one finds it rebuilt.
     package func perform(_ action: Action) async throws -> Event? {
+        do {
+            return try await performed(action)
+        } catch let error as OperationLogError where error.code == .corrupt {
+            guard await !hub.materializer.hasLostHistory else { throw error }
+            let place = error.offset.map { " at offset \($0)" } ?? ""
+            return .finish(SyncError(.damaged, "the server's log is damaged\(place): \(error.code.rawValue)"))
+        }
+    }
+
+    private func performed(_ action: Action) async throws -> Event? {
         switch action {
         case .awaitOperations(let offset):
             return Self.event(await hub.operations(after: offset, for: session))

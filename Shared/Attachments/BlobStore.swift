@@ -3,25 +3,39 @@ import Synchronization
 
 /// A folder of blobs, each named after the SHA-256 of its bytes.
 ///
-/// Layout: `<folder>/<first two characters of the id>/<id>`, and `<folder>/incoming/<number>` for blobs that
-/// are arriving. Invariants: a file under its id is complete and durable (written, fsynced, renamed, folder
-/// fsynced), and never changes. Files in `incoming` at the time of opening are left over from a crash and
-/// are removed. One store has a folder at a time. Memory per transfer is one chunk. Names in `incoming` are
-/// never reused, by any store or process, so writes in flight of a closed store cannot collide with those of
-/// a new one.
+/// Layout: `<folder>/<first two characters of the id>/<id>`, `<folder>/incoming/<number>` for blobs that are
+/// arriving, and `<folder>/damaged/<id>` for those that no longer have their digest. Invariants: a file under
+/// its id is complete and durable (written, fsynced, renamed, folder fsynced), and never changes. Files in
+/// `incoming` at the time of opening are left over from a crash and are removed.
+///
+/// A disk may change a file all the same. So a blob's digest is compared when it is first read after the
+/// opening, and its length at each read. A damaged blob is set aside: moved to `damaged`, reported once, and
+/// refused (`BLOB-0202`) until the right bytes are stored again. Nothing removes what was set aside.
+///
+/// `whole` guards what is known to be undamaged. One store has a folder at a time. Memory per transfer is one
+/// chunk. Names in `incoming` are never reused, by any store or process, so writes in flight of a closed
+/// store cannot collide with those of a new one.
 public final class BlobStore: Sendable {
     private let folder: String
     private let maximumBytes: Int64
     /// Shared by all stores of this process.
     private static let counter = Atomic<UInt64>(0)
+    /// The lengths of blobs whose digest was compared since the opening; at most `Limits.knownBlobs`.
+    private let whole = Mutex<[BlobID: Int64]>([:])
+    private let whenDamaged: @Sendable (_ blob: BlobID, _ path: String) -> Void
 
     /// Opens a store; creates the folder if it does not exist.
     /// - Parameters:
     ///   - folder: created with mode 0700.
     ///   - maximumBytes: the size of the largest accepted blob.
+    ///   - whenDamaged: called for each blob that is set aside, with the file's new path.
     /// - Throws: `BLOB-0201`.
-    public init(folder: String, maximumBytes: Int64 = Limits.blobBytes) throws(AttachmentError) {
+    public init(
+        folder: String, maximumBytes: Int64 = Limits.blobBytes,
+        whenDamaged: @escaping @Sendable (_ blob: BlobID, _ path: String) -> Void = { _, _ in }
+    ) throws(AttachmentError) {
         self.folder = folder
+        self.whenDamaged = whenDamaged
         self.maximumBytes = maximumBytes
         try Self.makeFolder(folder)
         try Self.makeFolder("\(folder)/incoming")
@@ -49,19 +63,51 @@ public final class BlobStore: Sendable {
         return try BlobInfo(id: id, length: File(path: path(id), flags: O_RDONLY).length)
     }
 
-    /// Opens a blob for reading.
-    /// - Throws: `BLOB-0102` when it is not stored, `BLOB-0201`.
+    /// Opens a blob for reading, once its digest was compared: the first reading after the opening takes the
+    /// time of a whole one.
+    /// - Throws: `BLOB-0102` when it is not stored, `BLOB-0202` when it is damaged, `BLOB-0201`.
     public func reader(_ id: BlobID) throws(AttachmentError) -> BlobReader {
+        let reader = try openReader(id)
+        if let known = whole.withLock({ $0[id] }) {
+            guard reader.length == known else { throw try setAside(id) }
+            return reader
+        }
+        try compare(reader) { _ in }
+        return reader
+    }
+
+    /// Reads a whole blob and compares its digest with its name, however often that was done before.
+    /// - Parameter pace: called with the bytes of each chunk; it may pause.
+    /// - Throws: `BLOB-0202` when they differ, and the blob is set aside; `BLOB-0102`, `BLOB-0201`.
+    public func verify(_ id: BlobID, pace: (Int) -> Void = { _ in }) throws(AttachmentError) {
+        try compare(try openReader(id), pace)
+    }
+
+    /// The ids of all stored blobs, shelf by shelf; `body` may take its time.
+    /// - Throws: `BLOB-0201`.
+    public func forEachID(_ body: (BlobID) -> Void) throws(AttachmentError) {
+        for shelf in try Self.names(in: folder) where shelf.utf8.count == Limits.shelfCharacters {
+            for name in try Self.names(in: "\(folder)/\(shelf)") {
+                if let id = try? BlobID(name) { body(id) }
+            }
+        }
+    }
+
+    /// The blobs that were set aside and not stored again.
+    public var damagedIDs: [BlobID] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: damaged)) ?? []
+        let ids = names.compactMap { try? BlobID($0.prefix { $0 != "." }) }
+        return ids.filter { !File.exists(path($0)) }
+    }
+
+    private func openReader(_ id: BlobID) throws(AttachmentError) -> BlobReader {
         guard File.exists(path(id)) else {
-            throw AttachmentError.unknown
+            throw File.exists("\(damaged)/\(id.text)") ? AttachmentError.damaged(id) : AttachmentError.unknown
         }
         return try BlobReader(id: id, path: path(id))
     }
 
-    /// Reads a whole blob and compares its digest with its name.
-    /// - Throws: `BLOB-0202` when they differ, `BLOB-0102`, `BLOB-0201`.
-    public func verify(_ id: BlobID) throws(AttachmentError) {
-        let reader = try reader(id)
+    private func compare(_ reader: BlobReader, _ pace: (Int) -> Void) throws(AttachmentError) {
         var digest = BlobDigest()
         var offset: Int64 = 0
         while offset < reader.length {
@@ -69,9 +115,16 @@ public final class BlobStore: Sendable {
             guard !chunk.isEmpty else { break }
             digest.update(chunk)
             offset += Int64(chunk.count)
+            pace(chunk.count)
         }
-        guard digest.id == id else {
-            throw AttachmentError(.corrupt, "the file of attachment \(id) no longer has its digest")
+        guard digest.id == reader.id else { throw try setAside(reader.id) }
+        remember(reader.id, reader.length)
+    }
+
+    private func remember(_ id: BlobID, _ length: Int64) {
+        whole.withLock { whole in
+            if whole.count >= Limits.knownBlobs { whole = [:] }
+            whole[id] = length
         }
     }
 
@@ -82,23 +135,66 @@ public final class BlobStore: Sendable {
         try File.syncFolder("\(folder)/\(id.text.prefix(2))")
     }
 
-    /// Moves a complete file to its id. Keeps the old file when the blob is stored already.
-    func adopt(_ path: String, as id: BlobID) throws(AttachmentError) {
+    /// Moves a damaged blob out of the way.
+    /// - Returns: the error for whoever wanted to read it.
+    private func setAside(_ id: BlobID) throws(AttachmentError) -> AttachmentError {
+        _ = whole.withLock { $0.removeValue(forKey: id) }
+        try Self.makeFolder(damaged)
+        var target = "\(damaged)/\(id.text)"
+        var number = 1
+        while File.exists(target), number < Limits.damagedCopies {
+            number += 1
+            target = "\(damaged)/\(id.text).\(number)"
+        }
+        do {
+            try File.rename(path(id), to: target)
+        } catch {
+            // Another reader was first.
+            guard !File.exists(path(id)) else { throw error }
+            return .damaged(id)
+        }
+        try File.syncFolder(damaged)
+        try File.syncFolder("\(folder)/\(id.text.prefix(Limits.shelfCharacters))")
+        whenDamaged(id, target)
+        return .damaged(id)
+    }
+
+    /// Moves a complete file to its id. A blob that is stored already is compared: a whole one stays, a
+    /// damaged one is set aside and replaced.
+    func adopt(_ path: String, as id: BlobID, length: Int64) throws(AttachmentError) {
         let target = self.path(id)
         if File.exists(target) {
-            File.remove(path)
-            return
+            do {
+                try verify(id)
+                File.remove(path)
+                return
+            } catch {
+                guard error.code == .corrupt || error.code == .notFound else { throw error }
+            }
         }
-        let shelf = "\(folder)/\(id.text.prefix(2))"
+        let shelf = "\(folder)/\(id.text.prefix(Limits.shelfCharacters))"
         if !File.exists(shelf) {
             try Self.makeFolder(shelf)
             try File.syncFolder(folder)
         }
         try File.rename(path, to: target)
         try File.syncFolder(shelf)
+        remember(id, length)
     }
 
-    private func path(_ id: BlobID) -> String { "\(folder)/\(id.text.prefix(2))/\(id.text)" }
+    private var damaged: String { "\(folder)/damaged" }
+
+    private static func names(in folder: String) throws(AttachmentError) -> [String] {
+        do {
+            return try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
+        } catch {
+            throw AttachmentError(.storageFailed, "the folder \(folder) cannot be read")
+        }
+    }
+
+    private func path(_ id: BlobID) -> String {
+        "\(folder)/\(id.text.prefix(Limits.shelfCharacters))/\(id.text)"
+    }
 
     private static func makeFolder(_ path: String) throws(AttachmentError) {
         do {

@@ -12,10 +12,14 @@ public enum AttachmentErrorCode: String, Sendable, CaseIterable {
     case rangeInvalid = "BLOB-0105"
     /// The folder cannot be created, read or written.
     case storageFailed = "BLOB-0201"
-    /// A stored file no longer has the digest that is its name.
+    /// A stored file no longer has the digest that is its name. It was set aside, in the folder `damaged`;
+    /// storing the right bytes again replaces it.
     case corrupt = "BLOB-0202"
     /// The disk is full. Nothing was stored; stored blobs can still be read.
     case storageFull = "BLOB-0203"
+    /// The disk is nearly full, and what is left is for those who make room. Nothing was stored; stored blobs
+    /// can still be read.
+    case nearlyFull = "BLOB-0204"
 }
 
 /// An error of this module.
@@ -33,6 +37,16 @@ public struct AttachmentError: Error, Sendable, Equatable, CustomStringConvertib
 
     /// No blob has this id. The message says nothing else.
     public static let unknown = AttachmentError(.notFound, "no attachment has this id")
+
+    /// The answer to an upload while the disk is nearly full.
+    public static let nearlyFull = AttachmentError(
+        .nearlyFull, "the server's disk is nearly full; nothing was stored")
+
+    /// A blob that was set aside.
+    public static func damaged(_ id: BlobID) -> AttachmentError {
+        AttachmentError(
+            .corrupt, "the attachment \(id) is damaged here and was set aside; store it again to replace it")
+    }
 
     /// Code and message.
     public var description: String { "\(code.rawValue): \(message)" }

@@ -52,6 +52,9 @@ public enum SyncErrorCode: String, Sendable, CaseIterable {
     /// The token names a peer key that the peer does not prove to hold: it is another store's key, or the
     /// peer's version has no proofs.
     case keyNotProven = "SYNC-0505"
+    /// The server's log is damaged where it is needed: an operator has to restore it. Trying again changes
+    /// nothing until then, so it is done seldom.
+    case damaged = "SYNC-0506"
 }
 
 /// The reason why a session ended, or a subscription or write was refused.
@@ -113,7 +116,7 @@ extension SyncErrorCode {
     public var remedies: [SyncSubject: SyncRemedy] {
         switch self {
         case .malformedFrame, .unknownMessage, .frameTooLarge, .unexpectedMessage, .creditExceeded,
-            .versionMismatch, .wrongDatabase, .unavailable:
+            .versionMismatch, .wrongDatabase, .unavailable, .damaged:
             [.session: .reconnectLater]
         case .invalidSubscription, .subscriptionTooCostly: [.subscription: .tellApplication]
         case .readNotGranted: [.subscription: .askWhenGranted]

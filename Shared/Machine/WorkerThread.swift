@@ -9,11 +9,22 @@ public enum WorkerThread {
     /// Starts a thread that runs `body` and ends.
     public static func start(_ name: String, _ body: @escaping @Sendable () -> Void) {
         let thread = Thread {
-            Thread.current.name = name
+            setOwnName(name)
             body()
         }
         thread.stackSize = stackBytes
         thread.start()
+    }
+
+    private static func setOwnName(_ name: String) {
+        #if os(Linux)
+            // `Thread` forgets a name that is set before its creator has the thread's handle. This one asks
+            // nobody: the file of the calling thread.
+            let file = FileHandle(forWritingAtPath: "/proc/thread-self/comm")
+            try? file?.write(contentsOf: Data(name.utf8.prefix(15)))
+        #else
+            Thread.current.name = name
+        #endif
     }
 
     /// Lets the threads of all other work come before the calling one, for the rest of its life: a process

@@ -54,6 +54,10 @@ public struct LogStatus: Sendable {
     public let waitingAppends: Int
     /// The reason why the writer refuses appends (poisoned or closed); nil while it accepts them.
     public let refusal: OperationLogError?
+    /// The end that the log had when it was last open here, and lacks now; nil if it lacks none.
+    public var loss: LogLoss?
+    /// The first damage that was found since the log was opened; nil if none was.
+    public var damage: OperationLogError?
 
     /// A status with these figures.
     public init(
@@ -63,5 +67,22 @@ public struct LogStatus: Sendable {
         self.queuedBytes = queuedBytes
         self.waitingAppends = waitingAppends
         self.refusal = refusal
+    }
+}
+
+/// The end of a database's log that is gone: the file was put back, or its write-ahead log was lost.
+public struct LogLoss: Sendable, Equatable {
+    /// The database; nil if the log does not have it any more.
+    public let database: DatabaseID?
+    /// The log's head now.
+    public let head: Offset
+    /// The head that was durable here before.
+    public let previous: Offset
+
+    /// A loss of these facts.
+    public init(database: DatabaseID?, head: Offset, previous: Offset) {
+        self.database = database
+        self.head = head
+        self.previous = previous
     }
 }

@@ -179,12 +179,6 @@ public protocol OperationLog: Sendable {
 }
 
 extension OperationLog {
-    /// A server's storage is the one that answers.
-    public func requireStorage() async throws {}
-
-    /// One term for the whole life of the log.
-    public var term: UInt64 { 0 }
-
     /// Entries after an offset, within `ReadLimit.standard`.
     public func read(_ database: DatabaseID, after offset: Offset) async throws -> [LogEntry] {
         try await read(database, after: offset, limit: .standard)

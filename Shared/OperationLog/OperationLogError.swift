@@ -43,6 +43,9 @@ public enum OperationLogErrorCode: String, Sendable, CaseIterable {
     case outcomeUnknown = "LOG-0308"
     /// The server cannot be reached. Nothing was stored; try later.
     case unreachable = "LOG-0309"
+    /// The disk is nearly full, and what is left is for those who make room. Nothing was stored; appends
+    /// succeed again once there is room. Reads continue.
+    case nearlyFull = "LOG-0310"
 
     /// The entry at `offset` is missing, damaged, or does not follow its predecessor; without an offset, the
     /// file is damaged as a whole. It is not served.

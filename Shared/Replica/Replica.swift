@@ -62,8 +62,7 @@ public final class Replica: Sendable {
     public let role: Role
     /// The writing connection; `readers` has the reading ones.
     let pool: DatabasePool
-    /// Set for a store whose commits are synced.
-    private let writeAhead: WriteAheadLog?
+    private let writeAhead: WriteAheadLog
     private let readers: Readers
     let environment: Environment
     let logger: Logger
@@ -81,6 +80,8 @@ public final class Replica: Sendable {
         var withheld = WithheldCollections()
         /// Milliseconds by which the server's clock is ahead of this one (rule 21); 0 outside a session.
         var clockCorrection: Int64 = 0
+        /// Called for each damage that a read or write meets.
+        var whenDamaged: (@Sendable (String) -> Void)?
     }
 
     /// Opens or creates the store in a directory. Throws `directoryLocked`, for a peer after about a second
@@ -103,12 +104,15 @@ public final class Replica: Sendable {
         configuration.label = "replica"
         var reading = configuration
         reading.readonly = true
+        PageSums.add(to: &configuration)
+        PageSums.add(to: &reading)
         reading.prepareDatabase { database in
             // Reads pages from the kernel's cache: copying each would be a third of a scan.
             try database.execute(sql: "PRAGMA mmap_size = \(ReplicaLimits.mappedBytes)")
         }
         readers = Readers(path: path, configuration: reading, cache: indexCache)
         do {
+            try Replica.checkWriteAhead(path, role)
             try Schema.check(path: path)
             pool = try DatabasePool(path: path, configuration: configuration)
             let (state, kept, writeAhead) = try pool.writeWithoutTransaction { database in
@@ -118,11 +122,15 @@ public final class Replica: Sendable {
                 var opened: StoreState?
                 try database.inTransaction(.immediate) {
                     try Schema.migrate(database)
-                    opened = try Replica.openState(database, path: path, role, environment, logger)
+                    let state = try Replica.openState(database, path: path, role, environment, logger)
+                    try Replica.checkMark(state, path, role)
+                    opened = state
                     return .commit
                 }
                 guard let opened else { preconditionFailure("a committed opening left no state") }
-                let writeAhead = role == .peer ? try WriteAheadLog(of: database) : nil
+                let mark = WriteAheadMark(path: path)
+                mark?.note.0 = opened.head
+                let writeAhead = try WriteAheadLog(of: database, mark: mark)
                 return (opened, try Withheld.collections(database), writeAhead)
             }
             self.writeAhead = writeAhead
@@ -147,6 +155,8 @@ public final class Replica: Sendable {
         readers.close()
         pool.releaseMemory()
         try pool.close()
+        // A closed store is one file again, which may be copied and put back.
+        WriteAheadMark.remove(of: "\(directory)/\(Replica.fileName)")
     }
 
     /// Runs a closure on a consistent snapshot. Never waits for a writer.
@@ -155,7 +165,7 @@ public final class Replica: Sendable {
         do {
             return try readers.read(body)
         } catch {
-            throw ReplicaError.translated(error)
+            throw failed(error)
         }
     }
 
@@ -259,6 +269,19 @@ public final class Replica: Sendable {
         shared.withLock { $0.liveQueries?.contains { $0.collection == collection } ?? false }
     }
 
+    /// Calls a closure whenever a read or a write, of whatever kind, finds the store damaged. It may be
+    /// called on any thread and often, and must not call the store.
+    public func whenDamaged(_ body: @escaping @Sendable (String) -> Void) {
+        shared.withLock { $0.whenDamaged = body }
+    }
+
+    /// Every error of the store passes through here on its way out: translated, and reported if it is damage.
+    func failed(_ error: any Error) -> any Error {
+        let translated = ReplicaError.translated(error)
+        if ReplicaError.isDamage(translated) { shared.withLock { $0.whenDamaged }?("\(translated)") }
+        return translated
+    }
+
     func checkOpen() throws(ReplicaError) {
         if shared.withLock({ $0.isClosed }) { throw ReplicaError(.closed, "the store is closed") }
     }
@@ -274,9 +297,11 @@ public final class Replica: Sendable {
                 let before = shared.withLock { $0.state }
                 var state = before
                 let outcome = try database.inImmediateTransaction {
-                    writeAhead?.makeRoom(database)
+                    // A commit that is not synced gains nothing from room.
+                    if role == .peer { writeAhead.makeRoom(database) }
                     let outcome = try body(database, &state)
                     if state != before { try state.save(database) }
+                    writeAhead.mark?.note.0 = state.head
                     return outcome
                 }
                 let listeners = shared.withLock { shared in
@@ -287,7 +312,7 @@ public final class Replica: Sendable {
                 return outcome.result
             }
         } catch {
-            throw ReplicaError.translated(error)
+            throw failed(error)
         }
     }
 
@@ -359,6 +384,31 @@ public final class Replica: Sendable {
             actor: made.own?.actor, wanted: transaction.wanted, isWithheld: made.own == nil,
             operation: operation)
         return (WriteResult(value: outcome.value, commit: state.head, written: made.own), commit)
+    }
+
+    /// Refuses a store whose write-ahead log has lost commits that were durable, or whose file was cut off.
+    private static func checkWriteAhead(_ path: String, _ role: Role) throws(ReplicaError) {
+        let remedy = Self.remedy(path, role)
+        if let loss = WriteAheadMark.loss(of: path, isSynced: role == .peer) {
+            throw ReplicaError(.damaged, "\(loss)\(remedy)")
+        }
+        WriteAheadMark.adopt(path)
+        guard WriteAheadMark.content(of: path) != nil, DirectoryLock.isEmpty(path) else { return }
+        throw ReplicaError(.damaged, "the store file is empty or gone, and was not before\(remedy)")
+    }
+
+    /// A store that is behind its mark has lost a write-ahead log that nothing had copied into the file.
+    private static func checkMark(_ state: StoreState, _ path: String, _ role: Role) throws(ReplicaError) {
+        guard let mark = WriteAheadMark.content(of: path), mark.isOpen,
+            role == .peer || mark.isOfThisStart, mark.note.0 > state.head
+        else { return }
+        throw ReplicaError(
+            .damaged,
+            "the store is at commit \(state.head) and was at \(mark.note.0)\(Self.remedy(path, role))")
+    }
+
+    private static func remedy(_ path: String, _ role: Role) -> String {
+        role == .peer ? "; restore it from a backup, or remove \(path)-mark to open what is left" : ""
     }
 
     /// The stored state, or a new one; a file that was copied or restored gets a new actor (rule 9).

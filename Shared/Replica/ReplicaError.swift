@@ -1,3 +1,4 @@
+import DQL
 import GRDB
 
 /// Every code this module raises; the raw value is stable and published.
@@ -8,7 +9,9 @@ public enum ReplicaErrorCode: String, Sendable, CaseIterable {
     case directoryUnusable = "STORE-0102"
     /// The store file was written by a newer version; it was not changed.
     case newerFormat = "STORE-0103"
-    /// The file is not a store of ours, or is damaged.
+    /// The file is not a store of ours, or is damaged: bytes are not those that were written, or commits are
+    /// missing. Nothing was changed. A server builds its copy again; a peer's store is restored from a
+    /// backup, or removed with its folder, which gives up what the server has not acknowledged.
     case damaged = "STORE-0104"
     /// The replica was closed.
     case closed = "STORE-0105"
@@ -44,6 +47,15 @@ public struct ReplicaError: Error, Equatable, Sendable, CustomStringConvertible 
 }
 
 extension ReplicaError {
+    /// Returns whether an error means that stored bytes are not those that were written.
+    static func isDamage(_ error: any Error) -> Bool {
+        switch error {
+        case let error as ReplicaError: error.code == .damaged || error.code == .brokenLog
+        case let error as DQLError: error.code == .unreadableDocument
+        default: false
+        }
+    }
+
     /// Translates SQLite's errors; any other error passes through.
     static func translated(_ error: any Error) -> any Error {
         guard let failure = error as? DatabaseError else { return error }

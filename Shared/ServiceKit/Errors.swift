@@ -20,8 +20,11 @@ public enum ServiceErrorCode: String, Sendable, CaseIterable {
     case addressInUse = "SRV-0201"
     /// The process cannot listen on the address: the host is unknown, or not allowed.
     case addressUnavailable = "SRV-0202"
-    /// The data folder cannot be created or written.
+    /// The data folder cannot be created or written, or others can read it and that cannot be changed.
     case dataFolderUnusable = "SRV-0203"
+    /// The log is empty or missing beside folders that followed a log before: a wrong `--log`, or a disk that
+    /// is not there. `--new-log` begins a new one.
+    case logMissing = "SRV-0204"
     /// 401: the admin credential is missing or wrong.
     case adminRefused = "SRV-0401"
     /// 404: nothing is served at the path.
@@ -48,6 +51,9 @@ public enum ServiceErrorCode: String, Sendable, CaseIterable {
     case upgradeRequired = "SRV-0426"
     /// 500: a defect or a failing disk; the log has the reason.
     case internalFailure = "SRV-0500"
+    /// 500: the service's own copy of the documents was damaged repeatedly. It is rebuilt from the log, but
+    /// seldom: check the disk.
+    case copyDamaged = "SRV-0501"
     /// 502: sent by nginx in front (`compose/nginx.conf`): no process of the service can be reached.
     case serviceUnreachable = "SRV-0502"
     /// 504: sent by nginx in front: the service did not answer in time.
@@ -57,6 +63,9 @@ public enum ServiceErrorCode: String, Sendable, CaseIterable {
     /// 503: the instance has had no contact with the log for longer than the grace, so it refuses every
     /// credential: it may have been revoked. Ask another instance, or wait.
     case contactLost = "SRV-0602"
+    /// 503: the log was put back to an earlier state, which takes back revocations or keys. No token is
+    /// accepted until an operator accepts that: `POST /admin/auth/restore`, or `--accept-restore`.
+    case restoreNotAccepted = "SRV-0603"
 }
 
 /// The error of this module. It holds no secret; `message` may be sent to the client that caused it.
@@ -102,7 +111,7 @@ extension ServiceError: HTTPReportable {
         case .headTooLarge: .requestHeaderFieldsTooLarge
         case .badRequest: .badRequest
         case .upgradeRequired: .upgradeRequired
-        case .issuerUnreachable, .contactLost: .serviceUnavailable
+        case .issuerUnreachable, .contactLost, .restoreNotAccepted: .serviceUnavailable
         case .serviceUnreachable: .badGateway
         case .serviceSilent: .gatewayTimeout
         default: .internalServerError
@@ -113,11 +122,13 @@ extension ServiceError: HTTPReportable {
     public var publicCode: String { code.rawValue }
     /// The message.
     public var publicMessage: String { message }
-    /// A 429 and a 503 carry `Retry-After`, a 415 the encoding that is understood (RFC 9110 section 15.5.16).
+    /// A 429, and a 503 that passes by itself, carry `Retry-After`, a 415 the encoding that is understood
+    /// (RFC 9110 section 15.5.16).
     public var httpHeaders: HTTPFields {
         switch code {
         case .encodingUnknown: [.acceptEncoding: "gzip"]
         case .tooManyRunning: [.retryAfter: "1"]
+        case .restoreNotAccepted: [:]
         default: httpStatus == .serviceUnavailable ? [.retryAfter: "1"] : [:]
         }
     }

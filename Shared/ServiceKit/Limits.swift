@@ -144,6 +144,29 @@ public enum Limits {
     /// Shortest time between two lines of the log about a proxy that is not believed: each request would
     /// write one.
     static let forwardingNotice: Duration = .seconds(3_600)
+    /// Time within which the second damage of one copy is a failing disk rather than an accident.
+    static let damageWindow: Duration = .seconds(3_600)
+    /// Shortest time between two rebuilds of a copy that is damaged again and again: a rebuild reads the log.
+    static let damagePause: Duration = .seconds(30)
+    /// Damages of one copy that are remembered; two decide.
+    static let notedDamages = 8
+    /// Share of a disk that is kept free of ordinary writes, unless `--disk-reserve-percent` says otherwise.
+    public static let diskReservePercent = 5
+    /// Greatest share that may be asked for: a greater reserve would be a mistake.
+    static let mostReservePercent = 90
+    /// Largest reserve: on a disk of some terabytes a share would be room for months.
+    static let diskReserveBytes: Int64 = 10 << 30
+    /// Shortest time between two looks at a disk: a look takes some microseconds, a write some hundred.
+    static let diskLook: Duration = .milliseconds(500)
+    /// Pause after each part of the log that is read to check it, a megabyte or less: 10 MB/s, which no disk
+    /// feels.
+    static let scrubPause: Duration = .milliseconds(100)
+    /// Time between two readings of the whole log.
+    static let scrubInterval: Duration = .seconds(24 * 3_600)
+    /// Largest file that tells of a log that was put back: a line per record.
+    static let restoreNoticeBytes = 16 << 20
+    /// Records that a restore takes back and that are named; the others are counted.
+    static let namedRecords = 1_000
     /// Largest configuration file; it holds a handful of names.
     public static let configurationFileBytes = 64 * 1024
     /// Most instances of one service on one data folder; each takes the first free of so many folders.

@@ -28,11 +28,19 @@ package final class WriteAheadLog: @unchecked Sendable {
     /// The end of the file when it was last looked at. Later commits may have made it longer, and another
     /// process may have made it shorter; in that case nothing is written ahead until the log starts again.
     private var end: Int64 = 0
+    /// Remembers how far the log is durable.
+    package let mark: WriteAheadMark?
+    private let connection: OpaquePointer?
 
     /// Replaces SQLite's automatic checkpoints on the writing connection. The file must be in write-ahead
     /// mode.
-    package init(of database: Database, checkpointPages: Int32 = usualCheckpointPages) throws {
+    /// - Parameter mark: gets the last frame of each commit.
+    package init(
+        of database: Database, checkpointPages: Int32 = usualCheckpointPages, mark: WriteAheadMark? = nil
+    ) throws {
         self.checkpointPages = checkpointPages
+        self.mark = mark
+        connection = database.sqliteConnection
         frameBytes = Self.frameHeaderBytes + (try Int64.fetchOne(database, sql: "PRAGMA page_size") ?? 4_096)
         let this = Unmanaged.passUnretained(self).toOpaque()
         sqlite3_wal_hook(
@@ -53,7 +61,7 @@ package final class WriteAheadLog: @unchecked Sendable {
     /// write; then no other connection makes the file longer meanwhile. The zeros need not become durable.
     /// If they cannot be written, the commit makes the file longer itself, or fails with the reason.
     package func makeRoom(_ database: Database) {
-        guard lacksRoom, let file = Self.file(of: database) else { return }
+        guard lacksRoom, let file = Self.file(of: database.sqliteConnection) else { return }
         var size: Int64 = 0
         guard file.pointee.pMethods.pointee.xFileSize(file, &size) == SQLITE_OK else { return }
         end = size
@@ -89,16 +97,28 @@ package final class WriteAheadLog: @unchecked Sendable {
         // The log started again, perhaps in a shorter file: another process may have truncated it.
         if frames < self.frames { end = 0 }
         self.frames = frames
+        if let mark { remember(frames, in: mark) }
+    }
+
+    /// Runs after the commit's sync.
+    private func remember(_ frames: Int64, in mark: WriteAheadMark) {
+        guard frames > 0, let file = Self.file(of: connection) else { return }
+        withUnsafeTemporaryAllocation(byteCount: Int(Self.frameHeaderBytes), alignment: 8) { header in
+            let place = Self.headerBytes + (frames - 1) * frameBytes
+            let code = file.pointee.pMethods.pointee.xRead(
+                file, header.baseAddress, Int32(header.count), place)
+            guard code == SQLITE_OK else { return }
+            mark.record(frame: frames, header: UnsafeRawBufferPointer(header), frameBytes: frameBytes)
+        }
     }
 
     /// True if a small commit would make the file longer.
     private var lacksRoom: Bool { end - (Self.headerBytes + frames * frameBytes) < Self.leastRoom }
 
     /// SQLite's own file, below any layer that it was opened with.
-    private static func file(of database: Database) -> UnsafeMutablePointer<sqlite3_file>? {
+    private static func file(of connection: OpaquePointer?) -> UnsafeMutablePointer<sqlite3_file>? {
         var file: UnsafeMutablePointer<sqlite3_file>?
-        let code = sqlite3_file_control(
-            database.sqliteConnection, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file)
+        let code = sqlite3_file_control(connection, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file)
         guard code == SQLITE_OK, let file, file.pointee.pMethods != nil else { return nil }
         return file
     }

@@ -12,18 +12,34 @@ import ServiceKit
 /// A store with a folder of its own and keys of two databases.
 final class StoreFixture: Sendable {
     static let now: Int64 = 1_800_000_000
-    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("store-\(UUID().uuidString)")
-        .path
+    let folder: String
     let key: DatabaseSigningKey
     let otherKey: DatabaseSigningKey
     let part: AttachmentStore
     let log: SQLiteOperationLog
+    /// False for one whose folder is another fixture's.
+    private let ownsFolder: Bool
 
-    init(maximumBytes: Int64 = 5_000_000) throws {
+    /// Another store on the folder of one that has stopped, with the same keys.
+    convenience init(at other: StoreFixture) throws {
+        try self.init(5_000_000, other.folder, other.key, other.otherKey, ownsFolder: false)
+    }
+
+    convenience init(maximumBytes: Int64 = 5_000_000) throws {
+        try self.init(
+            maximumBytes,
+            FileManager.default.temporaryDirectory.appendingPathComponent("store-\(UUID().uuidString)").path,
+            try DatabaseSigningKey(databaseID: "cars", number: 1),
+            try DatabaseSigningKey(databaseID: "boats", number: 1), ownsFolder: true)
+    }
+
+    private init(
+        _ maximumBytes: Int64, _ folder: String, _ key: DatabaseSigningKey, _ otherKey: DatabaseSigningKey,
+        ownsFolder: Bool
+    ) throws {
+        (self.folder, self.key, self.otherKey, self.ownsFolder) = (folder, key, otherKey, ownsFolder)
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         log = try SQLiteOperationLog(path: "\(folder)/log.sqlite")
-        key = try DatabaseSigningKey(databaseID: "cars", number: 1)
-        otherKey = try DatabaseSigningKey(databaseID: "boats", number: 1)
         let source = InMemoryKeySource(KeySet([key.publicKey, otherKey.publicKey]))
         var logger = Logger(label: "test")
         logger.logLevel = .critical
@@ -33,7 +49,7 @@ final class StoreFixture: Sendable {
             maximumBytes: maximumBytes, logger: logger)
     }
 
-    deinit { try? FileManager.default.removeItem(atPath: folder) }
+    deinit { if ownsFolder { try? FileManager.default.removeItem(atPath: folder) } }
 
     func token(_ grant: Grant = .everything, key: DatabaseSigningKey? = nil) -> String {
         let key = key ?? self.key

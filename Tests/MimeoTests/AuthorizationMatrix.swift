@@ -134,6 +134,7 @@ enum AuthorizationMatrix {
         .init(route: "GET /api/v5/swagger.json", cells: everybody),
         .init(route: "GET /api/v5/docs", cells: everybody),
         .init(route: "GET /admin/system-database/health", cells: everybody),
+        .init(route: "GET /admin/storage/health", cells: everybody),
         .init(route: "GET /admin/auth-gateway/health", cells: everybody),
         .init(route: "GET /admin/replicator/health", cells: everybody),
         .init(route: "GET /admin/query-service/health", cells: everybody),
@@ -256,6 +257,8 @@ enum AuthorizationMatrix {
         .init(route: "GET /admin/auth/sealing-key", cells: "\(nobodyButAdmin) 200"),
         .init(route: "POST /admin/auth/sealing-key", cells: "\(nobodyButAdmin) 201"),
         .init(route: "DELETE /admin/auth/sealing-key/previous", cells: "\(nobodyButAdmin) 204"),
+        .init(route: "GET /admin/auth/restore", cells: "\(nobodyButAdmin) 200"),
+        .init(route: "POST /admin/auth/restore", cells: "\(nobodyButAdmin) 204"),
         // The last row: nobody of the others is anybody any more.
         .init(route: "DELETE /admin/auth/databases/:database", cells: "\(nobodyButAdmin) 202"),
     ]

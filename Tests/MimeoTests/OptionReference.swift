@@ -79,7 +79,7 @@ enum OptionReference {
         for group in groups {
             lines += ["## \(group.title)", "", "| flag | in the file | variable | meaning | default |"]
             lines += ["|---|---|---|---|---|"]
-            for setting in Setting.all where Set(setting.commands) == group.commands {
+            for setting in Setting.all where Set(setting.commands) == group.commands && !setting.isWord {
                 let value = setting.valueName.map { " \($0.uppercased())" } ?? ""
                 lines.append(
                     "| `--\(setting.flag)\(value)` | \(setting.name == "config" ? "" : "`\(setting.name)`") "
@@ -95,7 +95,7 @@ enum OptionReference {
         ]
         for command in CommandOptions.commands {
             for option in try CommandOptions.of(command.type) {
-                let isSetting = Setting.all.contains { option.flags.contains($0.flag) }
+                let isSetting = Setting.all.contains { option.flags.contains($0.flag) && !$0.isWord }
                 guard !isSetting, let flag = option.flags.first else { continue }
                 let value = option.kind == "flag" ? "" : " \((option.valueName ?? "").uppercased())"
                 let text = (option.abstract ?? "") + (option.defaultValue.map { " Default: \($0)." } ?? "")
@@ -116,7 +116,8 @@ enum OptionReference {
     /// The settings by the commands that have them, in the table's order.
     private static var groups: [(title: String, commands: Set<Setting.Command>)] {
         var groups: [(title: String, commands: Set<Setting.Command>)] = []
-        for setting in Setting.all where !groups.contains(where: { $0.commands == setting.commands }) {
+        for setting in Setting.all where !setting.isWord {
+            if groups.contains(where: { $0.commands == setting.commands }) { continue }
             let names = Setting.Command.allCases.filter(setting.commands.contains).map { "`\($0.rawValue)`" }
             let isAll = names.count == Setting.Command.allCases.count
             groups.append((isAll ? "Every command" : names.joined(separator: ", "), setting.commands))

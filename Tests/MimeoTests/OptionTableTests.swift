@@ -23,12 +23,13 @@ struct OptionTableTests {
             for option in options {
                 guard let row = rows.first(where: { option.flags.contains($0.flag) }) else { continue }
                 #expect(option.abstract == row.flagHelp, "\(command.name) --\(row.flag)")
-                #expect((option.kind == "flag") == (row.kind == .flag), "\(command.name) --\(row.flag)")
+                let isSwitch = row.kind == .flag || row.isWord
+                #expect((option.kind == "flag") == isSwitch, "\(command.name) --\(row.flag)")
             }
         }
     }
 
-    @Test("a service has settings only: each of its flags also works in the file and in the environment")
+    @Test("a service has settings and words only: a setting also works in the file and in the environment")
     func servicesHaveSettingsOnly() throws {
         for command in CommandOptions.commands.prefix(5) {
             let flags = try CommandOptions.of(command.type).flatMap(\.flags)
@@ -73,12 +74,42 @@ struct OptionTableTests {
             "contactGraceSeconds": configuration.contact.grace.components.seconds,
             "maxAttachmentBytes": try AttachmentFlags.parse([]).maximumBytes(configuration),
             "stopSeconds": configuration.stop.components.seconds,
+            "diskReservePercent": Int64(configuration.diskReservePercent),
         ]
         for setting in Setting.all {
             guard case .number = setting.kind, setting.name != "drainSeconds" else { continue }
             #expect(used[setting.name]??.description == setting.byDefault, "\(setting.name)")
         }
         #expect(configuration.dataFolder == Setting.named("data")?.byDefault)
+    }
+
+    @Test("a word for one start is a flag only: in the file or the environment it is an error")
+    func words() throws {
+        let given = try ServiceConfiguration(ServiceOptions.parse(["--new-log"]), port: 1, environment: [:])
+        #expect(given.beginsNewLog && given.acceptsRestore)
+        for (name, variable) in [("newLog", "MIMEO_NEW_LOG"), ("acceptRestore", "MIMEO_ACCEPT_RESTORE")] {
+            let filed = #expect(throws: ServiceError.self) { try configuration(#"{"\#(name)": true}"#) }
+            #expect(filed?.code == .configurationInvalid, "\(name)")
+            let environment = try? ServiceConfiguration(
+                ServiceOptions.parse([]), port: 1, environment: [variable: "true"])
+            #expect(environment?.beginsNewLog != true && environment?.acceptsRestore != true, "\(variable)")
+        }
+    }
+
+    @Test("a reserve of more than nine tenths of a disk is an error wherever it is given")
+    func reserve() throws {
+        #expect(try configuration(#"{"diskReservePercent": 90}"#).diskReservePercent == 90)
+        let filed = #expect(throws: ServiceError.self) { try configuration(#"{"diskReservePercent": 91}"#) }
+        #expect(filed?.code == .configurationInvalid)
+        let variable = #expect(throws: ServiceError.self) {
+            try configuration("{}", environment: ["MIMEO_DISK_RESERVE_PERCENT": "95"])
+        }
+        #expect(variable?.code == .environmentInvalid)
+        let flag = #expect(throws: ServiceError.self) {
+            try ServiceConfiguration(
+                ServiceOptions.parse(["--disk-reserve-percent", "100"]), port: 1, environment: [:])
+        }
+        #expect(flag?.message.contains("--disk-reserve-percent") == true)
     }
 
     @Test("the programs' version is the SDK's")

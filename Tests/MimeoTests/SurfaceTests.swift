@@ -5,6 +5,7 @@ import Foundation
 import Identity
 import Logging
 import Mimeo
+import OperationLog
 import QueryService
 import Replicator
 import ServiceKit
@@ -38,6 +39,7 @@ struct SurfaceTests {
         known.formUnion(QueryErrorCode.allCases.map(\.rawValue))
         known.formUnion(AttachmentStoreErrorCode.allCases.map(\.rawValue))
         known.formUnion(AttachmentErrorCode.allCases.map(\.rawValue))
+        known.formUnion(OperationLogErrorCode.allCases.map(\.rawValue))
         let others = named.filter { !known.contains($0) && !$0.hasPrefix("REPL-") }
         #expect(others == [])
         for code in QueryErrorCode.allCases { #expect(named.contains(code.rawValue), "\(code.rawValue)") }

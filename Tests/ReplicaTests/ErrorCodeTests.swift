@@ -1,6 +1,7 @@
 import CRDT
 import Exchange
 import Foundation
+import GRDB
 import TestSupport
 import Testing
 
@@ -37,9 +38,11 @@ struct ErrorCodeTests {
             _ = try open(folder)
         case .newerFormat:
             try open(folder).close()
-            var bytes = try Data(contentsOf: file)
-            bytes[63] = UInt8(Schema.format) + 1
-            try bytes.write(to: file)
+            let queue = try DatabaseQueue(path: file.path)
+            try queue.writeWithoutTransaction {
+                try $0.execute(sql: "PRAGMA user_version = \(Schema.format + 1)")
+            }
+            try queue.close()
             _ = try open(folder)
         case .damaged:
             try Data(repeating: 1, count: 4_096).write(to: file)

@@ -1,5 +1,6 @@
 import CRDT
 import Foundation
+import GRDB
 import TestSupport
 import Testing
 
@@ -80,18 +81,19 @@ struct OpeningTests {
     @Test(
         "a newer format and a foreign SQLite file are refused and stay as they were",
         arguments: [
-            (offset: 60, code: ReplicaErrorCode.newerFormat), (offset: 68, code: .damaged),
+            (pragma: "user_version = 9000", code: ReplicaErrorCode.newerFormat),
+            (pragma: "application_id = 7", code: .damaged),
         ])
-    func foreign(_ edit: (offset: Int, code: ReplicaErrorCode)) throws {
+    func foreign(_ edit: (pragma: String, code: ReplicaErrorCode)) throws {
         try withTemporaryDirectory { folder in
             let store = try open(folder)
             try store.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
             try store.close()
             let file = folder.appendingPathComponent(Replica.fileName)
-            // Offsets 60 and 68 of an SQLite file's header: user_version and application_id, big-endian.
-            var bytes = try Data(contentsOf: file)
-            bytes[edit.offset + 3] &+= 9
-            try bytes.write(to: file)
+            let queue = try DatabaseQueue(path: file.path)
+            try queue.writeWithoutTransaction { try $0.execute(sql: "PRAGMA \(edit.pragma)") }
+            try queue.close()
+            let bytes = try Data(contentsOf: file)
             #expect(code { _ = try open(folder) } == edit.code)
             #expect(try Data(contentsOf: file) == bytes)
         }

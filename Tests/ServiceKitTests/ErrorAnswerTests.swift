@@ -23,6 +23,16 @@ struct ErrorAnswerTests {
         #expect(!answer.publicMessage.contains("secret"))
     }
 
+    @Test(
+        "a damaged log has its own code and offset, and no time to try again",
+        arguments: [OperationLogErrorCode.corrupt, .corruptSnapshot])
+    func damagedLog(_ code: OperationLogErrorCode) {
+        let answer = ErrorAnswer.reportable(OperationLogError(code, "x", database: "cars", offset: 17))
+        #expect(answer.httpStatus == .internalServerError && answer.publicCode == code.rawValue)
+        #expect(answer.publicMessage.contains("at offset 17"))
+        #expect(answer.httpHeaders.isEmpty)
+    }
+
     @Test("an issuer that is away is a 503 that says when to try again")
     func issuer() {
         let answer = ErrorAnswer.reportable(ServiceError(.issuerUnreachable, "try again shortly"))

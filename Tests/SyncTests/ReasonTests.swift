@@ -62,6 +62,9 @@ struct ReasonTests {
                 _ = session.receive(.opened)
                 return session
             }, event: SessionTests.hello()),
+        Case(
+            code: .damaged, session: { SessionTests.openServer() },
+            event: .finish(SyncError(.damaged, "the server's log is damaged"))),
         Case(code: .unavailable, session: { SessionTests.openPeer() }, event: .failed("disk")),
         Case(
             code: .expired, session: { SessionTests.openServer() },

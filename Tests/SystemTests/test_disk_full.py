@@ -50,9 +50,14 @@ class DiskFull(SystemTest):
         if os.geteuid() != 0:
             raise unittest.SkipTest("only root may mount a small file system")
 
-    def start(self, disk=None, log=None):
-        """A cluster whose data folder has a small disk at `disk`, or the log in it."""
+    def start(self, disk=None, log=None, reserve=0):
+        """A cluster whose data folder has a small disk at `disk`, or the log in it.
+
+        Without a reserve: these tests are about a disk that is full, not nearly.
+        """
         cluster = FourProcesses(self.workspace, log=f"sqlite:{log}" if log else None)
+        for service in cluster.services:
+            cluster.extra_arguments[service] = ["--disk-reserve-percent", str(reserve)]
         small = SmallDisk(self.workspace, cluster.data / disk)
         return cluster.start(), small
 
@@ -90,6 +95,32 @@ class DiskFull(SystemTest):
         expected = sorted(["first", "last", "local", *taken])
         for side in (server, peer):
             until(lambda: self.ids(side) == expected, 90, lambda: f"{self.ids(side)}, not {expected}")
+
+    def test_a_nearly_full_disk_refuses_writes_keeps_the_reserve_says_so_and_goes_on_by_itself(self):
+        log = self.workspace.directory / "cluster" / "log" / "log.sqlite"
+        server, disk = self.start("log", log, reserve=20)
+        kept = server.upload(b"kept").json
+        disk.fill(left_kib=SPACE_KIB // 4)
+        taken, refusal = self.insert_until_refused(server)
+        self.assert_refused(refusal, 503)
+        self.assertIn("LOG-0310", refusal.error["message"])
+        self.assertGreater(disk.free_kib, SPACE_KIB // 10)
+        self.assertEqual(self.ids(server), sorted(taken))
+        self.assertEqual(server.download(kept["id"]).body, b"kept")
+        self.assert_refused(server.upload(b"more"), 507)
+        token = (server.data / "auth" / "admin.token").read_text().strip()
+        revoked = server.request(
+            "POST", f"/admin/auth/databases/{server.database}/revocations", {"kind": "user", "value": "eve"},
+            {"Authorization": f"Bearer {token}"})
+        self.assertEqual(revoked.status, 201, revoked.body)
+        for service in server.services:
+            health = server.client_of(service).request("GET", "/health")
+            self.assertEqual((health.status, b"LOG-0310" in health.body), (503, True), health.body)
+        metrics = server.client_of("query-service").request("GET", "/metrics").body.decode()
+        self.assertIn("disk_nearly_full 1", metrics)
+        disk.clear()
+        until(lambda: self.insert(server, "last").status == 200, 30, "writes are still refused")
+        until(lambda: self.is_well(server.client_of("replicator")), 30, "it is not healthy again")
 
     def test_a_full_tablespace_of_postgresql_refuses_writes_serves_reads_and_goes_on(self):
         postgres = Postgres(self.workspace).start()

@@ -51,7 +51,7 @@ struct ImportTable {
             "Shared/Exchange": Row(ours: ["CRDT"]),
             "Shared/Machine": Row(platform: ["Dispatch", "Foundation"]),
             // Decision 0043.
-            "Shared/WriteAhead": Row(packages: grdb),
+            "Shared/WriteAhead": Row(packages: grdb.union(["CPageSums"]), platform: cLibrary),
             "Shared/Attachments": Row(packages: ["Crypto"], platform: foundation.union(cLibrary)),
             // Decision 0045.
             "Shared/WebSocket": Row(
@@ -124,7 +124,7 @@ struct ImportTable {
                     "Attachments", "CRDT", "Exchange", "Identity", "Machine", "OperationLog", "Replica",
                     "ServiceKit",
                 ],
-                packages: ["ArgumentParser", "Hummingbird", "NIOCore"], platform: foundation),
+                packages: ["ArgumentParser", "Hummingbird", "Metrics", "NIOCore"], platform: foundation),
             // Mimeo assembles the services and is a client of the whole system.
             "Services/Mimeo": Row(
                 ours: [

@@ -40,6 +40,7 @@ struct AdminRoutes: Sendable {
         (.patch, "/admin/auth/databases/:database/providers/:provider"),
         (.get, "/admin/auth/sealing-key"), (.post, "/admin/auth/sealing-key"),
         (.delete, "/admin/auth/sealing-key/previous"),
+        (.get, "/admin/auth/restore"), (.post, "/admin/auth/restore"),
     ]
 
     func mount(on mount: inout ServiceMount) {
@@ -74,6 +75,7 @@ struct AdminRoutes: Sendable {
         guard let database = context.parameters.get("database").map({ DatabaseID($0) }) else {
             if parts.first == "sealing-key" { return try await sealingKey(method, request) }
             if parts.first == "audit" { return try await audit(method, request) }
+            if parts.first == "restore" { return try await restore(method) }
             return method == .get ? listDatabases() : try await createDatabase(request)
         }
         switch (method, parts.last.map(String.init)) {
@@ -123,6 +125,26 @@ struct AdminRoutes: Sendable {
             }
             try writer.remove(id, type)
         }
+        return Response(status: .noContent)
+    }
+}
+
+// MARK: A restored log
+
+extension AdminRoutes {
+    /// Tells what a restore of the log takes back, or accepts it. Where this service has noticed no restore,
+    /// another may have: the word is recorded all the same.
+    private func restore(_ method: HTTPRequest.Method) async throws -> Response {
+        guard method == .post else {
+            let notice = state.system.restoreNotice
+            let body: Value = [
+                "accepted": .bool(notice == nil),
+                "takenBack": .array((notice?.takenBack ?? []).map { .string($0) }),
+                "others": .int(Int64(notice?.others ?? 0)),
+            ]
+            return .json(JSONText.print(body).utf8)
+        }
+        try await state.system.acceptRestore(nowSeconds: nowSeconds())
         return Response(status: .noContent)
     }
 }

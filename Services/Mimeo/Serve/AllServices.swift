@@ -38,14 +38,15 @@ public struct AllServices: Sendable {
     ) throws {
         // First creates the data folder as private; the log, which is in it by default, would not.
         _ = try configuration.folder()
-        let log = try configuration.openLog(logger: logger)
+        let room = configuration.diskRoom()
+        let log = try configuration.openLog(room: room, logger: logger)
         let system = try configuration.systemDatabase(on: log, logger: logger)
         let gateway = try AuthGateway(configuration, log: log, system: system, logger: logger)
         let authenticator = Authenticator(system: system)
         let pool = EvaluationPool(options.evaluation)
         let admin = AdminCredential(configuration, system: system)
         parts = [
-            SystemDatabasePart(system),
+            SystemDatabasePart(system), StoragePart(log: log, room: room),
             gateway,
             ReplicatorPart(
                 log: log, authenticator: authenticator, folder: try configuration.folder("replicator"),
@@ -58,7 +59,7 @@ public struct AllServices: Sendable {
             AttachmentStore(
                 folder: try configuration.folder("attachments"), log: log,
                 documents: try configuration.folder("attachment-documents"), authenticator: authenticator,
-                maximumBytes: options.attachmentBytes, logger: logger),
+                maximumBytes: options.attachmentBytes, room: room, logger: logger),
         ]
         self.gateway = gateway
         self.log = log

@@ -50,14 +50,39 @@ actor PastFolds {
     // MARK: Reading the past
 
     /// Runs a closure on the documents as of an offset, on a thread that may block. Folds them first unless a
-    /// fold at this offset is kept.
+    /// fold at this offset is kept. A kept one that is found damaged is folded again, once.
     /// - Throws: `PastFold.Gone`, `QUERY-0303`.
     func read<Result: Sendable>(
         _ database: DatabaseID, at offset: Offset, _ evaluation: Evaluation? = nil,
         _ body: @escaping @Sendable (ReadTransaction) throws -> Result
     ) async throws -> Result {
-        let fold = try await use(Wanted(database: database, offset: offset))
+        let wanted = Wanted(database: database, offset: offset)
+        do {
+            return try await readOnce(wanted, evaluation, body)
+        } catch let error as ReplicaError where error.code == .damaged || error.code == .brokenLog {
+            logger.error("a fold of the past is damaged", metadata: ["database": "\(database)"])
+            return try await readOnce(wanted, evaluation, body)
+        }
+    }
+
+    private func readOnce<Result: Sendable>(
+        _ wanted: Wanted, _ evaluation: Evaluation?,
+        _ body: @escaping @Sendable (ReadTransaction) throws -> Result
+    ) async throws -> Result {
+        let fold = try await use(wanted)
         defer { release(fold) }
+        do {
+            return try await Self.run(fold, evaluation, body)
+        } catch let error as ReplicaError where error.code == .damaged || error.code == .brokenLog {
+            if let place = kept.firstIndex(where: { $0.fold === fold }) { kept[place].isDoomed = true }
+            throw error
+        }
+    }
+
+    private static func run<Result: Sendable>(
+        _ fold: PastFold, _ evaluation: Evaluation?,
+        _ body: @escaping @Sendable (ReadTransaction) throws -> Result
+    ) async throws -> Result {
         let replica = fold.replica
         guard let evaluation else {
             return try await fold.executor.run { try replica.read { try body($0) } }

@@ -56,8 +56,16 @@ final class AttachmentFolder: Sendable {
         return token
     }
 
-    /// Returns whether an attachment is on this device.
-    func holds(_ id: BlobID) throws -> Bool { try store().info(id) != nil }
+    /// Returns whether an attachment is on this device, and undamaged: a damaged one is set aside, so that it
+    /// is fetched again.
+    func holds(_ id: BlobID) throws -> Bool {
+        do {
+            _ = try store().reader(id)
+            return true
+        } catch let error as AttachmentError where error.code == .notFound || error.code == .corrupt {
+            return false
+        }
+    }
 
     /// The attachments that the server does not have yet.
     var waiting: [BlobID] {

@@ -120,7 +120,7 @@ package enum OriginalCode: String, Sendable, CaseIterable {
             switch code {
             case .idMalformed: .attachmentTokenInvalid
             case .notFound: .attachmentNotFound
-            case .tooLarge, .storageFailed, .storageFull: .attachmentNotCreated
+            case .tooLarge, .storageFailed, .storageFull, .nearlyFull: .attachmentNotCreated
             case .digestMismatch, .rangeInvalid, .corrupt: .attachmentNotFetched
             }
     }

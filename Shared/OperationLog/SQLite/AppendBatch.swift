@@ -97,6 +97,13 @@ struct AppendBatch {
         }
     }
 
+    /// A position that the group reaches: stored with its commit, so that a log that lacks it is noticed.
+    var reached: (UInt64, UInt64, UInt64)? {
+        parts.first { $0.value.hasGrown }.map {
+            LogReader.note(of: $0.value.head)
+        }
+    }
+
     private var bringsAlong: Bool { broughtBytes <= LogLimits.broughtBytes }
 
     /// Decides one call.

@@ -166,6 +166,28 @@ enum LogReader {
         return LogEntry(offset: LogKey.offset(of: row.int(0)), hash: row.bits(4), record: record)
     }
 
+    /// The note in a mark of this log: the number of a database, which outlives its erasure, and a position
+    /// that is durable.
+    static func note(of head: LogHead) -> (UInt64, UInt64, UInt64) {
+        (UInt64(bitPattern: head.number), head.offset.rawValue, head.hash)
+    }
+
+    /// The end that the log had by its mark, and lacks; nil if it lacks none, as far as hashes are kept.
+    static func loss(_ db: Database, since note: (UInt64, UInt64, UInt64)) throws -> LogLoss? {
+        let (number, offset, hash) = (Int64(bitPattern: note.0), Offset(note.1), note.2)
+        guard number != 0 else { return nil }
+        let name = try String.fetchOne(
+            db, sql: "SELECT id FROM databases WHERE number = ?", arguments: [number])
+        guard let name else { return LogLoss(database: nil, head: 0, previous: offset) }
+        let database = DatabaseID(name)
+        // An erased database has lost its operations on purpose (`LogErasure`). What is damaged is found by
+        // those who read it.
+        guard database.isValidInLog, let head = try? head(db, database: database) else { return nil }
+        let isThere =
+            try offset <= head.offset && chainHash(db, at: offset, of: head).map { $0 == hash } ?? true
+        return isThere ? nil : LogLoss(database: database, head: head.offset, previous: offset)
+    }
+
     /// A number stored by its bits. A column of a damaged page may have any type; it reads as zero then,
     /// and fails the chain check.
     static func unsigned(_ row: Row, _ column: Int) -> UInt64 {

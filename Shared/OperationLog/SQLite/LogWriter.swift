@@ -8,8 +8,9 @@ import WriteAhead
 ///
 /// The meaning of a failure is decided here, once:
 /// - storage full, lock not granted: rolled back, nothing stored, try again later;
-/// - an I/O error or damage anywhere, or any other failure of the COMMIT itself: poisoned, because the
-///   pages may or may not have reached the disk, and after a failed fsync the kernel may have dropped them;
+/// - an I/O error anywhere, or any other failure of the COMMIT itself: poisoned, because the pages may or may
+///   not have reached the disk, and after a failed fsync the kernel may have dropped them;
+/// - damage anywhere: poisoned, because nothing may be written onto it, and it stays damage (`LOG-0401`);
 /// - any other refusal of a statement: rolled back, nothing stored.
 ///
 /// A poisonous failure is recorded while the connection is still held, so that no waiting transaction
@@ -47,6 +48,7 @@ struct LogWriter: Sendable {
                 var batch = try AppendBatch(db, touches, frontiers, nowMilliseconds: now())
                 let results = try calls.map { try batch.apply($0) }
                 try batch.store()
+                if let reached = batch.reached { writeAhead.mark?.note = reached }
                 return ((results, batch), batch.grownHeads.isEmpty ? .rollback : .commit)
             }
             return (.committed(results), batch.grownHeads, { batch.note() })
@@ -132,7 +134,9 @@ struct LogWriter: Sendable {
         case .SQLITE_BUSY, .SQLITE_LOCKED:
             let message = "another process holds the write lock of the log; try again"
             return Failure(error: OperationLogError(.busy, message), isPoisonous: false)
-        case .SQLITE_IOERR, .SQLITE_CORRUPT, .SQLITE_NOTADB:
+        case .SQLITE_CORRUPT, .SQLITE_NOTADB:
+            return Failure(error: OperationLogError(.corrupt, reason), isPoisonous: true)
+        case .SQLITE_IOERR:
             return Failure(error: OperationLogError(.commitFailed, reason), isPoisonous: true)
         default:
             let code: OperationLogErrorCode = hasReachedCommit ? .commitFailed : .storageFailed

@@ -46,18 +46,22 @@ public final class SQLiteOperationLog: OperationLog {
     private let file: FileIdentity?
     private let watcher: ChangeWatcher
     private let closing = Mutex(false)
+    /// The end that the log had and lacks since this opening.
+    private let loss: LogLoss?
 
     /// Opens a log, creating or migrating the file if needed. The folder must exist. Blocks for some
     /// milliseconds, longer while another process opens or migrates the same file.
-    /// - Throws: `OperationLogError`: `LOG-0201`, `LOG-0202`, `LOG-0203`, `LOG-0302`.
+    /// - Throws: `OperationLogError`: `LOG-0201`, `LOG-0202`, `LOG-0203`, `LOG-0302`, `LOG-0401`.
     public init(
         path: String, options: Options = Options(),
         logger: Logger = Logger(label: "mimeo.operation-log")
     ) throws {
         let wakeFile = try WakeFile(logPath: path)
-        let (pool, writeAhead, watching) = try wakeFile.withOpeningLock(timeout: options.busyTimeout) {
-            try openConnections(path: path, options: options)
+        let (pool, writeAhead, watching, loss) = try wakeFile.withOpeningLock(timeout: options.busyTimeout) {
+            // While others append, the log is not what a crash has left.
+            try openConnections(path: path, isAlone: !wakeFile.hasOtherListeners, options: options)
         }
+        self.loss = loss
         let hub = ChangeHub()
         let writer = LogWriter(pool: pool, writeAhead: writeAhead, now: options.now)
         let gate = AdmissionGate(
@@ -155,8 +159,15 @@ public final class SQLiteOperationLog: OperationLog {
     /// latest after `pollInterval`.
     public func changes(in database: DatabaseID) -> AsyncStream<LogChange> { hub.subscribe(to: database) }
 
+    /// One term for the whole life of the log.
+    public var term: UInt64 { 0 }
+
     /// Two uncontended locks.
-    public var status: LogStatus { committer.status }
+    public var status: LogStatus {
+        var status = committer.status
+        status.loss = loss
+        return status
+    }
 
     /// One look at the file's folder. A file that was removed or replaced stays open here, and anything
     /// written to it is gone with this process.
@@ -182,6 +193,8 @@ public final class SQLiteOperationLog: OperationLog {
         pool.releaseMemory()
         // It only fails for a statement still in use, and `pool` waits for those; `deinit` releases the rest.
         try? pool.close()
+        writer.writeAhead.mark?.settle()
+        wakeFile.leave()
     }
 
     /// Runs a change in between the committer's groups.
@@ -230,8 +243,14 @@ private struct FileIdentity: Equatable {
 
 /// The pool for reading and appending, and the watcher's own connection. Runs under the opening lock.
 func openConnections(
-    path: String, options: SQLiteOperationLog.Options
-) throws -> (DatabasePool, WriteAheadLog, watching: DatabaseQueue) {
+    path: String, isAlone: Bool = true, options: SQLiteOperationLog.Options
+) throws -> (DatabasePool, WriteAheadLog, watching: DatabaseQueue, loss: LogLoss?) {
+    if isAlone, let loss = WriteAheadMark.loss(of: path, isSynced: true) {
+        let remedy = "restore it from a backup, or remove \(path)-mark to go on with what is left"
+        throw OperationLogError(.corrupt, "\(path) has lost commits that were durable: \(loss); \(remedy)")
+    }
+    let before = isAlone ? WriteAheadMark.content(of: path) : nil
+    if isAlone { WriteAheadMark.adopt(path) }
     do {
         let attempts = options.busyTimeout.microseconds / LogLimits.busyRetry.microseconds
         var configuration = Configuration()
@@ -242,9 +261,10 @@ func openConnections(
             usleep(useconds_t(LogLimits.busyRetry.microseconds))
             return true
         }
+        PageSums.add(to: &configuration)
         try LogSchema.check(path: path, configuration)
         let pool = try DatabasePool(path: path, configuration: configuration)
-        let writeAhead = try pool.writeWithoutTransaction { db in
+        let (writeAhead, loss) = try pool.writeWithoutTransaction { db in
             // GRDB leaves a WAL database at NORMAL, which loses acknowledged commits when the power fails.
             try db.execute(sql: "PRAGMA synchronous = FULL")
             // Truncated and erased entries are gone from the file, and not only from its tables.
@@ -252,10 +272,15 @@ func openConnections(
             try WriteAheadLog.checkpoint(db, isShared: true)
             try LogSchema.migrate(db, path: path)
             try LogLeases.arrive(db, path: path)
-            return try WriteAheadLog(of: db, checkpointPages: LogLimits.checkpointPages)
+            let loss = try before.flatMap { try LogReader.loss(db, since: $0.note) }
+            let mark = WriteAheadMark(path: path)
+            if let before { mark?.note = before.note }
+            return (
+                try WriteAheadLog(of: db, checkpointPages: LogLimits.checkpointPages, mark: mark), loss
+            )
         }
         configuration.readonly = true
-        return (pool, writeAhead, try DatabaseQueue(path: path, configuration: configuration))
+        return (pool, writeAhead, try DatabaseQueue(path: path, configuration: configuration), loss)
     } catch let error as DatabaseError {
         switch error.resultCode {
         case .SQLITE_NOTADB:

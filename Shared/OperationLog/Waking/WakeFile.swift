@@ -30,7 +30,7 @@ final class WakeFile: Sendable {
     /// Opens the bell of a log, creating it if it is missing.
     init(logPath: String) throws(OperationLogError) {
         path = logPath + "-wake"
-        descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o660)
+        descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
             throw OperationLogError(.cannotOpen, "cannot open \(path): \(systemMessage(errno))")
         }
@@ -39,6 +39,12 @@ final class WakeFile: Sendable {
     }
 
     deinit { Glibc.close(descriptor) }
+
+    /// Stops being one of those who have the log open, before this object ends.
+    func leave() {
+        var nobody = Self.listeners(Int16(F_UNLCK))
+        _ = fcntl(descriptor, Self.setLock, &nobody)
+    }
 
     /// Tells the other processes about a commit, `LogLimits.ringDelay` from now. A failure is not reported:
     /// they poll as well.
@@ -59,7 +65,7 @@ final class WakeFile: Sendable {
     }
 
     /// True if another process (or another opening in this one) has the log open.
-    private var hasOtherListeners: Bool {
+    var hasOtherListeners: Bool {
         var other = Self.listeners(Int16(F_WRLCK))
         return fcntl(descriptor, Self.findLock, &other) != 0 || other.l_type != Int16(F_UNLCK)
     }

@@ -366,7 +366,7 @@ package final class GroupCommitter: Sendable {
 extension OperationLogError {
     /// The reason for refusing calls after a failure whose durability is unknown.
     static func poisoned(by failure: OperationLogError) -> OperationLogError {
-        guard failure.code != .poisoned else { return failure }
+        guard failure.code != .poisoned, failure.code != .corrupt else { return failure }
         return OperationLogError(
             .poisoned, "an earlier commit failed; open the log again: \(failure.message)",
             database: failure.database)

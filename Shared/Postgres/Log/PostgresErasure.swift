@@ -6,6 +6,9 @@ import OperationLog
 // `erasing:N` in the column `id`, which no database can be called, says that rows of database N are left.
 
 extension PostgresOperationLog {
+    /// The server's storage is the one that answers.
+    public func requireStorage() async throws {}
+
     /// Takes the database's name away, drops the partition of its entries, and deletes its other rows.
     /// PostgreSQL overwrites deleted rows when their space is used again; the partition's file is removed.
     @discardableResult

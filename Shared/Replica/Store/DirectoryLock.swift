@@ -70,6 +70,12 @@ final class DirectoryLock: Sendable {
         }
     }
 
+    /// True if there is no such file, or nothing in it.
+    static func isEmpty(_ path: String) -> Bool {
+        var information = stat()
+        return stat(path, &information) != 0 || information.st_size == 0
+    }
+
     /// Device, inode and time of birth of a file; nil when it does not exist. The time is needed because a
     /// file that is removed and copied back may get its old inode again.
     static func identity(of path: String) -> FileIdentity? {

@@ -3,7 +3,7 @@ extension Replica {
     /// with it the lock of a replica that holds the directory. A replica that has the files open must be
     /// closed right after.
     public static func discard(directory: String) throws {
-        for suffix in ["", "-wal", "-shm"] {
+        for suffix in ["", "-wal", "-shm", "-mark"] {
             try DirectoryLock.remove("\(directory)/\(fileName)\(suffix)")
         }
     }

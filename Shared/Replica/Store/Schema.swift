@@ -1,5 +1,6 @@
 import CRDT
 import GRDB
+import WriteAhead
 
 /// The store file's tables, format 8. `PRAGMA user_version` holds the format, `application_id` marks the
 /// file as ours.
@@ -28,6 +29,7 @@ enum Schema {
     private static func checkOpened(path: String, readonly: Bool) throws {
         var configuration = Configuration()
         configuration.readonly = readonly
+        PageSums.add(to: &configuration)
         let connection = try DatabaseQueue(path: path, configuration: configuration)
         try connection.unsafeRead { _ = try storedFormat($0) }
         try connection.close()

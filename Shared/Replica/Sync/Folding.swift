@@ -78,7 +78,7 @@ extension Replica {
                 return result
             }
         } catch {
-            throw ReplicaError.translated(error)
+            throw failed(error)
         }
     }
 

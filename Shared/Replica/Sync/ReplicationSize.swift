@@ -2,7 +2,7 @@ extension Replica {
     /// The name of a store's database in its directory; its write-ahead log's begins with it.
     public static let databaseName = fileName
     /// The files of a store in its directory.
-    public static let fileNames: Set<String> = [fileName, fileName + "-wal", fileName + "-shm", "lock"]
+    public static let fileNames = Set(["", "-wal", "-shm", "-mark"].map { fileName + $0 } + ["lock"])
 
     /// The bytes in the store that are there for sync: operations that wait to be sent or are withheld, pages
     /// that were fetched and are not applied yet, refused writes. Lengths only: their content is not read.

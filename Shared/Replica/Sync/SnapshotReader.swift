@@ -136,7 +136,7 @@ extension Replica {
         do {
             return try SnapshotReader(self)
         } catch {
-            throw ReplicaError.translated(error)
+            throw failed(error)
         }
     }
 }

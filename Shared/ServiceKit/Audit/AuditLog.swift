@@ -228,7 +228,13 @@ public actor AuditLog {
             let prepared = try PreparedStatement(statement)
             guard prepared.kind == .select else { throw Refused(reason: "the audit is only read: SELECT …") }
             try await flush()
-            return try await read(prepared, arguments)
+            do {
+                return try await read(prepared, arguments)
+            } catch {
+                guard await materializer?.hasLostHistory == true else { throw error }
+                // The copy is damaged, and is rebuilt.
+                return try await read(prepared, arguments)
+            }
         } catch let error as DQLError {
             throw Refused(reason: "\(error)")
         }

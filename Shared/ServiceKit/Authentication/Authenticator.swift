@@ -49,7 +49,8 @@ public final class Authenticator: Sendable {
     }
 
     /// The identity that an HTTP request carries.
-    /// - Throws: `AUTH-0109` without a token, `AUTH-0101` to `AUTH-0112`, `AUTH-0201`; `SRV-0601`.
+    /// - Throws: `AUTH-0109` without a token, `AUTH-0101` to `AUTH-0112`, `AUTH-0201`; `SRV-0601`,
+    ///   `SRV-0602`.
     public func identity(for request: Request, databaseID: DatabaseID? = nil) async throws -> Identity {
         let identity = try await identity(
             authorization: request.headers[.authorization], databaseID: databaseID)
@@ -84,9 +85,10 @@ public final class Authenticator: Sendable {
     }
 
     /// The identity of a token or an API key.
-    /// - Throws: as above; `SRV-0602` without contact with the log.
+    /// - Throws: as above; `SRV-0602` without contact with the log, `SRV-0603` while a restore of it is not
+    ///   accepted.
     public func identity(token: String, databaseID: DatabaseID? = nil) async throws -> Identity {
-        try system?.contact.require()
+        try system?.requireTrust()
         if APIKey.isOne(token) { return try await identity(apiKey: token, databaseID: databaseID) }
         if verifier.withLock({ $0.knowsKey(of: token) }) == false {
             let keys = try await source.refreshedKeys()
@@ -110,14 +112,21 @@ public final class Authenticator: Sendable {
 
     /// Checks an identity that was accepted before, for work of it that goes on, such as a transfer. The
     /// end of its token does not end work that has begun.
-    /// - Throws: `SRV-0602` without contact with the log, else the reason why the identity is revoked.
+    /// - Throws: `SRV-0602`, `SRV-0603` as above, else the reason why the identity is revoked.
     public func requireStanding(of identity: Identity) throws {
-        try system?.contact.require()
+        try system?.requireTrust()
         if let refusal = revocation(of: identity) { throw refusal }
     }
 
-    /// Contact with the log; nil without a system database.
-    public var contact: LogContact? { system?.contact }
+    /// The reason why no credential can be checked, however good it was; nil while they can.
+    public var distrust: ServiceError? {
+        do {
+            try system?.requireTrust()
+            return nil
+        } catch {
+            return error
+        }
+    }
 
     /// The audit of this process; nil without a system database.
     public var audit: AuditLog? { system?.audit }

@@ -56,12 +56,24 @@ private struct LogUnavailable: HTTPReportable {
     var httpHeaders: HTTPFields { [.retryAfter: "1"] }
 }
 
+/// The log is damaged where the request needs it. Trying again changes nothing, so there is no `Retry-After`.
+private struct LogDamaged: HTTPReportable {
+    let error: OperationLogError
+
+    var httpStatus: HTTPResponse.Status { .internalServerError }
+    var publicCode: String { error.code.rawValue }
+    var publicMessage: String {
+        let place = error.offset.map { " at offset \($0)" } ?? ""
+        return "the operation log is damaged\(place); an operator has to restore it from a backup"
+    }
+}
+
 extension OperationLogErrorCode {
     /// True if the same request may succeed later.
     fileprivate var isPassing: Bool {
         switch self {
         case .storageFull, .busy, .commitFailed, .poisoned, .overloaded, .closed, .storageFailed,
-            .outcomeUnknown, .unreachable:
+            .outcomeUnknown, .unreachable, .nearlyFull:
             true
         default: false
         }
@@ -86,6 +98,8 @@ public enum ErrorAnswer {
         switch error {
         case let error as any HTTPReportable: error
         case let error as OperationLogError where error.code.isPassing: LogUnavailable(code: error.code)
+        case let error as OperationLogError where error.code == .corrupt || error.code == .corruptSnapshot:
+            LogDamaged(error: error)
         case is NIOTooManyBytesError: ServiceError(.bodyTooLarge, "the body of the request is too large")
         case let error as HTTPError:
             switch error.status {

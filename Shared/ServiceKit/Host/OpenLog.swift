@@ -6,15 +6,41 @@ import Postgres
 extension ServiceConfiguration {
     /// Opens the operation log that the flags name, and creates its folder if necessary. Close the log after
     /// the host has ended. If PostgreSQL does not answer yet, waits for `PostgresLimits.startPatience`.
-    /// - Throws: `SRV-0203` for the folder, `OperationLogError` for the file or server.
-    public func openLog(logger: Logger) throws -> any OperationLog {
+    ///
+    /// From then on files of this process are its owner's only, and those that are there become so.
+    /// - Parameter room: refuses appends while a disk is nearly full.
+    /// - Throws: `SRV-0203` for the folder, `SRV-0204` for an empty log beside an older one's folders,
+    ///   `OperationLogError` for the file or server.
+    public func openLog(room: DiskRoom? = nil, logger: Logger) throws -> GuardedLog {
+        umask(0o077)
         // The data folder first: `folder()` creates it for its owner only, `openSQLite` would not.
-        _ = try self.folder()
+        let data = try self.folder()
+        try PrivateFiles.protect(dataFolder: data)
+        let name =
+            switch log {
+            case .postgres: "the operation log in PostgreSQL"
+            case .sqlite(let path): "the operation log \(path)"
+            }
+        let old = beginsNewLog ? nil : OldInstallation(log: name, dataFolder: data)
+        return GuardedLog(try openDriver(old, logger), room: room, old: old, logger: logger)
+    }
+
+    /// The disks that a service of this configuration writes to.
+    public func diskRoom() -> DiskRoom {
+        var folders = [URL(fileURLWithPath: dataFolder).path]
+        if case .sqlite(let path) = log {
+            folders.append(URL(fileURLWithPath: path).deletingLastPathComponent().path)
+        }
+        if case .sqlite(let path)? = projection { folders.append(URL(fileURLWithPath: path).path) }
+        return DiskRoom(folders: Array(Set(folders)).sorted(), percent: diskReservePercent)
+    }
+
+    private func openDriver(_ old: OldInstallation?, _ logger: Logger) throws -> any OperationLog {
         switch log {
         case .postgres(let url):
             return try PostgresOperationLog.open(
                 url: url, patience: PostgresLimits.startPatience, logger: logger)
-        case .sqlite(let path): return try openSQLite(path, logger)
+        case .sqlite(let path): return try openSQLite(path, old, logger)
         }
     }
 
@@ -26,15 +52,25 @@ extension ServiceConfiguration {
             auditFolder: try folder("audit"), trustsProxy: behindProxy, logger: logger)
     }
 
-    private func openSQLite(_ path: String, _ logger: Logger) throws -> any OperationLog {
+    private func openSQLite(
+        _ path: String, _ old: OldInstallation?, _ logger: Logger
+    ) throws -> any OperationLog {
         let file = URL(fileURLWithPath: path)
         let folder = file.deletingLastPathComponent().path
+        // Opening would create it.
+        if let old, Self.isEmpty(file.path) { throw old.refusal }
         do {
             try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         } catch {
             throw ServiceError(
                 .dataFolderUnusable, "folder \(folder) cannot be created: \(error.localizedDescription)")
         }
+        for suffix in ["", "-wal", "-shm", "-wake", "-mark"] { try PrivateFiles.protect(file.path + suffix) }
         return try SQLiteOperationLog(path: file.path, logger: logger)
+    }
+
+    private static func isEmpty(_ path: String) -> Bool {
+        let size = (try? FileManager.default.attributesOfItem(atPath: path))?[.size] as? Int
+        return size ?? 0 == 0
     }
 }

@@ -11,7 +11,9 @@ import Synchronization
 ///
 /// The replica is disposable. It stores the folded position in the same transaction as the data. If the log
 /// lacks that position (a restored log, a file from elsewhere), or the file is damaged, the replica is
-/// deleted and rebuilt: from the log's snapshot, if there is one, and the operations after it.
+/// deleted and rebuilt: from the log's snapshot, if there is one, and the operations after it. Any read or
+/// fold that meets damage, whoever made it, ends this materializer (`hasLostHistory`); its owner opens the
+/// next one, which rebuilds. `DamageLedger` notes each.
 ///
 /// Actor isolation guards all variables; folds run one after the other on `executor`. At most one fold runs
 /// and one more is queued, however many callers wait for it.
@@ -45,18 +47,59 @@ public actor Materializer {
     public private(set) var position: LogPosition
     /// Error of the last fold; nil if it succeeded.
     public private(set) var failure: String?
-    /// True if the log lacks the folded history or the next operation: it was reset to an earlier state, or
-    /// truncated while this fold lagged. Nothing may be decided by this replica any more; its owner opens
-    /// another one, which begins with the log's snapshot.
-    public private(set) var hasLostHistory = false
+    private var isHistoryLost = false
+    private nonisolated let damage: Damage
+    /// True if this replica is unusable: the log lacks the folded history or the next operation (it was reset
+    /// to an earlier state, or truncated while this fold lagged), or the replica is damaged. Nothing may be
+    /// decided by it any more; its owner opens another one, which begins with the log's snapshot.
+    public var hasLostHistory: Bool { isHistoryLost || damage.isThere }
+
+    /// Damage that a read or fold of the replica has met. Calls come from any thread.
+    private final class Damage: Sendable {
+        private let state = Mutex(false)
+        /// Never has an element; ends when damage was met, or with the following.
+        let absence: AsyncStream<Void>
+        private let absenceEnd: AsyncStream<Void>.Continuation
+
+        init() { (absence, absenceEnd) = AsyncStream.makeStream() }
+
+        var isThere: Bool { state.withLock { $0 } }
+
+        /// Returns whether this is the first.
+        func note() -> Bool {
+            let isFirst = state.withLock { state in
+                defer { state = true }
+                return !state
+            }
+            absenceEnd.finish()
+            return isFirst
+        }
+
+        /// Ends the wait for damage.
+        func end() { absenceEnd.finish() }
+    }
 
     /// Opens or rebuilds the replica in `folder`. `onFold` gets every operation once per process, in log
     /// order. Simulations pass their own `environment` and `executor`.
+    /// - Throws: `SRV-0501` for a folder that is damaged again and again.
     public static func open(
         _ database: DatabaseID, log: any OperationLog, folder: String, logger: Logger,
         environment: Environment = .system,
         executor: BlockingExecutor = BlockingExecutor(label: "mimeo.materializer", isSerial: false),
         onFold: @escaping @Sendable ([FoldedOperation]) async -> Void = { _ in }
+    ) async throws -> Materializer {
+        try await open(
+            database, log: log, folder: folder, logger: logger, environment: environment, executor: executor,
+            beforeRebuild: { _ in }, onFold: onFold)
+    }
+
+    /// As above; `beforeRebuild` may read the old replica when the log was put back and lacks its history.
+    static func open(
+        _ database: DatabaseID, log: any OperationLog, folder: String, logger: Logger,
+        environment: Environment = .system,
+        executor: BlockingExecutor = BlockingExecutor(label: "mimeo.materializer", isSerial: false),
+        beforeRebuild: @escaping @Sendable (Replica) -> Void,
+        onFold: @escaping @Sendable ([FoldedOperation]) async -> Void
     ) async throws -> Materializer {
         guard let start = try await log.position(at: 0, in: database) else {
             throw OperationLogError(.corrupt, "the log has no position 0; restore it from a backup")
@@ -78,6 +121,9 @@ public actor Materializer {
             logger.warning(
                 "the log lacks the history of the materialization, which is rebuilt",
                 metadata: ["database": "\(database)"])
+            if let checkpoint, try await wasPutBack(checkpoint, log, database) {
+                try await executor.run { beforeRebuild(replica) }
+            }
             fresh = try await executor.run { try renew(replica) }
         }
         let (loaded, position) = try await loadSnapshot(
@@ -91,6 +137,17 @@ public actor Materializer {
     ) async throws -> Bool {
         guard try await log.position(at: checkpoint.offset, in: database) == checkpoint else { return false }
         return try await log.truncation(of: database).offset <= checkpoint.offset
+    }
+
+    /// Returns whether the log had this position and lost it. A log that was truncated beyond the position
+    /// has lost nothing.
+    private static func wasPutBack(
+        _ checkpoint: LogPosition, _ log: any OperationLog, _ database: DatabaseID
+    ) async throws -> Bool {
+        let head = try await log.head(of: database)
+        if head.logID != checkpoint.logID || head.offset < checkpoint.offset { return true }
+        let found = try await log.position(at: checkpoint.offset, in: database)
+        return found != nil && found != checkpoint
     }
 
     /// Opens `folder`, or the first free folder beside it while another instance of the same service has
@@ -136,12 +193,11 @@ public actor Materializer {
                 directory: folder, role: .materialization, environment: environment, logger: logger)
             return (replica, try replica.checkpoint())
         }
+        try DamageLedger.shared.admitRebuild(of: folder)
         do {
             return try attempt()
         } catch let error as ReplicaError where error.code == .damaged {
-            logger.warning(
-                "a materialization is damaged and rebuilt",
-                metadata: ["folder": "\(folder)", "error": "\(error)"])
+            DamageLedger.shared.note(folder, reason: "\(error)", logger: logger)
             try Replica.discard(directory: folder)
             return try attempt()
         }
@@ -160,12 +216,30 @@ public actor Materializer {
         self.executor = executor
         self.logger = logger
         self.onFold = onFold
+        let damage = Damage()
+        self.damage = damage
+        let folder = replica.directory
+        replica.whenDamaged { reason in
+            if damage.note() { DamageLedger.shared.note(folder, reason: reason, logger: logger) }
+        }
     }
 
     /// Follows the log until the task is cancelled or the log closes. A failed fold is retried with growing
     /// pauses, since no wake-up comes for operations that are in the log already. Returns as soon as
     /// `hasLostHistory` is true: no retry cures that.
     public func run() async {
+        await withDiscardingTaskGroup { group in
+            group.addTask {
+                await self.follow()
+                self.damage.end()
+            }
+            // A read that meets damage ends the following, whether or not the log grows.
+            for await _ in damage.absence {}
+            group.cancelAll()
+        }
+    }
+
+    private func follow() async {
         for await change in log.changes(in: database) {
             var pause = Limits.foldRetry
             var brought: [LogEntry]? = change.entries
@@ -294,10 +368,11 @@ public actor Materializer {
         _ = try? await folding?.value
         for waiter in waiters { waiter.continuation.resume(returning: false) }
         waiters = []
-        let (replica, folder) = (replica, folder)
+        let (replica, folder, mustGo) = (replica, folder, discards || damage.isThere)
         try? await executor.run {
-            // Deleted while the directory is still locked: nobody can open files that are being deleted.
-            if discards { try Replica.discard(directory: folder) }
+            // Deleted while the directory is still locked: nobody can open files that are being deleted, and the next
+            // opening finds nothing and rebuilds.
+            if mustGo { try Replica.discard(directory: folder) }
             try replica.close()
         }
     }
@@ -329,7 +404,7 @@ public actor Materializer {
         } catch {
             if let error = error as? OperationLogError, error.code == .truncated {
                 // The log was truncated before this process read it. The next fold begins with the snapshot.
-                hasLostHistory = true
+                isHistoryLost = true
             }
             let reason = "\(error)"
             if failure != reason, !isClosed {
@@ -344,7 +419,7 @@ public actor Materializer {
     /// Records that the log was restored, or its server failed over to one that lacks commits, while this
     /// process ran.
     private func loseHistory() -> OperationLogError {
-        hasLostHistory = true
+        isHistoryLost = true
         return OperationLogError(
             .corrupt, "the log lacks the history that is folded here: it was reset to an earlier state",
             database: database, offset: position.offset)

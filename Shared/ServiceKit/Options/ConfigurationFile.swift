@@ -29,7 +29,7 @@ struct ConfigurationFile: Sendable, Equatable {
         guard let object else { throw Self.invalid("--config: \(path) is not a JSON object") }
         for (name, value) in object.entries {
             // A file that names a file would be read by whom?
-            guard let setting = Setting.named(name), name != "config" else {
+            guard let setting = Setting.named(name), name != "config", !setting.isWord else {
                 throw Self.unknown(name, in: path)
             }
             guard Self.fits(value, setting.kind) else {
@@ -46,6 +46,7 @@ struct ConfigurationFile: Sendable, Equatable {
         case .list: value.stringValue != nil || value.arrayValue?.allSatisfy { $0.stringValue != nil } == true
         case .flag: value == true || value == false
         case .number: value.intValue.map { $0 >= 0 } ?? false
+        case .word: false
         }
     }
 
@@ -62,7 +63,7 @@ struct ConfigurationFile: Sendable, Equatable {
     func place(of name: String) -> String { "--config: \(path): '\(name)'" }
 
     private static func unknown(_ name: String, in path: String) -> ServiceError {
-        let names = Setting.all.map(\.name).filter { $0 != "config" }.sorted()
+        let names = Setting.all.filter { $0.name != "config" && !$0.isWord }.map(\.name).sorted()
         let hint = Suggestion.closest(to: name, among: names).map { " (did you mean '\($0)'?)" } ?? ""
         return invalid(
             "--config: \(path): '\(name)' is not a setting\(hint); the settings are "

@@ -20,7 +20,7 @@ public enum EnvironmentKeys {
         "MIMEO_WRITE_REFERENCE",
     ]
 
-    private static let known = Setting.all.map(\.variable) + others
+    private static let known = Setting.all.filter { !$0.isWord }.map(\.variable) + others
     /// The variable of the log's level, which has no prefix.
     private static let logLevel = "LOG_LEVEL"
 

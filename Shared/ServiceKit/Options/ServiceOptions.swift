@@ -29,6 +29,10 @@ public struct ServiceOptions: ParsableArguments, Sendable {
     @Option(help: .setting("drainSeconds")) public var drainSeconds: UInt32?
     /// In seconds.
     @Option(help: .setting("stopSeconds")) public var stopSeconds: UInt32?
+    /// The share of a disk that is kept free.
+    @Option(help: .setting("diskReservePercent")) public var diskReservePercent: UInt32?
+    /// True if a new log may begin beside an older one's folders.
+    @Flag(help: .setting("newLog")) public var newLog = false
     /// The configuration file.
     @Option(help: .setting("config")) public var config: String?
 
@@ -74,6 +78,8 @@ public struct ProviderOptions: ParsableArguments, Sendable {
     @Option(help: .setting("adminToken")) public var adminToken: String?
     /// True if the development token is printed to a file or pipe too.
     @Flag(inversion: .prefixedNo, help: .setting("showToken")) public var showToken: Bool?
+    /// True if an operator accepts that the log was put back.
+    @Flag(help: .setting("acceptRestore")) public var acceptRestore = false
 
     /// Empty, for the parser.
     public init() {}
@@ -115,6 +121,12 @@ public struct ServiceConfiguration: Sendable, Equatable {
     public var cors = CORSPolicy.none
     /// The times without contact with the log, and their effects.
     public var contact = LogContact.Bounds()
+    /// True if a new log may begin beside an older one's folders.
+    public var beginsNewLog = false
+    /// The share of a disk that is kept free, in percent; 0 for none.
+    public var diskReservePercent = Limits.diskReservePercent
+    /// True if an operator accepts that the log was put back (the auth-gateway's flag).
+    public var acceptsRestore = false
 
     /// Two files that belong together.
     public struct TLSPaths: Sendable, Equatable {
@@ -151,6 +163,8 @@ public struct ServiceConfiguration: Sendable, Equatable {
         adminToken = providers?.adminToken ?? admin?.adminToken ?? sources.text("adminToken")
         behindProxy = try sources.flag("behindProxy", over: options.behindProxy) ?? false
         showToken = try sources.flag("showToken", over: providers?.showToken)
+        beginsNewLog = options.newLog
+        acceptsRestore = options.newLog || providers?.acceptRestore ?? false
         let origins = options.corsOrigin.isEmpty ? sources.list("corsOrigin") : options.corsOrigin
         cors = try CORSPolicy(origins: origins)
         switch (
@@ -162,10 +176,25 @@ public struct ServiceConfiguration: Sendable, Equatable {
             throw ServiceError(.certificateUnusable, "--tls-certificate and --tls-key go together: set both")
         }
         contact = try contactBounds(options)
+        diskReservePercent = try reserve(options)
         drain =
             try number(options.drainSeconds, "drainSeconds").map { .seconds($0) }
             ?? (behindProxy ? Limits.proxyDrain : .zero)
         stop = try number(options.stopSeconds, "stopSeconds").map { .seconds($0) } ?? Limits.shutdownGrace
+    }
+
+    /// - Throws: `SRV-0104`, `SRV-0108` for a share of which nothing would be left to use.
+    private func reserve(_ options: ServiceOptions) throws(ServiceError) -> Int {
+        let name = "diskReservePercent"
+        let percent = try number(options.diskReservePercent, name).map { Int($0) }
+        guard percent ?? 0 <= Limits.mostReservePercent else {
+            let problem = "must be at most \(Limits.mostReservePercent)"
+            guard options.diskReservePercent == nil else {
+                throw ServiceError(.configurationInvalid, "\(SettingSources.flag(name)) \(problem)")
+            }
+            throw sources.wrong(name, problem)
+        }
+        return percent ?? Limits.diskReservePercent
     }
 
     /// - Throws: `SRV-0104` if health would fail after credentials are refused.
@@ -227,7 +256,7 @@ public struct ServiceConfiguration: Sendable, Equatable {
     }
 
     /// The path of a folder in the data folder, or of the data folder itself. Missing folders are created;
-    /// the data folder and folders in it are readable by their owner only. An existing one is not changed.
+    /// the data folder and folders in it are readable by their owner only, existing ones too.
     /// - Throws: `SRV-0203`.
     public func folder(_ names: String...) throws(ServiceError) -> String {
         var url = URL(fileURLWithPath: dataFolder, isDirectory: true).standardizedFileURL
@@ -247,7 +276,10 @@ public struct ServiceConfiguration: Sendable, Equatable {
             var isFolder: ObjCBool = false
             return manager.fileExists(atPath: url.path, isDirectory: &isFolder) && isFolder.boolValue
         }
-        guard !exists() else { return }
+        guard !exists() else {
+            if permissions != nil { try PrivateFiles.protect(url.path) }
+            return
+        }
         do {
             try manager.createDirectory(
                 at: url, withIntermediateDirectories: permissions == nil,

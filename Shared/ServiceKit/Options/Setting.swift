@@ -16,6 +16,9 @@ public struct Setting: Sendable {
         case flag
         /// A whole number, and the least one.
         case number(least: UInt64)
+        /// An operator's word for one start: a flag, and neither in the file nor in the environment, where
+        /// it would be forgotten and speak again at later starts.
+        case word
 
         /// As an error names it.
         var description: String {
@@ -24,6 +27,7 @@ public struct Setting: Sendable {
             case .list: "a string or an array of strings"
             case .flag: "true or false"
             case .number(let least): "a whole number from \(least)"
+            case .word: "a flag of the command line"
             }
         }
     }
@@ -80,6 +84,9 @@ public struct Setting: Sendable {
     public var variable: String {
         EnvironmentKeys.prefix + flag.uppercased().map { $0 == "-" ? "_" : String($0) }.joined()
     }
+
+    /// True if it is a flag only.
+    public var isWord: Bool { kind == .word }
 
     /// The help of its flag.
     public var flagHelp: String { help + (byDefault.map { " Default: \($0)." } ?? "") }

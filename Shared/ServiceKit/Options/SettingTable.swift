@@ -59,6 +59,12 @@ extension Setting {
         Setting(
             "stopSeconds", .number(least: 1), "seconds", of: services, default: "10",
             "Time for running requests to end after that. At least 1."),
+        Setting(
+            "diskReservePercent", .number(least: 0), "percent", of: services, default: "5",
+            "Refuse writes when less than this share of a disk, at most 10 GiB, is free; 0: none."),
+        Setting(
+            "newLog", .word, of: services,
+            "Begin a new log although the data folder has followed another one; its copies are rebuilt."),
     ]
 
     private static let ofSome = [
@@ -82,6 +88,9 @@ extension Setting {
         Setting(
             "showToken", .flag, of: [.serve, .authGateway], default: "only to a terminal",
             "Print the development token even if the output is not a terminal and may be stored."),
+        Setting(
+            "acceptRestore", .word, of: [.serve, .authGateway],
+            "Accept that the log was put back to an earlier state, and what that takes back (SRV-0603)."),
         Setting(
             "maxAttachmentBytes", .number(least: 0), "bytes", of: [.serve, .attachmentStore],
             default: "5368709120", "Largest attachment to accept."),

@@ -14,7 +14,7 @@ extension Surface {
                 ],
                 failures: [
                     .init(400, "ATT-0101", "ATT-0102", "ATT-0103", "BLOB-0104"), .init(413, "BLOB-0103"),
-                    .init(500, "BLOB-0201"), .init(507, "BLOB-0203"),
+                    .init(500, "BLOB-0201"), .init(507, "BLOB-0203", "BLOB-0204"),
                 ]),
             RouteDescription(
                 .get, "/api/\(version)/attachments/:id", "downloadAttachment\(version.uppercased())", .user,

@@ -23,7 +23,7 @@ extension Surface {
             failures: [
                 .init(400, "AUTH-0401", "AUTH-0302"), .init(401, "AUTH-0404", "AUTH-0408"),
                 .init(404, "AUTH-0402", "AUTH-0403"), .init(429, "AUTH-0410"), .init(502, "AUTH-0406"),
-                .init(503, "AUTH-0405", "AUTH-0413", "SRV-0602"),
+                .init(503, "AUTH-0405", "AUTH-0413", "SRV-0602", "SRV-0603"),
             ]),
         RouteDescription(
             .get, "/_ditto/auth/jwks.json", "jwks", .anybody, "Lists the public keys of access tokens.",
@@ -59,7 +59,9 @@ extension Surface {
     }
 
     /// `/admin/auth/…`.
-    static let adminOfLogins = databaseRoutes + providerRoutes + keyRoutes + auditRoutes + sealingRoutes
+    static let adminOfLogins =
+        databaseRoutes + providerRoutes + keyRoutes + auditRoutes + sealingRoutes
+        + restoreRoutes
 
     private static let erasure = Schema.members([
         .always("database", .text), .always("deletedAt", seconds),
@@ -271,5 +273,24 @@ extension Surface {
         RouteDescription(
             .delete, "/admin/auth/sealing-key/previous", "deletePreviousSealingKey", .administrator,
             "Deletes the previous sealing key.", answers: [noContent], failures: [.init(409, "AUTH-0412")]),
+    ]
+
+    private static let restoreRoutes: [RouteDescription] = [
+        RouteDescription(
+            .get, "/admin/auth/restore", "showRestore", .administrator,
+            "Tells what a restore of the log takes back.",
+            answers: [
+                .init(
+                    200, "The differences that the auth-gateway has found.",
+                    .json(
+                        .members([
+                            .always("accepted", .flag, "False while every token and login is refused."),
+                            .always("takenBack", .list(.text), "A sentence each."),
+                            .always("others", .whole(from: 0), "How many more there are."),
+                        ])))
+            ]),
+        RouteDescription(
+            .post, "/admin/auth/restore", "acceptRestore", .administrator,
+            "Accepts that the log was put back, in every service.", answers: [noContent]),
     ]
 }

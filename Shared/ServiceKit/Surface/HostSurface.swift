@@ -10,7 +10,7 @@ extension Surface {
             details: "In the text format of Prometheus.",
             answers: [.init(200, "The metrics.", .of(["text/plain"], .bytes))]),
         partHealth("auth-gateway"), partHealth("replicator"), partHealth("query-service"),
-        partHealth("attachment-store"), partHealth("system-database"),
+        partHealth("attachment-store"), partHealth("system-database"), partHealth("storage"),
         RouteDescription(
             .get, "/openapi.json", "openapi", .anybody, "Serves this description.",
             details: "OpenAPI 3.1, of every service, made from the table that routes requests.",

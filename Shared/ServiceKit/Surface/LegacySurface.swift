@@ -34,7 +34,7 @@ extension Surface {
             ],
             failures: [
                 badStatement, notGranted, unknownDatabase, .init(409, "QUERY-0302"),
-                .init(410, "QUERY-0204"), unavailable,
+                .init(410, "QUERY-0204"), unavailable, damaged,
             ]),
     ]
 
@@ -53,6 +53,8 @@ extension Surface {
             ],
             body: .json(.members([.always("collection", .text)] + members)),
             answers: [.init(200, "Found.", .json(answer))],
-            failures: [badStatement, notGranted, unknownDatabase, .init(408, "QUERY-0301"), unavailable])
+            failures: [
+                badStatement, notGranted, unknownDatabase, .init(408, "QUERY-0301"), unavailable, damaged,
+            ])
     }
 }

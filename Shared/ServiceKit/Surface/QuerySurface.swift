@@ -148,6 +148,7 @@ extension Surface {
     static let notGranted = RouteDescription.Failure(403, "QUERY-0202", "QUERY-0203")
     static let unknownDatabase = RouteDescription.Failure(404, "QUERY-0201")
     static let unavailable = RouteDescription.Failure(503, "QUERY-0303", "QUERY-0304")
+    static let damaged = RouteDescription.Failure(500, "QUERY-0306", "LOG-0401", "LOG-0402", "SRV-0501")
 
     private static func execute(_ version: String, _ name: String) -> RouteDescription {
         RouteDescription(
@@ -171,7 +172,7 @@ extension Surface {
             failures: [
                 badStatement, notGranted, unknownDatabase, .init(408, "QUERY-0301"),
                 .init(409, "QUERY-0302", "QUERY-0402"), .init(410, "QUERY-0204", "QUERY-0503"),
-                .init(422, "QUERY-0105"), .init(429, "QUERY-0305", "SRV-0429"), unavailable,
+                .init(422, "QUERY-0105"), .init(429, "QUERY-0305", "SRV-0429"), unavailable, damaged,
             ], errorShape: "Envelope")
     }
 

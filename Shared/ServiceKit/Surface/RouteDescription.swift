@@ -170,7 +170,7 @@ public struct RouteDescription: Sendable {
                 Failure(
                     401, "AUTH-0101", "AUTH-0102", "AUTH-0103", "AUTH-0104", "AUTH-0105", "AUTH-0106",
                     "AUTH-0107", "AUTH-0108", "AUTH-0109", "AUTH-0110", "AUTH-0111", "AUTH-0112"),
-                Failure(403, "AUTH-0203"), Failure(503, "SRV-0601", "SRV-0602"),
+                Failure(403, "AUTH-0203"), Failure(503, "SRV-0601", "SRV-0602", "SRV-0603"),
             ]
         case .administrator:
             path.hasPrefix("/admin/auth/")

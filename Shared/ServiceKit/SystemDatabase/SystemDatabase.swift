@@ -22,8 +22,14 @@ public actor SystemDatabase {
 
     private struct Shared {
         var directory = SystemDirectory()
+        /// Set while the log is put back and nobody has accepted it.
+        var notice: RestoreNotice?
         var listeners: [UInt64: AsyncStream<Void>.Continuation] = [:]
         var nextListener: UInt64 = 0
+    }
+
+    private final class Before: Sendable {
+        let directory = Mutex<SystemDirectory?>(nil)
     }
 
     /// Contact with the log, for everybody in this process who decides about credentials.
@@ -40,6 +46,9 @@ public actor SystemDatabase {
     /// The reason why the directory differs from the log; nil while it does not.
     private var unread: String?
     private let shared = Mutex(Shared())
+    /// The directory from before the log was put back, until it is compared.
+    private let before = Before()
+    private let restoreFile: RestoreFile
 
     /// - Parameters:
     ///   - folder: the materialization's folder; it is disposable.
@@ -59,11 +68,32 @@ public actor SystemDatabase {
         self.pause = pause ?? Limits.foldRetry
         self.folder = folder
         self.logger = logger
+        restoreFile = RestoreFile(path: "\(folder)/restore.json")
         writer = LeasedActor(log: log, database: Self.id, purpose: "auth-gateway")
     }
 
     /// The current directory.
     public nonisolated var directory: SystemDirectory { shared.withLock { $0.directory } }
+
+    /// The restore that nobody has accepted yet; nil while there is none.
+    public nonisolated var restoreNotice: RestoreNotice? { shared.withLock { $0.notice } }
+
+    /// Refuses to decide about credentials by what may not be the truth; asked for each credential and for
+    /// each session that goes on.
+    /// - Throws: `SRV-0602` without contact with the log, `SRV-0603` while a restore of it is not accepted.
+    public nonisolated func requireTrust() throws(ServiceError) {
+        try contact.require()
+        guard restoreNotice != nil else { return }
+        throw ServiceError(
+            .restoreNotAccepted,
+            "the server's log was put back to an earlier state, and an operator has to accept that first")
+    }
+
+    /// Records an operator's word that the log may be used as it is; all services on the log follow.
+    public func acceptRestore(nowSeconds: Int64) async throws {
+        let id = (0..<16).map { _ in UInt8.random(in: .min ... .max) }
+        try await write { try $0.put(RestoreWord(id: Base64URL.encode(id), acceptedAtSeconds: nowSeconds)) }
+    }
 
     /// Wakes at once, and then after every change of the directory, coalesced.
     public nonisolated var changes: AsyncStream<Void> {
@@ -85,10 +115,13 @@ public actor SystemDatabase {
     /// unreachable: a service without the system database would refuse everybody.
     public func open() async throws {
         guard materializer == nil else { return }
+        let kept = try restoreFile.read()
+        shared.withLock { $0.notice = kept }
         try await waitingForLog {
             try await self.log.createDatabase(Self.id)
             try await self.reopen()
         }
+        if log.status.loss != nil { try compare(with: directory) }
     }
 
     /// Runs a body that a service's start needs, again and again while the log is unreachable: a service that
@@ -113,20 +146,54 @@ public actor SystemDatabase {
         }
     }
 
+    /// Opens and reads the fold; one that is found damaged meanwhile is rebuilt, once.
     private func reopen() async throws {
-        let began = contact.now
-        let opened = try await Materializer.open(Self.id, log: log, folder: folder, logger: logger) {
-            [weak self] _ in await self?.reload()
+        do {
+            try await openFold()
+        } catch let error as ReplicaError where error.code == .damaged || error.code == .brokenLog {
+            try await openFold()
         }
+    }
+
+    private func openFold() async throws {
+        let began = contact.now
+        let opened = try await Materializer.open(
+            Self.id, log: log, folder: folder, logger: logger,
+            beforeRebuild: { [before] old in
+                let directory = try? old.read { try SystemDirectory($0) }
+                before.directory.withLock { $0 = directory ?? $0 }
+            }, onFold: { [weak self] _ in await self?.reload() })
         do {
             try await opened.advance()
+            // Nothing may be decided by a directory that could not be read: it would look like a new server.
+            try await opened.executor.run { [replica = opened.replica] in
+                _ = try replica.read { try SystemDirectory($0) }
+            }
         } catch {
             await opened.close()
             throw error
         }
         materializer = opened
         await reload()
+        if let before = before.directory.withLock({ $0 }) { try compare(with: before) }
+        before.directory.withLock { $0 = nil }
         contact.confirm(asOf: began)
+    }
+
+    /// Notes what a restored log takes back, if anything.
+    private func compare(with before: SystemDirectory) throws(ServiceError) {
+        guard let notice = RestoreNotice(from: before, to: directory, loss: log.status.loss) else { return }
+        try restoreFile.write(notice)
+        shared.withLock { shared in
+            shared.notice = notice
+            for listener in shared.listeners.values { listener.yield() }
+        }
+        for sentence in notice.takenBack {
+            logger.critical("the log was put back", metadata: ["taken back": "\(sentence)"])
+        }
+        logger.critical(
+            "no token is accepted until an operator accepts the restore",
+            metadata: ["how": "POST /admin/auth/restore, or start the auth-gateway with --accept-restore"])
     }
 
     /// Follows the log until the task is cancelled or the log closes. After the log was reset to an earlier
@@ -135,7 +202,7 @@ public actor SystemDatabase {
         while !Task.isCancelled, let current = materializer {
             await current.run()
             guard await current.hasLostHistory else { return }
-            unread = "the log was reset to an earlier state and is not read again yet"
+            unread = "the log was reset, or its copy is damaged, and it is not read again yet"
             await current.close()
             var pause = Limits.foldRetry
             while unread != nil, !Task.isCancelled {
@@ -219,8 +286,14 @@ public actor SystemDatabase {
             }
             // A record of a later version may be a revocation: reports it rather than let somebody in.
             unread = directory.unreadable == 0 ? nil : "\(directory.unreadable) records cannot be read"
+            let isAccepted = restoreNotice?.isAccepted(in: directory) ?? false
+            if isAccepted {
+                restoreFile.remove()
+                logger.notice("an operator has accepted that the log was put back")
+            }
             shared.withLock { shared in
                 shared.directory = directory
+                if isAccepted { shared.notice = nil }
                 for listener in shared.listeners.values { listener.yield() }
             }
         } catch {

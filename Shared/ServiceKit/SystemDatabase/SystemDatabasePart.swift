@@ -30,6 +30,11 @@ public struct SystemDatabasePart: ServicePart {
     public func health() async -> HealthCheck {
         let contact = system.contact.health
         guard contact == .ok else { return contact }
+        if system.restoreNotice != nil {
+            return .failing(
+                "\(ServiceErrorCode.restoreNotAccepted.rawValue): the log was put back to an earlier state: "
+                    + "GET /admin/auth/restore tells what that takes back, POST accepts it")
+        }
         guard await system.failure() == nil else {
             return .failing("the system database cannot be followed; see the service's log for the reason")
         }

@@ -21,6 +21,8 @@ public struct SystemDirectory: Sendable {
     public private(set) var documentErasures: [String: DocumentErasure] = [:]
     /// The documents whose ids take no writes; a database without any is missing.
     public private(set) var erasedDocuments: [DatabaseID: ErasedDocuments] = [:]
+    /// By the word's id.
+    public private(set) var restores: [String: RestoreWord] = [:]
     /// The public keys of all databases, retired ones too: `check` knows when they retire.
     public private(set) var keys = KeySet()
     /// Number of records with a shape that this version does not know.
@@ -41,6 +43,7 @@ public struct SystemDirectory: Sendable {
         revocations = try Self.all(transaction, &unreadable)
         erasures = try Self.all(transaction, &unreadable)
         documentErasures = try Self.all(transaction, &unreadable)
+        restores = try Self.all(transaction, &unreadable)
         for erasure in documentErasures.values {
             erasedDocuments[erasure.databaseID, default: ErasedDocuments([], of: erasure.databaseID)]
                 .insert(erasure.digests)

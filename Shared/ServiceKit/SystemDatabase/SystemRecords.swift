@@ -19,6 +19,8 @@ public enum SystemCollectionName: String, Sendable, CaseIterable {
     case erasures
     /// `DocumentErasure`, by its id.
     case documentErasures
+    /// `RestoreWord`, by its id.
+    case restores
 
     /// The collection's name.
     public var name: CollectionName { CollectionName(rawValue) }

@@ -367,7 +367,7 @@ extension SyncError {
         switch SyncErrorCode(rawValue: code) {
         case .goingAway, .expired: 1001
         case .frameTooLarge: 1009
-        case .unavailable: 1011
+        case .unavailable, .damaged: 1011
         case .malformedFrame, .unknownMessage, .unexpectedMessage, .creditExceeded, .versionMismatch: 1002
         default: 1008
         }

@@ -173,6 +173,8 @@ final class SimulatedLog: OperationLog, @unchecked Sendable {
     func scrub() async throws {}
     func databases() async throws -> [DatabaseID] { [Self.database] }
     func databaseExists(_ database: DatabaseID) async throws -> Bool { true }
+    var term: UInt64 { 0 }
+    func requireStorage() async throws {}
     var status: LogStatus {
         LogStatus(queuedOperations: pending.count, queuedBytes: 0, waitingAppends: 0, refusal: nil)
     }

@@ -1,0 +1,78 @@
+import Foundation
+import Metrics
+import Synchronization
+
+/// Watches the room on the disks that a service writes to. The last part of a disk is kept for those who make
+/// room: an operator who logs in, housekeeping that truncates the log, a revocation.
+///
+/// The reserve is `percent` of the disk, and never more than `Limits.diskReserveBytes`. A disk is looked at
+/// when somebody asks, at most every `Limits.diskLook`, so the state ends by itself when room returns.
+public final class DiskRoom: Sendable {
+    /// The room on one disk.
+    struct Room: Sendable {
+        var freeBytes: Int64
+        var totalBytes: Int64
+    }
+
+    private struct State {
+        var looked: ContinuousClock.Instant?
+        var isNearlyFull = false
+        var fullest = 100
+    }
+
+    private let folders: [String]
+    private let percent: Int
+    private let measure: @Sendable (_ folder: String) -> Room?
+    private let now: @Sendable () -> ContinuousClock.Instant
+    private let state = Mutex(State())
+
+    /// - Parameters:
+    ///   - folders: folders on the disks to watch.
+    ///   - percent: the reserve; 0 keeps none.
+    public convenience init(folders: [String], percent: Int) {
+        self.init(folders: folders, percent: percent, now: { .now }) { Self.measured($0) }
+    }
+
+    init(
+        folders: [String], percent: Int, now: @escaping @Sendable () -> ContinuousClock.Instant,
+        measure: @escaping @Sendable (_ folder: String) -> Room?
+    ) {
+        (self.folders, self.percent, self.now, self.measure) = (folders, percent, now, measure)
+    }
+
+    /// True while only the reserve is left on one of the disks.
+    public var isNearlyFull: Bool { look().isNearlyFull }
+
+    /// Free share of the fullest disk, in percent.
+    var freePercent: Int { look().fullest }
+
+    private func look() -> State {
+        let now = now()
+        return state.withLock { state in
+            if let looked = state.looked, now - looked < Limits.diskLook { return state }
+            state = State(looked: now)
+            for folder in folders {
+                guard let room = measure(folder), room.totalBytes > 0 else { continue }
+                let share = Int(Double(room.freeBytes) / Double(room.totalBytes) * 100)
+                let reserve = min(
+                    Int64(Double(room.totalBytes) / 100 * Double(percent)), Limits.diskReserveBytes)
+                state.fullest = min(state.fullest, share)
+                if room.freeBytes < reserve { state.isNearlyFull = true }
+                let labels = [("folder", folder)]
+                Gauge(label: "disk_free_bytes", dimensions: labels).record(room.freeBytes)
+                Gauge(label: "disk_size_bytes", dimensions: labels).record(room.totalBytes)
+            }
+            Gauge(label: "disk_nearly_full").record(state.isNearlyFull ? 1 : 0)
+            return state
+        }
+    }
+
+    private static func measured(_ folder: String) -> Room? {
+        var status = statvfs()
+        guard statvfs(folder, &status) == 0 else { return nil }
+        let block = Int64(status.f_frsize)
+        return Room(
+            freeBytes: Int64(clamping: status.f_bavail) * block,
+            totalBytes: Int64(clamping: status.f_blocks) * block)
+    }
+}

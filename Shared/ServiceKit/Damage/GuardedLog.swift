@@ -1,0 +1,230 @@
+import CRDT
+import Logging
+import Metrics
+import OperationLog
+import Synchronization
+
+/// The operation log as services use it: any driver, with what a deployment adds.
+///
+/// - Damage that any call meets is remembered, logged once and counted. It is not repaired here: the log is
+///   the only truth, so an operator restores it. Reads that do not need the damaged part go on.
+/// - Appends are refused (`LOG-0310`) while a disk is nearly full, except those of the system database and
+///   the audit: revocations must stay possible, and be told.
+/// - An empty log is not begun beside folders of an older one (`OldInstallation`).
+public final class GuardedLog: OperationLog {
+    private let inner: any OperationLog
+    private let room: DiskRoom?
+    private let old: OldInstallation?
+    private let logger: Logger
+    private let damage = Mutex<OperationLogError?>(nil)
+
+    /// Wraps a log.
+    /// - Parameters:
+    ///   - room: refuses appends while it is nearly full; nil refuses none.
+    ///   - old: folders beside which no new log is begun; nil allows it.
+    public init(
+        _ inner: any OperationLog, room: DiskRoom? = nil, old: OldInstallation? = nil, logger: Logger
+    ) {
+        (self.inner, self.room, self.old, self.logger) = (inner, room, old, logger)
+    }
+
+    /// The inner log's, with the damage met so far.
+    public var status: LogStatus {
+        var status = inner.status
+        status.damage = damage.withLock { $0 } ?? status.damage
+        return status
+    }
+
+    /// See `OperationLog`.
+    public var term: UInt64 { inner.term }
+
+    /// See `OperationLog`.
+    public func append(_ requests: [AppendRequest], to database: DatabaseID) async throws -> [AppendOutcome] {
+        if let room, ![SystemDatabase.id, AuditLog.id].contains(database), room.isNearlyFull {
+            throw OperationLogError(
+                .nearlyFull, "the disk is nearly full; nothing is stored until there is room",
+                database: database)
+        }
+        return try await noting { try await inner.append(requests, to: database) }
+    }
+
+    /// See `OperationLog`.
+    @discardableResult
+    public func createDatabase(_ database: DatabaseID) async throws -> Bool {
+        try await noting {
+            if let old, try await inner.databases().isEmpty { throw old.refusal }
+            return try await inner.createDatabase(database)
+        }
+    }
+
+    /// Reads every entry and every snapshot of the log once, slowly: what nobody reads may be damaged too.
+    /// Damage is remembered; the rest of its database is left out.
+    func verify() async throws {
+        for database in try await databases() {
+            do {
+                try await verify(database)
+            } catch let error as OperationLogError where Self.isDamage(error) {
+                continue
+            }
+        }
+    }
+
+    private func verify(_ database: DatabaseID) async throws {
+        if let snapshot = try await snapshot(of: database) {
+            for index in 0..<snapshot.chunks {
+                _ = try await chunk(index, of: snapshot, in: database)
+                try await Task.sleep(for: Limits.scrubPause)
+            }
+        }
+        var offset = try await truncation(of: database).offset
+        while let last = try await read(database, after: offset).last {
+            offset = last.offset
+            try await Task.sleep(for: Limits.scrubPause)
+        }
+    }
+
+    private static func isDamage(_ error: OperationLogError) -> Bool {
+        error.code == .corrupt || error.code == .corruptSnapshot
+    }
+
+    private func noting<Result>(_ body: () async throws -> Result) async throws -> Result {
+        do {
+            return try await body()
+        } catch let error as OperationLogError where Self.isDamage(error) {
+            note(error)
+            throw error
+        }
+    }
+
+    private func note(_ error: OperationLogError) {
+        let isFirst = damage.withLock { damage in
+            defer { damage = damage ?? error }
+            return damage == nil
+        }
+        Counter(label: "log_damage_met_total").increment()
+        guard isFirst else { return }
+        logger.critical(
+            "the operation log is damaged: restore it from a backup", metadata: ["error": "\(error)"])
+    }
+}
+
+// MARK: Passed on
+
+extension GuardedLog {
+    /// See `OperationLog`. A full disk refuses none: it makes room.
+    @discardableResult
+    public func eraseDatabase(_ database: DatabaseID) async throws -> Offset? {
+        try await noting { try await inner.eraseDatabase(database) }
+    }
+
+    /// See `OperationLog`.
+    public func scrub() async throws { try await noting { try await inner.scrub() } }
+
+    /// See `OperationLog`.
+    public func requireStorage() async throws { try await noting { try await inner.requireStorage() } }
+
+    /// See `OperationLog`.
+    public func databases() async throws -> [DatabaseID] { try await noting { try await inner.databases() } }
+
+    /// See `OperationLog`.
+    public func databaseExists(_ database: DatabaseID) async throws -> Bool {
+        try await noting { try await inner.databaseExists(database) }
+    }
+
+    /// See `OperationLog`.
+    public func frontier(
+        of actors: [ActorID], in database: DatabaseID
+    ) async throws -> [ActorID: FrontierEntry] {
+        try await noting { try await inner.frontier(of: actors, in: database) }
+    }
+
+    /// See `OperationLog`.
+    public func head(of database: DatabaseID) async throws -> LogPosition {
+        try await noting { try await inner.head(of: database) }
+    }
+
+    /// See `OperationLog`.
+    public func position(at offset: Offset, in database: DatabaseID) async throws -> LogPosition? {
+        try await noting { try await inner.position(at: offset, in: database) }
+    }
+
+    /// See `OperationLog`.
+    public func read(
+        _ database: DatabaseID, after offset: Offset, limit: ReadLimit
+    ) async throws -> [LogEntry] {
+        try await noting { try await inner.read(database, after: offset, limit: limit) }
+    }
+
+    /// See `OperationLog`.
+    public func changes(in database: DatabaseID) -> AsyncStream<LogChange> { inner.changes(in: database) }
+
+    /// See `OperationLog`.
+    public func truncation(of database: DatabaseID) async throws -> LogPosition {
+        try await noting { try await inner.truncation(of: database) }
+    }
+
+    /// See `OperationLog`.
+    public func truncate(
+        _ database: DatabaseID, through offset: Offset, keepingHashesAfter floor: Offset
+    ) async throws {
+        try await noting {
+            try await inner.truncate(database, through: offset, keepingHashesAfter: floor)
+        }
+    }
+
+    /// See `OperationLog`.
+    public func snapshot(of database: DatabaseID) async throws -> LogSnapshot? {
+        try await noting { try await inner.snapshot(of: database) }
+    }
+
+    /// See `OperationLog`.
+    public func beginSnapshot(
+        of database: DatabaseID, at position: LogPosition
+    ) async throws -> SnapshotDraft {
+        try await noting { try await inner.beginSnapshot(of: database, at: position) }
+    }
+
+    /// See `OperationLog`.
+    public func add(_ chunk: [UInt8], to draft: SnapshotDraft, in database: DatabaseID) async throws {
+        try await noting { try await inner.add(chunk, to: draft, in: database) }
+    }
+
+    /// See `OperationLog`.
+    public func finish(_ draft: SnapshotDraft, in database: DatabaseID) async throws -> LogSnapshot {
+        try await noting { try await inner.finish(draft, in: database) }
+    }
+
+    /// See `OperationLog`.
+    public func chunk(
+        _ index: Int, of snapshot: LogSnapshot, in database: DatabaseID
+    ) async throws -> [UInt8] {
+        try await noting { try await inner.chunk(index, of: snapshot, in: database) }
+    }
+
+    /// See `OperationLog`.
+    public func lease(
+        _ purpose: String, of slots: Int, for duration: Duration, in database: DatabaseID
+    ) async throws -> ActorLease? {
+        try await noting { try await inner.lease(purpose, of: slots, for: duration, in: database) }
+    }
+
+    /// See `OperationLog`.
+    public func renew(
+        _ lease: ActorLease, for duration: Duration, in database: DatabaseID
+    ) async throws -> Bool {
+        try await noting { try await inner.renew(lease, for: duration, in: database) }
+    }
+
+    /// See `OperationLog`.
+    public func release(_ lease: ActorLease, retiring: Bool, in database: DatabaseID) async throws {
+        try await noting { try await inner.release(lease, retiring: retiring, in: database) }
+    }
+
+    /// See `OperationLog`.
+    public func retire(_ actors: [ActorID], in database: DatabaseID) async throws {
+        try await noting { try await inner.retire(actors, in: database) }
+    }
+
+    /// See `OperationLog`.
+    public func close() async { await inner.close() }
+}

@@ -1,0 +1,55 @@
+import OperationLog
+
+/// The storage as a part of a host: one place for the health of log, copies and disks.
+///
+/// It also reads the whole log slowly, after the start and then once a day: damage of what nobody reads would
+/// go unnoticed.
+public struct StoragePart: ServicePart {
+    /// `storage`.
+    public let name = "storage"
+    private let log: any OperationLog
+    private let room: DiskRoom?
+    private let ledger: DamageLedger
+
+    /// A part for this log.
+    /// - Parameter room: the disks that the services write to; nil watches none.
+    public init(log: any OperationLog, room: DiskRoom?) { self.init(log: log, room: room, ledger: .shared) }
+
+    init(log: any OperationLog, room: DiskRoom?, ledger: DamageLedger) {
+        (self.log, self.room, self.ledger) = (log, room, ledger)
+    }
+
+    /// Reads the log.
+    public func mount(on mount: inout ServiceMount) {
+        guard let log = log as? GuardedLog else { return }
+        mount.background("log check") {
+            while true {
+                // An unreachable log is everybody's concern, and said elsewhere.
+                try? await log.verify()
+                try await Task.sleep(for: Limits.scrubInterval)
+            }
+        }
+    }
+
+    /// Failing while the log is damaged, a copy was damaged repeatedly, or a disk is nearly full.
+    public func health() async -> HealthCheck {
+        if let damage = log.status.damage {
+            let place = damage.offset.map { " at offset \($0)" } ?? ""
+            let database = damage.database.map { " of database \($0)" } ?? ""
+            return .failing(
+                "\(damage.code.rawValue): the operation log\(database) is damaged\(place); "
+                    + "restore it from a backup")
+        }
+        if !ledger.repeated.isEmpty {
+            return .failing(
+                "\(ServiceErrorCode.copyDamaged.rawValue): \(ledger.repeated.count) copies of the log's "
+                    + "documents were damaged repeatedly; check the disk, see the service's log")
+        }
+        if let room, room.isNearlyFull {
+            return .failing(
+                "\(OperationLogErrorCode.nearlyFull.rawValue): a disk is nearly full "
+                    + "(\(room.freePercent) % free): writes are refused, reads go on")
+        }
+        return .ok
+    }
+}

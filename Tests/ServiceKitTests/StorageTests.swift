@@ -1,0 +1,242 @@
+import CRDT
+import Foundation
+import LogFakes
+import Logging
+import OperationLog
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import ServiceKit
+
+@Suite("Damage, disks and folders of a deployment", .timeLimit(.minutes(2)))
+struct StorageTests {
+    private static var quiet: Logger {
+        var logger = Logger(label: "test")
+        logger.logLevel = .critical
+        logger.handler = SwiftLogNoOpLogHandler()
+        return logger
+    }
+
+    /// A clock that a test moves.
+    private final class Clock: Sendable {
+        private let start = ContinuousClock.now
+        private let passed = Mutex(Duration.zero)
+        func move(_ duration: Duration) { passed.withLock { $0 += duration } }
+        var now: ContinuousClock.Instant { start + passed.withLock { $0 } }
+    }
+
+    /// A log one of whose entries is damaged.
+    private final class DamagedLog: PassingOnLog, @unchecked Sendable {
+        // Unchecked because its superclass is; it has no state of its own.
+        override func read(
+            _ database: DatabaseID, after offset: Offset, limit: ReadLimit
+        ) async throws -> [LogEntry] {
+            guard offset < 7 else {
+                throw OperationLogError(.corrupt, "gone", database: database, offset: 8)
+            }
+            return try await super.read(database, after: offset, limit: ReadLimit(operations: 3))
+        }
+    }
+
+    private static func log(_ folder: URL) throws -> SQLiteOperationLog {
+        try SQLiteOperationLog(path: folder.appendingPathComponent("log.sqlite").path, logger: quiet)
+    }
+
+    private static func request(_ sequence: UInt64) -> AppendRequest {
+        let record = OperationRecord(
+            actor: ActorID(1), sequence: SequenceNumber(sequence), timestamp: sequence, bytes: [1])
+        return AppendRequest(record: record, authorKey: "key", touches: [])
+    }
+
+    @Test("damage of what nobody asks for is found, and health names the log's code and the offset")
+    func scrub() async throws {
+        try await withTemporaryDirectory { folder in
+            let log = try Self.log(folder)
+            try await log.createDatabase("cars")
+            _ = try await log.append((1...9).map(Self.request), to: "cars")
+            let guarded = GuardedLog(DamagedLog(log), logger: Self.quiet)
+            let part = StoragePart(log: guarded, room: nil, ledger: DamageLedger())
+            #expect(await part.health() == .ok)
+            try await guarded.verify()
+            let health = await part.health()
+            #expect(health.status == .failing)
+            #expect(
+                health.detail == "LOG-0401: the operation log of database cars is damaged at offset 8; "
+                    + "restore it from a backup")
+            // What does not need the entry goes on.
+            #expect(try await guarded.read("cars", after: 0).count == 3)
+            #expect(try await guarded.append([Self.request(10)], to: "cars") == [.appended(offset: 10)])
+            await log.close()
+        }
+    }
+
+    @Test("a disk is nearly full below its reserve, at most 10 GiB, and no longer when room returns")
+    func room() {
+        let clock = Clock()
+        let free = Mutex(DiskRoom.Room(freeBytes: 5_000, totalBytes: 100_000))
+        let room = DiskRoom(
+            folders: ["/data"], percent: 5, now: { clock.now }, measure: { _ in free.withLock { $0 } })
+        func state(_ freeBytes: Int64, of totalBytes: Int64) -> Bool {
+            free.withLock { $0 = DiskRoom.Room(freeBytes: freeBytes, totalBytes: totalBytes) }
+            clock.move(.seconds(1))
+            return room.isNearlyFull
+        }
+        #expect(!state(5_000, of: 100_000))
+        #expect(state(4_999, of: 100_000) && room.freePercent == 4)
+        #expect(!state(6_000, of: 100_000))
+        #expect(!state(11 << 30, of: 4 << 40))
+        #expect(state(9 << 30, of: 4 << 40))
+        // A second look within a moment is spared.
+        free.withLock { $0 = DiskRoom.Room(freeBytes: 1 << 40, totalBytes: 1 << 40) }
+        #expect(room.isNearlyFull)
+        let none = DiskRoom(folders: ["/data"], percent: 0, now: { clock.now }) { _ in
+            DiskRoom.Room(freeBytes: 0, totalBytes: 100)
+        }
+        #expect(!none.isNearlyFull)
+    }
+
+    @Test("a nearly full disk refuses writes with a code, and neither reads nor revocations")
+    func reserve() async throws {
+        try await withTemporaryDirectory { folder in
+            let log = try Self.log(folder)
+            let room = DiskRoom(folders: ["/data"], percent: 5, now: { .now }) { _ in
+                DiskRoom.Room(freeBytes: 1, totalBytes: 100)
+            }
+            let guarded = GuardedLog(log, room: room, logger: Self.quiet)
+            try await guarded.createDatabase("cars")
+            let error = await #expect(throws: OperationLogError.self) {
+                _ = try await guarded.append([Self.request(1)], to: "cars")
+            }
+            #expect(error?.code == .nearlyFull)
+            #expect(try await guarded.head(of: "cars").offset == 0)
+            for reserved in [SystemDatabase.id, AuditLog.id] {
+                try await guarded.createDatabase(reserved)
+                #expect(
+                    try await guarded.append([Self.request(1)], to: reserved) == [.appended(offset: 1)])
+            }
+            let answer = ErrorAnswer.reportable(OperationLogError(.nearlyFull, "x"))
+            #expect(answer.httpStatus == .serviceUnavailable && answer.publicCode == "LOG-0310")
+            let health = await StoragePart(log: guarded, room: room, ledger: DamageLedger()).health()
+            #expect(health.status == .failing && health.detail?.hasPrefix("LOG-0310") == true)
+            await log.close()
+        }
+    }
+
+    @Test("a copy is rebuilt at once, a second damage fails health, and further rebuilds wait")
+    func ledger() throws {
+        let clock = Clock()
+        let ledger = DamageLedger(now: { clock.now })
+        ledger.note("a", reason: "x", logger: Self.quiet)
+        try ledger.admitRebuild(of: "a")
+        #expect(ledger.repeated == [])
+        ledger.note("a", reason: "x", logger: Self.quiet)
+        #expect(ledger.repeated == ["a"])
+        let error = #expect(throws: ServiceError.self) { try ledger.admitRebuild(of: "a") }
+        #expect(error?.code == .copyDamaged)
+        try ledger.admitRebuild(of: "b")
+        clock.move(.seconds(31))
+        try ledger.admitRebuild(of: "a")
+        clock.move(.seconds(3_600))
+        #expect(ledger.repeated == [])
+    }
+
+    private static func configuration(_ data: URL, _ more: [String] = []) throws -> ServiceConfiguration {
+        try ServiceConfiguration(
+            ServiceOptions.parse(["--data", data.path] + more), port: 1, environment: [:])
+    }
+
+    private static func code(_ body: () async throws -> Void) async throws -> ServiceErrorCode? {
+        do {
+            try await body()
+            return nil
+        } catch let error as ServiceError {
+            return error.code
+        }
+    }
+
+    @Test("an empty or missing log beside older folders is refused by name, and begun when that is meant")
+    func oldInstallation() async throws {
+        try await withTemporaryDirectory { data in
+            let first = try Self.configuration(data).openLog(logger: Self.quiet)
+            try await first.createDatabase(SystemDatabase.id)
+            await first.close()
+            let copy = data.appendingPathComponent("replicator/cars")
+            try FileManager.default.createDirectory(at: copy, withIntermediateDirectories: true)
+            try Data([1]).write(to: copy.appendingPathComponent("replica.sqlite"))
+            // The log's own folders are no reason to refuse it.
+            let again = try Self.configuration(data).openLog(logger: Self.quiet)
+            try await again.createDatabase(SystemDatabase.id)
+            await again.close()
+
+            let file = data.appendingPathComponent("log.sqlite")
+            try FileManager.default.removeItem(at: file)
+            for isEmpty in [false, true] {
+                if isEmpty { try Data().write(to: file) }
+                let error = #expect(throws: ServiceError.self) {
+                    _ = try Self.configuration(data).openLog(logger: Self.quiet)
+                }
+                #expect(error?.code == .logMissing)
+                #expect(error?.message.contains(file.path) == true)
+                #expect(error?.message.contains("\(data.path)/replicator") == true)
+            }
+            // A log without any database is empty too.
+            let other = ["--log", "sqlite:\(data.path)/other.sqlite"]
+            await (try SQLiteOperationLog(path: "\(data.path)/other.sqlite", logger: Self.quiet)).close()
+            let empty = try Self.configuration(data, other).openLog(logger: Self.quiet)
+            #expect(try await Self.code { try await empty.createDatabase(SystemDatabase.id) } == .logMissing)
+            await empty.close()
+            let new = try Self.configuration(data, ["--new-log"]).openLog(logger: Self.quiet)
+            #expect(try await new.createDatabase(SystemDatabase.id))
+            await new.close()
+        }
+    }
+
+    @Test("attachments alone are an old installation too; secrets alone are none")
+    func oldFolders() throws {
+        try withTemporaryDirectory { data in
+            let manager = FileManager.default
+            try manager.createDirectory(atPath: "\(data.path)/auth", withIntermediateDirectories: true)
+            try Data([1]).write(to: data.appendingPathComponent("auth/secrets.key"))
+            try manager.createDirectory(
+                atPath: "\(data.path)/attachments/cars/incoming", withIntermediateDirectories: true)
+            #expect(OldInstallation(log: "x", dataFolder: data.path) == nil)
+            try manager.createDirectory(
+                atPath: "\(data.path)/attachments/cars/ab", withIntermediateDirectories: true)
+            try Data([1]).write(to: data.appendingPathComponent("attachments/cars/ab/abc"))
+            #expect(OldInstallation(log: "x", dataFolder: data.path)?.folders == ["\(data.path)/attachments"])
+        }
+    }
+
+    @Test("a data folder that others could read is private after the opening, with its files")
+    func privateFiles() async throws {
+        try await withTemporaryDirectory { folder in
+            let data = folder.appendingPathComponent("data")
+            let manager = FileManager.default
+            let inner = data.appendingPathComponent("query/cars")
+            try manager.createDirectory(at: inner, withIntermediateDirectories: true)
+            let first = try SQLiteOperationLog(path: "\(data.path)/log.sqlite", logger: Self.quiet)
+            try await first.createDatabase("cars")
+            try Data().write(to: inner.appendingPathComponent("replica.sqlite-wal"))
+            try Data().write(to: data.appendingPathComponent("notes.txt"))
+            await first.close()
+            var paths = ["", "query", "query/cars"]
+            for path in paths {
+                try manager.setAttributes([.posixPermissions: 0o755], ofItemAtPath: "\(data.path)/\(path)")
+            }
+            let files = ["log.sqlite", "log.sqlite-wake", "query/cars/replica.sqlite-wal"]
+            for path in files {
+                try manager.setAttributes([.posixPermissions: 0o644], ofItemAtPath: "\(data.path)/\(path)")
+            }
+            let log = try Self.configuration(data).openLog(logger: Self.quiet)
+            try await log.createDatabase("boats")
+            paths += files + ["log.sqlite-wal", "log.sqlite-shm", "log.sqlite-mark"]
+            for path in paths {
+                let mode =
+                    try manager.attributesOfItem(atPath: "\(data.path)/\(path)")[.posixPermissions] as? Int
+                #expect((mode ?? 0o777) & 0o077 == 0, "\(path)")
+            }
+            await log.close()
+        }
+    }
+}
