@@ -40,6 +40,7 @@ struct AdminRoutes: Sendable {
         (.patch, "/admin/auth/databases/:database/providers/:provider"),
         (.get, "/admin/auth/sealing-key"), (.post, "/admin/auth/sealing-key"),
         (.delete, "/admin/auth/sealing-key/previous"),
+        (.post, "/admin/auth/databases/:database/explain-access"),
     ]
 
     func mount(on mount: inout ServiceMount) {
@@ -110,6 +111,7 @@ struct AdminRoutes: Sendable {
             let secret = try context.parameters.require("secret")
             return try await removeSecret(secret, try provider(context), database)
         case (.get, "keys"): return listKeys(database)
+        case (.post, "explain-access"): return try await explainAccess(request, database)
         default: return try await rotate(request, database)
         }
     }
