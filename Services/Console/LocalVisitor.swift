@@ -7,8 +7,8 @@ import ServiceKit
 
 /// Decides whether a request comes from a browser that the server's own user runs on the server's machine.
 ///
-/// The server's user can read the admin credential's file, so letting him in without it gives nothing away. The
-/// system says in `/proc/net/tcp` to whom the other end of a loopback connection belongs. A proxy on the
+/// The server's user can read the admin credential's file, so letting him in without it gives nothing away.
+/// The system says in `/proc/net/tcp` to whom the other end of a loopback connection belongs. A proxy on the
 /// machine belongs to the machine too, so a request that any proxy has touched is refused, and so is one
 /// whose `Host` is no loopback name: the page of another site that has its name point here (DNS rebinding).
 enum LocalVisitor {

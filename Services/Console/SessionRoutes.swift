@@ -107,7 +107,7 @@ struct SessionRoutes: Sendable {
         return answer
     }
 
-    /// Answer with everybody who is signed in: whether as administrator, and into which databases with which rights.
+    /// Answer with everybody who is signed in: the administrator or not, and users with their rights.
     private func report(
         _ all: [ConsoleSessions.Place: ConsoleSessions.Session], _ request: Request, _ context: ServiceContext
     ) async throws -> Response {

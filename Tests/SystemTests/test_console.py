@@ -7,7 +7,7 @@ import subprocess
 import time
 import unittest
 
-from mimeo_harness import CHROMIUM, ROOT, Browser, OneProcess, Peer, pick, until
+from mimeo_harness import CHROMIUM, ROOT, Browser, FourProcesses, OneProcess, Peer, Workspace, pick, until
 from system_test import SystemTest, report
 
 CONSOLE = {"X-Mimeo-Console": "-"}
@@ -110,20 +110,56 @@ class Sessions(SystemTest):
         subprocess.run([ROOT / "scripts" / "console-files", "--check"], check=True)
 
 
+class SessionsBehindTheFront(SystemTest):
+    """One cookie for four processes that know nothing of each other."""
+
+    def test_a_cookie_opens_every_service_and_no_click_does(self):
+        cluster = FourProcesses(self.workspace).start()
+        admin = (cluster.data / "auth" / "admin.token").read_text().strip()
+        self.assertIn(b"<title>Mimeo</title>", cluster.request("GET", "/").body)
+        path = "/admin/console/session"
+        self.assertFalse(cluster.request("GET", path).json["local"])
+        self.assert_refused(cluster.request("POST", path, b'{"local": true}', CONSOLE), 401)
+        begun = cluster.request("POST", path, b"{}", {**CONSOLE, "Authorization": f"Bearer {admin}"})
+        user = cluster.request("POST", path, b"{}", {**CONSOLE, **cluster.authorization()})
+        cookies = "; ".join(answer.headers["Set-Cookie"].split(";")[0] for answer in (begun, user))
+        fields = {"Cookie": cookies, "X-Mimeo-Console": cluster.database, "Content-Type": "application/json"}
+        statement = json.dumps({"statement": "INSERT INTO c DOCUMENTS ({'_id': 1})"}).encode()
+        for method, place, body in (
+            ("GET", "/admin/auth/databases", None), ("GET", "/admin/replicator/databases", None),
+            ("GET", f"/admin/query-service/databases/{cluster.database}/requests", None), ("GET", "/admin/metrics/series", None),
+            ("POST", "/api/v5/store/execute", statement), ("POST", "/api/v5/attachments/upload", b"bytes"),
+        ):
+            answer = cluster.request(method, place, body, fields if place != "/api/v5/attachments/upload" else {**fields, "Content-Type": "text/plain"})
+            self.assertEqual(answer.status, 200, f"{place} {answer.body[:300]}")
+
+
 @unittest.skipUnless(CHROMIUM, "neither chromium nor chromium-headless-shell is installed")
 class Pages(SystemTest):
-    """The pages, in one browser for each test."""
+    """The pages, with one server and one browser for all tests, and a database for each."""
+
+    @classmethod
+    def setUpClass(cls):
+        shared = Workspace()
+        cls.addClassCleanup(shared.close)
+        cls.server = OneProcess(shared).start()
+        cls.admin = (cls.server.data / "auth" / "admin.token").read_text().strip()
+        cls.browser = Browser(shared)
+        cls.addClassCleanup(cls.browser.close)
 
     def setUp(self):
         super().setUp()
-        self.server = OneProcess(self.workspace).start()
-        self.admin = (self.server.data / "auth" / "admin.token").read_text().strip()
-        self.browser = Browser(self.workspace)
-        self.addCleanup(self.browser.close)
+        bearer = {"Authorization": f"Bearer {self.admin}", "Content-Type": "application/json"}
+        made = self.server.request("POST", "/admin/auth/databases", b"{}", bearer).json
+        self.use(made["id"], made["developmentToken"])
+        self.browser.forget(self.server.origin)
+
+    def use(self, database, token):
+        self.server.database, self.server.token, self.server._access_token = database, token, None
 
     def enter(self):
         """Signs in with one click, as after the first `make run`."""
-        self.browser.open(self.server.origin + "/")
+        self.browser.open(self.server.origin + f"/#/db/{self.server.database}/overview")
         self.browser.click("Open this machine's server")
         self.browser.await_text("Everything is in order.")
 
@@ -172,6 +208,7 @@ class Pages(SystemTest):
         # The keyboard alone: to the query by the palette, to the data by g d, to a document by arrows and Enter.
         self.browser.press("k", control=True)
         self.browser.fill("Page, collection", "car")
+        self.browser.await_true("document.querySelector('[role=option]')?.innerText.startsWith('cars')")
         self.browser.press("Enter")
         self.browser.await_text("300 of 300")
         self.browser.run("document.querySelector('[role=grid]').focus()")
@@ -179,7 +216,7 @@ class Pages(SystemTest):
         self.browser.press("j")
         self.browser.press("Enter")
         self.browser.await_true("location.hash.includes('car-')")
-        self.browser.await_text("History")
+        self.browser.await_text("3 fields")
         self.browser.press("e")
         self.browser.await_text("Nothing changed")
         self.assert_sound()
@@ -263,9 +300,9 @@ class Pages(SystemTest):
         self.browser.await_text("What is different now")
         self.browser.click("Value")
         self.browser.click("Delete")
-        self.browser.click("Delete")
+        self.browser.click("Delete", "dialog button")
         self.browser.await_text("No such document")
-        self.browser.click("Undo")
+        self.browser.run("[...document.querySelectorAll('.notes p')].find((one) => one.innerText.includes('Deleted')).querySelector('button').click()")
         until(lambda: len(self.server.query("SELECT * FROM cars")) == 1, 10, "not inserted again")
         self.assert_sound()
 
@@ -343,11 +380,13 @@ class Pages(SystemTest):
         self.go("query")
         self.browser.await_true("Boolean(document.querySelector('.CodeMirror'))")
         self.browser.fill("Statement", "SELECT n FROM cars WHERE n = 1")
+        used = self.server.database, self.server.token
         self.server.stop()
         self.browser.click("Run")
         self.browser.await_text("The server does not answer")
         self.browser.await_text("NETWORK")
         self.server.start()
+        self.use(*used)
         self.browser.await_text("Connected", 30)
         self.browser.click("Run")
         self.browser.await_text("1 row")

@@ -106,6 +106,16 @@ class Browser:
             raise PageError(f"{method}: {answer['error']}")
         return answer["result"]
 
+    def forget(self, origin):
+        """An empty page without cookies and stored texts, as in a new browser."""
+        self.open("about:blank")
+        self.send("Network.clearBrowserCookies")
+        self.send("Storage.clearDataForOrigin", origin=origin, storageTypes="all")
+        self.resize(1280, 800)
+        self.prefer("light")
+        self.complaints.clear()
+        self.requested.clear()
+
     def open(self, url):
         self.send("Page.navigate", url=url)
         until(lambda: self.run("document.readyState === 'complete'"), STEP_SECONDS, url)
@@ -165,7 +175,7 @@ class Browser:
 
     def press(self, key, control=False):
         """A key press, as the keyboard sends it."""
-        name, code, text = KEYS.get(key, (key, ord(key.upper()), key))
+        name, code, text = KEYS[key] if key in KEYS else (key, ord(key.upper()), key)
         common = {"key": name, "windowsVirtualKeyCode": code, "modifiers": CONTROL if control else 0}
         self.send("Input.dispatchKeyEvent", type="keyDown", **common, **({"text": text} if text and not control else {}))
         self.send("Input.dispatchKeyEvent", type="keyUp", **common)

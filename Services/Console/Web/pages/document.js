@@ -132,7 +132,7 @@ function Edit({ database, collection, id, edit, now, change }) {
     setProblem(null);
   };
   return html`<form class="edit" onSubmit=${submit}>
-    <${Editor} label="Document as JSON" mode="exact-json" value=${edit.text} change=${(/** @type {string} */ text) => change({ ...edit, text })} mark=${mistake?.details} />
+    <${Editor} label="Document as JSON" mode="exact-json" focus value=${edit.text} change=${(/** @type {string} */ text) => change({ ...edit, text })} mark=${mistake?.details} />
     <${Problem} error=${problem} close=${() => setProblem(null)} />
     ${mistake && html`<p class="warning">${mistake.message}</p>`}
     ${others.length > 0 && html`<div class=${`meanwhile ${both.length ? "conflict" : ""}`} role="status"><p><b>${both.length ? "The same fields were changed meanwhile" : "Others have changed the document meanwhile"}</b>
@@ -176,8 +176,7 @@ function History({ database, collection, id, offset, now }) {
   const found = useLoaded((signal) => client(database).history(collection, id, { limit: 100, before, signal }), [database, collection, print(id), offset, before]);
   const entries = [...older, ...(found.value?.entries ?? [])];
   const restore = async (/** @type {any} */ entry) => {
-    const changes = entry.changes.filter((/** @type {any} */ one) => one.path.length > 0)
-      .map((/** @type {any} */ one) => ({ path: one.path, before: valueAt(now, one.path), after: one.old }));
+    const changes = entry.changes.map((/** @type {any} */ one) => ({ path: one.path, before: valueAt(now, one.path), after: one.old }));
     const made = update(collection, id, changes);
     const { mutatedDocumentIds } = await execute(database, made.statement, made.args);
     note(mutatedDocumentIds.length ? "The earlier values are back" : "Not restored: the document has changed meanwhile");
@@ -188,7 +187,7 @@ function History({ database, collection, id, offset, now }) {
     <ol>${entries.map((entry) => html`<li key=${entry.transactionId}>
       <header><b>${by(entry)}</b>${entry.user && entry.peer ? html` <span class="quiet">on ${entry.peer.slice(0, 14)}…</span>` : ""}
         <${Time} at=${Date.parse(entry.time)} /> <span class="quiet">offset ${grouped(Number(entry.transactionId))}</span>
-        ${now && html`<button type="button" onClick=${() => restore(entry).catch((error) => note(`Not restored: ${error.message}`))}>Take back</button>`}</header>
+        ${now && entry.changes.every((/** @type {any} */ one) => one.path.length > 0) && html`<button type="button" onClick=${() => restore(entry).catch((error) => note(`Not restored: ${error.message}`))}>Take back</button>`}</header>
       <ul>${entry.changes.slice(0, 200).map((/** @type {any} */ one) => html`<li key=${one.path.join("\u0000") + one.action}>
         <code>${one.path.length ? one.path.join(".") : "document"}</code> <span class="badge">${one.action}</span>
         ${one.old !== undefined && html`<del>${preview(one.old, 300)}</del>`} ${one.new !== undefined && html`<ins>${preview(one.new, 300)}</ins>`}</li>`)}</ul></li>`)}</ol>

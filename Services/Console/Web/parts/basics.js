@@ -20,7 +20,7 @@ export async function copy(text) {
 export function Problem({ error, retry, close }) {
   if (!error) return null;
   const id = error.requestID ? ` (request ${error.requestID})` : "";
-  const place = error.details?.line ? ` Line ${error.details.line}, column ${error.details.column}.` : "";
+  const place = error.details?.line && !/\bline \d/.test(error.message) ? ` Line ${error.details.line}, column ${error.details.column}.` : "";
   const whole = `${error.code ?? "ERROR"}: ${error.message}${place}${id}`;
   return html`<div class="problem" role="alert">
     <p><b>${error.code ?? "Error"}</b> ${error.message}${place}<span class="quiet">${id}</span></p>

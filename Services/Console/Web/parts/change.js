@@ -67,7 +67,7 @@ export function Insert({ database, collection, like, close }) {
   return html`<${Dialog} title=${collection === null ? "First document of a collection" : `Insert into ${collection}`} wide close=${() => close()}>
     <form onSubmit=${submit}>
       ${collection === null && html`<label>Collection<input required value=${target} onInput=${(/** @type {any} */ event) => setTarget(event.currentTarget.value)} /></label>`}
-      <${Editor} label="Document as JSON" mode="exact-json" value=${text} change=${(/** @type {string} */ next) => { setText(next); setProblem(null); }} mark=${problem?.details} />
+      <${Editor} label="Document as JSON" mode="exact-json" focus value=${text} change=${(/** @type {string} */ next) => { setText(next); setProblem(null); }} mark=${problem?.details} />
       <p class="quiet">One document, or an array of them. Without <code>_id</code> the server draws one. <code>1</code> and <code>1.0</code> are an integer and a double.
         ${like && html` <button type="button" onClick=${() => setText(print({ ...like, _id: undefined }, 2))}>Like the first one</button>`}</p>
       <${Problem} error=${problem} close=${() => setProblem(null)} />

@@ -84,7 +84,7 @@ export function completions(before, names) {
 /**
  * @param {{value: string, change: (text: string) => void, mode: "dql" | "exact-json", label: string,
  *   run?: (selection: string) => void, names?: () => {collections: string[], fields: string[]},
- *   mark?: {line: number, column: number} | null, readOnly?: boolean}} props
+ *   mark?: {line: number, column: number} | null, readOnly?: boolean, focus?: boolean}} props
  */
 export function Editor(props) {
   const place = useRef(/** @type {HTMLElement | null} */ (null));
@@ -111,7 +111,7 @@ export function Editor(props) {
       editor.current.on("inputRead", (/** @type {any} */ _, /** @type {any} */ input) => {
         if (latest.current.names && /^[\w`.]$/.test(input.text[0])) hint();
       });
-      if (had) editor.current.focus();
+      if (had || latest.current.focus) editor.current.focus();
       show(latest.current.mark);
     }).catch(() => { /* The text field stays. */ });
     const run = () => latest.current.run?.(editor.current.getSelection());
