@@ -35,7 +35,8 @@ struct PostgresStore: ProjectionStore {
         _ body: @escaping @Sendable (any ProjectedDocuments) throws -> Result
     ) async throws -> Result {
         try await projection.read(
-            from: offset, running: { [seats] in try await evaluation.run(on: seats, $0) }
+            from: offset, running: { [seats] in try await evaluation.run(on: seats, $0) },
+            waiting: EvaluationWait(evaluation: evaluation)
         ) { try body($0) }
     }
 
@@ -48,7 +49,7 @@ struct PostgresStore: ProjectionStore {
             wallMilliseconds: Environment.system.wallMilliseconds(),
             running: { [seats] in
                 try await turn.evaluation.run(on: seats, isUrgent: turn.isQuick, $0)
-            }
+            }, waiting: EvaluationWait(evaluation: turn.evaluation)
         ) { try body($0) }
         return StatementDraft(
             result: draft.value, operation: draft.operation, warnings: draft.warnings, readAt: draft.readAt)
@@ -66,6 +67,17 @@ struct PostgresStore: ProjectionStore {
     func close() async {
         await tail.close()
         await projection.close()
+    }
+}
+
+/// An evaluation that waits for PostgreSQL.
+private struct EvaluationWait: ServerWait {
+    let evaluation: Evaluation
+
+    func waiting<Result>(
+        _ body: (_ interruption: @escaping () -> Interruption?) throws -> Result
+    ) throws -> Result {
+        try evaluation.waiting(body)
     }
 }
 

@@ -51,6 +51,9 @@ public protocol DocumentSource {
 
     /// The same snapshot with its indexes; nil for a store that has none.
     var indexed: (any IndexedSource)? { get }
+
+    /// The same snapshot with its SQL; nil for a store that has none.
+    var pushing: (any PushingSource)? { get }
 }
 
 extension DocumentSource {
@@ -61,6 +64,9 @@ extension DocumentSource {
 
     /// None.
     public var indexed: (any IndexedSource)? { nil }
+
+    /// None.
+    public var pushing: (any PushingSource)? { nil }
 }
 
 /// A write transaction: it sees its own writes.

@@ -64,6 +64,9 @@ public final class WriteDraft: DocumentWriter {
     /// documents before it writes one.)
     public var indexed: (any IndexedSource)? { edited.isEmpty ? base.indexed : nil }
 
+    /// The snapshot's SQL until the first edit, of which it does not know either.
+    public var pushing: (any PushingSource)? { edited.isEmpty ? base.pushing : nil }
+
     /// See `DocumentSource`; shows the edits. In the order of the ids if the snapshot's own scan is.
     public func scan(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
         let fresh = edited.filter { $0.value.isLive && !$0.value.wasLive }

@@ -58,7 +58,7 @@ final class ProjectionEngine: StatementEngine {
     }
 
     private func withDraft<Result>(_ body: (ProjectionDraft) throws -> Result) throws -> Result {
-        try ProjectionSnapshot.run(of: database, on: connection) { snapshot in
+        try ProjectionSnapshot.run(of: database, on: connection, fallsBack: false) { snapshot in
             try body(snapshot.draft(as: ActorID(1), sequence: sequence.next, wallMilliseconds: 1_000))
         }
     }
@@ -86,6 +86,8 @@ private struct Evicting: DocumentWriter {
     private let draft: ProjectionDraft
 
     init(_ draft: ProjectionDraft) { self.draft = draft }
+
+    var pushing: (any PushingSource)? { draft.pushing }
 
     func scan(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
         try draft.scan(collection, visit)
