@@ -73,7 +73,9 @@ let shared: [Target] = [
     module("OperationLog", ["CRDT", "Machine", "WriteAhead", grdb, sqlite, logging]),
     module("Identity", ["CRDT", "DQL", jwt, crypto, certificates, asn1]),
     module("Attachments", [crypto, logging]),
-    module("Sync", ["CRDT", "DQL", "Exchange", "Identity"], exclude: ["Gaps.md", "Wire/wire.cddl"]),
+    module(
+        "Sync", ["CRDT", "DQL", "Exchange", "Identity"],
+        exclude: ["Example.md", "Gaps.md", "Wire/wire.cddl"]),
     module("WebSocket", [nioCore, nioPosix, nioHTTP, nioWebSocket, nioSSL, logging]),
     module(
         "Transport", ["CRDT", "DQL", "Exchange", "Machine", "Sync", "Replica", "WebSocket", nioSSL, logging]),

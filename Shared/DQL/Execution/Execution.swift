@@ -35,6 +35,7 @@ extension PreparedStatement {
     ) throws -> [DQLWarning] {
         if let direct {
             let context = ExecutionContext(source, options, try bind(arguments))
+            defer { options.documentsVisited?(context.meter.documents) }
             if try readable({ try direct.run(documents, context, body) }) {
                 return try allWarnings(arguments, context, documents)
             }
@@ -46,6 +47,7 @@ extension PreparedStatement {
             return warnings + unusedArguments(arguments)
         }
         let context = try readable { try begun(arguments, options, documents) }
+        defer { options.documentsVisited?(context.meter.documents) }
         switch plan {
         case .explain(_, .select(let plan)):
             try readable { try profile(plan, documents, context) { try body(ResultRow($0)) } }
@@ -108,6 +110,7 @@ extension PreparedStatement {
             return result
         }
         let context = try readable { try begun(arguments, options, writer) }
+        defer { options.documentsVisited?(context.meter.documents) }
         var result = try readable { try mutate(writer, context, idGenerator) }
         result.warnings = try allWarnings(arguments, context, writer) + result.warnings
         return result

@@ -11,6 +11,8 @@ final class ExecutionMeter {
     /// Fewer for a longer text: each step may evaluate all of it.
     private let stepsBetweenChecks: Int
     private var stepsUntilCheck: Int
+    /// The documents that were visited so far.
+    private(set) var documents = 0
     /// Bytes of large values that expressions hold while they make others.
     private var retainedBytes = 0
     /// True if no document, or no pair of a join, fulfilled the condition.
@@ -48,6 +50,13 @@ final class ExecutionMeter {
     func step() throws(DQLError) {
         stepsUntilCheck -= 1
         if stepsUntilCheck <= 0 { try check() }
+    }
+
+    /// Counts one document. Throws as `step`.
+    @inline(__always)
+    func visit() throws(DQLError) {
+        documents += 1
+        try step()
     }
 
     /// Counts the work of a value: long texts and collections take as long as many rows. Throws as `step`.

@@ -287,14 +287,19 @@ public actor Materializer {
     }
 
     /// Releases every waiter and closes the replica.
-    public func close() async {
+    /// - Parameter discards: true to delete its files, so that the next opening begins from the log.
+    public func close(discards: Bool = false) async {
         isClosed = true
         throttle.beginWait()
         _ = try? await folding?.value
         for waiter in waiters { waiter.continuation.resume(returning: false) }
         waiters = []
-        let replica = replica
-        try? await executor.run { try replica.close() }
+        let (replica, folder) = (replica, folder)
+        try? await executor.run {
+            // Deleted while the directory is still locked: nobody can open files that are being deleted.
+            if discards { try Replica.discard(directory: folder) }
+            try replica.close()
+        }
     }
 
     private func giveUp(_ id: UInt64) {
