@@ -202,6 +202,10 @@ struct GrantedWriter: DocumentWriter {
             collection, id, fields, declared: declared, objectsAreRegisters: objectsAreRegisters)
     }
 
+    func expect(_ collection: CollectionName, _ ids: ArraySlice<DocumentID>) throws {
+        try base.expect(collection, ids)
+    }
+
     func evict(_ collection: CollectionName, _ ids: [DocumentID]) throws {
         for id in ids { try check(collection, id) }
         try base.evict(collection, ids)

@@ -55,6 +55,25 @@ struct PostgresStore: ProjectionStore {
             result: draft.value, operation: draft.operation, warnings: draft.warnings, readAt: draft.readAt)
     }
 
+    func drafts(
+        from offset: Offset, as actor: ActorID, sequence: SequenceNumber, in turn: DraftTurn,
+        _ works: [DraftWork], goesOn: @escaping @Sendable ((any Error)?) throws -> Bool,
+        checking check: @escaping @Sendable (CRDT.Operation) throws -> Void
+    ) async throws -> [Result<StatementDraft, any Error>] {
+        let drafts = try await projection.drafts(
+            from: offset, as: actor, sequence: sequence,
+            wallMilliseconds: { Environment.system.wallMilliseconds() },
+            running: { [seats] in try await turn.evaluation.run(on: seats, isUrgent: true, $0) },
+            waiting: EvaluationWait(evaluation: turn.evaluation), works, goesOn: goesOn, checking: check
+        ) { work, draft, sequence in try work(draft, sequence) }
+        return drafts.results.map { result in
+            result.map {
+                StatementDraft(
+                    result: $0.value, operation: $0.operation, warnings: $0.warnings, readAt: $0.readAt)
+            }
+        }
+    }
+
     /// PostgreSQL itself reclaims the space of removed rows.
     func compact(through offset: Offset) async throws {
         try await advance()

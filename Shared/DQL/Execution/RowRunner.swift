@@ -156,7 +156,7 @@ struct RowRunner {
                 preconditionFailure("planned on a source with SQL")
             }
             try pushing.documents(of: statement) { record in
-                try meter.step()
+                try meter.visit()
                 statistics?.documents += 1
                 return try visit(record)
             }
@@ -202,7 +202,7 @@ struct RowRunner {
             let some = ids[start..<min(start + DQLLimits.pushedLookups, ids.count)]
             try context.meter.check()
             try pushing.documents(collection, ids: some) { record in
-                try context.meter.step()
+                try context.meter.visit()
                 context.statistics?.documents += 1
                 goesOn = try visit(record)
                 return goesOn

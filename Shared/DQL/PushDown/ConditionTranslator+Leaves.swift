@@ -105,7 +105,7 @@ extension ConditionTranslator {
         return .guarded(field, "'string'", "\(not)(\(sql))")
     }
 
-    /// A comparison of what a function makes of a field with a constant; `symbol` is the one that has to hold.
+    /// A comparison of a function of a field with a constant; `symbol` is the one that has to hold.
     func computed(_ symbol: BinaryOperator, _ operand: BoundExpression, _ value: Value) -> Test? {
         if case .arithmetic(let operation, let left, .constant(let right?)) = operand {
             guard let field = PushedField(left, source) else { return nil }

@@ -1,5 +1,5 @@
-/// A piece of SQL with its parameters. Its text consists of literals of this module only: a name or value of a
-/// statement can only be interpolated as a parameter, so nothing that a caller writes becomes SQL.
+/// A piece of SQL with its parameters. Its text consists of literals of the source only: a name or value of
+/// a statement can only be interpolated as a parameter, so nothing that a caller writes becomes SQL.
 public struct SQL: Equatable, Sendable, ExpressibleByStringInterpolation {
     /// A value that is sent beside the text.
     public enum Parameter: Equatable, Sendable {

@@ -194,6 +194,37 @@ public final class PostgresProjection: Sendable {
         }
     }
 
+    /// The results of several drafts on one snapshot.
+    public struct Drafts<Value: Sendable>: Sendable {
+        /// The results of those that were made.
+        public let results: [Result<Draft<Value>, any Error>]
+    }
+
+    /// The same as `draft` for several pieces of work, each on what those before it leave; see `DraftChain`.
+    public func drafts<Work: Sendable, Value: Sendable>(
+        from offset: Offset = 0, as actor: ActorID, sequence: SequenceNumber,
+        wallMilliseconds: @escaping @Sendable () -> UInt64, running: Running<Drafts<Value>>? = nil,
+        waiting: (any ServerWait)? = nil, _ works: [Work],
+        goesOn: @escaping @Sendable ((any Error)?) throws -> Bool,
+        checking check: @escaping @Sendable (Operation) throws -> Void,
+        _ body: @escaping @Sendable (Work, ProjectionDraft, SequenceNumber) throws -> Value
+    ) async throws -> Drafts<Value> {
+        try await read(from: offset, running: running, waiting: waiting) { snapshot in
+            var chain = snapshot.chain(as: actor, sequence: sequence, wallMilliseconds: wallMilliseconds)
+            let links = try DraftChain.all(works, goesOn: goesOn) { work in
+                try chain.add(checking: check) { try body(work, $0, $1) }
+            }
+            return Drafts(
+                results: links.map { link in
+                    link.map {
+                        Draft(
+                            value: $0.value, operation: $0.operation, warnings: $0.warnings,
+                            readAt: snapshot.position.offset)
+                    }
+                })
+        }
+    }
+
     /// Releases every waiter and gives up the lead.
     public func close() async { await worker.close() }
 }

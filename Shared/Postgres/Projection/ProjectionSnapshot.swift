@@ -52,7 +52,7 @@ public final class ProjectionSnapshot: DocumentSource {
                 BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
                 SET LOCAL lock_timeout = '\(PostgresLimits.workerLockSeconds)s';
                 SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL jit = off;
-                SET LOCAL max_parallel_workers_per_gather = 0; SET LOCAL client_connection_check_interval = 5000
+                SET LOCAL max_parallel_workers_per_gather = 0
                 """)
             do {
                 let result = try take(database, connection, isPushing: isPushing, wait).map(body)
@@ -170,6 +170,34 @@ public final class ProjectionSnapshot: DocumentSource {
         let rows = try connection.query(
             "SELECT state FROM \(table) WHERE id = \(CollectionTables.key(of: "$1"))", [.bytes(key.id.bytes)])
         return rows.count == 1 ? EncodedState(rows.bytes(0, 0)) : nil
+    }
+
+    /// See `DraftBase`: in one round trip per collection.
+    public func states(of keys: [DocumentKey]) throws -> [DocumentKey: EncodedState?] {
+        var states: [DocumentKey: EncodedState?] = [:]
+        for key in keys { states[key] = .some(nil) }
+        for (collection, places) in Dictionary(grouping: keys.indices, by: { keys[$0].collection }) {
+            guard let table = try table(collection) else { continue }
+            let rows = try connection.query(
+                """
+                SELECT w.place, CASE WHEN octet_length(d.state) <= $3 THEN d.state END
+                FROM unnest($1::bytea[], $2::int8[]) AS w (id, place)
+                JOIN \(table) d ON d.id = \(CollectionTables.key(of: "w.id"))
+                """,
+                [
+                    .bytesArray(places.map { keys[$0].id.bytes }), .int8Array(places.map { Int64($0) }),
+                    .int8(Int64(DQLLimits.pushedStateBytes)),
+                ])
+            for row in 0..<rows.count {
+                let key = keys[Int(rows.int8(row, 0))]
+                if rows.isNull(row, 1) {
+                    states.removeValue(forKey: key)
+                } else {
+                    states[key] = .some(EncodedState(rows.bytes(row, 1)))
+                }
+            }
+        }
+        return states
     }
 
     /// The server measures the page, so that no more than its bounds plus one document is transferred.

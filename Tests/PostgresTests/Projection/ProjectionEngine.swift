@@ -109,6 +109,10 @@ private struct Evicting: DocumentWriter {
         try draft.edit(collection, id, body)
     }
 
+    func expect(_ collection: CollectionName, _ ids: ArraySlice<DocumentID>) throws {
+        try draft.expect(collection, ids)
+    }
+
     func evict(_ collection: CollectionName, _ ids: [DocumentID]) throws {
         for id in ids { try draft.edit(collection, id) { $0.delete() } }
     }

@@ -4,8 +4,8 @@ import DQLCorpus
 
 /// How much of some SELECTs runs inside PostgreSQL. Counted are those that read stored documents and succeed.
 struct PushedShares: CustomStringConvertible {
-    /// SQL finds the rows, and bounds, orders and groups them as far as the statement does; the evaluator only
-    /// shapes them.
+    /// SQL finds the rows, and bounds, orders and groups them as far as the statement does; the evaluator
+    /// only shapes them.
     private(set) var whole = 0
     /// SQL does a part, or the evaluator asks again.
     private(set) var part = 0

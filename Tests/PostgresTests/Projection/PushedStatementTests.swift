@@ -225,8 +225,8 @@ struct PushedStatementTests {
                 "SELECT _id FROM `c\"; DROP TABLE c` WHERE `k'; DROP` = :v",
                 "SELECT _id FROM `c\"; DROP TABLE c` WHERE contains(`k'; DROP`, :v)",
                 "SELECT `k'; DROP` FROM `c\"; DROP TABLE c` WHERE _id = :v ORDER BY `k'; DROP` LIMIT 1",
-                "SELECT `k'; DROP` AS v, COUNT(*) AS `$1` FROM `c\"; DROP TABLE c` WHERE k.`$1` = '$2' AND `$1` = 1 AND _id = :v "
-                    + "GROUP BY `k'; DROP`",
+                "SELECT `k'; DROP` AS v, COUNT(*) AS `$1` FROM `c\"; DROP TABLE c` WHERE k.`$1` = '$2' "
+                    + "AND `$1` = 1 AND _id = :v GROUP BY `k'; DROP`",
             ] {
                 #expect(try real.rows(statement, ["v": .string(sql)]).count == 1, "\(statement)")
             }
