@@ -107,6 +107,10 @@ public enum Limits {
     static let shownExampleCharacters = 120
     /// Rows in one page of a list for administrators.
     static let listedRows: UInt64 = 1_000
+    /// Most writes of one database that are drafted, appended and folded together.
+    static let groupedWrites = 64
+    /// Time after which no further write joins a group: everybody in it waits for the last one.
+    static let groupTime = Duration.milliseconds(50)
     /// Attempts at a statement while others write data it read, or the log knows another history of this
     /// process's actor. Each retry means that somebody else succeeded, so many in a row mean real contention.
     static let writeAttempts = 16

@@ -82,6 +82,58 @@ extension Replica {
         }
     }
 
+    /// The same as `draft` for several pieces of work, each on what those before it leave; see `DraftChain`.
+    public func drafts<Work, Value>(
+        as actor: ActorID, sequence: SequenceNumber, _ works: [Work],
+        goesOn: ((any Error)?) throws -> Bool, checking check: (Operation) throws -> Void,
+        _ body: (Work, WriteTransaction, SequenceNumber) throws -> Value
+    ) throws -> [Result<DraftChain.Link<Value>, any Error>] {
+        precondition(
+            role == .materialization && sequence > 0, "a draft is for a log, whose sequences begin at 1")
+        try checkOpen()
+        do {
+            return try writing { database in
+                guard var state = try StoreState.load(database) else {
+                    preconditionFailure("an open store has a state")
+                }
+                state.actor = actor
+                state.sequence = sequence.previous
+                var results: [Result<DraftChain.Link<Value>, any Error>] = []
+                try database.inTransaction(.immediate) {
+                    results = try DraftChain.all(works, goesOn: goesOn) { work in
+                        try draft(in: database, &state, checking: check) { try body(work, $0, $1) }
+                    }
+                    return .rollback
+                }
+                return results
+            }
+        } catch {
+            throw ReplicaError.translated(error)
+        }
+    }
+
+    /// One draft of several, in a savepoint: if it fails, the ones after it do not see it.
+    private func draft<Value>(
+        in database: Database, _ state: inout StoreState, checking check: (Operation) throws -> Void,
+        _ body: (WriteTransaction, SequenceNumber) throws -> Value
+    ) throws -> DraftChain.Link<Value> {
+        var link: DraftChain.Link<Value>?
+        try database.inSavepoint {
+            let transaction = WriteTransaction(database, state, environment, liveQueries: [])
+            let value = try body(transaction, state.sequence.next)
+            let operation = try transaction.made()?.own?.operation
+            if let operation {
+                try check(operation)
+                state = transaction.state
+                state.sequence = operation.sequence
+            }
+            link = DraftChain.Link(value: value, operation: operation, warnings: transaction.warnings)
+            return .commit
+        }
+        guard let link else { preconditionFailure("a draft left no result") }
+        return link
+    }
+
     /// A write that was drafted on a snapshot.
     public struct SnapshotWrite<Value> {
         /// The closure's result.
