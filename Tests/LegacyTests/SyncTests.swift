@@ -112,7 +112,13 @@ struct SyncTests {
         "a transaction arrives whole, without what it evicted; a subscription brings evicted documents back")
     func transactions() async throws {
         try await withPeers { old, new in
-            let subscriptions = ["people", "cars"].map { new.store[$0].findAll().subscribe() }
+            let names = ["people", "cars"]
+            let subscriptions = names.map { new.store[$0].findAll().subscribe() }
+            // Whole is what arrives after both are in force.
+            for name in names { try old.store[name].upsert(["_id": "first"]) }
+            #expect(await eventually { names.allSatisfy { new.store[$0].findAll().exec().count == 1 } })
+            for name in names { old.store[name].findByID("first").remove() }
+            #expect(await eventually { names.allSatisfy { new.store[$0].findAll().exec().isEmpty } })
             old.store.write { transaction in
                 let cars = transaction.scoped(toCollectionNamed: "cars")
                 let people = transaction.scoped(toCollectionNamed: "people")

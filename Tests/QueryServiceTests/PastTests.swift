@@ -1,4 +1,5 @@
 import CRDT
+import DQL
 import Foundation
 import Identity
 import Logging
@@ -67,7 +68,7 @@ struct PastTests {
         try await QueryBench.run { bench, client async throws in
             _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 'a'}), ({'_id': 'b'})")
             try await Task.sleep(for: .milliseconds(20))
-            let between = TimeText.text(milliseconds: UInt64(Date().timeIntervalSince1970 * 1_000))
+            let between = RFC3339.text(clamping: UInt64(Date().timeIntervalSince1970 * 1_000))
             try await Task.sleep(for: .milliseconds(20))
             _ = try await client.execute("DELETE FROM c")
             for point in ["1", between] {
@@ -81,7 +82,7 @@ struct PastTests {
                 let text = String(buffer: try await query.body.collect(upTo: 1_000_000))
                 #expect(text.contains(#""items":[{"n":2}]"#), "\(text)")
             }
-            let long = TimeText.text(milliseconds: 0)
+            let long = RFC3339.text(clamping: 0)
             let before = try await client.post(
                 Array(#"{"statement":"SELECT * FROM c","asOf":"\#(long)"}"#.utf8))
             #expect(before.transactionID == 0 && before.items.isEmpty)
