@@ -16,14 +16,24 @@ import ServiceKit
 ///
 /// Invariant: `line` has who waits; the credentials have their turns one after the other.
 actor WriteLane {
-    /// A statement to write.
+    /// A statement to write, or a transaction of several.
     struct Job: Sendable {
-        let statement: PreparedStatement
-        let arguments: ObjectValue
+        /// A statement with its arguments.
+        struct Step: Sendable {
+            let statement: PreparedStatement
+            let arguments: ObjectValue
+        }
+
+        /// At least one.
+        let steps: [Step]
+        /// The progress of a transaction; nil for a single statement.
+        let transaction: TransactionProgress?
         let options: ExecutionOptions
         let rights: CompiledGrant
         let key: IdempotencyKey?
         let evaluation: Evaluation
+        /// The rows of a single SELECT go there.
+        var spool: RowSpool?
     }
 
     /// A statement takes too long for the quick lane; nothing was written.
@@ -127,10 +137,11 @@ actor WriteLane {
                 transactionID: max(draft.readAt, await store.position.offset), queryType: job.statement.kind,
                 items: draft.result.rows, mutatedDocumentIDs: draft.result.mutatedDocumentIDs.map(\.value),
                 warnings: draft.result.warnings.map(\.message) + draft.warnings)
+            answer.results = job.results(draft.warnings)
             guard let operation = draft.operation else { return answer }
             try checkErased(operation)
             let condition = AppendCondition(
-                readAt: draft.readAt, reads: Touch.all(of: operation, reading: job.statement))
+                readAt: draft.readAt, reads: Touch.all(of: operation, reading: job))
             switch try await append(operation, under: lease, condition) {
             case .appended(let offset):
                 answer.transactionID = offset
@@ -166,7 +177,6 @@ actor WriteLane {
     private func draft(
         _ job: Job, as actor: ActorID, sequence: SequenceNumber
     ) async throws -> StatementDraft {
-        let isWhole = job.rights.coversWhole(job.statement)
         let bytes = AnswerBytes(limit: bounds.answerBytes)
         let turn = DraftTurn(evaluation: job.evaluation, isQuick: isQuick)
         let now = bounds.nowSeconds()
@@ -183,17 +193,14 @@ actor WriteLane {
                     if found.kept != nil { return StatementResult() }
                     if isFull { throw QueryError(.tooManyIdempotencyKeys) }
                 }
-                let result = try job.statement.execute(
-                    in: isWhole ? writer : GrantedWriter(base: writer, rights: job.rights),
-                    arguments: job.arguments, options: job.options,
-                    idGenerator: { Environment.system.generateDocumentID() })
+                let result = try job.execute(in: writer)
                 var counted = bytes
                 try counted.add(result.rows)
                 if let key = job.key {
                     let kept = KeptAnswers.Kept(
                         request: key.request, at: now, actor: "\(actor)",
                         sequence: Int64(clamping: sequence.rawValue), readAt: readAt,
-                        answer: KeptAnswers.text(of: result))
+                        answer: KeptAnswers.text(of: result, job))
                     try KeptAnswers.keep(kept, under: key, removing: old, in: writer)
                 }
                 return result
@@ -252,11 +259,14 @@ extension Touch {
     /// The data that nobody may have touched for a statement's operation to be valid: the documents it
     /// writes, and the collections it copies from. The collections it writes to are not included: two
     /// statements may write different documents of one collection.
-    fileprivate static func all(of operation: Operation, reading statement: PreparedStatement) -> [Touch] {
+    fileprivate static func all(of operation: Operation, reading job: WriteLane.Job) -> [Touch] {
         let documents = operation.changes.map { Touch.document($0.collection, $0.id) }
-        // An INSERT copies from every collection it reads; other statements only from those in subqueries.
-        let copied = statement.collectionsRead.filter { collection in
-            statement.kind == .insert || !statement.collectionsWritten.contains(collection)
+        // An INSERT copies from every collection it reads; other statements only from those in subqueries. A
+        // SELECT of a transaction copies nothing.
+        let copied = job.steps.map(\.statement).filter { !$0.isReadOnly }.flatMap { statement in
+            statement.collectionsRead.filter { collection in
+                statement.kind == .insert || !statement.collectionsWritten.contains(collection)
+            }
         }
         return documents + copied.map { Touch.collection($0) }
     }

@@ -19,6 +19,10 @@ public enum SystemCollectionName: String, Sendable, CaseIterable {
     case erasures
     /// `DocumentErasure`, by its id.
     case documentErasures
+    /// `WebhookRecord`, by its id.
+    case webhooks
+    /// `WebhookPosition`, by the webhook's id.
+    case webhookPositions
 
     /// The collection's name.
     public var name: CollectionName { CollectionName(rawValue) }
