@@ -149,6 +149,43 @@ struct PastTests {
         }
     }
 
+    @Test("after a truncation amid random writes, each offset that is left reads as it read then")
+    func truncatedAmidWrites() async throws {
+        try await QueryBench.run { bench, client async throws in
+            var random = SplitMix64(seed: Depth.seed)
+            let select = "SELECT * FROM c ORDER BY _id"
+            var then: [[String]] = [[]]
+            var oldest = 0
+            for round in 0..<Depth.pick(fast: 2, deep: 6) {
+                for step in 1...12 {
+                    let id = random.below(4)
+                    let statements = [
+                        "INSERT INTO c DOCUMENTS ({'_id': \(id), 'n': \(step)}) ON ID CONFLICT DO UPDATE",
+                        "UPDATE c APPLY k INCREMENT BY \(step)", "DELETE FROM c WHERE _id = \(id)",
+                    ]
+                    _ = try await client.execute(statements[random.below(3)])
+                    let now = try await client.execute(select)
+                    if now.transactionID == Int64(then.count) { then.append(now.rows) }
+                }
+                guard round % 2 == 0 else { continue }
+                let log = try SQLiteOperationLog(path: "\(bench.folder)/log.sqlite")
+                oldest = then.count - 1
+                try await Self.truncate(log, through: Offset(UInt64(random.below(oldest))), bench)
+                await log.close()
+            }
+            let truncation = oldest
+            for offset in truncation..<then.count {
+                #expect(try await rows(client, at: offset, select) == then[offset], "at \(offset)")
+                for id in 0..<4 {
+                    let answer = try await client.get("/api/v5/history/c/\(id)?at=\(offset)")
+                    let row = then[offset].first { $0.hasPrefix("{\"_id\":\(id)") }
+                    let document = try answer.lines[0]["document"]
+                    #expect(document.map { JSONText.print($0, sortedKeys: true) } == row ?? "null")
+                }
+            }
+        }
+    }
+
     @Test("a history is newest first, in pages; ids are texts or JSON; a time before 1970 is none")
     func history() async throws {
         let bench = try QueryBench()

@@ -77,7 +77,7 @@ extension WriteLane {
             guard case .success(let draft) = draft, let operation = draft.operation else { continue }
             guard
                 let condition = conditions.next(
-                    of: operation, reading: members[place].job.statement, readAt: draft.readAt)
+                    of: operation, reading: members[place].job, readAt: draft.readAt)
             else {
                 end = place
                 break
@@ -183,9 +183,9 @@ private struct GroupConditions {
     /// documents that an earlier one writes are guarded by that one's condition, at the same offset, and the
     /// log takes this one only after it.
     mutating func next(
-        of operation: CRDT.Operation, reading statement: PreparedStatement, readAt: Offset
+        of operation: CRDT.Operation, reading job: WriteLane.Job, readAt: Offset
     ) -> AppendCondition? {
-        let copied = Touch.copied(by: statement)
+        let copied = Touch.copied(by: job)
         guard collections.isDisjoint(with: copied) else { return nil }
         let written = Touch.written(by: operation)
         let reads = written.filter { !documents.contains($0) } + copied.map { Touch.collection($0) }

@@ -16,14 +16,24 @@ import ServiceKit
 ///
 /// Invariant: `line` has who waits; the credentials have their turns one after the other.
 actor WriteLane {
-    /// A statement to write.
+    /// A statement to write, or a transaction of several.
     struct Job: Sendable {
-        let statement: PreparedStatement
-        let arguments: ObjectValue
+        /// A statement with its arguments.
+        struct Step: Sendable {
+            let statement: PreparedStatement
+            let arguments: ObjectValue
+        }
+
+        /// At least one.
+        let steps: [Step]
+        /// The progress of a transaction; nil for a single statement.
+        let transaction: TransactionProgress?
         let options: ExecutionOptions
         let rights: CompiledGrant
         let key: IdempotencyKey?
         let evaluation: Evaluation
+        /// The rows of a single SELECT go there.
+        var spool: RowSpool?
     }
 
     /// A statement takes too long for the quick lane; nothing was written.
@@ -127,7 +137,7 @@ actor WriteLane {
             guard let operation = draft.operation else { return answer }
             try Self.checkErased(operation, erased())
             let condition = AppendCondition(
-                readAt: draft.readAt, reads: Touch.all(of: operation, reading: job.statement))
+                readAt: draft.readAt, reads: Touch.all(of: operation, reading: job))
             let request = AppendRequest(operation, under: lease, condition: condition)
             switch try await append([request])[0] {
             case .appended(let offset):
@@ -166,10 +176,12 @@ actor WriteLane {
 
     /// The answer to a drafted statement, at the offset of the projection.
     func answer(_ job: Job, _ draft: StatementDraft) async -> ExecuteAnswer {
-        ExecuteAnswer(
+        var answer = ExecuteAnswer(
             transactionID: max(draft.readAt, await store.position.offset), queryType: job.statement.kind,
             items: draft.result.rows, mutatedDocumentIDs: draft.result.mutatedDocumentIDs.map(\.value),
             warnings: draft.result.warnings.map(\.message) + draft.warnings)
+        answer.results = job.results(draft.warnings)
+        return answer
     }
 
     /// Refuses a write to a document that an operator has erased.
@@ -210,8 +222,7 @@ actor WriteLane {
     func work(_ job: Job, as actor: ActorID) async -> WriteWork {
         let now = bounds.nowSeconds()
         return WriteWork(
-            job: job, isWhole: job.rights.coversWhole(job.statement),
-            bytes: AnswerBytes(limit: bounds.answerBytes), now: now,
+            job: job, bytes: AnswerBytes(limit: bounds.answerBytes), now: now,
             since: now - bounds.keptAnswers.components.seconds, actor: actor,
             readAt: await store.position.offset,
             isFull: job.key.map { answers.hasTooMany($0) } ?? false,
@@ -263,8 +274,8 @@ extension Touch {
     /// The data that nobody may have touched for a statement's operation to be valid: the documents it
     /// writes, and the collections it copies from. The collections it writes to are not included: two
     /// statements may write different documents of one collection.
-    static func all(of operation: Operation, reading statement: PreparedStatement) -> [Touch] {
-        written(by: operation) + copied(by: statement).map { Touch.collection($0) }
+    static func all(of operation: Operation, reading job: WriteLane.Job) -> [Touch] {
+        written(by: operation) + copied(by: job).map { Touch.collection($0) }
     }
 
     /// The documents that an operation writes.
@@ -272,11 +283,13 @@ extension Touch {
         operation.changes.map { Touch.document($0.collection, $0.id) }
     }
 
-    /// The collections that a statement copies from. An INSERT copies from every collection it reads; other
-    /// statements only from those in subqueries.
-    static func copied(by statement: PreparedStatement) -> [CollectionName] {
-        statement.collectionsRead.filter { collection in
-            statement.kind == .insert || !statement.collectionsWritten.contains(collection)
+    /// The collections that a job copies from. An INSERT copies from every collection it reads; other
+    /// statements only from those in subqueries. A SELECT of a transaction copies nothing.
+    static func copied(by job: WriteLane.Job) -> [CollectionName] {
+        job.steps.map(\.statement).filter { !$0.isReadOnly }.flatMap { statement in
+            statement.collectionsRead.filter { collection in
+                statement.kind == .insert || !statement.collectionsWritten.contains(collection)
+            }
         }
     }
 }

@@ -8,7 +8,6 @@ import ServiceKit
 /// its `Idempotency-Key`. It may run twice, so its only effects are the draft's, and `found`.
 struct WriteWork: Sendable {
     let job: WriteLane.Job
-    let isWhole: Bool
     let bytes: AnswerBytes
     let now: Int64
     let since: Int64
@@ -19,11 +18,9 @@ struct WriteWork: Sendable {
     private let found = KeptAnswers.Found()
 
     init(
-        job: WriteLane.Job, isWhole: Bool, bytes: AnswerBytes, now: Int64, since: Int64, actor: ActorID,
-        readAt: Offset, isFull: Bool, old: [DocumentID]
+        job: WriteLane.Job, bytes: AnswerBytes, now: Int64, since: Int64, actor: ActorID, readAt: Offset, isFull: Bool, old: [DocumentID]
     ) {
         self.job = job
-        self.isWhole = isWhole
         self.bytes = bytes
         self.now = now
         self.since = since
@@ -43,17 +40,14 @@ struct WriteWork: Sendable {
             if found.kept != nil { return StatementResult() }
             if isFull { throw QueryError(.tooManyIdempotencyKeys) }
         }
-        let result = try job.statement.execute(
-            in: isWhole ? writer : GrantedWriter(base: writer, rights: job.rights),
-            arguments: job.arguments, options: options,
-            idGenerator: { Environment.system.generateDocumentID() })
+        let result = try job.execute(in: writer, options)
         var counted = bytes
         try counted.add(result.rows)
         if let key = job.key {
             let kept = KeptAnswers.Kept(
                 request: key.request, at: now, actor: "\(actor)",
                 sequence: Int64(clamping: sequence.rawValue), readAt: readAt,
-                answer: KeptAnswers.text(of: result))
+                answer: KeptAnswers.text(of: result, job))
             try KeptAnswers.keep(kept, under: key, removing: old, in: writer)
         }
         return result
