@@ -18,7 +18,8 @@ struct WriteWork: Sendable {
     private let found = KeptAnswers.Found()
 
     init(
-        job: WriteLane.Job, bytes: AnswerBytes, now: Int64, since: Int64, actor: ActorID, readAt: Offset, isFull: Bool, old: [DocumentID]
+        job: WriteLane.Job, bytes: AnswerBytes, now: Int64, since: Int64, actor: ActorID, readAt: Offset,
+        isFull: Bool, old: [DocumentID]
     ) {
         self.job = job
         self.bytes = bytes
