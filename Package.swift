@@ -60,8 +60,10 @@ let nioHTTP = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
 let nioWebSocket = Target.Dependency.product(name: "NIOWebSocket", package: "swift-nio")
 let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
 
-/// Combine, where there is none.
-let openCombine = Target.Dependency.product(name: "OpenCombine", package: "OpenCombine")
+/// Combine, where there is none; with the schedulers and publishers of Dispatch and Foundation.
+let openCombine = ["OpenCombine", "OpenCombineDispatch", "OpenCombineFoundation"].map {
+    Target.Dependency.product(name: $0, package: "OpenCombine")
+}
 
 let shared: [Target] = [
     module("CRDT", [], exclude: ["Encoding.md"]),
@@ -75,7 +77,9 @@ let shared: [Target] = [
     module("OperationLog", ["CRDT", "Machine", "WriteAhead", grdb, sqlite, logging]),
     module("Identity", ["CRDT", "DQL", jwt, crypto, certificates, asn1]),
     module("Attachments", [crypto, logging]),
-    module("Sync", ["CRDT", "DQL", "Exchange", "Identity"], exclude: ["Gaps.md", "Wire/wire.cddl"]),
+    module(
+        "Sync", ["CRDT", "DQL", "Exchange", "Identity"],
+        exclude: ["Example.md", "Gaps.md", "Wire/wire.cddl"]),
     module("WebSocket", [nioCore, nioPosix, nioHTTP, nioWebSocket, nioSSL, logging]),
     module(
         "Transport", ["CRDT", "DQL", "Exchange", "Machine", "Sync", "Replica", "WebSocket", nioSSL, logging]),
@@ -86,7 +90,7 @@ let shared: [Target] = [
             "Attachments", httpClient, logging,
         ]),
     // Decision 0064: what only an application of 4.x or of Combine imports.
-    module("DittoSwiftCombine", ["DittoSwift", openCombine]),
+    module("DittoSwiftCombine", ["DittoSwift"] + openCombine),
     module("DittoObjC", ["DittoSwift"]),
     module(
         "ServiceKit",

@@ -85,6 +85,28 @@ public enum Limits {
     static let keptAnswersRemoved = 100
     /// Most operations that are read in search of the one that a kept answer belongs to.
     static let keptAnswerSearch = 10_000
+    /// Time from which a statement counts as slow, and is listed for administrators.
+    public static let slowStatement = Duration.milliseconds(500)
+    /// Slow statements that this process remembers, of all databases.
+    static let slowStatementsKept = 1_000
+    /// Characters of a slow statement that are kept.
+    static let shownSlowCharacters = 2_000
+    /// Time for which the sizes of collections are shown again: counting reads every row's head.
+    static let surveyAge = Duration.seconds(10)
+    /// Databases whose sizes are kept so.
+    static let surveysKept = 100
+    /// Documents in a sample of a collection, unless the request says less or more.
+    static let sampleDocuments: UInt64 = 1_000
+    /// Most documents in a sample.
+    static let sampleDocumentsMost: UInt64 = 10_000
+    /// Keys that the shape of a collection lists.
+    static let shapeKeys = 1_000
+    /// Names in the path of such a key.
+    static let shapeDepth = 8
+    /// Characters of an example in it.
+    static let shownExampleCharacters = 120
+    /// Rows in one page of a list for administrators.
+    static let listedRows: UInt64 = 1_000
     /// Attempts at a statement while others write data it read, or the log knows another history of this
     /// process's actor. Each retry means that somebody else succeeded, so many in a row mean real contention.
     static let writeAttempts = 16

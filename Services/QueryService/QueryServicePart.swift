@@ -37,6 +37,8 @@ public final class QueryServicePart: ServicePart {
     /// Evaluates the statements.
     private let pool: EvaluationPool
     private let admin: AdminCredential?
+    private let slow: SlowStatementLog
+    private let rebuilds = Rebuilds()
 
     /// Bounds that a deployment or a test may set.
     public struct Bounds: Sendable {
@@ -58,6 +60,8 @@ public final class QueryServicePart: ServicePart {
         public var streams = Limits.streams
         /// Most bytes of an answer's rows, approximately.
         public var answerBytes = Limits.answerBytes
+        /// Time from which a statement counts as slow.
+        public var slowStatement = Limits.slowStatement
 
         /// The bounds of `Limits`.
         public init() {}
@@ -75,6 +79,7 @@ public final class QueryServicePart: ServicePart {
     ) {
         self.pool = pool
         self.admin = admin
+        slow = SlowStatementLog(from: bounds.slowStatement)
         self.log = log
         self.authenticator = authenticator
         self.logger = logger
@@ -149,6 +154,24 @@ public final class QueryServicePart: ServicePart {
             }
         }
         RequestRoutes(pool: pool, log: log, authenticator: authenticator, admin: admin).mount(on: &mount)
+        guard let admin else { return }
+        mount.background("rebuilds") { [self] in
+            for await database in rebuilds.wanted { await rebuild(database) }
+        }
+        AdminRoutes(
+            log: log, authenticator: authenticator, admin: admin, slow: slow, rebuilds: rebuilds,
+            projection: { [self] in try await projection(of: $0) },
+            openProjection: { [projections] id in projections.all.first { $0.database == id } }
+        ).mount(on: &mount)
+    }
+
+    /// Deletes a projection in a folder, and folds the log again.
+    private func rebuild(_ database: DatabaseID) async {
+        logger.notice("rebuilding a projection", metadata: ["database": "\(database)"])
+        await projections.close(database, if: { _ in true }) { await $0.close(discards: true) }
+        // A failure is that of the next statement, and of the health.
+        try? await projection(of: database).store.advance()
+        rebuilds.end(database)
     }
 
     /// Ends the streams, which have no end of their own.
@@ -230,10 +253,21 @@ public final class QueryServicePart: ServicePart {
         _ request: ExecuteRequest, isStrict: Bool, _ identity: Identity, after minimum: Offset?,
         _ evaluation: Evaluation
     ) async throws -> ExecuteAnswer {
+        func note(_ rows: Int?, _ error: (any Error)?) {
+            let now = Environment.system.wallMilliseconds()
+            slow.note(evaluation, request.statement, rows: rows, error: error, milliseconds: now)
+        }
         do {
-            return try await execute(request, isStrict: isStrict, identity, after: minimum, evaluation)
+            let answer = try await execute(request, isStrict: isStrict, identity, after: minimum, evaluation)
+            note(answer.items.count, nil)
+            return answer
         } catch let error as DQLError where [.timeout, .cancelled].contains(error.code) {
-            throw QueryError.ended(evaluation.end, after: pool.options.statementTime)
+            let ended = QueryError.ended(evaluation.end, after: pool.options.statementTime)
+            note(nil, ended)
+            throw ended
+        } catch {
+            note(nil, error)
+            throw error
         }
     }
 

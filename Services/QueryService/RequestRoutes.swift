@@ -28,13 +28,9 @@ struct RequestRoutes: Sendable {
             return list(try await database(context), nil)
         }
         mount.on(.delete, "\(path)/:request") { request, context in
-            func answered() async throws -> Response { try cancel(context, try await database(context), nil) }
-            guard let audit = authenticator.system?.audit else {
-                try admin.admit(request)
-                return try await answered()
+            try await admin.answer(request, context, authenticator.audit, route: "\(path)/:request") {
+                try cancel(context, try await database(context), nil)
             }
-            return try await audit.admin(
-                request, context, route: "\(path)/:request", admit: { try admin.admit(request) }, answered)
         }
     }
 

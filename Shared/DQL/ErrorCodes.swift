@@ -175,4 +175,7 @@ public enum DQLWarningCode: String, Sendable, CaseIterable {
     case booleanAsText = "DQL-W113"
     /// SUM, AVG, MEDIAN or MID of values of which some are no numbers: they are left out.
     case leftOut = "DQL-W114"
+    /// A field that none of the documents has that were looked at: in a condition that was never true, or a
+    /// misspelt one elsewhere.
+    case unknownField = "DQL-W115"
 }

@@ -1,5 +1,9 @@
 /// The bounds of this module, each with its unit and reason. Bounds of logs in general are in `LogLimits`.
 public enum PostgresLimits {
+    /// Bytes of the documents in one sample of a collection.
+    static let sampleBytes = 64 << 20
+    /// Longest time, in seconds, of a query over a whole table for a survey: some ten million documents.
+    static let surveySeconds = 30
     /// How long connecting may take before the server counts as unreachable, in whole seconds: more than a
     /// recovering server needs to answer, less than callers wait.
     static let connectTimeoutSeconds = 5

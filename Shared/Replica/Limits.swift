@@ -20,6 +20,8 @@ public struct DocumentLimits: Sendable {
 /// The module's limits: name with unit, value, reason. (Module and class share a name, so `Limits` alone
 /// could not be qualified.)
 public enum ReplicaLimits {
+    /// Rows that a count of documents and bytes reads between two looks at whether it is still wanted.
+    static let surveyRows = 10_000
     /// How often opening tries to get the directory's lock, with `lockPause` in between (the original's 5 ×
     /// 200 ms).
     public static let lockAttempts = 5

@@ -59,6 +59,63 @@ struct MetTypeTests {
             ])
     }
 
+    @Test("fields of two sides are named with their types, and a misspelt one with the nearest name")
+    func sides() throws {
+        _ = try store.execute("INSERT INTO a DOCUMENTS ({'_id': 'x', 'n': '1', 'o': {'depth': 1}})")
+        _ = try store.execute("INSERT INTO b DOCUMENTS ({'_id': 'y', 'm': 1}), ({'_id': 'z', 'm': true})")
+        #expect(
+            try warnings("SELECT * FROM a JOIN b USE INDEX '' ON a.n = b.m").map(\.message) == [
+                "a.n = b.m compares a.n with b.m, and every a.n that was met is a string, every b.m a boolean "
+                    + "or a number: that is never true"
+            ])
+        let nested = try #require(try warnings("SELECT *\nFROM a WHERE o.dpeth = 1").first)
+        #expect(nested.code == .unknownField && nested.position == SourcePosition(line: 2, column: 14))
+        #expect(
+            nested.message
+                == "no document of a that was looked at has the field o.dpeth; did you mean depth?")
+        #expect(
+            try warnings("SELECT * FROM b WHERE zzzz = 1").map(\.message) == [
+                "no document of b that was looked at has the field zzzz"
+            ])
+        let rows = try warnings("SELECT n FROM a GROUP BY n HAVING n = 1").map(\.message)
+        #expect(
+            rows == [
+                "n = 1 compares n with a number, and every n that was met is a string: that is never true"
+            ])
+    }
+
+    @Test("a row that fits is looked at and nothing else, so that a projection costs no scan")
+    func firstRow() throws {
+        _ = try store.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 1, 'm': 'x'}), ({'_id': 2, 'n': 2})")
+        for statement in [
+            "SELECT n, m FROM c WHERE _id = 1", "SELECT n = 1 AS same, m || 'y' AS k FROM c LIMIT 1",
+            "SELECT n FROM c ORDER BY n DESC", "SELECT * FROM c ORDER BY n",
+        ] {
+            let counted = CountedScans(store: store)
+            _ = try StatementCompiler.compile(statement).rows(in: counted)
+            #expect(counted.scans <= 1, "\(statement)")
+        }
+        let counted = CountedScans(store: store)
+        _ = try StatementCompiler.compile("SELECT n = 'x' AS same FROM c LIMIT 1").rows(in: counted)
+        #expect(counted.scans == 2)
+    }
+
+    /// Counts the scans of a store.
+    private final class CountedScans: DocumentSource {
+        private let store: MemoryStore
+        private(set) var scans = 0
+
+        init(store: MemoryStore) { self.store = store }
+
+        func scan(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
+            scans += 1
+            try store.scan(collection, visit)
+        }
+        func lookup(
+            _ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void
+        ) throws { try store.lookup(collection, id, visit) }
+    }
+
     @Test("only the first documents are looked at, and none once a type fits")
     func bounded() throws {
         for number in 0..<DQLLimits.typedDocuments {

@@ -26,7 +26,7 @@ let package = Package(
             swiftSettings: strict),
         .target(
             name: "Sync", dependencies: ["CRDT", "DQL", "Exchange", "Identity"], path: "Shared/Sync",
-            exclude: ["README.md", "Gaps.md", "Wire/wire.cddl"], swiftSettings: strict),
+            exclude: ["README.md", "Example.md", "Gaps.md", "Wire/wire.cddl"], swiftSettings: strict),
         .target(
             name: "AuthGateway", dependencies: ["CRDT", "Identity"], path: "Services/AuthGateway",
             sources: [

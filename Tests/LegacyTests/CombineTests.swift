@@ -143,4 +143,63 @@ struct CombineTests {
         three.cancel()
         made.cancel()
     }
+
+    @Test("values come on the queue that an application asks for, and timers and subjects merge with them")
+    func schedulers() async throws {
+        try await withLegacyStore { ditto in
+            let cars = ditto.store.collection("cars")
+            let seen = Gathered<String>()
+            let key = DispatchSpecificKey<String>()
+            let queue = DispatchQueue(label: "interface")
+            queue.setSpecific(key: key, value: "interface")
+            var parts: Set<AnyCancellable> = []
+            let taps = PassthroughSubject<Int, Never>()
+            let counts = cars.findAll().liveQueryPublisher().map(\.documents.count)
+            counts.merge(with: taps).receive(on: queue)
+                .sink { seen.add("\($0) on \(DispatchQueue.getSpecific(key: key) ?? "another")") }
+                .store(in: &parts)
+            #expect(await seen.wait { $0.count == 1 } == ["0 on interface"])
+            taps.send(7)
+            #expect(await seen.wait { $0.count == 2 }.last == "7 on interface")
+            try cars.upsert(["_id": "a"])
+            #expect(await seen.wait { $0.count == 3 }.last == "1 on interface")
+            // The document is the only change within the pause.
+            counts.debounce(for: .milliseconds(20), scheduler: queue).first()
+                .sink { seen.add("settled at \($0)") }.store(in: &parts)
+            #expect(await seen.wait { $0.count == 4 }.last == "settled at 1")
+            let name = Notification.Name("test.legacy.combine")
+            NotificationCenter.default.publisher(for: name).sink { seen.add($0.name.rawValue) }
+                .store(in: &parts)
+            NotificationCenter.default.post(name: name, object: nil)
+            #expect(seen.all.last == "test.legacy.combine")
+        }
+    }
+
+    @Test("merged publishers publish as they come, fail with the first failure, finish with the last")
+    func merge() {
+        struct Broken: Error {}
+        let (one, two) = (PassthroughSubject<Int, any Error>(), PassthroughSubject<Int, any Error>())
+        let three = PassthroughSubject<Int, any Error>()
+        let seen = Gathered<String>()
+        func end(_ completion: Subscribers.Completion<any Error>) {
+            if case .finished = completion { seen.add("finished") } else { seen.add("failed") }
+        }
+        let all = one.merge(with: two, three).sink(receiveCompletion: end) { seen.add("\($0)") }
+        one.send(1)
+        three.send(3)
+        one.send(completion: .finished)
+        two.send(2)
+        three.send(completion: .finished)
+        #expect(seen.all == ["1", "3", "2"])
+        two.send(completion: .finished)
+        #expect(seen.all.last == "finished")
+        let failing = PassthroughSubject<Int, any Error>()
+        let other = PassthroughSubject<Int, any Error>()
+        let many = Publishers.MergeMany([failing, other]).sink(receiveCompletion: end) { seen.add("\($0)") }
+        failing.send(completion: .failure(Broken()))
+        other.send(9)
+        #expect(seen.all.suffix(2) == ["finished", "failed"])
+        all.cancel()
+        many.cancel()
+    }
 }

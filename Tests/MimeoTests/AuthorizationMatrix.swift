@@ -170,6 +170,19 @@ enum AuthorizationMatrix {
         .init(
             route: "DELETE /admin/query-service/databases/:database/requests/:request",
             cells: "\(nobodyButAdmin) 404"),
+        .init(route: "GET /admin/query-service/databases", cells: "\(nobodyButAdmin) 200"),
+        .init(
+            route: "GET /admin/query-service/databases/:database/projection", cells: "\(nobodyButAdmin) 200"),
+        .init(
+            route: "POST /admin/query-service/databases/:database/rebuilds", cells: "\(nobodyButAdmin) 202"),
+        .init(
+            route: "GET /admin/query-service/databases/:database/collections",
+            cells: "\(nobodyButAdmin) 200"),
+        .init(
+            route: "GET /admin/query-service/databases/:database/collections/:collection/shape",
+            cells: "\(nobodyButAdmin) 200"),
+        .init(route: "GET /admin/query-service/databases/:database/indexes", cells: "\(nobodyButAdmin) 200"),
+        .init(route: "GET /admin/query-service/databases/:database/slow", cells: "\(nobodyButAdmin) 200"),
         .init(
             route: "POST /api/v4/attachments/upload", body: "x",
             cells: "401 401 200 403 200 200 200 200 401"),

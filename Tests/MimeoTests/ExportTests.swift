@@ -55,7 +55,7 @@ struct ExportTests {
         _ notes: ImportNotes = ImportNotes()
     ) async throws -> ObjectValue {
         let sink = try ExportSink(path: url.path)
-        var writer = try format.writer(sink, notes)
+        var writer = try format.writer(sink, notes, columns: rows.columns)
         try await rows.forEach(runner) { try writer.add($0) }
         var answer = ObjectValue()
         try writer.finish(&answer)
@@ -86,6 +86,36 @@ struct ExportTests {
             let back = try await runner.ditto.store.run("SELECT * FROM again", arguments: ObjectValue()).rows
             #expect(sorted(back) == sorted(Self.documents))
             #expect(!FileManager.default.fileExists(atPath: url.path + ".partial"))
+        }
+    }
+
+    @Test(
+        "an export without rows has its columns, and imports as no documents",
+        arguments: ExportFormat.allCases)
+    func empty(format: ExportFormat) async throws {
+        try await withStore { runner, directory in
+            try await insert([["_id": 1, "a": 2]], runner)
+            let none = try NamedCollection("none", advice: "")
+            let queries = [
+                "SELECT * FROM none",
+                "SELECT _id, a AS `x, y`, COUNT(*) AS n FROM c WHERE a = 3 GROUP BY _id, a",
+                "SELECT a + 1 FROM c WHERE FALSE",
+                "SELECT * FROM c JOIN c AS d ON d._id = c.a WHERE c.a = 0",
+            ]
+            var headers: [String] = []
+            for rows in [.collection(none)] + queries.map(ExportRows.query) {
+                let url = directory.appendingPathComponent("none.\(format.rawValue)")
+                _ = try await export(rows, format, to: url, runner)
+                headers.append(try String(contentsOf: url, encoding: .utf8))
+                let open = try DocumentFile(path: url.path, options: ReadingOptions())
+                    .reader(notes: ImportNotes())
+                let skips = SkippedRecords(keepGoing: false)
+                let outcome = try await Importer(runner: runner, collection: none)
+                    .run(RecordFeed(open.reader, idField: nil, skips: skips), skips: skips)
+                #expect(outcome.documents == 0)
+            }
+            let columns = ["_id\n", "_id\n", "_id,\"x, y\",n\n", "\"($1)\"\n", "c,d\n"]
+            #expect(format != .csv || headers == columns)
         }
     }
 

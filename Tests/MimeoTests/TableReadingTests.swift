@@ -62,6 +62,19 @@ struct TableReadingTests {
         #expect(CSVDialect.parse("\\x0a") == nil && CSVDialect.parse("\\x41") == nil)
     }
 
+    @Test("a header that only begins like Excel's first line is a header")
+    func separatorLookalikes() throws {
+        #expect(try table("sep,city\n1,x\n") == [object(("sep", 1), ("city", "x"))])
+        #expect(
+            try table("sepal.length;sepal.width\n5.1;3.5\n") == [
+                object(("sepal.length", 5.1), ("sepal.width", 3.5))
+            ])
+        #expect(try table("sep=x,y\n1,2\n") == [object(("sep=x", 1), ("y", 2))])
+        #expect(try table("sep=,;y\n1,;2\n") == [object(("sep=,", "1,"), ("y", 2))])
+        #expect(try table("sep=\n1\n") == [object(("sep=", 1))])
+        #expect(try table("sep=|\na|b\n1|2\n") == [object(("a", 1), ("b", 2))])
+    }
+
     @Test("decimal commas stay text, and lines are counted behind Excel's first one")
     func excel() throws {
         #expect(

@@ -47,7 +47,7 @@ let package = Package(
             ]),
         module(
             "Shared/Sync", ["CRDT", "DQL", "Exchange", "Identity"],
-            exclude: ["README.md", "Gaps.md", "Wire/wire.cddl"]),
+            exclude: ["README.md", "Example.md", "Gaps.md", "Wire/wire.cddl"]),
         module(
             "Shared/Transport", ["CRDT", "DQL", "Exchange", "Machine", "Replica", "Sync", logging],
             sources: [

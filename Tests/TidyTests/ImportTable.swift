@@ -84,7 +84,9 @@ struct ImportTable {
                 packages: ["AsyncHTTPClient"], platform: foundation.union(["Combine", "Dispatch"])),
             // Decision 0064.
             "Shared/DittoSwiftCombine": Row(
-                ours: ["DittoSwift"], packages: ["OpenCombine"], platform: ["Combine", "Foundation"]),
+                ours: ["DittoSwift"],
+                packages: ["OpenCombine", "OpenCombineDispatch", "OpenCombineFoundation"],
+                platform: ["Combine", "Foundation"]),
             "Shared/DittoObjC": Row(ours: ["DittoSwift"]),
             "Shared/ServiceKit": Row(
                 // Decision 0024: every service follows the system database, whose documents are read by DQL.

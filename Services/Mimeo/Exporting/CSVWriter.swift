@@ -10,7 +10,8 @@ struct CSVWriter: ExportWriting {
         var kinds: Set<ColumnType> = []
 
         /// Texts, numbers and booleans stand as they are; mixtures and everything else as JSON.
-        var type: ColumnType { kinds.count == 1 ? kinds.first ?? .json : .json }
+        /// A column without a value is one of texts.
+        var type: ColumnType { kinds.count > 1 ? .json : kinds.first ?? .text }
     }
 
     private let sink: ExportSink
@@ -20,11 +21,23 @@ struct CSVWriter: ExportWriting {
     private var places: [[UInt8]: Int] = [:]
     private var pending: [UInt8] = []
 
+    /// - Parameter names: the columns that are known before there is a row. So the table has a header, and
+    ///   can be imported, without rows too.
     /// - Throws: `CLI-0401`.
-    init(sink: ExportSink, notes: ImportNotes) throws {
+    init(sink: ExportSink, notes: ImportNotes, names: [String]) throws {
         self.sink = sink
         self.notes = notes
         spool = try TemporaryFile.open()
+        for name in names where !name.isEmpty { _ = place(of: name) }
+    }
+
+    /// The place of a column, a new one at the end for a new name.
+    private mutating func place(of name: String) -> Int {
+        let key = Array(name.utf8)
+        if let known = places[key] { return known }
+        places[key] = columns.count
+        columns.append(Column(name: name))
+        return columns.count - 1
     }
 
     mutating func add(_ row: ObjectValue) throws {
@@ -34,13 +47,7 @@ struct CSVWriter: ExportWriting {
                 throw MimeoError(
                     .exportFailed, "a field without a name cannot be a column; export NDJSON or JSON instead")
             }
-            let key = Array(entry.key.utf8)
-            let place = places[key] ?? columns.count
-            if place == columns.count {
-                columns.append(Column(name: entry.key))
-                places[key] = place
-            }
-            columns[place].kinds.insert(Self.kind(entry.value))
+            columns[place(of: entry.key)].kinds.insert(Self.kind(entry.value))
         }
         pending += JSONText.print(.object(row)).utf8
         pending.append(UInt8(ascii: "\n"))

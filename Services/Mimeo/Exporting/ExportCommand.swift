@@ -42,7 +42,7 @@ struct ExportCommand: AsyncParsableCommand {
         var statementWarnings: [Value] = []
         var answer = ObjectValue([(key: "format", value: .string(format.rawValue))])
         try await target.withRunner { runner in
-            var writer = try format.writer(sink, notes)
+            var writer = try format.writer(sink, notes, columns: rows.columns)
             var count: Int64 = 0
             let told = try await rows.forEach(runner) { row in
                 try writer.add(row)
@@ -79,6 +79,14 @@ struct ExportCommand: AsyncParsableCommand {
 enum ExportRows {
     case collection(NamedCollection)
     case query(String)
+
+    /// The names of columns that are known before there is a row.
+    var columns: [String] {
+        switch self {
+        case .collection: ["_id"]
+        case .query(let text): (try? StatementCompiler.compile(text))?.columnNames ?? []
+        }
+    }
 
     /// Calls `body` with each row in turn. A collection is read in parts, by ids that are read first, so that
     /// memory does not grow with its documents.

@@ -5,11 +5,14 @@ import CRDT
 enum ExportFormat: String, CaseIterable, ExpressibleByArgument {
     case ndjson, json, csv
 
-    func writer(_ sink: ExportSink, _ notes: ImportNotes) throws -> any ExportWriting {
+    /// - Parameter columns: the names that are known before there is a row.
+    func writer(
+        _ sink: ExportSink, _ notes: ImportNotes, columns: [String]
+    ) throws -> any ExportWriting {
         switch self {
         case .ndjson: JSONLines(sink: sink, notes: notes)
         case .json: JSONArray(sink: sink, notes: notes)
-        case .csv: try CSVWriter(sink: sink, notes: notes)
+        case .csv: try CSVWriter(sink: sink, notes: notes, names: columns)
         }
     }
 }

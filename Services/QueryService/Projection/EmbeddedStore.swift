@@ -65,9 +65,20 @@ struct EmbeddedStore: ProjectionStore {
 
     func compact(through offset: Offset) async throws { try await materializer.compact(through: offset) }
 
-    func close() async { await materializer.close() }
+    func report() async throws -> ProjectionReport {
+        ProjectionReport(storage: "folder", offset: await materializer.position.offset, worker: "leads")
+    }
+
+    /// A folder has room for one build.
+    func rebuild() -> Bool { false }
+
+    func close(discards: Bool) async { await materializer.close(discards: discards) }
 }
 
 extension ReadTransaction: ProjectedDocuments {
     func offset() throws -> Offset { Offset(try head()) }
+
+    func indexRows(of collection: CollectionName) throws -> [ObjectValue] {
+        try [IndexRow.ids(of: collection)] + catalog(of: collection).indexes.map(IndexRow.declared)
+    }
 }

@@ -63,7 +63,21 @@ struct PostgresStore: ProjectionStore {
         try await tail.compact(through: offset)
     }
 
-    func close() async {
+    func report() async throws -> ProjectionReport {
+        let report = try await projection.report()
+        return ProjectionReport(
+            storage: "postgres", offset: report.offset, generation: report.generation,
+            worker: report.isLeading ? "leads" : "follows", building: report.building,
+            isRebuildWanted: report.isRebuildWanted)
+    }
+
+    func rebuild() async throws -> Bool {
+        try await projection.rebuild()
+        return true
+    }
+
+    /// The tables are other processes' too: they stay.
+    func close(discards: Bool) async {
         await tail.close()
         await projection.close()
     }
@@ -71,4 +85,21 @@ struct PostgresStore: ProjectionStore {
 
 extension ProjectionSnapshot: ProjectedDocuments {
     func offset() -> Offset { position.offset }
+
+    func size(
+        of collection: CollectionName, check: () throws -> Void
+    ) throws -> (documents: Int, bytes: Int) {
+        try check()
+        return try size(of: collection)
+    }
+
+    func indexRows(of collection: CollectionName) throws -> [ObjectValue] {
+        let declared = try indexed?.catalog(of: collection).indexes ?? []
+        return try tableIndexes(of: collection).map { index in
+            var row = index.isPrimary ? IndexRow.ids(of: collection) : IndexRow.sql(collection, index.name)
+            row["bytes"] = .int(Int64(index.bytes))
+            row["definition"] = .string(index.definition)
+            return row
+        } + declared.map(IndexRow.declared)
+    }
 }

@@ -69,11 +69,30 @@ actor Projection {
     /// Makes `recent` tell of every operation from now on.
     nonisolated func beginFollowing() async throws { try await store.beginFollowing() }
 
-    func close() async {
+    /// - Parameter discards: true to delete what this process has folded.
+    func close(discards: Bool = false) async {
         recent.endFollowers(isFinal: true)
         follower?.cancel()
         for lane in [quickLane] + slowLanes { await lane.close() }
-        await store.close()
+        await store.close(discards: discards)
+    }
+
+    /// Runs a closure on a snapshot of the log's head, for an administrator.
+    nonisolated func survey<Result: Sendable>(
+        _ text: String, _ body: @escaping @Sendable (any ProjectedDocuments, Evaluation) throws -> Result
+    ) async throws -> Result {
+        let evaluation = try pool.statement(text, of: "admin", in: database)
+        defer { pool.finish(evaluation) }
+        let head = try await log.head(of: database)
+        if await store.position != head { try await store.advance() }
+        guard await store.wait(for: head.offset, timeout: bounds.transactionWait) else {
+            throw QueryError(.unavailable, "the projection lags behind the log")
+        }
+        do {
+            return try await store.read(from: head.offset, evaluation) { try body($0, evaluation) }
+        } catch let error as DQLError where [.timeout, .cancelled].contains(error.code) {
+            throw QueryError.ended(evaluation.end, after: pool.options.statementTime)
+        }
     }
 
     /// Executes a statement for an identity on a state no older than offset `minimum`.
@@ -94,6 +113,7 @@ actor Projection {
         }
         var options = options(isStrict: isStrict)
         options.interruption = { evaluation.interruption() }
+        options.documentsVisited = { evaluation.count(documents: $0) }
         let job = WriteLane.Job(
             statement: statement, arguments: request.arguments, options: options, rights: identity.rights,
             key: request.key, evaluation: evaluation)

@@ -43,8 +43,30 @@ protocol ProjectionStore: Sendable {
     /// Folds through an offset, and frees the space in which removed content may stand.
     func compact(through offset: Offset) async throws
 
+    /// The state, for administrators.
+    func report() async throws -> ProjectionReport
+
+    /// Builds the documents again from the log beside the present ones. Returns false if this store cannot:
+    /// then it must be closed with `discards` and opened again.
+    func rebuild() async throws -> Bool
+
     /// Ends `run` and closes the store.
-    func close() async
+    /// - Parameter discards: true to delete what is folded.
+    func close(discards: Bool) async
+}
+
+/// The state of a projection.
+struct ProjectionReport: Sendable {
+    /// `folder` or `postgres`.
+    let storage: String
+    let offset: Offset
+    /// The number of the build that readers use; nil where the store does not count them.
+    var generation: Int?
+    /// `leads` in the process that folds, else `follows`.
+    let worker: String
+    /// The offset that the build beside has reached; nil while none is made.
+    var building: Offset?
+    var isRebuildWanted = false
 }
 
 /// How a draft is evaluated.
@@ -60,6 +82,13 @@ protocol ProjectedDocuments: DocumentSource {
     func collectionNames() throws -> [CollectionName]
     /// The snapshot's offset in the log.
     func offset() throws -> Offset
+    /// The live documents of a collection, and the bytes of their ids and encodings. `check` is called now
+    /// and then, and ends it with its error.
+    func size(of collection: CollectionName, check: () throws -> Void) throws -> (documents: Int, bytes: Int)
+    /// Visits up to so many documents, spread over a collection.
+    func sample(_ collection: CollectionName, _ count: Int, _ visit: (DocumentRecord) throws -> Void) throws
+    /// The indexes of a collection, the one over the ids included, as rows for administrators.
+    func indexRows(of collection: CollectionName) throws -> [ObjectValue]
 }
 
 /// The result of a statement on a snapshot, and the operation it would write.

@@ -34,7 +34,9 @@ extension Analyzer {
         for (index, join) in written.joins.enumerated() {
             binder.scope.sources = Array(bindings[...(index + 1)])
             binder.scope.aggregatesRefused = "ON"
-            conditions.append(try binder.bind(condition: join.condition))
+            // The rows of an outer join are there without a partner too.
+            conditions.append(
+                try binder.bind(condition: join.condition, of: join.kind == .inner ? .condition : .row))
         }
         binder.scope.sources = bindings
         var bound: BoundExpression?
@@ -47,7 +49,7 @@ extension Analyzer {
         // The fields of documents that are asked for by their ids tell nothing about the others.
         if case .idScan = rows {
             binder.expectations.removeAll { one in
-                if case .documentID = one.field { false } else { one.source == first }
+                if case .documentID = one.field.expression { false } else { one.field.source == first }
             }
         }
         for (index, join) in written.joins.enumerated() {
@@ -125,7 +127,9 @@ extension Analyzer {
         for term in order {
             terms.append(
                 SortTerm(
-                    expression: try binder.bind(term.expression), isDescending: term.isDescending,
+                    expression: try binder.noting(.row) { binder throws(DQLError) in
+                        try binder.bind(term.expression)
+                    }, isDescending: term.isDescending,
                     nullsFirst: term.nullsFirst))
         }
         return terms

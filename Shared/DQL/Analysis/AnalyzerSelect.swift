@@ -8,11 +8,13 @@ extension Analyzer {
             binder.scope.grouping = grouping
         }
         binder.scope.aggregatesRefused = nil
+        binder.scope.notes = .row
         let projection = try projection(select.projection)
+        binder.scope.notes = nil
         var having: BoundExpression?
         if let condition = select.having {
             binder.scope.grouping?.term = .having
-            having = try binder.bind(condition)
+            having = try binder.bind(condition: condition, of: .having)
         }
         binder.scope.grouping?.term = .order
         binder.scope.projected = Self.names(select.projection)
@@ -56,7 +58,9 @@ extension Analyzer {
 
     private mutating func groupScope(_ select: SelectStatement) throws(DQLError) -> GroupScope? {
         binder.scope.aggregatesRefused = "GROUP BY"
-        let keys = try binder.bind(select.groupKeys)
+        let keys = try binder.noting(.row) { binder throws(DQLError) in
+            try binder.bind(select.groupKeys)
+        }
         let terms =
             Self.elements(select.projection) + (select.having.map { [$0] } ?? [])
             + select.selection.order.map(\.expression)

@@ -18,7 +18,7 @@ struct Binder {
     private(set) var subqueryDepth = 0
     /// The parameters that stand alone in a list of IN.
     private(set) var listedParameters: [ListedParameter] = []
-    /// The fields of conditions whose types are looked at when no document fulfils the condition.
+    /// The fields whose types are looked at when they may be why something is empty.
     var expectations: [FieldExpectation] = []
     /// The parameters whose arguments need a type.
     var parameterExpectations: [ParameterExpectation] = []
@@ -37,12 +37,14 @@ struct Binder {
         let warnings: Int
         let listed: Int
         let typed: Int
+        let expected: Int
     }
 
-    /// The numbers of warnings, listed parameters and parameters of a needed type.
+    /// The numbers of warnings, listed parameters, parameters of a needed type and fields.
     var findings: Findings {
         Findings(
-            warnings: warnings.count, listed: listedParameters.count, typed: parameterExpectations.count)
+            warnings: warnings.count, listed: listedParameters.count, typed: parameterExpectations.count,
+            expected: expectations.count)
     }
 
     /// Drops the warnings and parameters added since then.
@@ -50,14 +52,27 @@ struct Binder {
         warnings.removeLast(warnings.count - known.warnings)
         listedParameters.removeLast(listedParameters.count - known.listed)
         parameterExpectations.removeLast(parameterExpectations.count - known.typed)
+        expectations.removeLast(expectations.count - known.expected)
     }
 
-    /// A condition that chooses documents.
-    mutating func bind(condition: ExpressionSyntax) throws(DQLError) -> BoundExpression {
-        scope.notesFields = subqueryDepth == 0
-        let bound = try bind(boolean: condition, by: "the condition")
-        scope.notesFields = false
-        return bound
+    /// Binds with the fields noted for another clause, or for none.
+    mutating func noting<Result>(
+        _ clause: FieldExpectation.Clause?, _ bind: (inout Binder) throws(DQLError) -> Result
+    ) throws(DQLError) -> Result {
+        let outer = scope.notes
+        scope.notes = clause
+        let result = try bind(&self)
+        scope.notes = outer
+        return result
+    }
+
+    /// A condition that chooses documents, groups or pairs.
+    mutating func bind(
+        condition: ExpressionSyntax, of clause: FieldExpectation.Clause = .condition
+    ) throws(DQLError) -> BoundExpression {
+        try noting(clause) { binder throws(DQLError) in
+            try binder.bind(boolean: condition, by: "the condition")
+        }
     }
 
     /// An expression that is used as a boolean.
@@ -141,7 +156,7 @@ struct Binder {
             // If one bound is null, NOT BETWEEN can still be true because of the other.
             let others = negated ? [from, to].filter { Self.absence($0) == nil } : [from, to]
             if !warnAboutComparison(bound, others, at: expression.span) {
-                noteComparison(bound, value, .comparable([from, to]), expression.span)
+                noteComparison(bound, value, [(from, low), (to, high)], expression.span)
             }
             predicate = .between(bound, low: from, high: to)
             isNegated = negated
@@ -149,9 +164,11 @@ struct Binder {
             let bound = try bind(value)
             let list = try bind(elements)
             if !warnAboutComparison(bound, list, at: expression.span) {
-                let isParameter = if case .parameter? = list.first { list.count == 1 } else { false }
-                noteComparison(
-                    bound, value, isParameter ? .listed(list[0]) : .comparable(list), expression.span)
+                if case .parameter? = list.first, list.count == 1 {
+                    note(bound, value, .listed(list[0]), expression.span)
+                } else {
+                    noteComparison(bound, value, Array(zip(list, elements)), expression.span)
+                }
             }
             if case .parameter(let place)? = list.first, list.count == 1 {
                 listedParameters.append(ListedParameter(place: place, span: elements[0].span))
@@ -162,7 +179,7 @@ struct Binder {
             let bound = try bind(value)
             let boundCollection = try bind(collection)
             if case .parameter(let place) = boundCollection { collectionParameters.insert(place) }
-            noteComparison(bound, value, .element(of: boundCollection), expression.span)
+            noteElement(bound, value, boundCollection, collection, expression.span)
             expect(TypeNeed(by: "IN", type: .array, code: .neverEqual), boundCollection, collection)
             predicate = .inCollection(bound, boundCollection).prepared
             isNegated = negated
@@ -175,7 +192,9 @@ struct Binder {
                 ).prepared
             isNegated = negated
         case .isTest(let value, let test, let negated):
-            predicate = test == .null ? .isNull(try bind(value)) : .isMissing(try bind(value))
+            // A field that is asked whether it exists need not exist.
+            let bound = try noting(nil) { binder throws(DQLError) in try binder.bind(value) }
+            predicate = test == .null ? .isNull(bound) : .isMissing(bound)
             isNegated = negated
         case .similar(let value, let pattern, let escape, let negated):
             predicate = try bindSimilar(value, pattern, escape)
@@ -208,8 +227,9 @@ struct Binder {
         let first = try bind(left)
         let second = try bind(right)
         if !warnAboutComparison(first, [second], at: span) {
-            noteComparison(first, left, .comparable([second]), span)
-            noteComparison(second, right, .comparable([first]), span)
+            if !noteComparison(first, left, [(second, right)], span) {
+                noteComparison(second, right, [(first, left)], span)
+            }
         }
         warnAboutNames(left, first, right, second, at: span)
         return .comparison(symbol, first, second)
@@ -241,11 +261,21 @@ struct Binder {
             let condition =
                 operand == nil
                 ? try bind(boolean: branch.condition, by: "WHEN") : try bind(branch.condition)
-            boundBranches.append(
-                BoundExpression.Branch(condition: condition, result: try bind(branch.result)))
+            if let operand, let boundOperand,
+                !warnAboutComparison(
+                    boundOperand, [condition], at: branch.condition.span)
+            {
+                noteComparison(
+                    boundOperand, operand, [(condition, branch.condition)], branch.condition.span)
+            }
+            // A branch that tests a type may use it: nothing is expected there.
+            let result = try noting(nil) { binder throws(DQLError) in try binder.bind(branch.result) }
+            boundBranches.append(BoundExpression.Branch(condition: condition, result: result))
         }
         var boundOtherwise = BoundExpression.constant(.null)
-        if let otherwise { boundOtherwise = try bind(otherwise) }
+        if let otherwise {
+            boundOtherwise = try noting(nil) { binder throws(DQLError) in try binder.bind(otherwise) }
+        }
         return .conditional(operand: boundOperand, branches: boundBranches, otherwise: boundOtherwise)
     }
 
@@ -280,13 +310,18 @@ struct Binder {
         subqueryDepth += 1
         var analyzer = Analyzer(source: source, binder: self)
         analyzer.binder.scope = Scope(outerNames: outer.outerNames + outer.sources.map(\.name))
+        analyzer.binder.expectations = []
         let plan = try analyzer.plan(select)
+        let outerExpectations = expectations
         self = analyzer.binder
+        let expected = expectations
+        expectations = outerExpectations
         scope = outer
         subqueryDepth -= 1
         parameters.append(NameSyntax(text: "subquery \(subqueries.count + 1)", span: span))
         let place = parameters.count - 1
-        subqueries.append(BoundSubquery(place: place, plan: plan, use: use, span: span))
+        subqueries.append(
+            BoundSubquery(place: place, plan: plan, use: use, span: span, expectations: expected))
         return .parameter(place)
     }
 
@@ -324,6 +359,8 @@ struct BoundSubquery: Sendable {
     let plan: SelectPlan
     let use: Use
     let span: SourceSpan
+    /// Its own fields, as the statement has some.
+    let expectations: [FieldExpectation]
 
     enum Use {
         /// The value of its single row; several rows are an error, no row is null.

@@ -23,7 +23,10 @@ extension Binder {
                 "\(function.signature) was called with \(call.arguments.count) argument(s)", at: span)
         }
         if function.name == "cast" { try checkCastType(call.arguments[1]) }
-        let arguments = try bind(call.arguments)
+        // A function that tells what is missing, null or of a type takes everything.
+        let arguments = try noting(function.asksForTypes ? nil : scope.notes) { binder throws(DQLError) in
+            try binder.bind(call.arguments)
+        }
         expectTypes(function, arguments, call)
         try checkKnownArguments(function, arguments, call)
         return BoundExpression.call(BoundCall(function: function, arguments: arguments)).prepared

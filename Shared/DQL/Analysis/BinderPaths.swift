@@ -16,7 +16,9 @@ extension Binder {
         if let scopeTerm = scope.grouping?.term {
             throw ungrouped(scopeTerm, at: expression.span)
         }
-        return try bindField(name, steps[...], root.span)
+        let bound = try bindField(name, steps[...], root.span)
+        notePresence(of: bound, expression)
+        return bound
     }
 
     private func projection(named name: String) -> Int? {

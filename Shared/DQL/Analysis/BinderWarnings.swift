@@ -48,6 +48,9 @@ enum StaticType: String, Sendable {
         case .array, .conflicts: self = .array
         case .object: self = .object
         case .comprehension(let comprehension): self = comprehension.key == nil ? .array : .object
+        case .call(let call):
+            guard let type = call.function.resultType else { return nil }
+            self = type
         default: return nil
         }
     }
@@ -59,11 +62,11 @@ extension Binder {
     mutating func warnAboutComparison(
         _ value: BoundExpression, _ others: [BoundExpression], at span: SourceSpan
     ) -> Bool {
-        let type = StaticType(value)
+        let type = staticType(value)
         for other in others {
             let areWritten = if case (.constant, .constant) = (value, other) { true } else { false }
             if areWritten, others.count > 1 { continue }
-            if let type, let otherType = StaticType(other), type != otherType {
+            if let type, let otherType = staticType(other), type != otherType {
                 warn(
                     .neverEqual,
                     "\(type.named) is compared with \(otherType.named): that is never true", at: span)

@@ -32,30 +32,6 @@ struct TypeNeed: Sendable {
     }
 }
 
-/// A field of the condition that is compared with known values, or used where one type is needed. If no
-/// document fulfils the condition, the types that the field has tell whether one could.
-struct FieldExpectation: Sendable {
-    /// A field or a document's id.
-    let field: BoundExpression
-    /// The field as written.
-    let name: String
-    let source: Int
-    let collection: CollectionName
-    let wanted: Wanted
-    /// The comparison, or the field itself.
-    let span: SourceSpan
-
-    enum Wanted: Sendable {
-        /// A value that can be compared with one of these.
-        case comparable([BoundExpression])
-        /// A value that can be compared with an argument that stands alone in a list.
-        case listed(BoundExpression)
-        /// A value that can be compared with an element of this array.
-        case element(of: BoundExpression)
-        case type(TypeNeed)
-    }
-}
-
 /// A sum or mean as the statement has it.
 struct WrittenAggregate: Sendable {
     /// Its slot in the rows of groups.
@@ -112,7 +88,7 @@ extension Binder {
             expect(start, first, links[0].symbol)
         }
         var rest: [BoundExpression.Link] = []
-        var result = StaticType(start)
+        var result = staticType(start)
         for link in links.dropFirst(key?.count ?? 0) {
             let operand = try bind(link.operand)
             let hasWarned = findings.warnings > known
@@ -136,8 +112,8 @@ extension Binder {
             TypeNeed(by: symbol.rawValue, type: symbol.operandType, code: .literalType), operand, written)
     }
 
-    /// Warns if an operand never has the type that is needed. Remembers a parameter and, in a condition, a
-    /// field: their types are known later.
+    /// Warns if an operand never has the type that is needed. Remembers a parameter or a field: their types
+    /// are known later.
     mutating func expect(_ need: TypeNeed, _ operand: BoundExpression, _ written: ExpressionSyntax) {
         switch operand {
         case .constant(let value):
@@ -147,7 +123,7 @@ extension Binder {
             guard parameterExpectations.count < DQLLimits.warnings else { return }
             parameterExpectations.append(ParameterExpectation(place: place, need: need, span: written.span))
         default:
-            if let type = StaticType(operand) {
+            if let type = staticType(operand) {
                 guard !need.type.accepts(type) else { return }
                 warn(need.code, need.message(shown(written.span), is: type.named), at: written.span)
             } else {
@@ -158,55 +134,6 @@ extension Binder {
 
     /// The text of a part of the statement, as messages quote it.
     func shown(_ span: SourceSpan) -> String { source.token(of: span) ?? "" }
-
-    // MARK: Fields of a condition
-
-    /// Remembers that a field of the condition is compared with values that are known when the statement
-    /// runs.
-    mutating func noteComparison(
-        _ value: BoundExpression, _ written: ExpressionSyntax, _ wanted: FieldExpectation.Wanted,
-        _ span: SourceSpan
-    ) {
-        guard StaticType(value) == nil else { return }
-        let others: [BoundExpression]
-        switch wanted {
-        case .comparable(let values): others = values
-        case .element(let other), .listed(let other): others = [other]
-        case .type: return
-        }
-        let areKnown = others.allSatisfy { other in
-            switch other {
-            case .constant, .parameter: true
-            default: false
-            }
-        }
-        if areKnown, !others.isEmpty { note(value, written, wanted, span) }
-    }
-
-    /// The source of a field, an id, or an element that a constant names in one; nil for any other value.
-    private static func source(of field: BoundExpression) -> Int? {
-        switch field {
-        case .field(let access): access.source
-        case .documentID(let source): source
-        case .element(let base, .constant): source(of: base)
-        default: nil
-        }
-    }
-
-    private mutating func note(
-        _ field: BoundExpression, _ written: ExpressionSyntax, _ wanted: FieldExpectation.Wanted,
-        _ span: SourceSpan
-    ) {
-        guard scope.notesFields, expectations.count < DQLLimits.warnings else { return }
-        guard let place = Self.source(of: field) else { return }
-        guard let binding = scope.sources.first(where: { $0.index == place }), !binding.isSystem else {
-            return
-        }
-        expectations.append(
-            FieldExpectation(
-                field: field, name: shown(written.span), source: place, collection: binding.collection,
-                wanted: wanted, span: span))
-    }
 }
 
 extension BoundExpression {

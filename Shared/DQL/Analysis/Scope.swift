@@ -15,8 +15,10 @@ struct Scope {
     /// The variables of ANY, EVERY, ARRAY and OBJECT in scope, innermost last. Their index is their number;
     /// nil is a variable that cannot be named here.
     var locals: [NameSyntax?] = []
-    /// True in WHERE and ON: the types of fields are noted there.
-    var notesFields = false
+    /// The clause whose fields are noted, with their types; nil where none are.
+    var notes: FieldExpectation.Clause?
+    /// The lists whose elements the variables in scope are, by the variables' numbers.
+    var lists: [Int: BoundExpression] = [:]
     /// Set while binding terms that see groups instead of documents.
     var grouping: GroupScope?
     /// The place that refuses an aggregate, for the error; nil where one may stand.

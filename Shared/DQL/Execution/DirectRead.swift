@@ -153,7 +153,7 @@ final class DirectRead: Sendable {
         case .id(let operand):
             // A document found by this id has it: nothing is left to compare.
             guard let id = Self.id(operand.value(context.arguments)) else { return false }
-            try context.meter.step()
+            try context.meter.visit()
             var isFound = false
             try documents.lookup(collection, id) {
                 isFound = true
@@ -290,7 +290,7 @@ private struct Walk {
     /// Hands a document on; false when that was the last one.
     @inline(__always)
     mutating func visit(_ record: DocumentRecord, _ body: (ResultRow) throws -> Bool) throws -> Bool {
-        try meter.step()
+        try meter.visit()
         if condition != nil, try !holds(record) { return true }
         if skipped < window.offset {
             skipped += 1

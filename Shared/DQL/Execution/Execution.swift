@@ -35,6 +35,7 @@ extension PreparedStatement {
     ) throws -> [DQLWarning] {
         if let direct {
             let context = ExecutionContext(source, options, try bind(arguments))
+            defer { options.documentsVisited?(context.meter.documents) }
             if try readable({ try direct.run(documents, context, body) }) {
                 return try allWarnings(arguments, context, documents)
             }
@@ -46,6 +47,7 @@ extension PreparedStatement {
             return warnings + unusedArguments(arguments)
         }
         let context = try readable { try begun(arguments, options, documents) }
+        defer { options.documentsVisited?(context.meter.documents) }
         switch plan {
         case .explain(_, .select(let plan)):
             try readable { try profile(plan, documents, context) { try body(ResultRow($0)) } }
@@ -72,9 +74,8 @@ extension PreparedStatement {
         _ arguments: ObjectValue, _ context: ExecutionContext, _ documents: any DocumentSource
     ) throws -> [DQLWarning] {
         var more = argumentWarnings(arguments, context.arguments)
-        if context.meter.foundNothing, !expectations.isEmpty {
-            more += try readable { try typeWarnings(documents, context) }
-        }
+        more += context.meter.subqueryWarnings
+        if !expectations.isEmpty { more += try readable { try typeWarnings(documents, context) } }
         if !context.meter.leftOut.isEmpty { more += leftOutWarnings(context.meter.leftOut) }
         return more.isEmpty ? warnings : warnings + more
     }
@@ -108,6 +109,7 @@ extension PreparedStatement {
             return result
         }
         let context = try readable { try begun(arguments, options, writer) }
+        defer { options.documentsVisited?(context.meter.documents) }
         var result = try readable { try mutate(writer, context, idGenerator) }
         result.warnings = try allWarnings(arguments, context, writer) + result.warnings
         return result
@@ -141,18 +143,29 @@ extension PreparedStatement {
         }
     }
 
+    /// The plan of a statement whose rows are looked at.
+    private var rowPlan: SelectPlan? {
+        switch plan {
+        case .select(let select), .explain(_, .select(let select)): select
+        default: nil
+        }
+    }
+
     /// The arguments of an execution, with subqueries evaluated in the statement's own snapshot.
     private func begun(
         _ arguments: ObjectValue, _ options: ExecutionOptions, _ documents: any DocumentSource
     ) throws -> ExecutionContext {
         var context = ExecutionContext(source, options, try bind(arguments))
+        let meter = context.meter
         for subquery in subqueries {
+            meter.begin(RowWatch(subquery.expectations, subquery.plan, context.arguments))
             var values = context.arguments
             values[subquery.place] = try value(of: subquery, documents, context)
+            meter.subqueryWarnings += try typeWarnings(
+                subquery.expectations, subquery.plan.input, documents, context)
             context = context.replacing(arguments: values)
         }
-        context.meter.foundNothing = false
-        context.meter.leftOut = [:]
+        meter.begin(rowPlan.flatMap { RowWatch(expectations, $0, context.arguments) })
         return context
     }
 

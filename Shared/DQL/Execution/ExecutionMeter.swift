@@ -11,10 +11,18 @@ final class ExecutionMeter {
     /// Fewer for a longer text: each step may evaluate all of it.
     private let stepsBetweenChecks: Int
     private var stepsUntilCheck: Int
+    /// The documents that were visited so far.
+    private(set) var documents = 0
     /// Bytes of large values that expressions hold while they make others.
     private var retainedBytes = 0
     /// True if no document, or no pair of a join, fulfilled the condition.
     var foundNothing = false
+    /// True if there were groups, and none fulfilled HAVING.
+    var groupsFoundNothing = false
+    /// The look at the first row; nil if nothing is expected of it.
+    var watch: RowWatch?
+    /// The warnings about the subqueries, which ran before the statement itself.
+    var subqueryWarnings: [DQLWarning] = []
     /// How many values each sum or mean left out because they are no numbers, by the aggregate's slot.
     var leftOut: [Int: Int] = [:]
 
@@ -40,6 +48,14 @@ final class ExecutionMeter {
         stepsUntilCheck = stepsBetweenChecks
     }
 
+    /// Begins a subquery or, after all of them, the statement itself.
+    func begin(_ watch: RowWatch?) {
+        foundNothing = false
+        groupsFoundNothing = false
+        self.watch = watch
+        leftOut = [:]
+    }
+
     private static func steps(_ textBytes: Int) -> Int {
         max(1, DQLLimits.stepsBetweenChecks / (1 + textBytes / DQLLimits.textBytesPerStep))
     }
@@ -48,6 +64,13 @@ final class ExecutionMeter {
     func step() throws(DQLError) {
         stepsUntilCheck -= 1
         if stepsUntilCheck <= 0 { try check() }
+    }
+
+    /// Counts one document. Throws as `step`.
+    @inline(__always)
+    func visit() throws(DQLError) {
+        documents += 1
+        try step()
     }
 
     /// Counts the work of a value: long texts and collections take as long as many rows. Throws as `step`.

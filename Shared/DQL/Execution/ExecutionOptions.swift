@@ -19,6 +19,8 @@ public struct ExecutionOptions: Sendable {
     public var interruption: (@Sendable () -> Interruption?)?
     /// Nanoseconds since an arbitrary moment, for PROFILE; without it times are 0.
     public var nanoseconds: (@Sendable () -> UInt64)?
+    /// Told at the end how many documents the execution has visited, also when it failed.
+    public var documentsVisited: (@Sendable (Int) -> Void)?
     /// True if indexes are used. Answers are the same without them.
     public var usesIndexes: Bool
     /// How many rows a statement may hold in memory at a time.
@@ -36,6 +38,7 @@ public struct ExecutionOptions: Sendable {
         system = nil
         interruption = nil
         nanoseconds = nil
+        documentsVisited = nil
         usesIndexes = true
         materializedRows = DQLLimits.materializedRows
         materializedBytes = DQLLimits.materializedBytes

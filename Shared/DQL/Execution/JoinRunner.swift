@@ -11,7 +11,7 @@ extension RowRunner {
         var goesOn = true
         var hasPartner = false
         func pair(_ record: DocumentRecord) throws -> Bool {
-            try context.meter.step()
+            try context.meter.visit()
             row.documents[join.source] = record
             guard try evaluator.isTrue(join.condition, row) else { return true }
             hasPartner = true

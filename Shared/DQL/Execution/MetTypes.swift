@@ -1,39 +1,92 @@
 import CRDT
 
-/// Warnings about a condition that no document fulfilled.
+/// Warnings about parts of a statement that are never true, or never there, because of the types that fields
+/// have, or because no document has the field.
 ///
-/// Nothing is noted while a statement runs. Only when it found no document, the first documents of its
-/// collections are read once more: if a field of the condition has values, and none of a type that the
-/// condition could be true for, that is why. So the warnings do not depend on the access path.
+/// Nothing is noted while a statement runs, but for one look at its first row. Only when a condition was
+/// never fulfilled, or when the first row does not fit, the first documents of the collections are read once
+/// more (decision 0069). So the warnings do not depend on the access path.
 extension PreparedStatement {
+    /// The warnings about the statement itself, after it ran.
     func typeWarnings(
         _ documents: any DocumentSource, _ context: ExecutionContext
     ) throws -> [DQLWarning] {
-        var open = expectations.compactMap { OpenExpectation($0, context.arguments) }
-        let evaluator = Evaluator(context.options, types: conditionTypes)
-        for collection in Set(open.map(\.expected.collection)) {
+        try typeWarnings(expectations, sourceRows, documents, context)
+    }
+
+    /// The warnings about a statement or a subquery that just ran.
+    /// - Parameter plan: its rows; nil where it has none.
+    func typeWarnings(
+        _ expectations: [FieldExpectation], _ plan: OrderedRows?, _ documents: any DocumentSource,
+        _ context: ExecutionContext
+    ) throws -> [DQLWarning] {
+        let meter = context.meter
+        var open: [OpenExpectation] = []
+        if meter.foundNothing {
+            open = Self.opened(expectations, .condition, context)
+        } else {
+            if meter.groupsFoundNothing { open = Self.opened(expectations, .having, context) }
+            if let watch = meter.watch, watch.hasRow { open += watch.open.filter { !$0.isMet } }
+        }
+        guard !open.isEmpty else { return [] }
+        try look(&open, plan, documents, context)
+        var told: [OpenExpectation] = []
+        var warnings: [DQLWarning] = []
+        for one in open where !told.contains(where: one.repeats) {
+            guard let warning = one.warning(source) else { continue }
+            told.append(one)
+            warnings.append(warning)
+            if warnings.count == DQLLimits.warnings { break }
+        }
+        return warnings
+    }
+
+    private static func opened(
+        _ expectations: [FieldExpectation], _ clause: FieldExpectation.Clause, _ context: ExecutionContext
+    ) -> [OpenExpectation] {
+        expectations.filter { $0.clause == clause }.compactMap { OpenExpectation($0, context.arguments) }
+    }
+
+    /// Reads the first documents of the collections until everything was met.
+    private func look(
+        _ open: inout [OpenExpectation], _ plan: OrderedRows?, _ documents: any DocumentSource,
+        _ context: ExecutionContext
+    ) throws {
+        let evaluator = Evaluator(context.options, types: plan?.types ?? [])
+        let filter = plan?.rows.chosen ?? .all
+        for collection in Set(open.flatMap(\.collections)) {
             var row = Row(
                 documents: Array(repeating: nil, count: max(1, evaluator.sources)), meter: context.meter)
             var left = DQLLimits.typedDocuments
             try documents.scan(collection) { record in
                 try context.meter.step()
                 var isOpen = false
-                for index in open.indices
-                where !open[index].isMet && open[index].expected.collection == collection {
-                    row.documents[open[index].expected.source] = record
-                    open[index].meet(try evaluator.evaluate(open[index].expected.field, row))
-                    row.documents[open[index].expected.source] = nil
+                var isChosen: Bool?
+                for index in open.indices where !open[index].isMet {
+                    guard open[index].collections.contains(collection) else { continue }
+                    // The documents that a condition left out tell nothing about the types in its rows.
+                    if open[index].expected.clause != .condition, !open[index].isPresence {
+                        if case .byID = filter { continue }
+                        if case .condition(let condition) = filter {
+                            if isChosen == nil {
+                                row.documents[0] = record
+                                isChosen = try evaluator.isTrue(
+                                    condition.specialized(context.arguments), row)
+                                row.documents[0] = nil
+                            }
+                            guard isChosen == true else {
+                                isOpen = true
+                                continue
+                            }
+                        }
+                    }
+                    try open[index].meet(record, of: collection, &row, evaluator)
                     isOpen = isOpen || !open[index].isMet
                 }
                 left -= 1
                 return isOpen && left > 0
             }
         }
-        var told: [OpenExpectation] = []
-        for one in open where !one.isMet && !one.met.isEmpty && !told.contains(where: one.repeats) {
-            told.append(one)
-        }
-        return told.map { source.warning($0.code, $0.message(source), at: $0.expected.span) }
     }
 
     /// Warnings about sums and means that left out values.
@@ -48,109 +101,86 @@ extension PreparedStatement {
         }
     }
 
-    /// The types that the condition's sources declare.
-    private var conditionTypes: [TypeDefinition] {
+    /// The rows that the statement reads; nil where it reads none.
+    private var sourceRows: OrderedRows? {
         let plan = if case .explain(_, let inner) = plan { inner } else { plan }
         switch plan {
-        case .select(let select): return select.input.types
+        case .select(let select): return select.input
         case .insert(let insert):
-            if case .query(let select, _) = insert.source { return select.input.types }
-            return []
-        case .update(let update): return update.targets.types
+            if case .query(let select, _) = insert.source { return select.input }
+            return nil
+        case .update(let update): return update.targets
         case .delete(let removal), .evict(let removal), .deleteRequests(_, let removal):
-            return removal.targets.types
-        case .alterSystem, .show, .index, .explain: return []
+            return removal.targets
+        case .alterSystem, .show, .index, .explain: return nil
         }
     }
 }
 
-/// An expectation of one execution, and the types met so far.
-private struct OpenExpectation {
-    let expected: FieldExpectation
-    /// The values that the field is compared with.
-    private let values: [Value]
-    /// True once a value of a type was met for which the condition can be true.
-    private(set) var isMet = false
-    private(set) var met: Set<ValueClass> = []
+/// The look at the first row of an execution: it mostly tells that all fields exist and all types fit, and
+/// nothing else has to be read.
+final class RowWatch {
+    private(set) var open: [OpenExpectation]
+    private(set) var hasRow = false
+    /// True if fields are only read.
+    private let isPresence: Bool
+    /// How many columns a row without a missing field has; nil if that tells nothing.
+    private let columns: Int?
+    private let isGrouped: Bool
 
-    /// Nil if the condition asks for nothing that depends on a type.
-    init?(_ expected: FieldExpectation, _ arguments: [Value]) {
-        self.expected = expected
-        let written: [Value?]
-        switch expected.wanted {
-        case .comparable(let others): written = others.map { Self.value($0, arguments) }
-        case .listed(let argument):
-            written = [Self.value(argument, arguments)]
-            // Another warning says that the list has the array as its only element.
-            if case .array?? = written.first { return nil }
-        case .element(let array):
-            guard case .array(let elements)? = Self.value(array, arguments) else { return nil }
-            written = elements
-        case .type:
-            values = []
+    /// Nil if nothing is expected of the rows.
+    init?(_ expectations: [FieldExpectation], _ plan: SelectPlan, _ arguments: [Value]) {
+        let rows = expectations.filter { $0.clause == .row }
+        guard !rows.isEmpty else { return nil }
+        isGrouped = plan.input.rows.isGrouped
+        // What is asked for by its id may lack what others have.
+        let isByID = if case .byID = plan.input.rows.chosen { true } else { false }
+        open = rows.compactMap { OpenExpectation($0, arguments) }.filter { !isByID || !$0.isPresence }
+        guard !open.isEmpty else { return nil }
+        isPresence = open.allSatisfy(\.isPresence)
+        columns = isGrouped || !plan.input.order.isEmpty ? nil : plan.projection.namedColumns
+    }
+
+    /// Looks at the first row.
+    func look(_ row: borrowing Row, _ value: Value?, _ evaluator: Evaluator) throws {
+        guard !hasRow else { return }
+        hasRow = true
+        // Groups hold no documents.
+        if isGrouped { return }
+        if isPresence, let columns, case .object(let object)? = value, object.count == columns {
+            open = []
             return
         }
-        values = written.compactMap(\.self).filter { $0 != .null }
-        if values.isEmpty { return nil }
-        if case .documentID = expected.field, values.allSatisfy(Self.isUsualID) { return nil }
-    }
-
-    /// Returns whether a value is a text as ids mostly are. That no document has such an id is an everyday
-    /// answer, which must not cost a scan; a number, or digits in a text, may be of the wrong type.
-    private static func isUsualID(_ value: Value) -> Bool {
-        guard case .string(let text) = value else { return false }
-        return text.isEmpty || !text.utf8.allSatisfy { (0x30...0x39).contains($0) }
-    }
-
-    private static func value(_ expression: BoundExpression, _ arguments: [Value]) -> Value? {
-        switch expression {
-        case .constant(let value): value
-        case .parameter(let place): arguments[place]
-        default: nil
-        }
-    }
-
-    mutating func meet(_ value: Value?) {
-        guard let value, value != .null else { return }
-        let fits =
-            if case .type(let need) = expected.wanted {
-                need.accepts(value)
-            } else {
-                values.contains { ValueClass(of: $0) == ValueClass(of: value) }
-            }
-        if fits { isMet = true } else { met.insert(ValueClass(of: value)) }
-    }
-
-    var code: DQLWarningCode {
-        if case .type(let need) = expected.wanted { need.code } else { .neverEqual }
-    }
-
-    /// The types for which the condition can be true.
-    private var wanted: Set<ValueClass> { Set(values.map(ValueClass.init(of:))) }
-
-    /// Returns whether this would say of a field what another one said.
-    func repeats(_ other: OpenExpectation) -> Bool {
-        guard expected.field == other.expected.field, code == other.code else { return false }
-        guard case .type(let need) = expected.wanted, case .type(let known) = other.expected.wanted else {
-            return !wanted.isEmpty && wanted == other.wanted
-        }
-        return need.type == known.type
-    }
-
-    func message(_ source: SourceText) -> String {
-        let types = met.sorted().map(\.named).joined(separator: " or ")
-        if case .type(let need) = expected.wanted {
-            return need.message("every \(expected.name) that was met", is: types)
-        }
-        let wanted = wanted.sorted().map(\.named).joined(separator: " or ")
-        let shown = source.token(of: expected.span) ?? ""
-        return
-            "\(shown) compares \(expected.name) with \(wanted), and every \(expected.name) that was met is "
-            + "\(types): that is never true"
+        for index in open.indices { try open[index].meet(row, evaluator) }
     }
 }
 
-extension ValueClass {
-    /// The class with an article, for messages.
-    fileprivate var named: String { (self == .array || self == .object ? "an " : "a ") + "\(self)" }
+extension BoundProjection {
+    /// The number of columns if each is named; nil for any other shape.
+    fileprivate var namedColumns: Int? {
+        guard case .elements(let elements) = self else { return nil }
+        let areNamed = elements.allSatisfy { if case .named = $0 { true } else { false } }
+        return areNamed ? elements.count : nil
+    }
+}
+
+extension RowPlan {
+    /// How the documents of one source are chosen.
+    enum Choice {
+        /// All, or in a way that documents alone do not tell.
+        case all
+        case byID
+        case condition(BoundExpression)
+    }
+
+    /// How the rows before they are grouped are chosen.
+    var chosen: Choice {
+        switch self {
+        case .group(let rows, _): rows.chosen
+        case .filter(.scan, let condition): .condition(condition)
+        case .filter(let rows, _): rows.chosen
+        case .idScan: .byID
+        default: .all
+        }
+    }
 }

@@ -55,7 +55,7 @@ public final class PreparedStatement: Sendable {
     private let listedParameters: [ListedParameter]
     /// Parameters whose arguments need a type.
     private let parameterExpectations: [ParameterExpectation]
-    /// The fields of conditions whose types are looked at when no document fulfils the condition.
+    /// The fields whose types are looked at when they may be why something is empty.
     let expectations: [FieldExpectation]
     /// The sums and means, for warnings about values that they left out.
     let aggregates: [WrittenAggregate]
@@ -86,6 +86,17 @@ public final class PreparedStatement: Sendable {
     /// that `advice(in:arguments:options:)` suggests.
     public var provisions: Bool {
         if case .explain(.advise(provision: true), _) = plan { true } else { false }
+    }
+    /// The names that the rows of a SELECT have, as far as its text tells them: those of its projections, the
+    /// sources of a join, or `_id` of whole documents. None for bare values and other statements.
+    public var columnNames: [String] {
+        guard case .select(let select) = plan else { return [] }
+        switch select.projection {
+        case .all: return [documentIDField]
+        case .raw: return []
+        case .elements(let elements):
+            return elements.compactMap { if case .named(let name, _) = $0 { name } else { nil } }
+        }
     }
     /// The collections it reads or writes.
     public var collections: [CollectionName] {

@@ -140,20 +140,20 @@ struct RowRunner {
         switch leaf {
         case .scan(let collection, _) where asksForFields:
             try source.scanFields(collection) { record in
-                try meter.step()
+                try meter.visit()
                 statistics?.documents += 1
                 return try visit(record)
             }
         case .scan(let collection, _):
             try source.scan(collection) { record in
-                try meter.step()
+                try meter.visit()
                 statistics?.documents += 1
                 return try visit(record)
             }
         case .idScan(let collection, _, let ids):
             for id in try documentIDs(ids) {
                 var goesOn = true
-                try meter.step()
+                try meter.visit()
                 try source.lookup(collection, id) { record in
                     statistics?.documents += 1
                     goesOn = try visit(record)
@@ -165,7 +165,7 @@ struct RowRunner {
                 preconditionFailure("planned on indexes")
             }
             try AccessRunner(source: indexed, collection: collection, meter: meter).run(path) { record in
-                try meter.step()
+                try meter.visit()
                 statistics?.documents += 1
                 return try visit(record)
             }
@@ -185,7 +185,7 @@ struct RowRunner {
         var row = row()
         var goesOn = true
         try indexed.entries(of: scan, needsID ? [.id, .values] : .values) { entry in
-            try context.meter.step()
+            try context.meter.visit()
             row.slots = entry.values + [entry.id?.value]
             goesOn = try visit(row)
             return goesOn

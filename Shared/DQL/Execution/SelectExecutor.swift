@@ -33,7 +33,12 @@ struct SelectExecutor {
     func results(_ body: (ResultRow) throws -> Bool) throws {
         guard window.limit > 0 else { return }
         let isFound = plan.input.order.isEmpty || isOrdered ? try stream(body) : try sort(body)
-        if !plan.input.rows.isGrouped { runner.context.meter.foundNothing = !isFound }
+        let meter = runner.context.meter
+        if plan.input.rows.isGrouped {
+            meter.groupsFoundNothing = !isFound
+        } else {
+            meter.foundNothing = !isFound
+        }
     }
 
     /// The source whose documents are the rows, as an undeclared reader sees them.
@@ -58,6 +63,7 @@ struct SelectExecutor {
             }
             if let wholeSource, let record = row.documents[wholeSource] {
                 taken += 1
+                if taken == 1 { try runner.context.meter.watch?.look(row, nil, runner.evaluator) }
                 try runner.context.meter.work(bytes: record.document.bytes.count)
                 return try body(ResultRow(document: record, runner.context)) && taken < window.limit
             }
@@ -71,6 +77,7 @@ struct SelectExecutor {
             }
             // A bare value that is MISSING gives no row, but takes a place, as in any other executor.
             taken += 1
+            if taken == 1 { try runner.context.meter.watch?.look(row, value, runner.evaluator) }
             if let value, try !body(ResultRow(value)) { return false }
             return taken < window.limit
         }
@@ -88,7 +95,10 @@ struct SelectExecutor {
             plan.isDistinct || runner.context.options.strictReads ? nil : SortCutoff(plan.input.order)
         var isFound = false
         try runner.run(plan.input.rows) { row in
-            isFound = true
+            if !isFound {
+                isFound = true
+                try runner.context.meter.watch?.look(row, nil, runner.evaluator)
+            }
             if let cutoff, let last = rows.threshold?.first, cutoff.isBehind(last, row) { return true }
             let keys = try ordering.keys(row, runner.evaluator)
             if plan.isDistinct {

@@ -71,6 +71,24 @@ public enum StatementText {
         }
     }
 
+    /// The text with a `?` for each literal and without comments, for lists that show no value of a document.
+    /// The part after a mistake of spelling is left out.
+    public static func withoutValues(_ text: String) -> String {
+        let source = SourceText(text: text)
+        guard var lexer = try? Lexer(source) else { return "…" }
+        var (result, end) = ("", 0)
+        while true {
+            guard let token = try? lexer.next() else { return result + "…" }
+            guard token.kind != .end else { return result }
+            if token.span.start > end, !result.isEmpty { result += " " }
+            switch token.kind {
+            case .string, .integer, .double: result += "?"
+            default: result += source.slice(token.span)
+            }
+            end = token.span.end
+        }
+    }
+
     /// The words of the grammar in upper case, sorted.
     public static let keywords: [String] = Keyword.allCases.map(\.rawValue).sorted()
 

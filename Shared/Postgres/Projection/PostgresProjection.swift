@@ -99,9 +99,9 @@ public final class PostgresProjection: Sendable {
         public let readAt: Offset
     }
 
-    private let database: DatabaseID
-    private let worker: ProjectionWorker
-    private let lanes: ConnectionLanes
+    let database: DatabaseID
+    let worker: ProjectionWorker
+    let lanes: ConnectionLanes
 
     init(_ database: DatabaseID, _ worker: ProjectionWorker, _ lanes: ConnectionLanes) {
         self.database = database
@@ -165,7 +165,7 @@ public final class PostgresProjection: Sendable {
     }
 
     /// Asks the leader to rebuild the projection, unless a rebuild is under way.
-    private func askForRebuild() async throws {
+    func askForRebuild() async throws {
         let database = database
         try await lanes.run { connection in
             _ = try connection.query(

@@ -15,7 +15,7 @@ public final class ProjectionSnapshot: DocumentSource {
     public let position: LogPosition
     /// The greatest timestamp folded.
     let clock: Timestamp
-    private let connection: Connection
+    let connection: Connection
     private let generation: Int32
     private var tables: [CollectionName: String?] = [:]
 
@@ -144,7 +144,7 @@ public final class ProjectionSnapshot: DocumentSource {
             """, [.bytes(last), .int8(Int64(limit)), .int8(Int64(PostgresLimits.pageBytes))])
     }
 
-    private func table(_ collection: CollectionName) throws -> String? {
+    func table(_ collection: CollectionName) throws -> String? {
         if let known = tables[collection] { return known }
         let rows = try connection.query(
             "SELECT number FROM mimeo_projection.collections WHERE generation = $1::int4 AND name = $2",

@@ -30,7 +30,8 @@ actor ProjectionWorker {
     private let logger: Logger
     private var advancing: Task<Void, any Error>?
     private var queued: Task<Void, any Error>?
-    private var isLeading = false
+    /// True while this process folds.
+    private(set) var isLeading = false
     private var building: Generation?
     /// True if this worker has checked the current generation against the log since it leads.
     private var isChecked = false

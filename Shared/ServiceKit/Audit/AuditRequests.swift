@@ -53,6 +53,21 @@ extension AuditLog {
     }
 }
 
+extension AdminCredential {
+    /// Answers an admin request with its audit entry, as `AuditLog.admin` does; a process without an audit
+    /// only checks the credential.
+    public func answer(
+        _ request: Request, _ context: ServiceContext, _ audit: AuditLog?, route: String,
+        _ body: () async throws -> Response
+    ) async throws -> Response {
+        guard let audit else {
+            try admit(request)
+            return try await body()
+        }
+        return try await audit.admin(request, context, route: route, admit: { try admit(request) }, body)
+    }
+}
+
 extension AuditEntry {
     /// Sets result and code from the error that ended the action.
     mutating func end(with error: any Error) {

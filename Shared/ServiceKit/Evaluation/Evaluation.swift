@@ -70,6 +70,7 @@ public final class Evaluation: Sendable {
     private let isEnding = Atomic<Bool>(false)
     private let turnExpired = Atomic<Bool>(false)
     private let rows = Atomic<Int>(0)
+    private let documents = Atomic<Int>(0)
     /// The turn that runs. Safe although unchecked: only its own thread touches it.
     nonisolated(unsafe) private var turn: EvaluationTurn?
 
@@ -151,6 +152,12 @@ public final class Evaluation: Sendable {
 
     /// Counts one row of the result, for the list of running statements.
     public func countRow() { rows.add(1, ordering: .relaxed) }
+
+    /// Counts documents that it has visited.
+    public func count(documents count: Int) { documents.add(count, ordering: .relaxed) }
+
+    /// The documents visited by what has ended of it.
+    public var countedDocuments: Int { documents.load(ordering: .relaxed) }
 
     /// The time that its turns before the present one have computed.
     public var computed: Duration { state.withLock { $0.computed } }

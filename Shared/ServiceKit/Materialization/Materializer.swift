@@ -361,16 +361,18 @@ public actor Materializer {
     }
 
     /// Releases every waiter and closes the replica.
-    public func close() async {
+    /// - Parameter discards: true to delete its files, so that the next opening begins from the log.
+    public func close(discards: Bool = false) async {
         isClosed = true
         throttle.beginWait()
         _ = try? await folding?.value
         for waiter in waiters { waiter.continuation.resume(returning: false) }
         waiters = []
-        let (replica, isDamaged) = (replica, damage.isThere)
+        let (replica, folder, isDamaged) = (replica, folder, damage.isThere)
         try? await executor.run {
-            // While the directory is still locked: the next opening finds nothing, and rebuilds.
-            if isDamaged { try Replica.discard(directory: replica.directory) }
+            // Deleted while the directory is still locked: nobody can open files that are being deleted, and
+            // the next opening finds nothing and rebuilds.
+            if discards || isDamaged { try Replica.discard(directory: folder) }
             try replica.close()
         }
     }

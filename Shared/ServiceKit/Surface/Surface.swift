@@ -30,8 +30,8 @@ public enum Surface {
             name: "Sessions and the log", about: "For administrators, from the replicator.",
             routes: adminOfReplicator),
         Group(
-            name: "Running statements", about: "For administrators, from the query-service.",
-            routes: adminOfStatements),
+            name: "Projections and statements", about: "For administrators, from the query-service.",
+            routes: adminOfStatements + adminOfProjections),
         Group(name: "Every service", about: "Health, metrics and this description.", routes: host),
     ]
 

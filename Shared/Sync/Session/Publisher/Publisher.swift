@@ -15,29 +15,6 @@ import Exchange
 /// Bounds: one page is read at a time; the stream is awaited only while a data frame may leave; wants are
 /// bounded in `StateAnswers`.
 struct Publisher: Sendable {
-    enum Event: Sendable {
-        // Frames:
-        case subscribe(Frame.Subscribe, size: Int)
-        case unsubscribe(id: UInt64)
-        case held(id: UInt64, HoldingsPage, size: Int)
-        case want([DocumentKey], held: [DocumentVersion])
-        // Answers of the driver:
-        case page(id: UInt64, CatchUpPage)
-        case unknownPlace(id: UInt64)
-        case compared(id: UInt64, HoldingsAnswer)
-        case tooCostly(id: UInt64)
-        case operations([FoldedOperation], through: LogPosition)
-        case lagging(LogPosition)
-        case states([(key: DocumentKey, state: EncodedState?)], at: LogPosition?, gone: [DocumentVersion])
-        // The driver:
-        case grantChanged(ReadAccess)
-        // Messages:
-        case greeted(head: LogPosition)
-        case credited
-        case appendBegan
-        case appendEnded(through: Offset)
-    }
-
     /// The question that the driver has: a page of a subscription, or the comparison of one.
     private enum PageRead: Sendable {
         case idle

@@ -28,16 +28,6 @@ struct Reader: Sendable {
         case storing(Needs)
     }
 
-    /// The states that the first item of the queue needs.
-    private struct Needs: Sendable {
-        /// Documents whose states have not come.
-        var missing: Set<DocumentKey> = []
-        /// Documents whose states have come: asking for one of them again would go on for ever.
-        var answered: Set<DocumentKey> = []
-        /// The states that have come.
-        var fetched: [DocumentUpdate] = []
-    }
-
     private var exchange = Exchange.waiting
     private var step = Step.idle
     /// True while a repair is due or under way.

@@ -22,6 +22,18 @@ struct RepairCase: Sendable {
         case fetching(staging: Int, isComplete: Bool)
         /// All states are staged; the stream is on its way to where they stand.
         case following
+
+        /// The step's name, for logs and traps.
+        var name: String {
+            switch self {
+            case .none: "none"
+            case .due: "due"
+            case .deciding: "deciding"
+            case .fetching(staging: 0, _): "fetching states"
+            case .fetching: "staging states"
+            case .following: "following the stream"
+            }
+        }
     }
 
     private(set) var step = Step.none
@@ -101,7 +113,9 @@ struct RepairCase: Sendable {
 
     /// The store needs the server's states of documents.
     mutating func fetch() {
-        guard case .deciding = step else { preconditionFailure("nothing was decided; the repair is \(step)") }
+        guard case .deciding = step else {
+            preconditionFailure("nothing was decided; the repair is \(step.name)")
+        }
         step = .fetching(staging: 0, isComplete: false)
     }
 
@@ -109,7 +123,7 @@ struct RepairCase: Sendable {
     /// - Returns: whether there are any to be staged.
     mutating func fetched(isAny: Bool, at position: LogPosition?, isComplete: Bool) -> Bool {
         guard case .fetching(let staging, _) = step else {
-            preconditionFailure("no states were asked for; the repair is \(step)")
+            preconditionFailure("no states were asked for; the repair is \(step.name)")
         }
         seen = position ?? seen
         step = .fetching(staging: staging + (isAny ? 1 : 0), isComplete: isComplete)
@@ -119,7 +133,7 @@ struct RepairCase: Sendable {
     /// A frame of states is staged.
     mutating func staged() {
         guard case .fetching(let staging, let isComplete) = step, staging > 0 else {
-            preconditionFailure("nothing was being staged; the repair is \(step)")
+            preconditionFailure("nothing was being staged; the repair is \(step.name)")
         }
         step =
             staging == 1 && isComplete ? .following : .fetching(staging: staging - 1, isComplete: isComplete)
@@ -128,7 +142,7 @@ struct RepairCase: Sendable {
     /// The store is repaired.
     mutating func ended(_ outcome: RepairOutcome.Repaired) {
         guard case .deciding = step else {
-            preconditionFailure("nothing was repaired; the repair is \(step)")
+            preconditionFailure("nothing was repaired; the repair is \(step.name)")
         }
         var next = RepairCase()
         next.hasMovedForClock = hasMovedForClock

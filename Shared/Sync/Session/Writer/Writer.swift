@@ -446,7 +446,7 @@ extension Writer {
             case .exchanging: "exchanging"
             }
         let read = if case .reading = read { ", reading" } else { "" }
-        return "\(phase)\(read)\(repair.isDue ? ", repair \(repair.step)" : "")"
+        return "\(phase)\(read)\(repair.isDue ? ", repair \(repair.step.name)" : "")"
     }
 
     /// Returns whether the driver may answer now.

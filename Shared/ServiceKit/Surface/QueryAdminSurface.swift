@@ -1,0 +1,149 @@
+import HTTPTypes
+
+extension Surface {
+    private static let base = "/admin/query-service/databases/:database"
+    private static let number = Schema.whole(from: 0)
+    private static let place = Schema.orNull(number)
+    private static let failures = [
+        unknownDatabase, RouteDescription.Failure(400, "QUERY-0401"),
+        RouteDescription.Failure(409, "QUERY-0402"), RouteDescription.Failure(429, "SRV-0429"), unavailable,
+    ]
+
+    private static let projection = Schema.members([
+        .always("database", .text),
+        .always("storage", .orNull(.choice(["folder", "postgres"])), "Null while it is not open."),
+        .always("isOpen", .flag, "False until the first statement, and while a folder is rebuilt."),
+        .always("head", number, "The log's last offset."),
+        .always("offset", place, "The last offset that is folded."), .always("lag", place),
+        .always("generation", number, "Counts the builds: of the server, or of this process for a folder."),
+        .always("worker", .orNull(.choice(["leads", "follows"])), "Whether this process folds."),
+        .always("failure", .orNull(.text), "Why it does not follow the log."),
+        .always(
+            "rebuild",
+            .orNull(
+                .members([
+                    .always("offset", number), .always("through", number),
+                    .always("share", .number, "0 to 1."),
+                ])), "Null while none runs."),
+    ])
+
+    /// `/admin/query-service/…` but for running statements.
+    static let adminOfProjections: [RouteDescription] = [
+        RouteDescription(
+            .get, "/admin/query-service/databases", "listProjections", .administrator,
+            "Lists the databases with the state of their projections in this process.",
+            parameters: [
+                .query("after", .text, "Begin after this id."),
+                .query("limit", .whole(from: 1), "Most rows; 1,000 unless said."),
+            ],
+            answers: [
+                .init(
+                    200, "In the order of their ids.",
+                    .json(
+                        .members([
+                            .always(
+                                "databases",
+                                .list(
+                                    .members([
+                                        .always("id", .text), .always("head", number),
+                                        .always("isOpen", .flag), .always("offset", place),
+                                        .always("lag", place), .always("failure", .orNull(.text)),
+                                    ]))), .always("more", .flag),
+                        ])))
+            ], failures: [unavailable]),
+        RouteDescription(
+            .get, "\(base)/projection", "showProjection", .administrator,
+            "Shows how far a database's projection is, and the progress of a rebuild.",
+            answers: [.init(200, "The state.", .json(projection))], failures: [unknownDatabase, unavailable]),
+        RouteDescription(
+            .post, "\(base)/rebuilds", "rebuildProjection", .administrator,
+            "Builds a database's projection again from its log.",
+            details: """
+                In PostgreSQL it is built beside the present one, which serves until then. In a folder it is \
+                built in its place: statements wait meanwhile. While one is built, nothing begins.
+                """, body: .json(.members([]), isRequired: false),
+            answers: [.init(202, "It begins, or runs.", .json(projection))],
+            failures: [unknownDatabase, unavailable]),
+        RouteDescription(
+            .get, "\(base)/collections", "listCollections", .administrator,
+            "Lists the collections with their sizes.",
+            details: "The sizes are counted again after ten seconds.",
+            answers: [
+                .init(
+                    200, "In the order of their names.",
+                    .json(
+                        .members([
+                            .always(
+                                "collections",
+                                .list(
+                                    .members([
+                                        .always("name", .text), .always("documents", number),
+                                        .always("bytes", number, "Of ids and encoded documents."),
+                                        .always("indexes", number, "Beside the one over the ids."),
+                                        .always("isInternal", .flag, "True for the server's own."),
+                                    ]))), .always("transactionId", number),
+                        ])))
+            ], failures: failures),
+        shape,
+        RouteDescription(
+            .get, "\(base)/indexes", "listIndexes", .administrator, "Lists the indexes of the collections.",
+            parameters: [.query("collection", .text, "Only this collection.")],
+            answers: [
+                .init(
+                    200, "By collection and name.",
+                    .json(.members([.always("indexes", .list(.members(index)))])))
+            ], failures: failures),
+        RouteDescription(
+            .get, "\(base)/slow", "listSlowStatements", .administrator,
+            "Lists the latest slow statements of this process, without values.",
+            details: "A statement is slow from half a second. The last 1,000 are kept.",
+            parameters: [.query("limit", .whole(from: 1), "Most rows; 100 unless said.")],
+            answers: [
+                .init(
+                    200, "The newest first.",
+                    .json(.members([.always("statements", .list(.members(slowStatement)))])))
+            ], failures: [unknownDatabase]),
+    ]
+
+    private static let shape = RouteDescription(
+        .get, "\(base)/collections/:collection/shape", "showShape", .administrator,
+        "Shows which keys the documents of a collection have, from a sample.",
+        parameters: [.query("sample", .whole(from: 1), "Documents; 1,000 unless said, 10,000 at most.")],
+        answers: [
+            .init(
+                200, "The most frequent keys first.",
+                .json(
+                    .members([
+                        .always("collection", .text), .always("sampled", number, "Documents."),
+                        .always("transactionId", number),
+                        .always(
+                            "keys",
+                            .list(
+                                .members([
+                                    .always("path", .list(.text)), .always("count", number, "Documents."),
+                                    .always("kinds", .object, "How many values there are of each kind."),
+                                    .always("example", .anything, "Cut if it is long."),
+                                ]))),
+                        .always("more", .flag, "True if there are more keys than are listed."),
+                    ])))
+        ], failures: failures)
+
+    private static let index: [Schema.Member] = [
+        .always("_id", .text), .always("collection", .text), .always("name", .text),
+        .always(
+            "fields",
+            .list(.members([.always("key", .list(.text)), .always("direction", .choice(["asc", "desc"]))])),
+            "Empty for one that an operator made with SQL."),
+        .always("state", .choice(["ready", "building"])),
+        .always("kind", .choice(["primary", "declared", "sql"])),
+        .maybe("bytes", number, "In PostgreSQL."), .maybe("definition", .text, "In PostgreSQL."),
+    ]
+
+    private static let slowStatement: [Schema.Member] = [
+        .always("time", .text, "When it ended."),
+        .always("statement", .text, "With ? for each literal."), .always("credential", .text),
+        .always("milliseconds", number, "Since it was accepted."), .always("computedMilliseconds", number),
+        .always("documents", number, "Visited."), .always("rows", number, "In the answer."),
+        .always("code", .orNull(.text), "Of the error that ended it."),
+    ]
+}
