@@ -130,7 +130,8 @@ let services: [Target] =
     + service(
         "QueryService",
         [
-            "ServiceKit", "CRDT", "DQL", "Exchange", "Machine", "Replica", "OperationLog", "Postgres",
+            "Console", "ServiceKit", "CRDT", "DQL", "Exchange", "Machine", "Replica", "OperationLog",
+            "Postgres",
             "Identity", hummingbird, httpTypes, nioCore, arguments,
         ])
     + service(
@@ -142,12 +143,23 @@ let services: [Target] =
     + service(
         "Mimeo",
         [
-            "ServiceKit", "AuthGateway", "Replicator", "QueryService", "AttachmentStore",
+            "ServiceKit", "AuthGateway", "Replicator", "QueryService", "AttachmentStore", "Console",
             "CRDT", "DQL", "DittoSwift", "OperationLog", "CLibEdit", hummingbird, httpClient,
             arguments, logging,
         ],
         exclude: ["CLibEdit"])
     + [
+        .target(
+            name: "Console",
+            dependencies: [
+                "CConsoleFiles", "ServiceKit", "CRDT", "Identity", "Machine", crypto, hummingbird, httpTypes,
+                nioCore,
+            ],
+            path: "Services/Console", exclude: ["CConsoleFiles", "Docs", "README.md", "VENDORED.md", "Web"],
+            swiftSettings: strict),
+        // The page's files within the program: `#embed` takes no time, `embedInCode` would take a minute.
+        .target(
+            name: "CConsoleFiles", path: "Services/Console/CConsoleFiles"),
         .systemLibrary(
             name: "CLibEdit", path: "Services/Mimeo/CLibEdit", pkgConfig: "libedit",
             providers: [.apt(["libedit-dev"])]),

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Console
 import Logging
 import ServiceKit
 
@@ -28,14 +29,19 @@ public struct QueryServiceCommand: AsyncParsableCommand {
         let room = configuration.diskRoom()
         let log = try configuration.openLog(room: room, logger: logger)
         let system = try configuration.systemDatabase(on: log, logger: logger)
+        let authenticator = Authenticator(configuration, system: system, logger: logger)
+        let credential = AdminCredential(configuration, system: system)
         let part = QueryServicePart(
-            log: log, authenticator: Authenticator(configuration, system: system, logger: logger),
+            log: log, authenticator: authenticator,
             projection: try ProjectionPlace(configuration), past: try configuration.folder("past"),
-            pool: EvaluationPool(evaluation), admin: AdminCredential(configuration, system: system),
+            pool: EvaluationPool(evaluation), admin: credential,
             logger: logger)
+        let console = ConsolePart(
+            admin: credential, authenticator: authenticator, system: system,
+            access: ConsoleAccess(configuration, isWhole: false))
         let host = try ServiceHost(
-            configuration, parts: [SystemDatabasePart(system), StoragePart(log: log, room: room), part],
-            logger: logger
+            configuration,
+            parts: [SystemDatabasePart(system), StoragePart(log: log, room: room), part, console], logger: logger
         ) { address in
             ServiceMain.say("url: \(address.origin)")
         }

@@ -177,4 +177,20 @@ public enum Limits {
     public static let actorLease: Duration = .seconds(60)
     /// Attempts at a write of the system database when other gateways write too; few do, since people do it.
     static let systemWriteAttempts = 16
+    /// Longest session of the console: a working day.
+    public static let consoleSessionSeconds: Int64 = 12 * 3_600
+    /// Longest value of a cookie: browsers drop a cookie of more than 4,096 bytes, its name included.
+    static let cookieBytes = 3_800
+    /// Largest body of a sign-in at the console: an object of one member.
+    public static let consoleBodyBytes = 4_096
+    /// Interval of recording the metrics for plots.
+    public static let metricStep: Duration = .seconds(5)
+    /// Readings kept of each metric at that interval: one hour.
+    static let metricPoints = 720
+    /// Every so many readings one is kept for longer: one a minute.
+    static let metricCoarseness = 12
+    /// Readings kept of each metric at the coarser interval: one day.
+    static let metricCoarsePoints = 1_440
+    /// Metrics with kept readings: more than there are, some 35 KB each.
+    static let metricNames = 100
 }

@@ -69,7 +69,7 @@ struct AdminDocumentTests {
                 .filter { $0.contains(" /admin/") && !$0.hasSuffix("/health") }
             await services.close()
             var documented: Set<Documented> = []
-            for service in ["AuthGateway", "Replicator", "QueryService", "AttachmentStore"] {
+            for service in ["AuthGateway", "Replicator", "QueryService", "AttachmentStore", "Console"] {
                 let page = Self.root.appendingPathComponent("Services/\(service)/README.md")
                 documented.formUnion(Self.documented(try String(contentsOf: page, encoding: .utf8)))
             }

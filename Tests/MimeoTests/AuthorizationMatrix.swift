@@ -139,6 +139,18 @@ enum AuthorizationMatrix {
         .init(route: "GET /admin/replicator/health", cells: everybody),
         .init(route: "GET /admin/query-service/health", cells: everybody),
         .init(route: "GET /admin/attachment-store/health", cells: everybody),
+        // The console's page and its files, of a version that never was. A credential begins its session; one
+        // that does not hold is refused, and without the console's field it is malformed.
+        .init(route: "GET /", cells: everybody),
+        .init(route: "GET /console/:version/:part", cells: "404 404 404 404 404 404 404 404 404"),
+        .init(route: "GET /console/:version/:part/:file", cells: "404 404 404 404 404 404 404 404 404"),
+        .init(route: "GET /admin/console/health", cells: everybody),
+        .init(route: "GET /admin/console/session", cells: everybody),
+        .init(route: "POST /admin/console/session", cells: "400 400 400 400 400 400 400 400 400"),
+        .init(route: "DELETE /admin/console/session", cells: "400 400 400 400 400 400 400 400 400"),
+        .init(route: "GET /admin/metrics/series", cells: "\(nobodyButAdmin) 200"),
+        .init(
+            route: "POST /admin/auth/databases/:database/explain-access", cells: "\(nobodyButAdmin) 400"),
         // What a login may is its provider's word; a credential that comes with it says nothing.
         .init(route: "POST /_ditto/auth/login", cells: "400 400 400 400 400 400 400 400 400"),
         .init(route: "GET /_ditto/auth/jwks.json", cells: everybody),

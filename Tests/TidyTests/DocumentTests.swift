@@ -2,7 +2,8 @@ import Testing
 
 @Suite("Documents")
 struct DocumentTests {
-    private static let index = PathIndex(SourceTree.files.map(\.path))
+    private static let index = PathIndex(
+        SourceTree.files.map(\.path) + SourceTree.pictures)
     private static let declarations = Declarations(SourceTree.moduleFiles)
     /// The documents that a newcomer reads first, besides the READMEs of modules and services.
     private static let maps = [

@@ -114,7 +114,8 @@ struct ImportTable {
                 packages: ["ArgumentParser", "Hummingbird"], platform: foundation.union(["Glibc"])),
             "Services/QueryService": Row(
                 ours: [
-                    "CRDT", "DQL", "Exchange", "Identity", "Machine", "OperationLog", "Postgres", "Replica",
+                    "CRDT", "Console", "DQL", "Exchange", "Identity", "Machine", "OperationLog", "Postgres",
+                    "Replica",
                     "ServiceKit",
                 ],
                 packages: ["ArgumentParser", "HTTPTypes", "Hummingbird", "NIOCore"],
@@ -125,10 +126,15 @@ struct ImportTable {
                     "ServiceKit",
                 ],
                 packages: ["ArgumentParser", "Hummingbird", "Metrics", "NIOCore"], platform: foundation),
+            // Asks to whom a connection's other end belongs.
+            "Services/Console": Row(
+                ours: ["CRDT", "Identity", "Machine", "ServiceKit"],
+                packages: ["CConsoleFiles", "Crypto", "HTTPTypes", "Hummingbird", "NIOCore"],
+                platform: ["Foundation", "Glibc"]),
             // Mimeo assembles the services and is a client of the whole system.
             "Services/Mimeo": Row(
                 ours: [
-                    "AttachmentStore", "AuthGateway", "CRDT", "DQL", "DittoSwift", "OperationLog",
+                    "AttachmentStore", "AuthGateway", "CRDT", "Console", "DQL", "DittoSwift", "OperationLog",
                     "QueryService", "Replicator", "ServiceKit",
                 ],
                 packages: ["ArgumentParser", "AsyncHTTPClient", "CLibEdit"],

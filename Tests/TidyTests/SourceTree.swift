@@ -53,6 +53,9 @@ enum SourceTree {
         return (rootFiles + inFolders).compactMap(read)
     }()
 
+    /// The pictures of documents, which are no text.
+    static let pictures = folders.flatMap(paths(below:)).filter { $0.hasSuffix(".png") }
+
     static let swiftFiles = files.filter { $0.path.hasSuffix(".swift") }
 
     /// The Swift files of the modules and services, without tests.
@@ -74,7 +77,10 @@ enum SourceTree {
 
     private static func isOurs(_ name: String) -> Bool {
         let parts = name.split(separator: "/")
-        return !parts.contains { $0 == "__pycache__" || $0.hasPrefix(".build") || $0 == ".DS_Store" }
+        // Libraries of others are in `vendor`, as they came.
+        return !parts.contains {
+            $0 == "vendor" || $0 == "__pycache__" || $0.hasPrefix(".build") || $0 == ".DS_Store"
+        }
     }
 
     /// Nil for folders and for files that are not UTF-8 text.

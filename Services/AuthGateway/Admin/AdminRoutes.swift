@@ -41,6 +41,7 @@ struct AdminRoutes: Sendable {
         (.get, "/admin/auth/sealing-key"), (.post, "/admin/auth/sealing-key"),
         (.delete, "/admin/auth/sealing-key/previous"),
         (.get, "/admin/auth/restore"), (.post, "/admin/auth/restore"),
+        (.post, "/admin/auth/databases/:database/explain-access"),
     ]
 
     func mount(on mount: inout ServiceMount) {
@@ -112,6 +113,7 @@ struct AdminRoutes: Sendable {
             let secret = try context.parameters.require("secret")
             return try await removeSecret(secret, try provider(context), database)
         case (.get, "keys"): return listKeys(database)
+        case (.post, "explain-access"): return try await explainAccess(request, database)
         default: return try await rotate(request, database)
         }
     }

@@ -1,5 +1,6 @@
 import AttachmentStore
 import AuthGateway
+import Console
 import Logging
 import OperationLog
 import QueryService
@@ -60,6 +61,9 @@ public struct AllServices: Sendable {
                 folder: try configuration.folder("attachments"), log: log,
                 documents: try configuration.folder("attachment-documents"), authenticator: authenticator,
                 maximumBytes: options.attachmentBytes, room: room, logger: logger),
+            ConsolePart(
+                admin: admin, authenticator: authenticator, system: system,
+                access: ConsoleAccess(configuration, isWhole: true)),
         ]
         self.gateway = gateway
         self.log = log

@@ -195,8 +195,15 @@ actor Projection {
     /// Execution options of a statement that begins now.
     nonisolated func options(isStrict: Bool) -> ExecutionOptions {
         let now = Int64(clamping: Environment.system.wallMilliseconds())
-        return ExecutionOptions(
+        var options = ExecutionOptions(
             strictMode: isStrict, context: FunctionContext(now: now, timeZones: SystemTimeZones()))
+        // PROFILE tells how long each step took.
+        let start = ContinuousClock.now
+        options.nanoseconds = {
+            let (seconds, attoseconds) = (ContinuousClock.now - start).components
+            return UInt64(clamping: seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
+        }
+        return options
     }
 
     private nonisolated func read(_ job: WriteLane.Job, from offset: Offset) async throws -> ExecuteAnswer {

@@ -13,6 +13,8 @@ import Metrics
 struct ObservedResponder<Inner: HTTPResponder>: HTTPResponder where Inner.Context == ServiceContext {
     let inner: Inner
     let cors: CORSPolicy
+    /// Turns the console's cookies into credentials; nil where there is no admin credential.
+    var console: ConsoleSessions?
 
     func respond(to request: Request, context: ServiceContext) async throws -> Response {
         let started = ContinuousClock.now
@@ -22,7 +24,8 @@ struct ObservedResponder<Inner: HTTPResponder>: HTTPResponder where Inner.Contex
         context.logger[metadataKey: "request"] = "\(request.headers[RequestID.field] ?? RequestID.made())"
         var response: Response
         do {
-            response = try await inner.respond(to: request.prepared(context), context: context)
+            let asked = console?.authorized(request) ?? request
+            response = try await inner.respond(to: asked.prepared(context), context: context)
         } catch {
             response = ErrorAnswer.response(for: error)
             report(error, response.status, context)

@@ -85,3 +85,14 @@ private struct GzipWriter: ResponseBodyWriter {
         try await inner.finish(trailingHeaders)
     }
 }
+
+/// Bodies that are packed once and sent often.
+public enum Packed {
+    /// The bytes in gzip.
+    public static func gzip(_ bytes: ByteBuffer) -> ByteBuffer { Deflater().pack(bytes, .finish) }
+
+    /// Returns whether the client takes gzip.
+    public static func isTaken(by request: Request) -> Bool {
+        Response.takesGzip(request.headers[.acceptEncoding])
+    }
+}

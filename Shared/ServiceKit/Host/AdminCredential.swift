@@ -59,14 +59,15 @@ public struct AdminCredential: Sendable {
     /// - Throws: `SRV-0602` if it is, and there is no contact with the log.
     public func isCarried(by request: Request) throws(ServiceError) -> Bool {
         let parts = (request.headers[.authorization] ?? "").split(separator: " ")
-        guard parts.count == 2, parts[0].lowercased() == "bearer", let text = text(),
+        guard parts.count == 2, parts[0].lowercased() == "bearer", let text,
             ConstantTime.equal(String(parts[1]), text)
         else { return false }
         try contact?.require()
         return true
     }
 
-    private func text() -> String? {
+    /// The credential itself; nil while its file has none.
+    var text: String? {
         known.content.withLock { known in
             guard let stamp = Self.stamp(of: path) else {
                 known = nil

@@ -19,6 +19,7 @@ public struct ServiceHost: Sendable {
     private let tls: TLSFiles?
     private let cors: CORSPolicy
     private let forwarding: ForwardingWatch?
+    private let console: ConsoleSessions?
     private let stopping: Stopping
     private let logger: Logger
     private let onListening: @Sendable (ListenAddress) async -> Void
@@ -29,11 +30,12 @@ public struct ServiceHost: Sendable {
     ///   - tls: certificate and key of the listener; nil for clear text.
     ///   - cors: the pages that may call the routes.
     ///   - forwarding: looks at every request's forwarding fields.
+    ///   - console: opens the cookies of the console.
     ///   - stopping: the times of a stop.
     ///   - onListening: called once with the address actually in use, port 0 resolved.
     public init(
         parts: [any ServicePart], listen: ListenAddress, tls: TLSFiles? = nil,
-        cors: CORSPolicy = .none, forwarding: ForwardingWatch? = nil,
+        cors: CORSPolicy = .none, forwarding: ForwardingWatch? = nil, console: ConsoleSessions? = nil,
         stopping: Stopping = Stopping(), logger: Logger = Logger(label: "mimeo"),
         onListening: @escaping @Sendable (ListenAddress) async -> Void = { _ in }
     ) {
@@ -42,6 +44,7 @@ public struct ServiceHost: Sendable {
         self.tls = tls
         self.cors = cors
         self.forwarding = forwarding
+        self.console = console
         self.stopping = stopping
         self.logger = logger
         self.onListening = onListening
@@ -66,10 +69,14 @@ public struct ServiceHost: Sendable {
         _ configuration: ServiceConfiguration, parts: [any ServicePart], logger: Logger,
         onListening: @escaping @Sendable (ListenAddress) async -> Void
     ) throws(ServiceError) {
+        let system = parts.lazy.compactMap { ($0 as? SystemDatabasePart)?.system }.first
         self.init(
             parts: parts, listen: configuration.listen, tls: try configuration.tlsFiles(logger: logger),
             cors: configuration.cors,
             forwarding: ForwardingWatch(trustsProxy: configuration.behindProxy, logger: logger),
+            console: system.map {
+                ConsoleSessions(credential: AdminCredential(configuration, system: $0), system: $0)
+            },
             stopping: Stopping(drain: configuration.drain, grace: configuration.stop),
             logger: logger, onListening: onListening)
     }
@@ -89,8 +96,8 @@ public struct ServiceHost: Sendable {
         let (addresses, continuation) = AsyncStream.makeStream(of: ListenAddress.self)
         let told = onListening
         let host = ServiceHost(
-            parts: parts, listen: listen, tls: tls, cors: cors, forwarding: forwarding, stopping: stopping,
-            logger: logger
+            parts: parts, listen: listen, tls: tls, cors: cors, forwarding: forwarding, console: console,
+            stopping: stopping, logger: logger
         ) { address in
             await told(address)
             continuation.yield(address)
@@ -161,7 +168,8 @@ public struct ServiceHost: Sendable {
         let drain = HostDrain(pause: stopping.drain)
         let application = Application(
             responder: ObservedResponder(
-                inner: HostRoutes(parts: parts, mount: mount, drain: drain).responder(), cors: cors),
+                inner: HostRoutes(parts: parts, mount: mount, drain: drain).responder(), cors: cors,
+                console: console),
             server: HTTPServerBuilder {
                 UpgradeChannel(
                     responder: $0, routes: webSockets, tls: tls, forwarding: forwarding, drain: drain)

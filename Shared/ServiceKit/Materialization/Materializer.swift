@@ -368,11 +368,11 @@ public actor Materializer {
         _ = try? await folding?.value
         for waiter in waiters { waiter.continuation.resume(returning: false) }
         waiters = []
-        let (replica, folder, isDamaged) = (replica, folder, damage.isThere)
+        let (replica, folder, mustGo) = (replica, folder, discards || damage.isThere)
         try? await executor.run {
-            // Deleted while the directory is still locked: nobody can open files that are being deleted, and
-            // the next opening finds nothing and rebuilds.
-            if discards || isDamaged { try Replica.discard(directory: folder) }
+            // Deleted while the directory is still locked: nobody can open files that are being deleted, and the next
+            // opening finds nothing and rebuilds.
+            if mustGo { try Replica.discard(directory: folder) }
             try replica.close()
         }
     }

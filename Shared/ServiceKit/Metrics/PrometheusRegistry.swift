@@ -66,6 +66,13 @@ public final class PrometheusRegistry: MetricsFactory, Sendable {
         return text
     }
 
+    /// Each metric's kind and the sum of its series' readings, by name.
+    func readings() -> [String: (kind: Kind, reading: MetricReading)] {
+        families.withLock { $0 }.mapValues { family in
+            (family.kind, family.series.values.reduce(into: MetricReading(value: 0)) { $0.add($1.reading) })
+        }
+    }
+
     // MARK: MetricsFactory
 
     /// A counter.

@@ -4,6 +4,8 @@ import Synchronization
 /// One line of the text, or the lines of one histogram.
 protocol Series: AnyObject, Sendable {
     func append(to text: inout String, name: String, labels: [PrometheusRegistry.Label])
+    /// The value now; of a histogram the sum and the count of its records.
+    var reading: MetricReading { get }
 }
 
 final class CounterSeries: Series, CounterHandler {
@@ -12,6 +14,8 @@ final class CounterSeries: Series, CounterHandler {
     func increment(by amount: Int64) { value.wrappingAdd(amount, ordering: .relaxed) }
 
     func reset() { value.store(0, ordering: .relaxed) }
+
+    var reading: MetricReading { MetricReading(value: Double(value.load(ordering: .relaxed))) }
 
     func append(to text: inout String, name: String, labels: [PrometheusRegistry.Label]) {
         text += "\(name)\(MetricText.labels(labels)) \(value.load(ordering: .relaxed))\n"
@@ -27,6 +31,8 @@ final class FloatingCounterSeries: Series, FloatingPointCounterHandler {
     }
 
     func reset() { value.withLock { $0 = 0 } }
+
+    var reading: MetricReading { MetricReading(value: value.withLock { $0 }) }
 
     func append(to text: inout String, name: String, labels: [PrometheusRegistry.Label]) {
         text += "\(name)\(MetricText.labels(labels)) \(MetricText.number(value.withLock { $0 }))\n"
@@ -47,6 +53,8 @@ final class GaugeSeries: Series, MeterHandler, RecorderHandler {
     func record(_ new: Int64) { set(new) }
 
     func record(_ new: Double) { set(new) }
+
+    var reading: MetricReading { MetricReading(value: value.withLock { $0 }) }
 
     func append(to text: inout String, name: String, labels: [PrometheusRegistry.Label]) {
         text += "\(name)\(MetricText.labels(labels)) \(MetricText.number(value.withLock { $0 }))\n"
@@ -74,6 +82,10 @@ final class HistogramSeries: Series, TimerHandler, RecorderHandler {
     }
 
     func recordNanoseconds(_ duration: Int64) { record(Double(duration) / 1e9) }
+
+    var reading: MetricReading {
+        numbers.withLock { MetricReading(value: $0.sum, count: Double($0.count)) }
+    }
 
     func record(_ value: Int64) { record(Double(value)) }
 

@@ -60,7 +60,7 @@ extension Surface {
 
     /// `/admin/auth/…`.
     static let adminOfLogins =
-        databaseRoutes + providerRoutes + keyRoutes + auditRoutes + sealingRoutes
+        databaseRoutes + providerRoutes + keyRoutes + accessRoutes + auditRoutes + sealingRoutes
         + restoreRoutes
 
     private static let erasure = Schema.members([
@@ -253,6 +253,33 @@ extension Surface {
                 .members([.maybe("overlapSeconds", seconds, "How long the present key stays valid.")]),
                 isRequired: false),
             answers: [made([id])], failures: [malformed, unknown]),
+    ]
+
+    private static let explanation = Schema.members([
+        .always("allowed", .flag), .always("reason", .text),
+    ])
+
+    private static let accessRoutes: [RouteDescription] = [
+        RouteDescription(
+            .post, "\(base)/explain-access", "explainAccess", .administrator,
+            "Tells whether an identity may read and write a document, and by which rule.",
+            body: .json(
+                .members([
+                    .maybe("permissions", .object, "Those of a login; or apiKey."),
+                    .maybe("apiKey", .text, "The id of an API key."),
+                    .maybe("user", .text, "Finds a revocation of the user."),
+                    .maybe("peer", .text, "Finds a revocation of the peer key."),
+                    .always("collection", .text), .always("id", .anything),
+                ])),
+            answers: [
+                .init(
+                    200, "The verdict.",
+                    .json(
+                        .members([
+                            .always("refusals", .list(.text), "Revocations and ends that concern it."),
+                            .always("read", explanation), .always("write", explanation),
+                        ])))
+            ], failures: [malformed, unknownRecord])
     ]
 
     private static let sealingRoutes: [RouteDescription] = [

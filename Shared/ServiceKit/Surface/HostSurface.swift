@@ -31,7 +31,7 @@ extension Surface {
             answers: [.init(200, "The page.", .of(["text/html"], .bytes))]),
     ]
 
-    private static func partHealth(_ part: String) -> RouteDescription {
+    static func partHealth(_ part: String) -> RouteDescription {
         let words = part.split(separator: "-")
         let name = words.map { $0.prefix(1).uppercased() + $0.dropFirst() }.joined()
         return RouteDescription(

@@ -32,6 +32,9 @@ public enum Surface {
         Group(
             name: "Projections and statements", about: "For administrators, from the query-service.",
             routes: adminOfStatements + adminOfProjections),
+        Group(
+            name: "Console", about: "The web page, its sessions and the metrics that it draws.",
+            routes: console),
         Group(name: "Every service", about: "Health, metrics and this description.", routes: host),
     ]
 

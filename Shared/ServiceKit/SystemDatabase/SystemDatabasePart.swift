@@ -3,7 +3,7 @@
 public struct SystemDatabasePart: ServicePart {
     /// `system-database`.
     public let name = "system-database"
-    private let system: SystemDatabase
+    let system: SystemDatabase
 
     /// A part of this database.
     public init(_ system: SystemDatabase) { self.system = system }

@@ -1,0 +1,185 @@
+// @ts-check
+/**
+ * Calls of the server. Every one is a documented HTTP call; the cookie stands in for the credential, and the
+ * field `X-Mimeo-Console` says that the console sends it, and for which database.
+ */
+
+import { Mimeo } from "/mimeo.js";
+import { parse, print } from "./exact.js";
+import { calls, isAway, session, signInAgain } from "./store.js";
+
+/** An error of a call, with all that a person needs to tell it to others. */
+export class CallError extends Error {
+  /** @param {string} code @param {string} message @param {number} status @param {any} [details] @param {string | null} [requestID] */
+  constructor(code, message, status, details = {}, requestID = null) {
+    super(message);
+    this.code = code;
+    this.status = status;
+    this.details = details;
+    this.requestID = requestID;
+  }
+}
+
+/**
+ * @typedef {object} Options
+ * @property {any} [body] Sent as JSON, without loss.
+ * @property {string | null} [database] The database of the call; none for /admin.
+ * @property {string} [bearer] A credential that goes before the cookie.
+ * @property {Record<string, string>} [headers]
+ * @property {AbortSignal} [signal]
+ * @property {boolean} [quiet] True for a call that the page repeats by itself: it is not listed.
+ */
+
+/** @param {string} method @param {string} path @param {string | null} body */
+function remember(method, path, body) {
+  calls.update((all) => [{ method, path, body, at: Date.now() }, ...all].slice(0, 40));
+}
+
+/** The call that the clients of streams use. @param {string} database @returns {typeof fetch} */
+function consoleFetch(database) {
+  return async (input, init = {}) => {
+    const headers = new Headers(init.headers);
+    headers.delete("Authorization");
+    headers.set("X-Mimeo-Console", database);
+    const path = new URL(String(input), location.href).pathname + new URL(String(input), location.href).search;
+    remember(init.method ?? "GET", path, typeof init.body === "string" ? init.body : null);
+    const response = await fetch(input, { ...init, headers, credentials: "same-origin" });
+    if (response.status === 401) askAgain(path, database);
+    isAway.set(false);
+    return response;
+  };
+}
+
+/** A client of a database for streams, histories and files. @param {string} database */
+export function client(database) {
+  return new Mimeo({ apiKey: "cookie", url: location.origin, fetch: consoleFetch(database), parse });
+}
+
+/** @param {string} path @param {string | null} database */
+function askAgain(path, database) {
+  if (path.startsWith("/admin/console/")) return;
+  const isAdmin = path.startsWith("/admin/");
+  signInAgain.set({ admin: isAdmin, database: isAdmin ? null : database });
+}
+
+/**
+ * Sends a call and reads its answer.
+ * @param {string} method @param {string} path @param {Options} [options] @returns {Promise<any>}
+ */
+export async function call(method, path, options = {}) {
+  const body = options.body === undefined ? null : print(options.body);
+  if (!options.quiet) remember(method, path, body);
+  /** @type {Record<string, string>} */
+  const headers = { "X-Mimeo-Console": options.database ?? "-", ...options.headers };
+  if (body !== null) headers["Content-Type"] = "application/json";
+  if (options.bearer) headers.Authorization = `Bearer ${options.bearer}`;
+  let response;
+  try {
+    response = await fetch(path, {
+      method, headers, body, signal: options.signal, credentials: "same-origin", cache: "no-store",
+    });
+  } catch (error) {
+    if (options.signal?.aborted) throw error;
+    isAway.set(true);
+    throw new CallError("NETWORK", "the server does not answer", 0);
+  }
+  isAway.set(false);
+  const text = await response.text();
+  let answer = null;
+  try {
+    answer = text ? parse(text) : null;
+  } catch {
+    if (response.ok) throw new CallError("ANSWER", "the answer is no JSON", response.status);
+  }
+  if (response.ok) return answer;
+  if (response.status === 401 && !options.bearer) askAgain(path, options.database ?? null);
+  const error = answer?.error ?? {};
+  throw new CallError(
+    error.code ?? `HTTP-${response.status}`,
+    error.message ?? error.description ?? `the server answered with status ${response.status}`,
+    response.status, error, response.headers.get("X-Request-ID"));
+}
+
+/**
+ * Executes a statement.
+ * @param {string} database @param {string} statement @param {Record<string, any>} [args]
+ * @param {{asOf?: string | number | null, signal?: AbortSignal, quiet?: boolean}} [options]
+ * @returns {Promise<any>} The envelope.
+ */
+export function execute(database, statement, args = {}, options = {}) {
+  /** @type {Record<string, any>} */
+  const body = { statement, args };
+  if (options.asOf !== undefined && options.asOf !== null && options.asOf !== "") body.asOf = options.asOf;
+  return call("POST", "/api/v5/store/execute", { database, body, signal: options.signal, quiet: options.quiet });
+}
+
+/** @type {Promise<any> | null} */
+let description = null;
+
+/** Whether the server has a route, by its own description. @param {string} path As OpenAPI writes it. */
+export async function serves(path) {
+  description ??= call("GET", "/api/v5/openapi.json", { quiet: true }).catch((error) => { description = null; throw error; });
+  return path in ((await description).paths ?? {});
+}
+
+/** Asks who is signed in. */
+export async function refreshSession() { session.set(await call("GET", "/admin/console/session", { quiet: true })); }
+
+/** Signs in with a credential. @param {string} bearer */
+export async function signIn(bearer) {
+  session.set(await call("POST", "/admin/console/session", { bearer, body: {} }));
+  signInAgain.set(null);
+}
+
+/** Signs in as the owner of this machine's server. */
+export async function signInLocally() {
+  session.set(await call("POST", "/admin/console/session", { body: { local: true } }));
+  signInAgain.set(null);
+}
+
+/** @param {string} database @param {string} provider @param {string} token */
+export async function logIn(database, provider, token) {
+  const answer = await call("POST", "/_ditto/auth/login", { body: { databaseID: database, provider, token } });
+  await signIn(answer.accessToken);
+}
+
+/**
+ * Makes sure that the session may use a database. An administrator gets an API key of his own for it, which
+ * ends with the session.
+ * @param {string} database
+ */
+export async function openDatabase(database) {
+  const found = session.value?.databases.find((one) => one.id === database);
+  if (found && found.expiresAt * 1000 > Date.now()) return;
+  if (!session.value?.admin) return;
+  const everything = { read: { everything: true }, write: { everything: true } };
+  const path = `/admin/auth/databases/${encodeURIComponent(database)}/api-keys`;
+  const expiresAt = session.value.adminExpiresAt ?? Math.floor(Date.now() / 1000) + 3600;
+  const key = await call("POST", path, { body: { name: "console", permissions: everything, expiresAt } });
+  await signIn(key.key);
+}
+
+/** Ends the session: removes the keys that it has made, then the cookies. */
+export async function signOut() {
+  for (const { id, userID } of session.value?.databases ?? []) {
+    if (userID !== "api-key:console" || !session.value?.admin) continue;
+    const path = `/admin/auth/databases/${encodeURIComponent(id)}/api-keys`;
+    try {
+      const { apiKeys } = await call("GET", path, { quiet: true });
+      const ends = session.value.databases.find((one) => one.id === id)?.expiresAt;
+      const own = apiKeys.find((/** @type {any} */ key) => key.name === "console" && key.expiresAt === ends);
+      if (own) await call("DELETE", `${path}/${encodeURIComponent(own.id)}`);
+    } catch { /* It ends by itself. */ }
+  }
+  session.set(await call("DELETE", "/admin/console/session"));
+}
+
+/** A call as a command for a shell. @param {{method: string, path: string, body: string | null}} made */
+export function curl(made) {
+  const quoted = (/** @type {string} */ text) => `'${text.replaceAll("'", "'\\''")}'`;
+  const method = made.method === "GET" ? "" : ` -X ${made.method}`;
+  const body = made.body === null ? ""
+    : ` \\\n  -H 'Content-Type: application/json' \\\n  -d ${quoted(made.body)}`;
+  const credential = made.path.startsWith("/admin/") ? "$ADMIN" : "$TOKEN";
+  return `curl${method} ${quoted(location.origin + made.path)} \\\n  -H "Authorization: Bearer ${credential}"${body}`;
+}

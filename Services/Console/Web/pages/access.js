@@ -1,0 +1,215 @@
+// @ts-check
+/** Who may come in and what he may do: databases, providers, API keys, revocations, keys, and a tester. */
+
+import { html, useState } from "../vendor/preact.js";
+import { call, execute, serves } from "../api.js";
+import { name } from "../dql.js";
+import { parse, print } from "../exact.js";
+import { address, go } from "../route.js";
+import { note } from "../store.js";
+import { copy, Dialog, Problem, Time, useLoaded } from "../parts/basics.js";
+
+const EVERYTHING = { read: { everything: true }, write: { everything: true } };
+const READING = { read: { everything: true } };
+
+/** @param {{title: string, found: any, columns: [string, (row: any) => any][], rows: any[] | undefined, empty: string, children?: any}} props */
+function Section({ title, found, columns, rows, empty, children }) {
+  return html`<section class="card" aria-label=${title}><header><h2>${title}</h2><span class="end">${children}</span></header>
+    <${Problem} error=${found.error} retry=${found.again} />
+    ${rows && (rows.length === 0 ? html`<p class="quiet">${empty}</p>` : html`<table class="plain-table"><thead><tr>${columns.map(([title]) => html`<th key=${title} scope="col">${title}</th>`)}</tr></thead>
+      <tbody>${rows.map((row) => html`<tr key=${row.id ?? row.name}>${columns.map(([title, cell]) => html`<td key=${title}>${cell(row)}</td>`)}</tr>`)}</tbody></table>`)}</section>`;
+}
+
+/** What a grant allows, in words. @param {any} grant */
+export function grantText(grant) {
+  const side = (/** @type {any} */ rules) => rules?.everything ? "everything" : Object.keys(rules?.queriesByCollection ?? {}).join(", ") || "nothing";
+  return `reads ${side(grant?.read)}; writes ${side(grant?.write)}`;
+}
+
+/** @param {{database: string}} props */
+export function Access({ database }) {
+  const base = `/admin/auth/databases/${encodeURIComponent(database)}`;
+  const load = (/** @type {string} */ part) => useLoaded(() => call("GET", `${base}/${part}`, { quiet: true }), [database]);
+  const [providers, apiKeys, revocations, keys] = [load("providers"), load("api-keys"), load("revocations"), load("keys")];
+  const hooksPath = `/admin/query-service/databases/${encodeURIComponent(database)}/webhooks`;
+  const hooks = useLoaded(async () => await serves("/admin/query-service/databases/{database}/webhooks") ? call("GET", hooksPath, { quiet: true }) : null, [database]);
+  const [open, setOpen] = useState(/** @type {string | null} */ (null));
+  const act = async (/** @type {() => Promise<any>} */ body, /** @type {string} */ done, /** @type {() => void} */ after) => {
+    try { await body(); note(done); after(); } catch (error) { note(`Not done: ${/** @type {Error} */ (error).message}`); }
+  };
+  const close = () => { setOpen(null); apiKeys.again(); revocations.again(); providers.again(); };
+  return html`<div class="page access"><div class="bar"><h1>Access</h1><span class="end"><button type="button" onClick=${() => setOpen("database")}>New database</button></span></div>
+    <${Tester} database=${database} apiKeys=${apiKeys.value?.apiKeys ?? []} />
+    <${Section} title="API keys" found=${apiKeys} rows=${apiKeys.value?.apiKeys} empty="None. An API key opens this database for a program." columns=${[
+      ["Name", (/** @type {any} */ one) => one.name], ["Rights", (/** @type {any} */ one) => grantText(one.permissions)],
+      ["Made", (/** @type {any} */ one) => html`<${Time} at=${Number(one.createdAt) * 1000} />`], ["Ends", (/** @type {any} */ one) => html`<${Time} at=${Number(one.expiresAt) * 1000} />`],
+      ["", (/** @type {any} */ one) => html`<button type="button" class="danger" onClick=${() => act(() => call("DELETE", `${base}/api-keys/${encodeURIComponent(one.id)}`), `The key ${one.name} opens nothing any more`, apiKeys.again)}>Delete</button>`],
+    ]}><button type="button" onClick=${() => setOpen("key")}>New API key</button></${Section}>
+    <${Section} title="Providers" found=${providers} rows=${providers.value?.providers} empty="Only the development provider, if the database has it. A provider decides about logins." columns=${[
+      ["Name", (/** @type {any} */ one) => one.name], ["Kind", (/** @type {any} */ one) => one.kind], ["", (/** @type {any} */ one) => one.summary ?? one.webhookUrl ?? ""],
+      ["", (/** @type {any} */ one) => html`<button type="button" class="danger" onClick=${() => act(() => call("DELETE", `${base}/providers/${encodeURIComponent(one.name)}`), `The provider ${one.name} is removed`, providers.again)}>Remove</button>`],
+    ]}><button type="button" onClick=${() => setOpen("try")}>Try a login</button> <button type="button" onClick=${() => setOpen("webhook")}>New webhook</button></${Section}>
+    <${Section} title="Revocations" found=${revocations} rows=${revocations.value?.revocations} empty="Nobody is revoked." columns=${[
+      ["Kind", (/** @type {any} */ one) => one.kind], ["Whom", (/** @type {any} */ one) => one.value], ["Since", (/** @type {any} */ one) => html`<${Time} at=${Number(one.since) * 1000} />`],
+      ["State", (/** @type {any} */ one) => one.liftedAt ? "lifted: earlier tokens stay invalid" : "holds"],
+      ["", (/** @type {any} */ one) => !one.liftedAt && html`<button type="button" onClick=${() => act(() => call("DELETE", `${base}/revocations/${encodeURIComponent(one.id)}`), "Lifted", revocations.again)}>Lift</button>`],
+    ]}><button type="button" onClick=${() => setOpen("revoke")}>Revoke</button></${Section}>
+    <${Section} title="Keys that sign tokens" found=${keys} rows=${keys.value?.keys} empty="The first login makes one." columns=${[
+      ["Key", (/** @type {any} */ one) => html`<code>${one.id}</code>`], ["Made", (/** @type {any} */ one) => html`<${Time} at=${Number(one.createdAt) * 1000} />`],
+      ["", (/** @type {any} */ one) => one.retiresAt ? html`retires <${Time} at=${Number(one.retiresAt) * 1000} />` : "signs now"],
+    ]}><button type="button" onClick=${() => act(() => call("POST", `${base}/keys`, { body: {} }), "New tokens are signed with another key", keys.again)}>Next key</button></${Section}>
+    ${hooks.value && html`<${Section} title="Webhooks for changes" found=${hooks} rows=${hooks.value.webhooks} empty="None. A webhook gets each change of the database as a call." columns=${[
+      ["To", (/** @type {any} */ one) => one.url], ["Of", (/** @type {any} */ one) => `${one.collections?.join(", ") ?? "all collections"}${one.where ? ` where ${one.where}` : ""}`],
+      ["State", (/** @type {any} */ one) => html`<span class=${`badge ${one.state === "fails" ? "failed" : "ok"}`}>${one.state}</span> ${one.failure ?? ""}`], ["Behind", (/** @type {any} */ one) => String(one.lag)],
+      ["", (/** @type {any} */ one) => html`<button type="button" class="danger" onClick=${() => act(() => call("DELETE", `${hooksPath}/${encodeURIComponent(one.id)}`), "The webhook is removed", hooks.again)}>Remove</button>`],
+    ]}><button type="button" onClick=${() => setOpen("hook")}>New webhook for changes</button></${Section}>`}
+    ${open === "hook" && html`<${NewHook} path=${hooksPath} close=${() => { setOpen(null); hooks.again(); }} />`}
+    ${open === "key" && html`<${NewKey} base=${base} close=${close} />`}
+    ${open === "revoke" && html`<${Revoke} base=${base} close=${close} />`}
+    ${open === "try" && html`<${TryLogin} database=${database} close=${close} />`}
+    ${open === "webhook" && html`<${NewWebhook} base=${base} close=${close} />`}
+    ${open === "database" && html`<${NewDatabase} close=${() => setOpen(null)} />`}
+  </div>`;
+}
+
+/** A form in a dialog, with its error at its place. @param {{title: string, close: () => void, send: (form: FormData) => Promise<any>, act: string, children?: any}} props */
+function FormDialog({ title, close, send, act, children }) {
+  const [problem, setProblem] = useState(/** @type {any} */ (null));
+  const submit = async (/** @type {any} */ event) => {
+    event.preventDefault();
+    setProblem(null);
+    try { await send(new FormData(event.currentTarget)); } catch (error) { setProblem(error); }
+  };
+  return html`<${Dialog} title=${title} close=${close}><form onSubmit=${submit}>${children}<${Problem} error=${problem} close=${() => setProblem(null)} />
+    <div class="actions"><button type="submit" class="main">${act}</button><button type="button" onClick=${close}>Cancel</button></div></form></${Dialog}>`;
+}
+
+/** @param {{base: string, close: () => void}} props */
+function NewKey({ base, close }) {
+  const [made, setMade] = useState(/** @type {any} */ (null));
+  const [rights, setRights] = useState(print(READING, 2));
+  if (made) {
+    return html`<${Dialog} title="The API key" close=${close}><p>It is shown now and never again.</p><pre class="secret" tabIndex="0">${made.key}</pre>
+      <div class="actions"><button type="button" class="main" onClick=${() => copy(made.key)}>Copy</button><button type="button" onClick=${close}>Done</button></div></${Dialog}>`;
+  }
+  const send = async (/** @type {FormData} */ form) => {
+    const days = Number(form.get("days"));
+    setMade(await call("POST", `${base}/api-keys`, { body: {
+      name: form.get("name"), permissions: parse(rights, { strict: true }), expiresAt: Math.floor(Date.now() / 1000) + days * 86_400 - 60,
+    } }));
+  };
+  return html`<${FormDialog} title="New API key" act="Make it" close=${close} send=${send}>
+    <label>Name<input name="name" required autofocus /></label><label>Days<input name="days" type="number" min="1" max="365" value="90" required /></label>
+    <label>Rights<textarea class="code" rows="8" spellcheck=${false} value=${rights} onInput=${(/** @type {any} */ event) => setRights(event.currentTarget.value)}></textarea></label>
+    <p><button type="button" onClick=${() => setRights(print(READING, 2))}>Reads everything</button> <button type="button" onClick=${() => setRights(print(EVERYTHING, 2))}>Everything</button>
+      <button type="button" onClick=${() => setRights(print({ read: { queriesByCollection: { cars: ["true"] } }, write: { queriesByCollection: { cars: ["_id.owner == 'me'"] } } }, 2))}>By collection and id</button></p></${FormDialog}>`;
+}
+
+/** @param {{base: string, close: () => void}} props */
+function Revoke({ base, close }) {
+  return html`<${FormDialog} title="Revoke" act="Revoke" close=${close} send=${async (/** @type {FormData} */ form) => {
+    await call("POST", `${base}/revocations`, { body: { kind: form.get("kind"), value: form.get("value") } });
+    note("Revoked in every service; open sessions end");
+    close();
+  }}><label>Kind<select name="kind"><option>user</option><option>peer</option><option>token</option></select></label>
+    <label>User, peer key, or id of a token or API key<input name="value" required /></label>
+    <p class="quiet">Revoking a peer does not bind its device: a user with credentials can make another key. Against a lost device, revoke the user.</p></${FormDialog}>`;
+}
+
+/** @param {{base: string, close: () => void}} props */
+function NewWebhook({ base, close }) {
+  return html`<${FormDialog} title="New webhook" act="Make it" close=${close} send=${async (/** @type {FormData} */ form) => {
+    await call("POST", `${base}/providers`, { body: { name: form.get("name"), webhookUrl: form.get("url"), payload: form.get("payload") } });
+    note("The provider is there. Try a login");
+    close();
+  }}><label>Name<input name="name" required /></label><label>URL<input name="url" type="url" placeholder="https://" required /></label>
+    <label>Payload<select name="payload"><option>both</option><option>current</option><option>legacy</option></select></label></${FormDialog}>`;
+}
+
+/** @param {{path: string, close: () => void}} props */
+function NewHook({ path, close }) {
+  const [made, setMade] = useState(/** @type {any} */ (null));
+  if (made) {
+    return html`<${Dialog} title="The webhook's secret" close=${close}><p>Calls are signed with it. It is shown now and never again.</p><pre class="secret" tabIndex="0">${made.secret}</pre>
+      <div class="actions"><button type="button" class="main" onClick=${() => copy(made.secret)}>Copy</button><button type="button" onClick=${close}>Done</button></div></${Dialog}>`;
+  }
+  return html`<${FormDialog} title="New webhook for changes" act="Make it" close=${close} send=${async (/** @type {FormData} */ form) => {
+    const collections = String(form.get("collections")).split(",").map((one) => one.trim()).filter(Boolean);
+    setMade(await call("POST", path, { body: {
+      url: form.get("url"), values: form.get("values"), ...(collections.length ? { collections } : {}), ...(form.get("where") ? { where: form.get("where") } : {}),
+    } }));
+  }}><label>URL<input name="url" type="url" placeholder="https://" required /></label><label>Collections, with commas between<input name="collections" placeholder="all" /></label>
+    <label>Condition in DQL<input name="where" class="code" placeholder="none" /></label>
+    <label>Values<select name="values"><option>new</option><option>both</option><option>none</option></select></label></${FormDialog}>`;
+}
+
+/** @param {{close: () => void}} props */
+function NewDatabase({ close }) {
+  return html`<${FormDialog} title="New database" act="Make it" close=${close} send=${async (/** @type {FormData} */ form) => {
+    const body = { development: form.get("development") === "on", ...(form.get("id") ? { id: form.get("id") } : {}) };
+    const { id } = await call("POST", "/admin/auth/databases", { body });
+    close();
+    go(address(id, "overview"));
+    location.reload();
+  }}><label>Id<input name="id" pattern="[A-Za-z0-9_\\-]{1,128}" placeholder="a new one" /></label>
+    <label class="check"><input type="checkbox" name="development" checked />With a development login</label></${FormDialog}>`;
+}
+
+/** A login with a token, to see what the provider answers. @param {{database: string, close: () => void}} props */
+function TryLogin({ database, close }) {
+  const [answer, setAnswer] = useState(/** @type {any} */ (null));
+  return html`<${FormDialog} title="Try a login" act="Log in" close=${close} send=${async (/** @type {FormData} */ form) => {
+    setAnswer(null);
+    const { accessToken, ...rest } = await call("POST", "/_ditto/auth/login", { body: { databaseID: database, provider: form.get("provider"), token: form.get("token") } });
+    setAnswer({ ...rest, claims: claimsOf(accessToken) });
+  }}><label>Provider<input name="provider" value="development" required /></label><label>Token<input name="token" type="password" autocomplete="off" required /></label>
+    ${answer && html`<p><b>Accepted</b> as ${answer.userID} for ${String(answer.expiresIn)} s</p><pre class="scroll">${print(answer, 2)}</pre>`}</${FormDialog}>`;
+}
+
+/** The claims of an access token, not verified. @param {string} token */
+export function claimsOf(token) {
+  try {
+    const part = token.split(".")[1].replaceAll("-", "+").replaceAll("_", "/");
+    return parse(new TextDecoder().decode(Uint8Array.from(atob(part), (byte) => byte.charCodeAt(0))));
+  } catch { return null; }
+}
+
+/** May this identity read and write this document, and why. @param {{database: string, apiKeys: any[]}} props */
+function Tester({ database, apiKeys }) {
+  const [form, setForm] = useState({ who: "permissions", permissions: print(READING), apiKey: "", token: "", user: "", collection: "", id: "" });
+  const [state, setState] = useState({ answer: /** @type {any} */ (null), error: /** @type {any} */ (null) });
+  const set = (/** @type {string} */ key) => (/** @type {any} */ event) => setForm({ ...form, [key]: event.currentTarget.value });
+  const submit = async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    try {
+      const id = /^[{["]|^-?\d+$/.test(form.id) ? parse(form.id, { strict: true }) : form.id;
+      /** @type {Record<string, any>} */
+      const body = { collection: form.collection, id };
+      if (form.who === "apiKey") body.apiKey = form.apiKey || apiKeys[0]?.id;
+      else if (form.who === "token") {
+        const claims = claimsOf(form.token.trim());
+        const permissions = claims?.permissions ?? claims?.grant;
+        if (!permissions) throw new Error("That is no access token of this server");
+        Object.assign(body, { permissions, user: claims.sub ?? claims.userID });
+      } else {
+        body.permissions = parse(form.permissions, { strict: true });
+        if (form.user) body.user = form.user;
+      }
+      const answer = await call("POST", `/admin/auth/databases/${encodeURIComponent(database)}/explain-access`, { body });
+      const { items } = await execute(database, `SELECT _id FROM ${name(form.collection)} WHERE _id = :id`, { id }, { quiet: true });
+      setState({ answer: { ...answer, exists: items.length > 0 }, error: null });
+    } catch (error) { setState({ answer: null, error: { code: "TEST", .../** @type {any} */ (error), message: /** @type {Error} */ (error).message } }); }
+  };
+  const verdict = (/** @type {string} */ side, /** @type {any} */ one) => html`<p class=${`verdict ${one.allowed ? "good" : "bad"}`}><b>${one.allowed ? `May ${side}` : `May not ${side}`}</b> ${one.reason}</p>`;
+  return html`<section class="card tester" aria-label="Rights tester"><header><h2>May this identity read and write this document?</h2></header><form onSubmit=${submit}>
+    <div class="bar"><label>Identity<select value=${form.who} onChange=${set("who")}><option value="permissions">Permissions</option><option value="apiKey">API key</option><option value="token">Access token</option></select></label>
+      ${form.who === "apiKey" && html`<label>Key<select value=${form.apiKey} onChange=${set("apiKey")}>${apiKeys.map((one) => html`<option key=${one.id} value=${one.id}>${one.name}</option>`)}</select></label>`}
+      ${form.who === "permissions" && html`<label class="grow">Permissions as JSON<input class="code" spellcheck=${false} value=${form.permissions} onInput=${set("permissions")} /></label><label>User<input class="short" placeholder="any" value=${form.user} onInput=${set("user")} /></label>`}
+      ${form.who === "token" && html`<label class="grow">Access token<input type="password" autocomplete="off" value=${form.token} onInput=${set("token")} /></label>`}</div>
+    <div class="bar"><label>Collection<input required value=${form.collection} onInput=${set("collection")} /></label><label class="grow">Id<input class="code" required value=${form.id} onInput=${set("id")} /></label>
+      <button type="submit" class="main">Test</button></div></form>
+    <${Problem} error=${state.error} close=${() => setState({ answer: null, error: null })} />
+    ${state.answer && html`<div role="status">${verdict("read", state.answer.read)}${verdict("write", state.answer.write)}
+      ${state.answer.refusals.map((/** @type {string} */ text) => html`<p key=${text} class="warning">${text}</p>`)}
+      ${!state.answer.exists && html`<p class="quiet">The document does not exist now.</p>`}</div>`}</section>`;
+}

@@ -1,0 +1,100 @@
+// @ts-check
+/** The changes of the log as they come, or between two moments: what, by whom, when, old and new. */
+
+import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact.js";
+import { client, execute } from "../api.js";
+import { by } from "../author.js";
+import { print } from "../exact.js";
+import { grouped, idText, preview } from "../format.js";
+import { address, refine, route } from "../route.js";
+import { useShared } from "../store.js";
+import { Dialog, Empty, Problem, Time } from "../parts/basics.js";
+import { save } from "../parts/results.js";
+import { Table } from "../parts/table.js";
+
+/** Lines that are kept; older ones go. */
+const KEPT = 20_000;
+
+/** @param {{database: string}} props */
+export function Live({ database }) {
+  const { query } = useShared(route);
+  const [state, setState] = useState({ lines: /** @type {any[]} */ ([]), error: /** @type {any} */ (null), offset: /** @type {number | null} */ (null) });
+  const [isPaused, setPaused] = useState(false);
+  const [chosen, setChosen] = useState(/** @type {any} */ (null));
+  const [form, setForm] = useState({ collection: query.collection ?? "", where: query.where ?? "", since: query.since ?? "", until: query.until ?? "" });
+  const [head, setHead] = useState(0);
+  const next = useRef(/** @type {string | number} */ (query.since || "now"));
+  useEffect(() => {
+    execute(database, "SELECT name FROM system:collections LIMIT 1", {}, { quiet: true }).then(({ transactionId }) => setHead(Number(transactionId)), () => {});
+  }, [database]);
+  useEffect(() => { next.current = query.since || "now"; setState({ lines: [], error: null, offset: null }); }, [database, query.since, query.until, query.collection, query.where]);
+  useEffect(() => {
+    if (isPaused) return undefined;
+    const stop = new AbortController();
+    /** @type {any[]} */
+    let waiting = [];
+    // Many lines at once are one rendering.
+    const timer = setInterval(() => {
+      if (waiting.length === 0) return;
+      const more = waiting.reverse();
+      waiting = [];
+      const last = more.find((line) => line.last);
+      if (last) { next.current = Number(last.transactionId); setHead((/** @type {number} */ old) => Math.max(old, Number(last.transactionId))); }
+      setState((/** @type {any} */ old) => ({ lines: [...more, ...old.lines].slice(0, KEPT), error: null, offset: last ? Number(last.transactionId) : old.offset }));
+    }, 60);
+    (async () => {
+      const options = {
+        since: next.current, values: /** @type {const} */ ("both"), follow: !query.until, until: query.until ? Number(query.until) : undefined,
+        collection: query.collection ? [query.collection] : undefined, where: query.where || undefined, signal: stop.signal,
+      };
+      for await (const line of client(database).changes(options)) waiting.push(line);
+    })().catch((error) => { if (!stop.signal.aborted) setState((/** @type {any} */ old) => ({ ...old, error })); });
+    return () => { stop.abort(); clearInterval(timer); };
+  }, [database, isPaused, query.since, query.until, query.collection, query.where]);
+  const columns = useMemo(() => [
+    { key: "offset", title: "Offset", width: "80px", right: true, cell: (/** @type {any} */ line) => grouped(Number(line.transactionId)) },
+    { key: "time", title: "Time", width: "90px", cell: (/** @type {any} */ line) => line.time && html`<${Time} at=${Date.parse(line.time)} />` },
+    { key: "method", title: "What", width: "80px", cell: (/** @type {any} */ line) => html`<span class=${`badge ${line.method}`}>${line.method}</span>` },
+    { key: "collection", title: "Collection", cell: (/** @type {any} */ line) => line.collection },
+    { key: "id", title: "Document", cell: (/** @type {any} */ line) => html`<a href=${address(database, "data", [line.collection, print(line.id)])}>${idText(line.id)}</a>` },
+    { key: "changed", title: "Fields", width: "minmax(120px, 2fr)", cell: (/** @type {any} */ line) => line.changed?.join(", ") ?? "" },
+    { key: "by", title: "By", width: "minmax(90px, 1.2fr)", cell: by },
+  ], [database]);
+  const set = (/** @type {string} */ key) => (/** @type {any} */ event) => setForm({ ...form, [key]: event.currentTarget.value });
+  const people = new Set(state.lines.map(by));
+  return html`<div class="page live-page">
+    <form class="bar" onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); refine(form); }}>
+      <h1>Live</h1>
+      <button type="button" class="main" onClick=${() => setPaused(!isPaused)}>${isPaused ? "Go on" : "Pause"}</button>
+      <label>Collection <input class="short" value=${form.collection} onInput=${set("collection")} /></label>
+      <label class="grow"><span class="hidden">Condition in DQL</span><input data-filter class="code" placeholder="condition over the new value" value=${form.where} onInput=${set("where")} /></label>
+      <label>After <input class="short" placeholder="now" value=${form.since} onInput=${set("since")} /></label>
+      <label>until <input class="short" placeholder="for ever" value=${form.until} onInput=${set("until")} /></label>
+      <button type="submit">Show</button></form>
+    <div class="slider"><label>From offset <input type="range" min="0" max=${Math.max(head, 1)} value=${Number(form.since || head)}
+        onInput=${(/** @type {any} */ event) => setForm({ ...form, since: event.currentTarget.value })} onChange=${() => refine(form)} /></label>
+      <output>${grouped(Number(form.since || head))} of ${grouped(head)}</output></div>
+    <div class="bar"><span class="count" role="status">${grouped(state.lines.length)} changes${state.lines.length ? ` by ${[...people].slice(0, 4).join(", ")}${people.size > 4 ? " and others" : ""}` : ""}</span>
+      ${!isPaused && !query.until && !state.error && html`<span class="live">live</span>`}
+      <span class="end"><button type="button" onClick=${() => setState({ ...state, lines: [] })}>Clear</button>
+      <button type="button" onClick=${() => save("changes.ndjson", state.lines.map((line) => `${print(line)}\n`), "application/x-ndjson")}>NDJSON</button></span></div>
+    <${Problem} error=${state.error} retry=${() => { setPaused(true); setTimeout(() => setPaused(false), 0); }} />
+    ${state.lines.length > 0
+      ? html`<${Table} label="Changes" rows=${state.lines} columns=${columns} open=${setChosen} rowKey=${(/** @type {any} */ line) => `${line.transactionId}/${line.index}/${line.collection}/${print(line.id)}`} />`
+      : !state.error && html`<${Empty} title=${query.until ? "Nothing was changed" : "Nothing has changed since this page was opened"}><p>Each write of a peer or over HTTP comes here at once. Move the slider to see earlier ones.</p></${Empty}>`}
+    ${chosen && html`<${Dialog} title=${`${chosen.method} of ${idText(chosen.id)}`} wide close=${() => setChosen(null)}>
+      <p>${chosen.time} · offset ${grouped(Number(chosen.transactionId))} · user ${chosen.user ?? "–"} · peer ${chosen.peer ?? "–"}</p>
+      <${Compared} before=${chosen.oldValue} after=${chosen.value} />
+      <div class="actions"><a class="button" href=${address(database, "data", [chosen.collection, print(chosen.id)])} onClick=${() => setChosen(null)}>Open the document</a></div></${Dialog}>`}
+  </div>`;
+}
+
+/** @param {{before: any, after: any}} props */
+function Compared({ before, after }) {
+  const keys = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])];
+  return html`<div class="scroll"><table class="plain-table"><thead><tr><th scope="col">Field</th><th scope="col">Before</th><th scope="col">After</th></tr></thead><tbody>
+    ${keys.map((key) => {
+      const [old, now] = [before?.[key], after?.[key]];
+      return html`<tr key=${key} class=${print(old ?? null) === print(now ?? null) ? "quiet" : "mixed"}><th scope="row"><code>${key}</code></th><td>${preview(old, 400)}</td><td>${preview(now, 400)}</td></tr>`;
+    })}</tbody></table></div>`;
+}

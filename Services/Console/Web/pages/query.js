@@ -1,0 +1,155 @@
+// @ts-check
+/** Statements: an editor that knows the language, results, plans, live results, the past, and what was run. */
+
+import { html, useEffect, useRef, useState } from "../vendor/preact.js";
+import { client, execute } from "../api.js";
+import { parse, print } from "../exact.js";
+import { duration, grouped } from "../format.js";
+import { refine, route } from "../route.js";
+import { collectionNames, fields } from "../schema.js";
+import { keep, kept, note, useShared } from "../store.js";
+import { Dialog, Empty, Problem, Time } from "../parts/basics.js";
+import { Editor } from "../parts/editor.js";
+import { Plan, planOf } from "../parts/plan.js";
+import { Results, save } from "../parts/results.js";
+
+const KEPT = 200;
+
+/** Names for the completion, read when they are first asked for. @param {string} database */
+function useNames(database) {
+  const names = useRef({ collections: /** @type {string[]} */ ([]), fields: /** @type {string[]} */ ([]), of: "" });
+  useEffect(() => { collectionNames(database).then((found) => { names.current.collections = found; }, () => {}); }, [database]);
+  return (/** @type {string} */ statement) => {
+    const found = /\b(?:FROM|INTO|UPDATE)\s+(?:COLLECTION\s+)?(?:`([^`]+)`|([A-Za-z_]\w*))/i.exec(statement);
+    const collection = found?.[1] ?? found?.[2] ?? "";
+    if (collection && collection !== names.current.of) {
+      names.current.of = collection;
+      names.current.fields = [];
+      fields(database, collection).then((paths) => { names.current.fields = paths; }, () => {});
+    }
+    return names.current;
+  };
+}
+
+/** @param {{database: string}} props */
+export function Query({ database }) {
+  const place = useShared(route);
+  const [text, setText] = useState(place.query.q ?? kept(`draft.${database}`, "SELECT * FROM system:collections"));
+  const [args, setArgs] = useState(place.query.args ?? "{}");
+  const [asOf, setAsOf] = useState(place.query.asOf ?? "");
+  const [view, setView] = useState("table");
+  const [run, setRun] = useState(/** @type {any} */ (null));
+  const [isLive, setLive] = useState(false);
+  const [list, setList] = useState(/** @type {string | null} */ (null));
+  const [head, setHead] = useState(0);
+  const stop = useRef(/** @type {AbortController | null} */ (null));
+  const names = useNames(database);
+  useEffect(() => () => stop.current?.abort(), []);
+  useEffect(() => { keep(`draft.${database}`, text); }, [text]);
+
+  const start = async (/** @type {string} */ statement, /** @type {boolean} */ follows) => {
+    stop.current?.abort();
+    stop.current = new AbortController();
+    const { signal } = stop.current;
+    let given;
+    try {
+      given = parse(args || "{}", { strict: true });
+    } catch (error) {
+      return setRun({ error: { code: "ARGUMENTS", message: `The parameters are no JSON: ${/** @type {Error} */ (error).message}` } });
+    }
+    refine({ q: statement, args: args === "{}" ? "" : args, asOf });
+    const begun = performance.now();
+    setRun((/** @type {any} */ old) => ({ ...old, isRunning: true, error: null }));
+    remember(database, statement, args);
+    try {
+      if (follows) {
+        for await (const { rows, transactionId } of client(database).observe(statement, given, { signal })) {
+          setRun({ statement, rows, transactionId, isLive: true, took: null, warnings: [] });
+        }
+        return setRun((/** @type {any} */ old) => ({ ...old, isLive: false }));
+      }
+      const answer = await execute(database, statement, given, { asOf: /^\d+$/.test(asOf) ? Number(asOf) : asOf, signal });
+      if (asOf === "") setHead(Number(answer.transactionId));
+      const last = answer.items[answer.items.length - 1];
+      const plan = ["explain", "profile", "advise"].includes(answer.queryType) || planOf(last)?.["#operator"] ? last : null;
+      setRun({
+        statement, rows: plan ? answer.items.slice(0, -1) : answer.items, plan, transactionId: answer.transactionId, type: answer.queryType,
+        ids: answer.mutatedDocumentIds, warnings: answer.warnings, took: performance.now() - begun,
+      });
+    } catch (error) {
+      if (signal.aborted) return setRun((/** @type {any} */ old) => ({ ...old, isRunning: false }));
+      setRun({ statement, error, isSelection: statement !== text });
+    }
+  };
+  const statementOf = (/** @type {string} */ selection) => (selection || text).trim().replace(/;\s*$/, "");
+  const cancel = () => { stop.current?.abort(); setRun((/** @type {any} */ old) => ({ ...old, isRunning: false, isLive: false })); };
+  const prefixed = (/** @type {string} */ word) => start(`${word} ${statementOf("").replace(/^(EXPLAIN|PROFILE|ADVISE)\s+/i, "")}`, false);
+  const mark = run?.error?.details?.line && !run.isSelection && run.statement === statementOf("") ? { line: run.error.details.line, column: run.error.details.column } : null;
+
+  return html`<div class="page query">
+    <div class="bar">
+      ${run?.isRunning || run?.isLive
+        ? html`<button type="button" class="main" onClick=${cancel}>Stop</button>`
+        : html`<button type="button" class="main" title="Ctrl Enter" onClick=${() => start(statementOf(""), isLive)}>Run</button>`}
+      <label class="check"><input type="checkbox" checked=${isLive} onChange=${(/** @type {any} */ event) => setLive(event.currentTarget.checked)} />Live</label>
+      <button type="button" onClick=${() => prefixed("EXPLAIN")}>Explain</button>
+      <button type="button" onClick=${() => prefixed("PROFILE")}>Profile</button>
+      <button type="button" onClick=${() => prefixed("ADVISE")}>Advise</button>
+      <label>As of <input class="short" placeholder="offset or time" value=${asOf} onInput=${(/** @type {any} */ event) => setAsOf(event.currentTarget.value)} /></label>
+      ${head > 0 && html`<label title="Moves through the log"><span class="hidden">Offset in the log</span><input type="range" min="0" max=${head} value=${/^\d+$/.test(asOf) ? Number(asOf) : head}
+        onInput=${(/** @type {any} */ event) => setAsOf(Number(event.currentTarget.value) >= head ? "" : event.currentTarget.value)}
+        onChange=${() => start(statementOf(""), false)} /></label>`}
+      <span class="end"><button type="button" onClick=${() => setList("history")}>History</button>
+      <button type="button" onClick=${() => setList("saved")}>Saved</button>
+      <button type="button" onClick=${() => { saveStatement(database, statementOf(""), args); note("Saved in this browser"); }}>Save</button></span>
+    </div>
+    <${Editor} label="Statement" mode="dql" value=${text} change=${setText} run=${(/** @type {string} */ selection) => start(statementOf(selection), isLive)}
+      names=${() => names(text)} mark=${mark} />
+    <details class="parameters" open=${args !== "{}"}><summary>Parameters</summary>
+      <label><span class="hidden">Parameters as JSON</span><textarea rows="2" aria-label="Parameters as JSON" spellcheck=${false} value=${args} placeholder='{"color": "red"}  for  :color'
+        onInput=${(/** @type {any} */ event) => setArgs(event.currentTarget.value)}></textarea></label></details>
+    <${Problem} error=${run?.error} close=${() => setRun(null)} />
+    ${run?.warnings?.map((/** @type {any} */ warning) => html`<p class="warning">${warning.description}</p>`)}
+    ${run?.plan && (run.plan.advice ? html`<${Advice} advice=${run.plan.advice} run=${(/** @type {string} */ statement) => start(statement, false)} />` : html`<${Plan} row=${run.plan} />`)}
+    ${run?.rows && !run.error && html`<p class="outcome" role="status">${run.isRunning ? "Running …" : run.isLive
+      ? html`<span class="live">live</span> at offset ${grouped(run.transactionId)}`
+      : html`${run.type} in ${duration(run.took)}, at offset ${grouped(Number(run.transactionId))}${run.ids?.length ? `, ${grouped(run.ids.length)} changed` : ""}`}</p>`}
+    ${run?.rows && !run.error && (run.rows.length > 0 || !(run.plan || run.ids?.length)) && html`<${Results} rows=${run.rows} view=${view} setView=${setView} />`}
+    ${!run && html`<${Empty} title="Write a statement"><p><kbd>Ctrl Enter</kbd> runs it, or the part that is selected. <kbd>Ctrl Space</kbd> completes.</p></${Empty}>`}
+    ${list && html`<${Statements} title=${list === "history" ? "History" : "Saved statements"} name=${`${list}.${database}`} close=${() => setList(null)}
+      choose=${(/** @type {any} */ one) => { setText(one.statement); setArgs(one.args ?? "{}"); setList(null); }} />`}
+  </div>`;
+}
+
+/** @param {string} database @param {string} statement @param {string} args */
+function remember(database, statement, args) {
+  const all = kept(`history.${database}`, /** @type {any[]} */ ([])).filter((one) => one.statement !== statement);
+  keep(`history.${database}`, [{ statement: statement.slice(0, 20_000), args: args.slice(0, 20_000), at: Date.now() }, ...all].slice(0, KEPT));
+}
+
+/** @param {string} database @param {string} statement @param {string} args */
+function saveStatement(database, statement, args) {
+  const all = kept(`saved.${database}`, /** @type {any[]} */ ([])).filter((one) => one.statement !== statement);
+  keep(`saved.${database}`, [{ statement, args, at: Date.now() }, ...all]);
+}
+
+/** @param {{title: string, name: string, close: () => void, choose: (one: any) => void}} props */
+function Statements({ title, name, close, choose }) {
+  const [all, setAll] = useState(kept(name, /** @type {any[]} */ ([])));
+  const [filter, setFilter] = useState("");
+  const drop = (/** @type {any} */ one) => { const rest = all.filter((other) => other !== one); setAll(rest); keep(name, rest); };
+  return html`<${Dialog} title=${title} wide close=${close}>
+    <div class="bar"><input aria-label="Filter" placeholder="Filter" value=${filter} onInput=${(/** @type {any} */ event) => setFilter(event.currentTarget.value)} />
+      <span class="end"><button type="button" onClick=${() => save(`${name}.json`, [print(all, 2)], "application/json")}>Export</button></span></div>
+    ${all.length === 0 && html`<p class="quiet">Nothing yet. Statements are kept in this browser only.</p>`}
+    <ul class="statements">${all.filter((one) => one.statement.toLowerCase().includes(filter.toLowerCase())).map((one) => html`<li key=${one.at + one.statement}>
+      <button type="button" class="statement" onClick=${() => choose(one)}>${one.statement}</button>
+      <span class="quiet"><${Time} at=${one.at} /></span><button type="button" class="plain" aria-label="Remove" onClick=${() => drop(one)}>✕</button></li>`)}</ul></${Dialog}>`;
+}
+
+/** @param {{advice: any, run: (statement: string) => void}} props */
+function Advice({ advice, run }) {
+  return html`<div class="plan"><p><b>${advice.outcome}</b></p>
+    ${(advice.suggestedIndexes ?? []).map((/** @type {any} */ one) => html`<div class="step"><p><code>${one.statement}</code>
+      <button type="button" onClick=${() => run(one.statement)}>Create the index</button></p><p class="quiet">${one.reason}</p></div>`)}</div>`;
+}

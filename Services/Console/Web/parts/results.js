@@ -1,0 +1,88 @@
+// @ts-check
+/** The rows of a statement: as a table, as JSON, as a chart; whole, and to be taken away. */
+
+import { html, useMemo, useState } from "../vendor/preact.js";
+import { kind, print } from "../exact.js";
+import { counted } from "../format.js";
+import { shape } from "../schema.js";
+import { copy } from "./basics.js";
+import { Bars } from "./plot.js";
+import { Table } from "./table.js";
+import { Cell, Tree } from "./value.js";
+import { Dialog } from "./basics.js";
+
+/** Rows whose JSON is shown at first: more is a click away. */
+const SHOWN = 50;
+
+/** Gives a text to the browser as a file. @param {string} name @param {BlobPart[]} parts @param {string} type */
+export function save(name, parts, type) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob(parts, { type }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
+/** @param {any} value */
+function csvCell(value) {
+  if (value === undefined || value === null) return "";
+  const text = typeof value === "string" ? value : print(value);
+  return /[",\n\r]/.test(text) ? `"${text.replaceAll("\"", "\"\"")}"` : text;
+}
+
+/** Rows as CSV, with the first level of fields as columns. @param {any[]} rows */
+export function csv(rows) {
+  const columns = shape(rows, 1).map(({ path }) => path[0]);
+  return [columns.map(csvCell).join(","), ...rows.map((row) => columns.map((key) => csvCell(row?.[key])).join(","))].join("\r\n");
+}
+
+/** A column's width by the kind of a value in it. @param {any} value */
+function widthOf(value) {
+  const type = kind(value);
+  if (type === "object" || type === "array") return "minmax(160px, 2fr)";
+  return type === "text" && value.length > 24 ? "minmax(180px, 3fr)" : "minmax(90px, 1fr)";
+}
+
+/** Columns of rows: the most frequent fields of the first level. @param {any[]} rows @param {number} [most] */
+export function useColumns(rows, most = 12) {
+  const sample = rows.length > 200 ? rows.slice(0, 200) : rows;
+  const names = useMemo(() => {
+    const found = shape(sample, 1).map(({ path }) => path[0]);
+    return ["_id", ...found.filter((key) => key !== "_id")].filter((key) => key !== "_id" || found.includes("_id")).slice(0, most);
+  }, [sample.length, sample[0], sample[sample.length - 1]]);
+  return names.map((key) => ({
+    key, title: key, width: widthOf(sample.find((row) => row?.[key] !== undefined)?.[key]), cell: (/** @type {any} */ row) => html`<${Cell} value=${row?.[key]} />`,
+    right: ["integer", "double"].includes(kind(rows[0]?.[key])),
+  }));
+}
+
+/** @param {{rows: any[], view: string, setView: (view: string) => void, open?: (row: any) => void, children?: any}} props */
+export function Results({ rows, view, setView, open, children }) {
+  const [chosen, setChosen] = useState(/** @type {any} */ (null));
+  const [most, setMost] = useState(SHOWN);
+  const columns = useColumns(rows);
+  const numeric = columns.find(({ key }) => ["integer", "double"].includes(kind(rows[0]?.[key])) && key !== "_id");
+  const named = columns.find(({ key }) => key !== numeric?.key);
+  const lines = () => rows.map((row) => `${print(row)}\n`);
+  return html`<section class="results" aria-label="Result">
+    <div class="bar">
+      <div class="tabs" role="tablist" aria-label="View of the result">${["table", "json", ...(numeric ? ["chart"] : [])].map((name) => html`
+        <button key=${name} type="button" role="tab" aria-selected=${view === name} onClick=${() => setView(name)}>${{ table: "Table", json: "JSON", chart: "Chart" }[name]}</button>`)}</div>
+      <span class="count">${counted(rows.length, "row")}</span>
+      ${children}
+      <span class="end">
+        <button type="button" onClick=${() => copy(print(rows, 2))}>Copy</button>
+        <button type="button" onClick=${() => save("rows.ndjson", lines(), "application/x-ndjson")}>NDJSON</button>
+        <button type="button" onClick=${() => save("rows.csv", [csv(rows)], "text/csv")}>CSV</button></span>
+    </div>
+    ${view === "table" && (columns.length > 0
+      ? html`<${Table} label="Rows" rows=${rows} columns=${columns} rowKey=${(/** @type {any} */ _, /** @type {number} */ index) => String(index)} open=${open ?? setChosen} />`
+      : rows.length > 0 && html`<pre>${print(rows.slice(0, most), 2)}</pre>`)}
+    ${view === "json" && html`<div class="scroll">${rows.slice(0, most).map((row, index) => html`<div class="card" key=${index}><${Tree} value=${row} open=${2} name=${`row ${index + 1}`} /></div>`)}
+      ${rows.length > most && html`<button type="button" onClick=${() => setMost(most + 500)}>Show more</button>`}</div>`}
+    ${view === "chart" && numeric && html`<div class="scroll"><${Bars} title=${`${numeric.title} by ${named?.title ?? "row"}`}
+      rows=${rows.map((row, index) => ({ name: named ? String(row?.[named.key] ?? "") : String(index + 1), value: Number(row?.[numeric.key] ?? 0) }))} /></div>`}
+    ${chosen && html`<${Dialog} title="Row" wide close=${() => setChosen(null)}><div class="scroll"><${Tree} value=${chosen} open=${3} /></div>
+      <div class="actions"><button type="button" onClick=${() => copy(print(chosen, 2))}>Copy as JSON</button></div></${Dialog}>`}
+  </section>`;
+}

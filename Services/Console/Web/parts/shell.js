@@ -1,0 +1,137 @@
+// @ts-check
+/** The frame around all pages: databases and pages at the left, state and settings above, keys for all. */
+
+import { html, useEffect, useState } from "../vendor/preact.js";
+import { call, curl, openDatabase, refreshSession, signOut } from "../api.js";
+import { address, go, route } from "../route.js";
+import { applyTheme, calls, isAway, keep, session, theme, useShared } from "../store.js";
+import { copy, Dialog, Notes, Problem, Time, useLoaded, useRepeated } from "./basics.js";
+import { Palette } from "./palette.js";
+
+/** Pages by name: title, key after `g`, and whether it is for administrators only. */
+export const PAGES = [
+  { page: "overview", title: "Overview", key: "o", admin: false },
+  { page: "data", title: "Data", key: "d", admin: false },
+  { page: "query", title: "Query", key: "q", admin: false },
+  { page: "live", title: "Live", key: "l", admin: false },
+  { page: "sync", title: "Sync", key: "s", admin: true },
+  { page: "attachments", title: "Attachments", key: "t", admin: false },
+  { page: "access", title: "Access", key: "a", admin: true },
+  { page: "operations", title: "Operations", key: "p", admin: true },
+  { page: "api", title: "API", key: "i", admin: false },
+];
+
+/** The databases that may be seen. */
+function useDatabases() {
+  const who = useShared(session);
+  return useLoaded(async () => who?.admin
+    ? (await call("GET", "/admin/auth/databases", { quiet: true })).databases.map((/** @type {any} */ one) => one.id)
+    : (who?.databases ?? []).map(({ id }) => id), [who?.admin, who?.databases.length]);
+}
+
+/** @param {{children: any}} props */
+export function Shell({ children }) {
+  const place = useShared(route);
+  const who = useShared(session);
+  const away = useShared(isAway);
+  const chosen = useShared(theme);
+  const databases = useDatabases();
+  const [open, setOpen] = useState(/** @type {string | null} */ (null));
+  const [access, setAccess] = useState({ database: /** @type {string | null} */ (null), error: /** @type {any} */ (null) });
+
+  useEffect(() => {
+    if (place.database === null && databases.value?.length) {
+      go(address(databases.value[0], place.page, place.rest, place.query));
+    }
+  }, [place.database, databases.value]);
+  const enter = () => {
+    const { database } = place;
+    if (database === null) return;
+    openDatabase(database).then(() => setAccess({ database, error: null }), (error) => setAccess({ database, error }));
+  };
+  useEffect(enter, [place.database, who?.admin, who?.databases.length]);
+  useRepeated(() => { if (isAway.value) refreshSession().catch(() => {}); }, 1500, []);
+  useKeys(place.database, setOpen);
+
+  const change = (/** @type {string} */ value) => { theme.set(value); keep("theme", value); applyTheme(); };
+  const isReady = place.database === null ? databases.value !== null : access.database === place.database;
+  return html`<div class="shell">
+    <a class="skip" href="#content" onClick=${(/** @type {Event} */ event) => { event.preventDefault(); document.getElementById("content")?.focus(); }}>Skip to the page</a>
+    <nav aria-label="Pages">
+      <a class="brand" href=${address(place.database, "overview")}><span class="logo" aria-hidden="true">M</span>Mimeo</a>
+      <label class="picker"><span class="hidden">Database</span>
+        <select value=${place.database ?? ""} onChange=${(/** @type {any} */ event) => go(address(event.currentTarget.value, place.page === "data" ? "data" : place.page))}>
+          ${(databases.value ?? (place.database ? [place.database] : [])).map((/** @type {string} */ id) => html`<option key=${id} value=${id}>${id}</option>`)}
+        </select></label>
+      <ul>${PAGES.filter((one) => !one.admin || who?.admin).map((one) => html`<li key=${one.page}>
+        <a href=${address(place.database, one.page)} aria-current=${one.page === place.page ? "page" : undefined}>${one.title}<kbd>g ${one.key}</kbd></a></li>`)}</ul>
+      <p class="version">Mimeo ${who?.version}</p>
+    </nav>
+    <header class="top">
+      <button type="button" class="search" onClick=${() => setOpen("palette")}>Go to …<kbd>Ctrl K</kbd></button>
+      <span class=${`dot ${away ? "away" : "there"}`} role="status">${away ? "The server does not answer. Trying again …" : "Connected"}</span>
+      <button type="button" onClick=${() => setOpen("curl")}>curl</button>
+      <label><span class="hidden">Theme</span><select value=${chosen} onChange=${(/** @type {any} */ event) => change(event.currentTarget.value)}>
+        <option value="auto">Auto</option><option value="light">Light</option><option value="dark">Dark</option></select></label>
+      <span class="who">${who?.admin ? "Administrator" : who?.databases.find(({ id }) => id === place.database)?.userID}</span>
+      <button type="button" onClick=${() => signOut().catch(() => refreshSession())}>Sign out</button>
+    </header>
+    <main id="content" tabIndex="-1">
+      <${Problem} error=${databases.error} retry=${databases.again} />
+      ${access.error && access.database === place.database && html`<${Problem} error=${access.error} retry=${enter} />`}
+      ${isReady && !access.error && children}
+    </main>
+    ${open === "palette" && html`<${Palette} close=${() => setOpen(null)} databases=${databases.value ?? []} />`}
+    ${open === "curl" && html`<${Curl} close=${() => setOpen(null)} />`}
+    ${open === "keys" && html`<${Keys} close=${() => setOpen(null)} />`}
+    <${Notes} /></div>`;
+}
+
+/** Keys that work everywhere but in fields. @param {string | null} database @param {(open: string) => void} setOpen */
+function useKeys(database, setOpen) {
+  useEffect(() => {
+    let isAfterG = false;
+    const listener = (/** @type {KeyboardEvent} */ event) => {
+      if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+        event.preventDefault();
+        return setOpen("palette");
+      }
+      const target = /** @type {HTMLElement} */ (event.target);
+      if (event.ctrlKey || event.metaKey || event.altKey || target.closest?.("input, textarea, select, dialog, .CodeMirror")) return;
+      if (isAfterG) {
+        isAfterG = false;
+        const found = PAGES.find((one) => one.key === event.key && (!one.admin || session.value?.admin));
+        if (found) { event.preventDefault(); go(address(database, found.page)); }
+      } else if (event.key === "g") {
+        isAfterG = true;
+        setTimeout(() => { isAfterG = false; }, 1200);
+      } else if (event.key === "?") setOpen("keys");
+      else if (event.key === "/") {
+        const filter = /** @type {HTMLElement | null} */ (document.querySelector("[data-filter]"));
+        if (filter) { event.preventDefault(); filter.focus(); }
+      }
+    };
+    addEventListener("keydown", listener);
+    return () => removeEventListener("keydown", listener);
+  }, [database]);
+}
+
+/** The latest calls as commands. @param {{close: () => void}} props */
+function Curl({ close }) {
+  const all = useShared(calls);
+  return html`<${Dialog} title="The latest calls" wide close=${close}>
+    <p class="quiet">All that the console does is a documented call. A cookie stands in for the credential here; in a shell, put the admin credential
+      into <code>$ADMIN</code>, and an access token or API key into <code>$TOKEN</code>. <a href="/api/v5/docs" target="_blank">All calls</a></p>
+    <ul class="calls">${all.map((made) => html`<li key=${made.at + made.path}>
+      <pre tabIndex="0">${curl(made).slice(0, 4000)}</pre>
+      <p class="quiet"><${Time} at=${made.at} /> <button type="button" onClick=${() => copy(curl(made))}>Copy</button></p></li>`)}</ul></${Dialog}>`;
+}
+
+/** All keys. @param {{close: () => void}} props */
+function Keys({ close }) {
+  const keys = [["Ctrl K", "go to a page, collection or document"], ["/", "filter"], ["j, k, ↓, ↑", "rows of a table"], ["Enter", "open the row"],
+    ["e", "edit the document"], ["Escape", "back, without loss"], ["Ctrl Enter", "run the statement"], ["Ctrl Space", "complete"], ["?", "this list"],
+    ...PAGES.map(({ key, title }) => [`g ${key}`, title])];
+  return html`<${Dialog} title="Keys" close=${close}><table class="keys"><tbody>${keys.map(([key, about]) => html`
+    <tr key=${key}><th scope="row"><kbd>${key}</kbd></th><td>${about}</td></tr>`)}</tbody></table></${Dialog}>`;
+}

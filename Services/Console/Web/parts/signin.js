@@ -1,0 +1,72 @@
+// @ts-check
+/** Signing in, as a page at first and as a dialog when a credential has ended: the page under it stays. */
+
+import { html, useState } from "../vendor/preact.js";
+import { logIn, openDatabase, signIn, signInLocally } from "../api.js";
+import { address, go, route } from "../route.js";
+import { session, signInAgain, useShared } from "../store.js";
+import { Dialog, Problem } from "./basics.js";
+
+/** @param {{done?: () => void, database?: string | null, onlyAdmin?: boolean}} props */
+function Form({ done, database, onlyAdmin }) {
+  const known = useShared(session);
+  const [way, setWay] = useState("credential");
+  const [credential, setCredential] = useState("");
+  const [login, setLogin] = useState({ database: database ?? "", provider: "development", token: "" });
+  const [error, setError] = useState(/** @type {any} */ (null));
+  const [isBusy, setBusy] = useState(false);
+  const attempt = async (/** @type {() => Promise<void>} */ body) => {
+    setBusy(true);
+    setError(null);
+    try {
+      await body();
+      setCredential("");
+      done?.();
+    } catch (problem) { setError(problem); }
+    setBusy(false);
+  };
+  const submit = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    attempt(() => way === "credential" ? signIn(credential.trim()) : logIn(login.database.trim(), login.provider.trim(), login.token.trim()));
+  };
+  const field = (/** @type {"database" | "provider" | "token"} */ key, /** @type {string} */ label, /** @type {string} */ type = "text") => html`
+    <label>${label}<input type=${type} required autocomplete="off" value=${login[key]}
+      onInput=${(/** @type {any} */ event) => setLogin({ ...login, [key]: event.currentTarget.value })} /></label>`;
+  return html`<form class="signin" onSubmit=${submit}>
+    ${known?.local && html`<div class="local">
+      <button type="button" class="main" disabled=${isBusy} onClick=${() => attempt(signInLocally)}>Open this machine's server</button>
+      <p class="quiet">Your user has started it, so no credential is needed from this machine.</p></div>`}
+    ${!onlyAdmin && html`<div class="choice" role="radiogroup" aria-label="Way to sign in">
+      ${[["credential", "Credential or API key"], ["login", "Login of a user"]].map(([key, label]) => html`
+        <label key=${key}><input type="radio" name="way" checked=${way === key} onChange=${() => setWay(key)} />${label}</label>`)}</div>`}
+    ${way === "credential" ? html`<label>${onlyAdmin ? "Admin credential" : "Admin credential or API key"}
+        <input type="password" required autocomplete="off" value=${credential} spellcheck=${false}
+          onInput=${(/** @type {any} */ event) => setCredential(event.currentTarget.value)} /></label>
+        <p class="quiet">The admin credential is in <code>DATA/auth/admin.token</code>. An API key begins with <code>mimeo_</code>.</p>`
+    : html`${field("database", "Database")}${field("provider", "Provider")}${field("token", "Token of the provider", "password")}`}
+    <${Problem} error=${error} close=${() => setError(null)} />
+    <button type="submit" class=${known?.local ? "" : "main"} disabled=${isBusy}>${isBusy ? "Signing in …" : "Sign in"}</button>
+  </form>`;
+}
+
+/** The page for whoever is not signed in. */
+export function SignIn() {
+  const done = () => {
+    const first = session.value?.databases[0];
+    if (first && !session.value?.admin && route.value.database === null) go(address(first.id, "overview"));
+  };
+  return html`<main class="welcome"><div class="card"><h1><span class="logo" aria-hidden="true">M</span> Mimeo</h1><${Form} done=${done} /></div></main>`;
+}
+
+/** The dialog when a credential has ended in the midst. */
+export function SignInAgain() {
+  const wanted = useShared(signInAgain);
+  if (!wanted) return null;
+  const done = async () => {
+    signInAgain.set(null);
+    if (route.value.database) await openDatabase(route.value.database).catch(() => {});
+  };
+  return html`<${Dialog} title="Sign in again" close=${() => signInAgain.set(null)}>
+    <p>The session has ended, or was revoked. Nothing on the page is lost: sign in, and try again.</p>
+    <${Form} database=${wanted.database} onlyAdmin=${false} done=${done} /></${Dialog}>`;
+}

@@ -1,0 +1,55 @@
+// @ts-check
+/** Values as a tree, in which long lists open in parts, and as single cells. All text goes through the page's
+ * text nodes, so HTML in a document is shown and never run. */
+
+import { html, useState } from "../vendor/preact.js";
+import { kind, print } from "../exact.js";
+import { bytes, preview, shortened } from "../format.js";
+
+const STEP = 100;
+const LONGEST = 2000;
+
+/**
+ * A value in one cell.
+ * @param {{value: any, most?: number}} props
+ */
+export function Cell({ value, most = 120 }) {
+  const type = kind(value);
+  if (type === "missing") return html`<span class="missing" aria-label="missing">·</span>`;
+  return html`<span class=${`value ${type}`}>${preview(value, most)}</span>`;
+}
+
+/**
+ * A value as a tree.
+ * @param {{value: any, name?: string | null, open?: number, pick?: (path: string[], value: any) => void,
+ *   change?: (path: string[], value: any) => void, path?: string[]}} props
+ *   `open`: levels that are open at first; `pick`: called with a value that is clicked; `change`: with one that
+ *   is to be changed.
+ */
+export function Tree({ value, name = null, open = 1, pick, change, path = [] }) {
+  const type = kind(value);
+  const isBranch = type === "object" || type === "array" || type === "attachment";
+  const [isOpen, setOpen] = useState(open > 0);
+  const [most, setMost] = useState(STEP);
+  const label = name === null ? null : html`<span class="key">${name}</span>`;
+  if (!isBranch) {
+    const text = type === "text" ? value : print(value);
+    const shown = html`<span class=${`value ${type}`} title=${type}>${shortened(text, LONGEST)}</span>`;
+    return html`<div class="leaf">${label}${pick && type !== "missing"
+      ? html`<button type="button" class="pick" title="Show documents with this value" onClick=${() => pick(path, value)}>${shown}</button>` : shown}
+      <span class="kind">${type}</span>${change && path.length > 0 && path[0] !== "_id" && html`
+        <button type="button" class="plain change" aria-label=${`Change ${path.join(".")}`} onClick=${() => change(path, value)}>change</button>`}</div>`;
+  }
+  const keys = Object.keys(value);
+  const sum = type === "attachment" ? `attachment, ${bytes(Number(value.len))}`
+    : `${keys.length} ${type === "array" ? (keys.length === 1 ? "item" : "items") : (keys.length === 1 ? "field" : "fields")}`;
+  return html`<div class="branch">
+    <button type="button" class="fold" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>
+      <span aria-hidden="true">${isOpen ? "▾" : "▸"}</span>${label ?? html`<span class="key">document</span>`}
+      <span class="kind">${sum}</span></button>
+    ${isOpen && html`<div class="members">
+      ${keys.slice(0, most).map((key) => html`<${Tree} key=${key} name=${key} value=${value[key]} open=${open - 1}
+        pick=${type === "array" ? undefined : pick} change=${type === "object" ? change : undefined} path=${[...path, key]} />`)}
+      ${keys.length > most && html`<button type="button" onClick=${() => setMost(most + STEP * 10)}>${keys.length - most} more</button>`}
+    </div>`}</div>`;
+}

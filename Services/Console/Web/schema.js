@@ -1,0 +1,71 @@
+// @ts-check
+/** What is known of a database's collections and fields, for columns, completion and the fields' types. */
+
+import { call, execute, serves } from "./api.js";
+import { name } from "./dql.js";
+import { kind } from "./exact.js";
+import { session } from "./store.js";
+
+/** @param {string} database @returns {Promise<string[]>} */
+export async function collectionNames(database) {
+  const { items } = await execute(database, "SELECT name FROM system:collections", {}, { quiet: true });
+  return items.map((/** @type {any} */ row) => row.name)
+    .filter((/** @type {any} */ text) => typeof text === "string" && !text.startsWith("__server_")).sort();
+}
+
+/**
+ * The collections with their sizes, as far as the session may know them.
+ * @param {string} database
+ * @returns {Promise<{name: string, documents: number | null, bytes: number | null}[]>}
+ */
+export async function collections(database) {
+  if (session.value?.admin && await serves("/admin/query-service/databases/{database}/collections")) {
+    const path = `/admin/query-service/databases/${encodeURIComponent(database)}/collections`;
+    const found = (await call("GET", path, { quiet: true })).collections;
+    return found.filter((/** @type {any} */ one) => !one.isInternal)
+      .map((/** @type {any} */ one) => ({ name: one.name, documents: Number(one.documents), bytes: Number(one.bytes) }));
+  }
+  return (await collectionNames(database)).map((one) => ({ name: one, documents: null, bytes: null }));
+}
+
+/**
+ * @typedef {object} FieldShape
+ * @property {string[]} path
+ * @property {number} count Documents that have it.
+ * @property {Record<string, number>} kinds
+ * @property {any} example
+ */
+
+/**
+ * The fields of documents, the most frequent first.
+ * @param {any[]} documents @param {number} [depth] @returns {FieldShape[]}
+ */
+export function shape(documents, depth = 3) {
+  /** @type {Map<string, FieldShape>} */
+  const found = new Map();
+  const look = (/** @type {any} */ value, /** @type {string[]} */ path) => {
+    for (const key of Object.keys(value)) {
+      const member = value[key];
+      const place = [...path, key];
+      const text = JSON.stringify(place);
+      const type = kind(member);
+      let field = found.get(text);
+      if (!field) {
+        // A document with ten thousand keys does not make ten thousand columns.
+        if (found.size > 500) continue;
+        found.set(text, field = { path: place, count: 0, kinds: {}, example: member });
+      }
+      field.count += 1;
+      field.kinds[type] = (field.kinds[type] ?? 0) + 1;
+      if (type === "object" && place.length < depth) look(member, place);
+    }
+  };
+  for (const document of documents) if (document && typeof document === "object") look(document, []);
+  return [...found.values()].sort((a, b) => b.count - a.count);
+}
+
+/** Fields of a collection as paths, from a sample of its documents. @param {string} database @param {string} collection */
+export async function fields(database, collection) {
+  const { items } = await execute(database, `SELECT * FROM ${name(collection)} LIMIT 100`, {}, { quiet: true });
+  return shape(items).map(({ path }) => path.join("."));
+}

@@ -1,0 +1,101 @@
+// @ts-check
+/** What several parts of the page share: a value with listeners, and the page's own few of them. */
+
+import { useEffect, useState } from "./vendor/preact.js";
+
+/**
+ * @template T
+ */
+export class Shared {
+  /** @param {T} value */
+  constructor(value) {
+    this.value = value;
+    /** @type {Set<() => void>} */
+    this.listeners = new Set();
+  }
+  /** @param {T} value */
+  set(value) {
+    if (value === this.value) return;
+    this.value = value;
+    for (const listener of [...this.listeners]) listener();
+  }
+  /** @param {(value: T) => T} change */
+  update(change) { this.set(change(this.value)); }
+}
+
+/**
+ * The value, and a new rendering whenever it changes.
+ * @template T
+ * @param {Shared<T>} shared
+ * @returns {T}
+ */
+export function useShared(shared) {
+  const [, render] = useState(0);
+  useEffect(() => {
+    const listener = () => render((/** @type {number} */ n) => n + 1);
+    shared.listeners.add(listener);
+    listener();
+    return () => { shared.listeners.delete(listener); };
+  }, [shared]);
+  return shared.value;
+}
+
+/**
+ * @typedef {object} Session
+ * @property {boolean} admin
+ * @property {number | null} adminExpiresAt
+ * @property {{id: string, userID: string, expiresAt: number, permissions: any}[]} databases
+ * @property {boolean} local
+ * @property {string} version
+ */
+
+/** Whoever is signed in; null until the server has said so. @type {Shared<Session | null>} */
+export const session = new Shared(/** @type {Session | null} */ (null));
+
+/** True while a credential is needed that is no longer there; the page stays as it is. */
+export const signInAgain = new Shared(/** @type {null | {admin: boolean, database: string | null}} */ (null));
+
+/** True while the server does not answer. */
+export const isAway = new Shared(false);
+
+/** The latest calls, for `curl`. @type {Shared<{method: string, path: string, body: string | null, at: number}[]>} */
+export const calls = new Shared(/** @type {any[]} */ ([]));
+
+/** Short notes that go by themselves, some with a way back. @type {Shared<any[]>} */
+export const notes = new Shared(/** @type {any[]} */ ([]));
+let noteNumber = 0;
+
+/**
+ * Shows a note for some seconds.
+ * @param {string} text
+ * @param {{undo?: () => Promise<void>}} [options]
+ */
+export function note(text, options = {}) {
+  noteNumber += 1;
+  const number = noteNumber;
+  notes.update((all) => [...all.slice(-3), { number, text, ...options }]);
+  setTimeout(() => dropNote(number), options.undo ? 15_000 : 4000);
+}
+
+/** @param {number} number */
+export function dropNote(number) { notes.update((all) => all.filter((item) => item.number !== number)); }
+
+// What this browser keeps: settings and statements, never a credential.
+
+/** @template T @param {string} name @param {T} otherwise @returns {T} */
+export function kept(name, otherwise) {
+  try {
+    const text = localStorage.getItem(`mimeo.${name}`);
+    return text === null ? otherwise : JSON.parse(text);
+  } catch { return otherwise; }
+}
+
+/** @param {string} name @param {any} value */
+export function keep(name, value) {
+  try { localStorage.setItem(`mimeo.${name}`, JSON.stringify(value)); } catch { /* A full or closed storage loses only this. */ }
+}
+
+/** "auto", "light" or "dark". @type {Shared<string>} */
+export const theme = new Shared(kept("theme", "auto"));
+
+export function applyTheme() { document.documentElement.dataset.theme = theme.value; }

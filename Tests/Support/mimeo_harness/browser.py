@@ -1,0 +1,192 @@
+"""Headless Chromium, driven over its DevTools protocol: `chromium` or `chromium-headless-shell` of Debian, if there is one."""
+
+import base64
+import json
+import os
+import re
+import shutil
+import threading
+import time
+import urllib.request
+
+from .until import until
+from .websocket import CLOSE, TEXT, WebSocket
+
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+EXECUTABLE = next((path for path in map(shutil.which, NAMES) if path), None)
+"""Path of the browser; None where none is installed."""
+
+STEP_SECONDS = 20
+"""How long a page may take for one step."""
+
+KEYS = {
+    "Enter": ("Enter", 13, "\r"), "Escape": ("Escape", 27, None), "Tab": ("Tab", 9, None),
+    "ArrowDown": ("ArrowDown", 40, None), "ArrowUp": ("ArrowUp", 38, None), "End": ("End", 35, None), "Home": ("Home", 36, None),
+}
+CONTROL = 2
+
+
+class PageError(AssertionError):
+    """A script of the page has failed, or an element is missing."""
+
+
+class Browser:
+    """One browser with one page. `complaints` has the page's console errors, exceptions and policy violations."""
+
+    def __init__(self, workspace, width=1280, height=800):
+        self._data = workspace.directory / "browser"
+        arguments = [
+            EXECUTABLE, "--headless", "--disable-gpu", "--no-first-run", "--remote-debugging-port=0", "--hide-scrollbars",
+            f"--user-data-dir={self._data}", f"--window-size={width},{height}", "--disable-background-networking",
+            "--disable-dev-shm-usage",
+        ]
+        if os.geteuid() == 0:
+            arguments.append("--no-sandbox")
+        self.process = workspace.start("browser", arguments + ["about:blank"])
+        port_file = self._data / "DevToolsActivePort"
+        until(port_file.exists, STEP_SECONDS, self.process.log_tail)
+        port = until(lambda: re.match(r"(\d+)\n", port_file.read_text()), STEP_SECONDS, "no port")[1]
+        pages = json.load(urllib.request.urlopen(f"http://127.0.0.1:{port}/json"))
+        path = next(page["webSocketDebuggerUrl"] for page in pages if page["type"] == "page").split(str(port), 1)[1]
+        self._socket = WebSocket(("127.0.0.1", int(port)), path, seconds=3600)
+        self._number = 0
+        self._answers = {}
+        self._arrived = threading.Condition()
+        self.complaints = []
+        self.requested = []
+        threading.Thread(target=self._read, daemon=True).start()
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.send(f"{domain}.enable")
+
+    def close(self):
+        """Ends the browser with all its processes, so that none writes into its folder any more."""
+        try:
+            self.send("Browser.close")
+            until(lambda: not self.process.is_running, STEP_SECONDS, "the browser goes on")
+        except (PageError, OSError, TimeoutError):
+            pass
+
+    def _read(self):
+        try:
+            while True:
+                opcode, payload = self._socket.receive()
+                if opcode == CLOSE:
+                    return
+                message = json.loads(payload)
+                if "id" in message:
+                    with self._arrived:
+                        self._answers[message["id"]] = message
+                        self._arrived.notify_all()
+                else:
+                    self._note(message["method"], message["params"])
+        except (OSError, ValueError):
+            return
+
+    def _note(self, method, params):
+        if method == "Runtime.exceptionThrown":
+            details = params["exceptionDetails"]
+            self.complaints.append(details.get("exception", {}).get("description") or details["text"])
+        elif method == "Runtime.consoleAPICalled" and params["type"] in ("error", "assert"):
+            self.complaints.append(" ".join(str(one.get("value", one.get("description"))) for one in params["args"]))
+        elif method == "Log.entryAdded" and params["entry"]["level"] == "error":
+            self.complaints.append(f"{params['entry']['text']} {params['entry'].get('url', '')}")
+        elif method == "Network.requestWillBeSent":
+            self.requested.append(params["request"]["url"])
+
+    def send(self, method, seconds=STEP_SECONDS, **params):
+        """A command of the protocol, and its result."""
+        self._number += 1
+        number = self._number
+        self._socket.send(json.dumps({"id": number, "method": method, "params": params}).encode(), TEXT)
+        with self._arrived:
+            if not self._arrived.wait_for(lambda: number in self._answers, seconds):
+                raise PageError(f"no answer to {method} in {seconds} s")
+            answer = self._answers.pop(number)
+        if "error" in answer:
+            raise PageError(f"{method}: {answer['error']}")
+        return answer["result"]
+
+    def forget(self, origin):
+        """An empty page without cookies and stored texts, as in a new browser."""
+        self.open("about:blank")
+        self.send("Network.clearBrowserCookies")
+        self.send("Storage.clearDataForOrigin", origin=origin, storageTypes="all")
+        self.resize(1280, 800)
+        self.prefer("light")
+        self.complaints.clear()
+        self.requested.clear()
+
+    def open(self, url):
+        self.send("Page.navigate", url=url)
+        until(lambda: self.run("document.readyState === 'complete'"), STEP_SECONDS, url)
+
+    def run(self, script):
+        """The value of an expression; a promise is awaited."""
+        result = self.send("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True, userGesture=True)
+        if "exceptionDetails" in result:
+            details = result["exceptionDetails"]
+            raise PageError(f"{script[:200]}: {details.get('exception', {}).get('description', details['text'])}")
+        return result["result"].get("value")
+
+    @property
+    def text(self):
+        return self.run("document.body.innerText")
+
+    def await_text(self, text, seconds=STEP_SECONDS):
+        until(lambda: text in self.text, seconds, lambda: f"{text!r} is not on the page:\n{self.text[:3000]}\n{self.complaints}")
+
+    def await_true(self, script, seconds=STEP_SECONDS):
+        until(lambda: self.run(script), seconds, lambda: f"{script}\n{self.text[:2000]}\n{self.complaints}", pause=0.01)
+
+    def _find(self, text, tags):
+        """The script of the one visible element with this accessible name or text."""
+        return f"""(() => {{
+            const wanted = {json.dumps(text)};
+            const named = (one) => (one.getAttribute("aria-label") ?? one.innerText ?? "").trim();
+            const roots = [...document.querySelectorAll("dialog[open]")].slice(-1);
+            const all = [...(roots[0] ?? document).querySelectorAll({json.dumps(tags)})].filter((one) => one.offsetParent !== null || one.closest("dialog"));
+            return all.find((one) => named(one) === wanted) ?? all.find((one) => named(one).startsWith(wanted));
+        }})()"""
+
+    def click(self, text, tags="button, a, [role=tab], [role=option], summary, label"):
+        """Clicks the element with this name, as a person does: it comes into view and must not be disabled."""
+        found = self._find(text, tags)
+        self.await_true(f"Boolean({found}) && !{found}.disabled")
+        self.run(f"(() => {{ const one = {found}; one.scrollIntoView({{block: 'center'}}); one.click(); }})()")
+
+    def fill(self, label, text):
+        """Types into the field with this label or name, in place of its content."""
+        script = f"""(() => {{
+            const wanted = {json.dumps(label)};
+            const root = [...document.querySelectorAll("dialog[open]")].pop() ?? document;
+            const fields = [...root.querySelectorAll("input, textarea, select")];
+            const name = (one) => one.getAttribute("aria-label") ?? one.labels?.[0]?.innerText.trim() ?? "";
+            const field = fields.find((one) => name(one) === wanted) ?? fields.find((one) => name(one).startsWith(wanted));
+            if (!field) return false;
+            const editor = field.closest(".editor")?.querySelector(".CodeMirror")?.CodeMirror ?? field.parentElement?.CodeMirror;
+            if (editor) {{ editor.setValue({json.dumps(text)}); return true; }}
+            const proto = Object.getPrototypeOf(field);
+            Object.getOwnPropertyDescriptor(proto, "value").set.call(field, {json.dumps(text)});
+            field.dispatchEvent(new Event("input", {{bubbles: true}}));
+            field.dispatchEvent(new Event("change", {{bubbles: true}}));
+            return true;
+        }})()"""
+        self.await_true(script)
+
+    def press(self, key, control=False):
+        """A key press, as the keyboard sends it."""
+        name, code, text = KEYS[key] if key in KEYS else (key, ord(key.upper()), key)
+        common = {"key": name, "windowsVirtualKeyCode": code, "modifiers": CONTROL if control else 0}
+        self.send("Input.dispatchKeyEvent", type="keyDown", **common, **({"text": text} if text and not control else {}))
+        self.send("Input.dispatchKeyEvent", type="keyUp", **common)
+
+    def resize(self, width, height, scale=1):
+        self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=False)
+
+    def prefer(self, scheme):
+        """`light` or `dark`, as the system would say."""
+        self.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+    def screenshot(self, path):
+        time.sleep(0.3)
+        path.write_bytes(base64.b64decode(self.send("Page.captureScreenshot", format="png")["data"]))

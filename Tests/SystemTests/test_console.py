@@ -1,0 +1,454 @@
+"""The web console: its sessions over HTTP, and its pages in headless Chromium where there is one."""
+
+import gzip
+import json
+import re
+import subprocess
+import time
+import unittest
+
+from mimeo_harness import CHROMIUM, ROOT, Browser, FourProcesses, OneProcess, Peer, Workspace, pick, until
+from system_test import SystemTest, report
+
+CONSOLE = {"X-Mimeo-Console": "-"}
+EVERYTHING = {"read": {"everything": True}, "write": {"everything": True}}
+MAXIMUM_BYTES = 600_000
+EXACT = '{"__proto__":{"x":1},"a":[1.0,1e3,9007199254740993,-0,0.1,18446744073709551616],"b":"\\"1.0"}'
+HOSTILE = "<img src=x onerror=\"document.title='hacked'\"><script>document.title='hacked'</script>"
+
+NAMELESS = """[...document.querySelectorAll("button, a[href], input, select, textarea, [role=button], [role=grid], dialog, svg[role]")]
+    .filter((one) => one.offsetParent !== null && !one.closest(".CodeMirror"))
+    .filter((one) => !(one.getAttribute("aria-label") || one.innerText?.trim() || [...(one.labels ?? [])].some((label) => label.innerText.trim())))
+    .map((one) => one.outerHTML.slice(0, 160))"""
+
+CONTRAST = """(() => {
+    const channel = (value) => { const part = value / 255; return part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4; };
+    const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+    const color = (text) => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = text; canvas.fillRect(0, 0, 1, 1); return [...canvas.getImageData(0, 0, 1, 1).data]; };
+    const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+    const ground = (one) => { for (; one; one = one.parentElement) { const found = color(getComputedStyle(one).backgroundColor); if (found[3] > 200) return found; } return color(getComputedStyle(document.documentElement).backgroundColor); };
+    return [...document.querySelectorAll("button, a, p, b, h1, h2, th, td, label, .value, .count, .badge")]
+        .filter((one) => one.offsetParent && one.innerText?.trim() && !one.disabled && !one.closest(".notes, .CodeMirror")).map((one) => {
+            const [a, b] = [light(color(getComputedStyle(one).color)), light(ground(one))];
+            return [(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), one.innerText.slice(0, 40), one.className];
+        }).filter(([ratio]) => ratio < 4.5).slice(0, 5);
+})()"""
+
+
+class Sessions(SystemTest):
+    """Sessions and files over HTTP, without a browser."""
+
+    def setUp(self):
+        super().setUp()
+        self.server = OneProcess(self.workspace).start()
+        self.admin = (self.server.data / "auth" / "admin.token").read_text().strip()
+
+    def session(self, method="POST", body=None, **headers):
+        fields = {**CONSOLE, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        encoded = None if body is None else json.dumps(body).encode()
+        return self.server.request(method, "/admin/console/session", encoded, fields)
+
+    @staticmethod
+    def cookie(answer):
+        return answer.headers["Set-Cookie"].split(";")[0]
+
+    def test_a_credential_becomes_a_cookie_that_ends_with_the_sign_out(self):
+        self.assert_refused(self.session(Authorization="Bearer wrong"), 401)
+        self.assert_refused(self.session(), 401)
+        self.assert_refused(self.server.request("POST", "/admin/console/session", b"{}", {"Authorization": f"Bearer {self.admin}"}), 400)
+        begun = self.session(Authorization=f"Bearer {self.admin}")
+        self.assertEqual((begun.status, begun.json["admin"]), (200, True))
+        for part in ("HttpOnly", "SameSite=Strict", "Path=/"):
+            self.assertIn(part, begun.headers["Set-Cookie"])
+        self.assertNotIn(self.admin, begun.headers["Set-Cookie"])
+        cookie = {"Cookie": self.cookie(begun)}
+        listed = self.server.request("GET", "/admin/auth/databases", None, {**cookie, **CONSOLE})
+        self.assertEqual(listed.status, 200)
+        self.assert_refused(self.server.request("GET", "/admin/auth/databases", None, cookie), 401, "without the field")
+        user = self.session(Cookie=self.cookie(begun), Authorization=self.server.authorization()["Authorization"])
+        self.assertEqual([one["id"] for one in user.json["databases"]], [self.server.database])
+        both = {"Cookie": f"{self.cookie(begun)}; {self.cookie(user)}", "X-Mimeo-Console": self.server.database}
+        statement = json.dumps({"statement": "SELECT * FROM c"}).encode()
+        execute = lambda: self.server.request("POST", "/api/v5/store/execute", statement, {**both, "Content-Type": "application/json"})
+        self.assertEqual(execute().status, 200)
+        self.assertEqual(self.session("DELETE", Cookie=both["Cookie"]).json["databases"], [])
+        self.assert_refused(execute(), 401, "after the sign-out")
+        self.assert_refused(self.server.request("GET", "/admin/auth/databases", None, {**cookie, **CONSOLE}), 401)
+
+    def test_only_the_owner_on_this_machine_signs_in_by_one_click(self):
+        until(lambda: self.session("GET").json["local"], 10, "not offered")
+        self.assertEqual(self.session(body={"local": True}).json["admin"], True)
+        strangers = [
+            {"X_Forwarded_For": "10.0.0.1"}, {"Forwarded": "for=10.0.0.1"}, {"Via": "1.1 proxy"}, {"Host": "mimeo.example.org"},
+            {"Sec_Fetch_Site": "cross-site"}, {"Origin": "http://evil.example.org"},
+        ]
+        for fields in strangers:
+            self.assert_refused(self.session(body={"local": True}, **fields), 401, fields)
+            self.assertFalse(self.session("GET", **fields).json["local"], fields)
+
+    def test_the_page_is_small_kept_by_browsers_and_complete(self):
+        page = self.server.request("GET", "/")
+        policy = page.headers["Content-Security-Policy"]
+        self.assertIn("default-src 'self'", policy)
+        self.assertNotIn("unsafe", policy)
+        self.assertEqual(self.server.request("GET", "/", None, {"If-None-Match": page.headers["ETag"]}).status, 304)
+        version = re.search(rb"/console/([0-9a-f]+)/main.js", page.body)[1].decode()
+        web = ROOT / "Services" / "Console" / "Web"
+        total = len(page.body)
+        packed = 0
+        for file in (path for path in sorted(web.rglob("*")) if path.is_file() and path.name != "index.html"):
+            path = f"/console/{version}/{file.relative_to(web).as_posix()}"
+            answer = self.server.request("GET", path, None, {"Accept-Encoding": "gzip"})
+            self.assertEqual(answer.status, 200, path)
+            self.assertIn("immutable", answer.headers["Cache-Control"])
+            self.assertEqual(gzip.decompress(answer.body), file.read_bytes(), path)
+            total += file.stat().st_size
+            packed += len(answer.body)
+        self.assertLess(total, MAXIMUM_BYTES)
+        report(f"console: {total // 1000} KB in all, {packed // 1000} KB packed")
+        self.assert_refused(self.server.request("GET", "/console/0000000000000000/main.js"), 404)
+        subprocess.run([ROOT / "scripts" / "console-files", "--check"], check=True)
+
+
+class SessionsBehindTheFront(SystemTest):
+    """One cookie for four processes that know nothing of each other."""
+
+    def test_a_cookie_opens_every_service_and_no_click_does(self):
+        cluster = FourProcesses(self.workspace).start()
+        admin = (cluster.data / "auth" / "admin.token").read_text().strip()
+        self.assertIn(b"<title>Mimeo</title>", cluster.request("GET", "/").body)
+        path = "/admin/console/session"
+        self.assertFalse(cluster.request("GET", path).json["local"])
+        self.assert_refused(cluster.request("POST", path, b'{"local": true}', CONSOLE), 401)
+        begun = cluster.request("POST", path, b"{}", {**CONSOLE, "Authorization": f"Bearer {admin}"})
+        user = cluster.request("POST", path, b"{}", {**CONSOLE, **cluster.authorization()})
+        cookies = "; ".join(answer.headers["Set-Cookie"].split(";")[0] for answer in (begun, user))
+        fields = {"Cookie": cookies, "X-Mimeo-Console": cluster.database, "Content-Type": "application/json"}
+        statement = json.dumps({"statement": "INSERT INTO c DOCUMENTS ({'_id': 1})"}).encode()
+        for method, place, body in (
+            ("GET", "/admin/auth/databases", None), ("GET", "/admin/replicator/databases", None),
+            ("GET", f"/admin/query-service/databases/{cluster.database}/requests", None), ("GET", "/admin/metrics/series", None),
+            ("POST", "/api/v5/store/execute", statement), ("POST", "/api/v5/attachments/upload", b"bytes"),
+        ):
+            answer = cluster.request(method, place, body, fields if place != "/api/v5/attachments/upload" else {**fields, "Content-Type": "text/plain"})
+            self.assertEqual(answer.status, 200, f"{place} {answer.body[:300]}")
+
+
+@unittest.skipUnless(CHROMIUM, "neither chromium nor chromium-headless-shell is installed")
+class Pages(SystemTest):
+    """The pages, with one server and one browser for all tests, and a database for each."""
+
+    @classmethod
+    def setUpClass(cls):
+        shared = Workspace()
+        cls.addClassCleanup(shared.close)
+        cls.server = OneProcess(shared).start()
+        cls.admin = (cls.server.data / "auth" / "admin.token").read_text().strip()
+        cls.browser = Browser(shared)
+        cls.addClassCleanup(cls.browser.close)
+
+    def setUp(self):
+        super().setUp()
+        bearer = {"Authorization": f"Bearer {self.admin}", "Content-Type": "application/json"}
+        made = self.server.request("POST", "/admin/auth/databases", b"{}", bearer).json
+        self.use(made["id"], made["developmentToken"])
+        self.browser.forget(self.server.origin)
+
+    def use(self, database, token):
+        self.server.database, self.server.token, self.server._access_token = database, token, None
+
+    def enter(self):
+        """Signs in with one click, as after the first `make run`."""
+        self.browser.open(self.server.origin + f"/#/db/{self.server.database}/overview")
+        self.browser.click("Open this machine's server")
+        self.browser.await_text("Everything is in order.")
+
+    def go(self, place):
+        self.browser.run(f"location.hash = {json.dumps(f'#/db/{self.server.database}/{place}')}")
+
+    def assert_sound(self):
+        """No error of a script, no violation of the policy, nothing from elsewhere, a name for every control."""
+        failed = [text for text in self.browser.complaints if "Failed to load resource" not in text]
+        self.assertEqual(failed, [])
+        elsewhere = {url for url in self.browser.requested if not url.startswith((self.server.origin, "blob:", "data:", "about:"))}
+        self.assertEqual(elsewhere, set())
+        self.assertNotEqual(self.browser.run("document.title"), "hacked")
+
+    def insert(self, collection, documents):
+        for at in range(0, len(documents), 1000):
+            part = documents[at:at + 1000]
+            statement = f"INSERT INTO {collection} DOCUMENTS " + ", ".join(f"(:d{index})" for index in range(len(part)))
+            self.server.execute(statement, {f"d{index}": one for index, one in enumerate(part)})
+
+    def test_every_page_by_mouse_and_keyboard_in_light_and_dark(self):
+        self.insert("cars", [{"_id": f"car-{index}", "seats": index % 7, "price": 1.0 * index} for index in range(300)])
+        self.enter()
+        paint = self.browser.run("performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0")
+        report(f"console: first paint after {paint:.0f} ms")
+        places = {
+            "overview": "Three commands", "data/cars": "300 of 300", "data/cars/%22car-1%22": "document", "query": "Run", "live": "Live",
+            "sync": "No peer is connected", "attachments": "No attachments", "access": "API keys", "operations": "Memory", "api": "Statements",
+        }
+        for scheme in ("light", "dark"):
+            self.browser.prefer(scheme)
+            for place, text in places.items():
+                self.go(place)
+                self.browser.await_text(text)
+                self.assertEqual(self.browser.run(NAMELESS), [], place)
+                self.assertEqual(self.browser.run(CONTRAST), [], f"{place} in {scheme}")
+        ground = "getComputedStyle(document.documentElement).backgroundColor"
+        dark = self.browser.run(ground)
+        self.browser.fill("Theme", "light")
+        self.assertNotEqual(self.browser.run(ground), dark)
+        self.browser.resize(360, 700)
+        self.go("data/cars")
+        self.browser.await_text("300 of 300")
+        self.assertEqual(self.browser.run("document.documentElement.scrollWidth"), 360)
+        self.browser.resize(1280, 800)
+        # The keyboard alone: to the query by the palette, to the data by g d, to a document by arrows and Enter.
+        self.browser.press("k", control=True)
+        self.browser.fill("Page, collection", "car")
+        self.browser.await_true("document.querySelector('[role=option]')?.innerText.startsWith('cars')")
+        self.browser.press("Enter")
+        self.browser.await_text("300 of 300")
+        self.browser.run("document.querySelector('[role=grid]').focus()")
+        self.browser.press("ArrowDown")
+        self.browser.press("j")
+        self.browser.press("Enter")
+        self.browser.await_true("location.hash.includes('car-')")
+        self.browser.await_text("3 fields")
+        self.browser.press("e")
+        self.browser.await_text("Nothing changed")
+        self.assert_sound()
+
+    def test_statements_are_marked_completed_drawn_and_exported(self):
+        self.insert("cars", [{"_id": index, "make": "abc"[index % 3], "n": index} for index in range(90)])
+        self.enter()
+        self.go("query")
+        self.browser.await_true("Boolean(document.querySelector('.CodeMirror'))")
+        self.browser.fill("Statement", "SELECT * FORM cars")
+        self.browser.click("Run")
+        self.browser.await_text("DQL-")
+        self.browser.await_true("Boolean(document.querySelector('.wrong'))")
+        self.browser.fill("Statement", "SELECT make, COUNT(*) AS n FROM cars GROUP BY make")
+        self.browser.click("Run")
+        self.browser.await_text("3 rows")
+        self.browser.click("Chart")
+        self.browser.await_text("n by make")
+        self.browser.click("Profile")
+        self.browser.await_text("reads all documents")
+        self.browser.fill("Statement", "SELECT * FROM cars WHERE n > 5")
+        self.browser.click("Advise")
+        self.browser.await_text("one index would help")
+        words = self.browser.run("""import(document.querySelector('script[type=module]').src.replace('main.js', 'parts/editor.js'))
+            .then(({ completions }) => completions('SELECT co', { collections: ['cars'], fields: ['colour'] }).list.map((one) => one.text))""")
+        self.assertIn("colour", words)
+        self.assertIn("concat(", words)
+        exact = self.browser.run(f"""import(document.querySelector('script[type=module]').src.replace('main.js', 'exact.js'))
+            .then(({{ parse, print }}) => print(parse({json.dumps(EXACT)})))""")
+        self.assertEqual(exact, EXACT)
+        cells = self.browser.run("""import(document.querySelector('script[type=module]').src.replace('main.js', 'files.js'))
+            .then(({ documentsOf }) => JSON.stringify(documentsOf('a.csv', 'a,b\\n1,"x,""y"\\n2,\\n')))""")
+        self.assertEqual(json.loads(cells), [{"a": 1, "b": 'x,"y'}, {"a": 2}])
+        # The past, and a big number that keeps its digits.
+        self.browser.fill("As of", "0")
+        self.browser.fill("Statement", "SELECT COUNT(*) AS n, 9007199254740993 AS big, 1.0 AS one FROM cars")
+        self.browser.click("Run")
+        self.browser.await_text("9007199254740993")
+        self.browser.await_text("1.0")
+        self.browser.click("curl")
+        self.browser.await_text("curl -X POST")
+        self.assert_sound()
+
+    def test_an_edit_meets_a_peers_edit_and_can_be_undone(self):
+        self.server.execute("INSERT INTO cars DOCUMENTS (:d)", {"d": {"_id": "fiat", "seats": 4, "engine": {"kind": "petrol", "litres": 1.2}}})
+        peer = Peer(self.workspace, "a", self.server, subscribe=["SELECT * FROM cars"])
+        until(lambda: peer.count("cars") == 1, 30, "the peer has no document")
+        self.enter()
+        self.go("data/cars/%22fiat%22")
+        self.browser.await_text("petrol")
+        self.browser.click("Edit")
+        self.browser.await_true("Boolean(document.querySelector('.CodeMirror'))")
+        text = json.dumps({"_id": "fiat", "seats": 5, "engine": {"kind": "petrol", "litres": 1.2}})
+        self.browser.fill("Document as JSON", text)
+        self.browser.await_text("SET seats = :new0")
+        # Another field: nothing of it is overwritten. The same field: the write is refused, with both sides.
+        peer.execute("UPDATE cars SET engine.kind = 'electric' WHERE _id = 'fiat'")
+        self.browser.await_text("Others have changed the document meanwhile")
+        self.browser.click("Save")
+        self.browser.await_text("Saved seats")
+        self.assertEqual(self.server.query("SELECT seats, engine.kind AS kind FROM cars"), [{"seats": 5, "kind": "electric"}])
+        self.browser.click("Undo")
+        until(lambda: self.server.query("SELECT seats FROM cars") == [{"seats": 4}], 10, "not undone")
+        self.browser.click("Edit")
+        self.browser.await_true("Boolean(document.querySelector('.CodeMirror'))")
+        self.browser.fill("Document as JSON", text.replace("petrol", "electric"))
+        self.server.execute("UPDATE cars SET seats = 9 WHERE _id = 'fiat'")
+        self.browser.await_text("The same fields were changed meanwhile")
+        self.browser.click("Save")
+        self.browser.await_text("somebody has changed the same fields meanwhile")
+        self.assertEqual(self.server.query("SELECT seats FROM cars"), [{"seats": 9}])
+        self.browser.click("Put my changes upon theirs")
+        self.browser.click("Save")
+        until(lambda: self.server.query("SELECT seats FROM cars") == [{"seats": 5}], 10, "not saved")
+        self.browser.click("History")
+        self.browser.await_text("offset")
+        self.browser.click("Past")
+        self.browser.await_text("Moment")
+        self.browser.run("""(() => { const one = document.querySelector('input[type=range]');
+            Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value').set.call(one, '0'); one.dispatchEvent(new Event('input', { bubbles: true })); })()""")
+        self.browser.await_text("What is different now")
+        self.browser.click("Value")
+        self.browser.click("Delete")
+        self.browser.click("Delete", "dialog button")
+        self.browser.await_text("No such document")
+        self.browser.run("[...document.querySelectorAll('.notes p')].find((one) => one.innerText.includes('Deleted')).querySelector('button').click()")
+        until(lambda: len(self.server.query("SELECT * FROM cars")) == 1, 10, "not inserted again")
+        self.assert_sound()
+
+    def test_a_change_is_seen_at_once_and_many_rows_scroll(self):
+        count = pick(5_000, 100_000)
+        self.insert("rows", [{"_id": f"{index:06}", "n": index, "text": f"row {index}"} for index in range(count)])
+        self.enter()
+        self.go(f"data/rows?most={100_000}")
+        self.browser.await_text(f"{count:,} of {count:,}", 120)
+        self.assertLess(self.browser.run("document.querySelectorAll('.table-row').length"), 80)
+        self.browser.run("""new Promise((done) => {
+            const table = document.querySelector('.table');
+            const times = [];
+            let last = performance.now();
+            const step = (now) => {
+                times.push(now - last);
+                last = now;
+                table.scrollTop += 240;
+                if (times.length < 60) requestAnimationFrame(step); else { window.frames60 = times.slice(1); done(); }
+            };
+            requestAnimationFrame(step);
+        })""")
+        frames = sorted(self.browser.run("window.frames60"))
+        report(f"console: {count:,} rows scroll at {1000 * len(frames) / sum(frames):.0f} frames a second, the slowest takes {frames[-1]:.0f} ms")
+        self.browser.run("document.querySelector('.table').scrollTop = 1e9")
+        self.browser.await_text(f"row {count - 1}")
+        self.browser.run("document.querySelector('.table').scrollTop = 0")
+        self.browser.await_text("row 1")
+        self.browser.run("""window.seen = new Promise((done) => new MutationObserver(() => {
+            if (document.querySelector('.table').innerText.includes('changed now')) done(performance.timeOrigin + performance.now());
+        }).observe(document.querySelector('.table'), { subtree: true, childList: true, characterData: true })); 0""")
+        self.server.execute("UPDATE rows SET text = 'changed now' WHERE _id = '000001'")
+        answered = time.time()
+        seen = self.browser.run("window.seen") / 1000
+        report(f"console: a change is on the screen {1000 * (seen - answered):.0f} ms after its answer")
+        self.assert_sound()
+
+    def test_hostile_names_and_values_are_shown_and_never_run(self):
+        big = "x" * 5_000_000
+        name = "`" + HOSTILE.replace("`", "``") + "`"
+        self.server.execute(f"INSERT INTO {name} DOCUMENTS (:d)", {"d": {"_id": HOSTILE, HOSTILE: HOSTILE, "__proto__": {"polluted": True}, "n": 2**63 - 1}})
+        self.server.execute("INSERT INTO large DOCUMENTS (:d)", {"d": {"_id": {"a": 1}, "text": big}})
+        count = pick(100, 10_000)
+        for index in range(count):
+            self.server.execute(f"INSERT INTO many_{index:05} DOCUMENTS ({{'_id': 1}})")
+        self.enter()
+        self.go("data")
+        self.browser.await_true(f"document.querySelector('aside input').placeholder.includes('{count + 2:,}')")
+        self.assertLess(self.browser.run("document.querySelectorAll('.names li').length"), 90)
+        self.browser.fill("Filter collections", "<img")
+        self.browser.click("<img", "aside a")
+        self.browser.await_text("1 of 1")
+        self.browser.await_text("9223372036854775807")
+        for view in ("JSON", "Fields"):
+            self.browser.click(view)
+            self.browser.await_text("polluted")
+        self.browser.click("JSON")
+        self.browser.click("Open")
+        self.browser.await_text("History")
+        self.browser.click("History")
+        self.browser.await_text("offset")
+        self.assertFalse(self.browser.run("Boolean(({}).polluted)"))
+        self.assertEqual(self.browser.run("document.querySelectorAll('main img, main script').length"), 0)
+        self.go("live?since=0")
+        self.browser.await_text("<img")
+        self.go("data/large/%7B%22a%22%3A1%7D")
+        self.browser.await_text("xxxx")
+        self.browser.click("Edit")
+        self.browser.await_true("document.querySelector('.CodeMirror')?.CodeMirror.getValue().length > 5000000")
+        self.assert_sound()
+
+    def test_a_server_that_goes_and_a_session_that_ends_lose_nothing_typed(self):
+        self.insert("cars", [{"_id": "a", "n": 1}])
+        self.enter()
+        self.go("query")
+        self.browser.await_true("Boolean(document.querySelector('.CodeMirror'))")
+        self.browser.fill("Statement", "SELECT n FROM cars WHERE n = 1")
+        used = self.server.database, self.server.token
+        self.server.stop()
+        self.browser.click("Run")
+        self.browser.await_text("The server does not answer")
+        self.browser.await_text("NETWORK")
+        self.server.start()
+        self.use(*used)
+        self.browser.await_text("Connected", 30)
+        self.browser.click("Run")
+        self.browser.await_text("1 row")
+        bearer = {"Authorization": f"Bearer {self.admin}"}
+        path = f"/admin/auth/databases/{self.server.database}/api-keys"
+        for key in self.server.request("GET", path, None, bearer).json["apiKeys"]:
+            self.server.request("DELETE", f"{path}/{key['id']}", None, bearer)
+        self.browser.click("Run")
+        self.browser.await_text("Sign in again")
+        self.browser.fill("Admin credential or API key", self.admin)
+        self.browser.click("Sign in")
+        self.browser.await_true("!document.querySelector('dialog[open]')")
+        self.assertIn("SELECT n FROM cars WHERE n = 1", self.browser.run("document.querySelector('.CodeMirror').CodeMirror.getValue()"))
+        until(lambda: self.browser.click("Run") or "1 row" in self.browser.text, 10, lambda: self.browser.text)
+        self.assert_sound()
+
+    def test_peers_are_drawn_and_ended_and_rights_are_explained(self):
+        peers = [Peer(self.workspace, name, self.server, subscribe=["SELECT * FROM cars"]) for name in "abc"]
+        self.server.execute("INSERT INTO cars DOCUMENTS ({'_id': 'own'})")
+        self.enter()
+        self.go("sync")
+        self.browser.await_text("3 sessions")
+        self.browser.await_true("document.querySelectorAll('.presence .peer').length === 3")
+        self.browser.click("Disconnect")
+        self.browser.await_text("was ended")
+        self.go("live?since=0")
+        self.browser.await_text("own")
+        peers[0].execute("INSERT INTO cars DOCUMENTS ({'_id': 'from-a-peer'})")
+        self.browser.await_text("from-a-peer")
+        self.go("access")
+        rights = {"read": {"queriesByCollection": {"cars": ["_id == 'own'"]}}, "write": {}}
+        self.browser.await_text("May this identity")
+        self.browser.fill("Permissions as JSON", json.dumps(rights))
+        for identifier, verdict in (("own", "May read"), ("other", "May not read")):
+            self.browser.fill("Collection", "cars")
+            self.browser.fill("Id", identifier)
+            self.browser.click("Test")
+            self.browser.await_text(verdict)
+        self.browser.await_text("May not write")
+        self.browser.click("Sign out")
+        self.browser.await_text("Admin credential or API key")
+        self.assert_sound()
+
+    def test_a_user_with_few_rights_sees_what_he_may(self):
+        self.insert("cars", [{"_id": "own"}, {"_id": "other"}])
+        self.insert("boats", [{"_id": "b"}])
+        bearer = {"Authorization": f"Bearer {self.admin}", "Content-Type": "application/json"}
+        path = f"/admin/auth/databases/{self.server.database}/api-keys"
+        rights = {"read": {"queriesByCollection": {"cars": ["_id == 'own'"]}}}
+        key = self.server.request("POST", path, json.dumps({"name": "few", "permissions": rights}).encode(), bearer).json["key"]
+        self.browser.open(self.server.origin + "/")
+        self.browser.fill("Admin credential or API key", key)
+        self.browser.click("Sign in")
+        self.browser.await_text("api-key:few")
+        for hidden in ("Access", "Operations", "Sync"):
+            self.assertNotIn(hidden, self.browser.run("document.querySelector('nav').innerText").split("\n"))
+        self.go("data/cars")
+        self.browser.await_text("1 of 1")
+        self.browser.click("Insert")
+        self.browser.await_true("Boolean(document.querySelector('dialog .CodeMirror'))")
+        self.browser.fill("Document as JSON", '{"_id": "new", "typed": 1.0}')
+        self.browser.click("Insert", "dialog button")
+        self.browser.await_text("QUERY-02")
+        self.assertIn("typed", self.browser.run("document.querySelector('dialog .CodeMirror').CodeMirror.getValue()"))
+        self.assert_sound()
