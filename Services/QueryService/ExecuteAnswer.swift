@@ -18,11 +18,15 @@ struct ExecuteAnswer: Sendable {
     /// True if the statement ran before, under the same `Idempotency-Key`.
     var isRepeated = false
 
+    /// The field of an answer that was given before; none for others.
+    var repetition: HTTPFields {
+        guard isRepeated, let name = HTTPField.Name(IdempotencyKey.repeatedField) else { return [:] }
+        return [name: "true"]
+    }
+
     var response: Response {
-        var headers: HTTPFields = [:]
-        if isRepeated, let name = HTTPField.Name(IdempotencyKey.repeatedField) { headers[name] = "true" }
-        return Self.envelope(
-            status: .ok, headers: headers, transactionID: transactionID, queryType: queryType.rawValue,
+        Self.envelope(
+            status: .ok, headers: repetition, transactionID: transactionID, queryType: queryType.rawValue,
             items: items,
             mutatedDocumentIDs: mutatedDocumentIDs, error: ObjectValue(), warnings: warnings)
     }
