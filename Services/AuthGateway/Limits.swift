@@ -7,20 +7,13 @@ public enum Limits {
     public static let developmentSession: Duration = .seconds(24 * 60 * 60)
     /// Timeout of one attempt at a webhook: a person waits for it.
     static let webhookTimeout: Duration = .seconds(5)
-    /// Timeout of a connection to a webhook, within `webhookTimeout`: a server that accepts slowly drops some
-    /// of many connections that come at once, and the system tries those again after 1 s and after 3 s.
-    static let webhookConnectTimeout: Duration = .seconds(4)
     /// Attempts at a webhook: the first call and two retries.
     static let webhookAttempts = 3
     /// Unit of the pauses: two of it before the second attempt, four before the third.
     static let webhookPause: Duration = .milliseconds(50)
-    /// Largest answer of a webhook: permissions for hundreds of collections.
-    static let webhookAnswerBytes = 64 * 1024
     /// Most calls in flight at one webhook: at 50 ms each this is 5,000 logins a second. Each has a
     /// connection of its own.
     public static let webhookCalls = 256
-    /// Connections to one host, for all webhooks there: none of their calls ever waits for one.
-    static let webhookConnections = 64 * webhookCalls
     /// Longest wait of a login for its turn while `webhookCalls` are in flight: half of what people wait.
     static let webhookTurn: Duration = .seconds(5)
     /// Most logins that wait for their turn at one webhook; about 1 KB each.

@@ -49,6 +49,12 @@ public enum QueryErrorCode: String, Sendable, CaseIterable {
     case tooManyStreams = "QUERY-0504"
     /// 400: the rows of a live query take more memory than the server keeps for one.
     case resultTooLarge = "QUERY-0505"
+    /// 404: the database has no webhook of this id.
+    case unknownWebhook = "QUERY-0601"
+    /// 409: the database has as many webhooks as it may have.
+    case tooManyWebhooks = "QUERY-0602"
+    /// 409: the key that seals secrets is not where this service looks for it.
+    case noSecretsKey = "QUERY-0603"
     /// 400: the statement ran longer than the server's limit.
     case tookTooLong = "QUERY-0401"
     /// 409: the statement was cancelled.
@@ -104,6 +110,12 @@ public struct QueryError: Error, Equatable, Sendable {
             case .resultTooLarge:
                 "the query's rows take more than \(detail) bytes; narrow its condition, or set a "
                     + "LIMIT"
+            case .unknownWebhook: "the database has no webhook of this id"
+            case .tooManyWebhooks:
+                "a database has at most \(Limits.webhooksOfDatabase) webhooks; delete one first"
+            case .noSecretsKey:
+                "the secret cannot be sealed: \(detail) is not there, or is another key; set --secrets-key "
+                    + "to the auth-gateway's file"
             case .tookTooLong:
                 "the statement ran longer than \(detail), the limit of this server: narrow its condition, "
                     + "give it an index or a LIMIT"
@@ -157,11 +169,11 @@ extension QueryError: HTTPReportable {
         case .malformedRequest, .evictIsLocal, .refusedByStore, .parametersAreLocal, .futureOffset,
             .pastIsReadOnly, .resultTooLarge, .tookTooLong, .answerTooLarge:
             .badRequest
-        case .unknownDatabase, .unknownStatement: .notFound
+        case .unknownDatabase, .unknownStatement, .unknownWebhook: .notFound
         case .readNotGranted, .writeNotGranted: .forbidden
         case .erased: .gone
         case .transactionNotReached: .requestTimeout
-        case .conflict, .cancelled: .conflict
+        case .conflict, .cancelled, .tooManyWebhooks, .noSecretsKey: .conflict
         case .idempotencyKeyReused: .unprocessableContent
         case .tooManyIdempotencyKeys: .tooManyRequests
         case .overloaded, .unavailable: .serviceUnavailable

@@ -7,7 +7,7 @@ import ServiceKit
 
 /// The answer of `store/execute`, success and failure alike:
 /// `{"transactionId", "queryType", "items", "mutatedDocumentIds", "error", "warnings",
-/// "totalWarningsCount"}`.
+/// "totalWarningsCount"}`; of a transaction that succeeds `{"transactionId", "results": [such ones]}`.
 struct ExecuteAnswer: Sendable {
     /// The log's offset after the statement.
     var transactionID: Offset
@@ -15,6 +15,9 @@ struct ExecuteAnswer: Sendable {
     var items: [Value] = []
     var mutatedDocumentIDs: [Value] = []
     var warnings: [String] = []
+    /// The answers of a transaction's statements, of which `items` and `mutatedDocumentIDs` have everything;
+    /// nil for a single statement.
+    var results: [ExecuteAnswer]?
     /// True if the statement ran before, under the same `Idempotency-Key`.
     var isRepeated = false
 
@@ -25,14 +28,51 @@ struct ExecuteAnswer: Sendable {
     }
 
     var response: Response {
+        .json(JSONText.print(envelope).utf8, headers: repetition)
+    }
+
+    /// Adds the rows to lines, or of a transaction the envelopes of its statements.
+    func add(to spool: RowSpool) throws(QueryError) {
+        if isRepeated { spool.noteRepeated() }
+        var lines = RowLines(spool)
+        for row in results?.map({ $0.envelope(transactionID) }) ?? items { try lines.add(row) }
+        try lines.flush()
+    }
+
+    /// The last line: the envelope without rows.
+    var lastLine: Value {
+        var rest = self
+        rest.items = []
+        if results != nil { rest.results = [] }
+        return rest.envelope
+    }
+
+    private var envelope: Value {
+        guard let results else { return envelope(transactionID) }
+        return [
+            "transactionId": .offset(transactionID),
+            "results": .array(results.map { $0.envelope(transactionID) }),
+        ]
+    }
+
+    private func envelope(_ offset: Offset) -> Value {
         Self.envelope(
-            status: .ok, headers: repetition, transactionID: transactionID, queryType: queryType.rawValue,
-            items: items,
+            transactionID: offset, queryType: queryType.rawValue, items: items,
             mutatedDocumentIDs: mutatedDocumentIDs, error: ObjectValue(), warnings: warnings)
     }
 
     /// The envelope of an error, with its status.
     @Sendable static func failure(_ error: any Error, _ logger: Logger) -> Response {
+        let (body, status, headers) = envelope(of: error, logger)
+        return .json(JSONText.print(body).utf8, status: status, headers: headers)
+    }
+
+    /// The envelope of an error, its status and header fields.
+    static func envelope(
+        of error: any Error, _ logger: Logger
+    ) -> (body: Value, status: HTTPResponse.Status, headers: HTTPFields) {
+        let failed = error as? TransactionFailure
+        let error = failed?.error ?? error
         var object = ObjectValue()
         let status: HTTPResponse.Status
         var headers: HTTPFields = [:]
@@ -55,23 +95,22 @@ struct ExecuteAnswer: Sendable {
         }
         // All other error answers have `message`, so this envelope has it too.
         object["message"] = object["description"]
-        return envelope(
-            status: status, headers: headers, transactionID: 0, queryType: "unknown", items: [],
-            mutatedDocumentIDs: [],
-            error: object, warnings: [])
+        if let failed { object["index"] = .int(Int64(failed.index)) }
+        let body = envelope(
+            transactionID: 0, queryType: "unknown", items: [], mutatedDocumentIDs: [], error: object,
+            warnings: [])
+        return (body, status, headers)
     }
 
     private static func envelope(
-        status: HTTPResponse.Status, headers: HTTPFields = [:], transactionID: Offset, queryType: String,
-        items: [Value],
-        mutatedDocumentIDs: [Value], error: ObjectValue, warnings: [String]
-    ) -> Response {
-        let body: Value = [
-            "transactionId": .int(Int64(clamping: transactionID.rawValue)), "queryType": .string(queryType),
+        transactionID: Offset, queryType: String, items: [Value], mutatedDocumentIDs: [Value],
+        error: ObjectValue, warnings: [String]
+    ) -> Value {
+        [
+            "transactionId": .offset(transactionID), "queryType": .string(queryType),
             "items": .array(items), "mutatedDocumentIds": .array(mutatedDocumentIDs), "error": .object(error),
             "warnings": .array(warnings.map { ["description": .string($0)] }),
             "totalWarningsCount": .int(Int64(warnings.count)),
         ]
-        return .json(JSONText.print(body).utf8, status: status, headers: headers)
     }
 }

@@ -4,45 +4,114 @@ import Hummingbird
 import NIOCore
 import ServiceKit
 
-/// The body of `store/execute`: `{"statement": "…", "args": {…}, "asOf": …}`.
+/// The body of `store/execute`: `{"statement": "…", "args": {…}, "asOf": …}`, or a list of statements:
+/// `{"transaction": [{"statement": "…", "args": {…}}, …], "asOf": …}`.
 struct ExecuteRequest: Sendable {
-    let statement: String
-    let arguments: ObjectValue
+    /// A statement with its arguments.
+    struct Step: Sendable {
+        let statement: String
+        let arguments: ObjectValue
+    }
+
+    /// At least one.
+    let steps: [Step]
+    /// The progress of a transaction; nil for a single statement.
+    let transaction: TransactionProgress?
+    /// The first statement.
+    var statement: String { steps[0].statement }
+    /// Its arguments.
+    var arguments: ObjectValue { steps[0].arguments }
+    /// The text for lists of statements.
+    var text: String {
+        guard transaction != nil else { return statement }
+        let shown = steps.prefix(Limits.shownSteps).map(\.statement).joined(separator: "; ")
+        return steps.count > Limits.shownSteps ? shown + "; …" : shown
+    }
     /// The point in the past that is read; nil for the present.
     var asOf: PastPoint?
     /// Names a write that the client may send again.
     var key: IdempotencyKey?
+    /// The rows of a single SELECT go there; nil keeps them for the answer.
+    var spool: RowSpool?
 
     /// A statement of the present.
     init(statement: String, arguments: ObjectValue) {
-        self.statement = statement
-        self.arguments = arguments
+        steps = [Step(statement: statement, arguments: arguments)]
+        transaction = nil
+    }
+
+    /// A transaction of the present.
+    init(transaction steps: [Step]) {
+        self.steps = steps
+        transaction = TransactionProgress()
     }
 
     /// Parses the body. Throws `malformedRequest` with the reason, which names an unknown or repeated member
     /// and an integer beyond 64 bits, also within the arguments.
-    init(_ body: ByteBuffer) throws {
+    /// - Parameter takesTransactions: whether there may be several statements.
+    init(_ body: ByteBuffer, takesTransactions: Bool = false) throws {
         let object: ObjectValue
         do {
-            object = try RequestObject(body.readableBytesView, known: ["statement", "args", "asOf"]).members
+            let known = Self.members + ["asOf"] + (takesTransactions ? ["transaction"] : [])
+            object = try RequestObject(body.readableBytesView, known: known).members
         } catch {
             throw QueryError(.malformedRequest, error.message)
         }
         try self.init(members: object)
     }
 
+    private static let members = ["statement", "args"]
+
     /// Reads the members of a body.
-    init(members object: ObjectValue) throws(QueryError) {
+    /// - Throws: `QUERY-0101`; `TransactionFailure` with it for a statement of a transaction.
+    init(members object: ObjectValue) throws {
+        if let list = object["transaction"] {
+            guard Self.members.allSatisfy({ object[$0] == nil }) else {
+                throw QueryError(
+                    .malformedRequest, "\"transaction\" stands in place of \"statement\" and \"args\"")
+            }
+            steps = try Self.steps(list)
+            transaction = TransactionProgress()
+        } else {
+            steps = [try Self.step(object)]
+            transaction = nil
+        }
+        if let point = object["asOf"], point != .null { asOf = try PastPoint(point) }
+    }
+
+    private static func step(_ object: ObjectValue) throws(QueryError) -> Step {
         guard case .string(let statement)? = object["statement"] else {
             throw QueryError(.malformedRequest, "\"statement\" must be a string")
         }
-        self.statement = statement
         switch object["args"] {
-        case nil, .null?: arguments = ObjectValue()
-        case .object(let arguments)?: self.arguments = arguments
+        case nil, .null?: return Step(statement: statement, arguments: ObjectValue())
+        case .object(let arguments)?: return Step(statement: statement, arguments: arguments)
         default: throw QueryError(.malformedRequest, "\"args\" must be an object")
         }
-        if let point = object["asOf"], point != .null { asOf = try PastPoint(point) }
+    }
+
+    private static func steps(_ list: Value) throws -> [Step] {
+        guard case .array(let items) = list, 1...Limits.transactionStatements ~= items.count else {
+            throw QueryError(
+                .malformedRequest,
+                "\"transaction\" must be a list of 1 to \(Limits.transactionStatements) statements")
+        }
+        return try items.enumerated().map { index, item in
+            do {
+                guard case .object(let object) = item else {
+                    throw QueryError(.malformedRequest, "a statement must be an object with \"statement\"")
+                }
+                if let unknown = object.entries.first(where: { !members.contains($0.key) }) {
+                    let shown = unknown.key.prefix(Limits.shownNameCharacters)
+                    throw QueryError(
+                        .malformedRequest,
+                        "\"\(shown)\" is not a member of a statement; it has \"args\" and \"statement\"")
+                }
+                return try step(object)
+            } catch {
+                throw TransactionFailure(index: index, error: error)
+            }
+        }
     }
 
     /// The offset in `X-DITTO-TXN-ID`, the oldest state that may answer; nil without the header.

@@ -30,6 +30,61 @@ struct GrantedDocuments: DocumentSource {
     var indexed: (any IndexedSource)? {
         base.indexed.map { GrantedIndexes(base: $0, documents: self) }
     }
+
+    var pushing: (any PushingSource)? {
+        base.pushing.map { GrantedPushing(base: $0, documents: self) }
+    }
+}
+
+/// `GrantedDocuments` with the snapshot's SQL. SQL filters documents, of which those are dropped that the
+/// reader may not read; it counts, groups and bounds only collections that he may read as a whole.
+struct GrantedPushing: PushingSource {
+    let base: any PushingSource
+    let documents: GrantedDocuments
+
+    private var rules: CompiledRules { documents.rules }
+
+    func scan(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
+        try documents.scan(collection, visit)
+    }
+
+    func lookup(
+        _ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void
+    ) throws {
+        try documents.lookup(collection, id, visit)
+    }
+
+    func decides(_ collection: CollectionName) -> Bool {
+        rules.allowsAll(of: collection) && base.decides(collection)
+    }
+
+    func documents(of statement: PushedStatement, _ visit: (DocumentRecord) throws -> Bool) throws {
+        let collection = statement.collection
+        guard !rules.allowsAll(of: collection) else { return try base.documents(of: statement, visit) }
+        precondition(statement.part == .filter, "only whole collections are bounded")
+        guard rules.allowsAny(of: collection) else { return }
+        try base.documents(of: statement) { record in
+            guard rules.allows(collection, record.id) else { return true }
+            return try visit(record)
+        }
+    }
+
+    func rows(of statement: PushedStatement, _ visit: ([String?]) throws -> Bool) throws {
+        precondition(rules.allowsAll(of: statement.collection), "only whole collections are grouped")
+        try base.rows(of: statement, visit)
+    }
+
+    func documents(
+        _ collection: CollectionName, ids: ArraySlice<DocumentID>, _ visit: (DocumentRecord) throws -> Bool
+    ) throws {
+        let readable = ids.filter { rules.allows(collection, $0) }
+        guard !readable.isEmpty else { return }
+        try base.documents(collection, ids: readable[...], visit)
+    }
+
+    func explanation(of statement: PushedStatement) throws -> PushedExplanation {
+        try base.explanation(of: statement)
+    }
 }
 
 /// `GrantedDocuments` with the snapshot's indexes.
@@ -123,6 +178,7 @@ struct GrantedWriter: DocumentWriter {
     }
 
     var indexed: (any IndexedSource)? { readable.indexed }
+    var pushing: (any PushingSource)? { readable.pushing }
 
     /// Returns whether the document exists, but only if the writer may write it.
     func exists(_ collection: CollectionName, _ id: DocumentID) throws -> Bool {
@@ -144,6 +200,10 @@ struct GrantedWriter: DocumentWriter {
         try check(collection, id)
         return try base.insert(
             collection, id, fields, declared: declared, objectsAreRegisters: objectsAreRegisters)
+    }
+
+    func expect(_ collection: CollectionName, _ ids: ArraySlice<DocumentID>) throws {
+        try base.expect(collection, ids)
     }
 
     func evict(_ collection: CollectionName, _ ids: [DocumentID]) throws {

@@ -72,8 +72,27 @@ enum KeptAnswers {
         }
     }
 
-    /// An answer without its offset, as JSON. A large one is kept without rows and ids.
-    static func text(of result: StatementResult) -> String {
+    private static let tooLarge =
+        "the first answer was too large to be kept: items and mutatedDocumentIds are missing here"
+
+    /// The answer of a job without its offset, as JSON. A large one is kept without rows and ids.
+    static func text(of result: StatementResult, _ job: WriteLane.Job) -> String {
+        guard let results = job.results([]) else { return text(of: result) }
+        let text = JSONText.print([
+            "results": .array(
+                results.map { one in
+                    [
+                        "kind": .string(one.queryType.rawValue), "items": .array(one.items),
+                        "ids": .array(one.mutatedDocumentIDs),
+                        "warnings": .array(one.warnings.map { .string($0) }),
+                    ]
+                })
+        ])
+        guard text.utf8.count > Limits.keptAnswerBytes else { return text }
+        return JSONText.print(["kinds": .array(results.map { .string($0.queryType.rawValue) })])
+    }
+
+    private static func text(of result: StatementResult) -> String {
         func print(_ rows: [Value], _ ids: [Value], _ warnings: [String]) -> String {
             JSONText.print([
                 "items": .array(rows), "ids": .array(ids), "warnings": .array(warnings.map { .string($0) }),
@@ -82,9 +101,7 @@ enum KeptAnswers {
         let warnings = result.warnings.map(\.message)
         let text = print(result.rows, result.mutatedDocumentIDs.map(\.value), warnings)
         guard text.utf8.count > Limits.keptAnswerBytes else { return text }
-        return print(
-            [], [],
-            ["the first answer was too large to be kept: items and mutatedDocumentIds are missing here"])
+        return print([], [], [tooLarge])
     }
 
     /// The answer again.
@@ -95,7 +112,24 @@ enum KeptAnswers {
             mutatedDocumentIDs: fields["ids"]?.arrayValue ?? [],
             warnings: (fields["warnings"]?.arrayValue ?? []).compactMap(\.stringValue))
         answer.isRepeated = true
+        if let results = fields["results"]?.arrayValue {
+            answer.results = results.map { one in
+                ExecuteAnswer(
+                    transactionID: offset, queryType: Self.kind(one["kind"]),
+                    items: one["items"]?.arrayValue ?? [], mutatedDocumentIDs: one["ids"]?.arrayValue ?? [],
+                    warnings: (one["warnings"]?.arrayValue ?? []).compactMap(\.stringValue))
+            }
+        } else if let kinds = fields["kinds"]?.arrayValue {
+            answer.results = kinds.map { kind in
+                ExecuteAnswer(
+                    transactionID: offset, queryType: Self.kind(kind), warnings: [tooLarge])
+            }
+        }
         return answer
+    }
+
+    private static func kind(_ value: Value?) -> StatementKind {
+        value?.stringValue.flatMap(StatementKind.init(rawValue:)) ?? .select
     }
 
     /// How many answers each user has, and which are too old.

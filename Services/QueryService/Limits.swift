@@ -2,12 +2,24 @@
 public enum Limits {
     /// Largest body of a request: a statement with arguments for documents of the hard limit.
     public static let requestBytes = 12 * 1_048_576
+    /// Most statements of one transaction.
+    public static let transactionStatements = 1_000
+    /// Statements of a transaction that a list of statements shows.
+    static let shownSteps = 8
+    /// Characters of an unknown name that an error repeats.
+    static let shownNameCharacters = 64
     /// Longest wait of a request for the state it asks for.
     public static let transactionWait = Duration.seconds(10)
     /// Bytes of a statement that are parsed where it arrives: some microseconds.
     static let plainStatementBytes = 4_096
     /// Most bytes of an answer's rows, approximately: it is held and sent whole.
     public static let answerBytes = 128 * 1_048_576
+    /// Bytes of rows as lines that wait for their client in memory; further ones go to a file.
+    static let spoolHeldBytes = 1 << 20
+    /// Bytes of rows in that file, of one answer: ten million rows of 400 bytes.
+    static let spoolFileBytes = 4 << 30
+    /// Bytes that are read from it at a time.
+    static let spoolReadBytes = 256 << 10
     /// Rows of an answer that are printed where it is sent.
     static let plainAnswerRows = 64
     /// Most lanes in which slow statements write one database: each leases an actor of the log.
@@ -107,6 +119,36 @@ public enum Limits {
     static let shownExampleCharacters = 120
     /// Rows in one page of a list for administrators.
     static let listedRows: UInt64 = 1_000
+    /// Most writes of one database that are drafted, appended and folded together.
+    static let groupedWrites = 64
+    /// Time after which no further write joins a group: everybody in it waits for the last one.
+    static let groupTime = Duration.milliseconds(50)
+    /// Webhooks of one database; each is a reader of its log.
+    static let webhooksOfDatabase = 32
+    /// Lines in one call of a webhook.
+    public static let webhookLines = 100
+    /// Bytes of lines in one call, unless a single line has more.
+    public static let webhookBytes = 256 << 10
+    /// Time of one call of a webhook, with its answer.
+    public static let webhookTimeout = Duration.seconds(15)
+    /// The pause after a first failed call; twice as long after each further one.
+    public static let webhookFirstPause = Duration.seconds(1)
+    /// The longest pause.
+    static let webhookLongestPause = Duration.seconds(300)
+    /// How often an instance looks whether another one that delivers has gone.
+    static let webhookLook = Duration.seconds(5)
+    /// Time between two records of how far a webhook has got: as much comes again after a crash.
+    static let webhookSaving = Duration.seconds(5)
+    /// Longest address of a webhook, in bytes.
+    static let webhookURLBytes = 2_048
+    /// Most collections that a webhook names.
+    static let webhookCollections = 100
+    /// Largest request about a webhook.
+    static let webhookRequestBytes = 64 << 10
+    /// Shortest signing secret of a webhook: the length of the hash that it keys.
+    static let webhookSecretBytes = 32
+    /// Characters of the reason why a call failed that are shown.
+    static let shownFailureCharacters = 300
     /// Attempts at a statement while others write data it read, or the log knows another history of this
     /// process's actor. Each retry means that somebody else succeeded, so many in a row mean real contention.
     static let writeAttempts = 16

@@ -14,6 +14,7 @@ public struct QueryServiceCommand: AsyncParsableCommand {
     @OptionGroup private var projection: ProjectionOptions
     @OptionGroup private var issuer: IssuerOptions
     @OptionGroup private var admin: AdminOptions
+    @OptionGroup private var secrets: SecretsOptions
     @OptionGroup private var evaluation: EvaluationFlags
 
     /// Empty, for the parser.
@@ -22,7 +23,7 @@ public struct QueryServiceCommand: AsyncParsableCommand {
     /// Prints `url:`, then serves until it is told to stop.
     public func run() async throws {
         let configuration = try ServiceConfiguration(
-            options, projection: projection, issuer: issuer, admin: admin,
+            options, projection: projection, issuer: issuer, admin: admin, secrets: secrets,
             port: QueryServicePart.defaultPort)
         let evaluation = try evaluation.options(configuration)
         let logger = Logger(label: "query-service")
@@ -35,7 +36,7 @@ public struct QueryServiceCommand: AsyncParsableCommand {
             log: log, authenticator: authenticator,
             projection: try ProjectionPlace(configuration), past: try configuration.folder("past"),
             pool: EvaluationPool(evaluation), admin: credential,
-            logger: logger)
+            secretsKey: configuration.secretsKeyFile, logger: logger)
         let console = ConsolePart(
             admin: credential, authenticator: authenticator, system: system,
             access: ConsoleAccess(configuration, isWhole: false))

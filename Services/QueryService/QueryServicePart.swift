@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import HTTPTypes
 import Hummingbird
 import Identity
 import Logging
@@ -39,6 +40,10 @@ public final class QueryServicePart: ServicePart {
     private let admin: AdminCredential?
     private let slow: SlowStatementLog
     private let rebuilds = Rebuilds()
+    /// The folder for rows that wait for slow clients.
+    private let rowFolder: String
+    private let secretsKey: String?
+    private let bounds: Bounds
 
     /// Bounds that a deployment or a test may set.
     public struct Bounds: Sendable {
@@ -62,6 +67,10 @@ public final class QueryServicePart: ServicePart {
         public var answerBytes = Limits.answerBytes
         /// Time from which a statement counts as slow.
         public var slowStatement = Limits.slowStatement
+        /// The pause after a first failed call of a webhook.
+        public var webhookPause = Limits.webhookFirstPause
+        /// Time of one call of a webhook.
+        public var webhookTimeout = Limits.webhookTimeout
 
         /// The bounds of `Limits`.
         public init() {}
@@ -71,15 +80,19 @@ public final class QueryServicePart: ServicePart {
     ///   - projection: the storage of the projections.
     ///   - past: the folder for folds of the past, which are deleted when nobody reads them.
     ///   - pool: evaluates the statements, and bounds them.
+    ///   - secretsKey: the file of the key that seals the secrets of webhooks; nil serves no webhooks.
     ///   - admin: the credential for `/admin/query-service/…`; nil serves only the health there.
     public init(
         log: any OperationLog, authenticator: Authenticator, projection: ProjectionPlace, past: String,
         bounds: Bounds = Bounds(), pool: EvaluationPool = EvaluationPool(), admin: AdminCredential? = nil,
-        logger: Logger
+        secretsKey: String? = nil, logger: Logger
     ) {
         self.pool = pool
         self.admin = admin
         slow = SlowStatementLog(from: bounds.slowStatement)
+        rowFolder = "\(past)-rows"
+        self.secretsKey = secretsKey
+        self.bounds = bounds
         self.log = log
         self.authenticator = authenticator
         self.logger = logger
@@ -163,6 +176,12 @@ public final class QueryServicePart: ServicePart {
             projection: { [self] in try await projection(of: $0) },
             openProjection: { [projections] id in projections.all.first { $0.database == id } }
         ).mount(on: &mount)
+        guard let system = authenticator.system, let secretsKey else { return }
+        let webhooks = WebhookDelivery.Shared(
+            system: system, log: log, past: past, states: WebhookStates(), secretsKey: secretsKey,
+            bounds: bounds, logger: logger, projection: { [self] in try await projection(of: $0) })
+        WebhookRoutes(shared: webhooks, admin: admin).mount(on: &mount)
+        mount.background("webhooks") { await Webhooks(shared: webhooks).run() }
     }
 
     /// Deletes a projection in a folder, and folds the log again.
@@ -213,12 +232,75 @@ public final class QueryServicePart: ServicePart {
         let identity = try await identity(of: request)
         let minimum = try ExecuteRequest.transactionID(request.headers)
         let body = try await request.wholeBody(limitBytes: Limits.requestBytes)
-        var parsed = try ExecuteRequest(body)
+        var parsed = try ExecuteRequest(body, takesTransactions: true)
         parsed.key = try IdempotencyKey(
             request, user: identity.userID,
             parts: [isStrict ? [4] : [5], Array(body.readableBytesView)])
         if let text = try QueryValues(request).text("asOf") { parsed.asOf = try PastPoint(text) }
-        return try await answer(parsed, context, isStrict: isStrict, identity, after: minimum)
+        return try await naming(parsed) {
+            if Self.wantsLines(request) {
+                return try await lines(parsed, context, isStrict: isStrict, identity, after: minimum)
+            }
+            return try await answer(parsed, context, isStrict: isStrict, identity, after: minimum)
+        }
+    }
+
+    /// Adds to an error which statement of a transaction it is of.
+    private func naming<Result>(
+        _ request: ExecuteRequest, _ body: () async throws -> Result
+    ) async throws -> Result {
+        do {
+            return try await body()
+        } catch {
+            guard let index = request.transaction?.running, !(error is TransactionFailure) else {
+                throw error
+            }
+            throw TransactionFailure(index: index, error: error)
+        }
+    }
+
+    private static func wantsLines(_ request: Request) -> Bool {
+        let types = ["application/json", "application/cbor", StreamFormat.lines.type]
+        return request.headers[.accept].flatMap { MediaTypes($0).best(of: types) } == StreamFormat.lines.type
+    }
+
+    /// Executes a statement and sends its rows one a line, and last the envelope without them. The statement
+    /// ends when it has all rows, however slow the client is; an error after the first rows is the last line.
+    private func lines(
+        _ parsed: ExecuteRequest, _ context: ServiceContext, isStrict: Bool, _ identity: Identity,
+        after minimum: Offset?
+    ) async throws -> Response {
+        let evaluation = try pool.statement(parsed.text, of: identity.credential, in: identity.databaseID)
+        context.whenClientLeaves { evaluation.end(.abandoned) }
+        let spool = RowSpool(folder: rowFolder)
+        var request = parsed
+        request.spool = spool
+        let wanted = request
+        Task {
+            defer { pool.finish(evaluation) }
+            do {
+                let answer = try await naming(wanted) {
+                    try await evaluated(wanted, isStrict: isStrict, identity, after: minimum, evaluation)
+                }
+                try answer.add(to: spool)
+                spool.finish(.success(answer.lastLine))
+            } catch {
+                spool.finish(.failure(error))
+            }
+        }
+        var headers: HTTPFields = [:]
+        if try await spool.first().isRepeated, let name = HTTPField.Name(IdempotencyKey.repeatedField) {
+            headers[name] = "true"
+        }
+        return StreamWriter.response(.lines, headers: headers, staysOpen: false, context) { [logger] stream in
+            while let bytes = try await spool.next() { try await stream.add(encoded: bytes) }
+            switch spool.end {
+            case .success(let last)?: try await stream.add(last, event: "end")
+            case .failure(let error)?:
+                try await stream.add(ExecuteAnswer.envelope(of: error, logger).body, event: "end")
+            case nil: preconditionFailure("lines end with a last one or an error")
+            }
+        }
     }
 
     /// The identity of a request whose database exists.
@@ -234,7 +316,7 @@ public final class QueryServicePart: ServicePart {
         after minimum: Offset?
     ) async throws -> Response {
         let evaluation = try pool.statement(
-            parsed.statement, of: identity.credential, in: identity.databaseID)
+            parsed.text, of: identity.credential, in: identity.databaseID)
         defer { pool.finish(evaluation) }
         context.whenClientLeaves { evaluation.end(.abandoned) }
         let answer = try await evaluated(parsed, isStrict: isStrict, identity, after: minimum, evaluation)
@@ -255,11 +337,11 @@ public final class QueryServicePart: ServicePart {
     ) async throws -> ExecuteAnswer {
         func note(_ rows: Int?, _ error: (any Error)?) {
             let now = Environment.system.wallMilliseconds()
-            slow.note(evaluation, request.statement, rows: rows, error: error, milliseconds: now)
+            slow.note(evaluation, request.text, rows: rows, error: error, milliseconds: now)
         }
         do {
             let answer = try await execute(request, isStrict: isStrict, identity, after: minimum, evaluation)
-            note(answer.items.count, nil)
+            note(max(answer.items.count, evaluation.countedRows), nil)
             return answer
         } catch let error as DQLError where [.timeout, .cancelled].contains(error.code) {
             let ended = QueryError.ended(evaluation.end, after: pool.options.statementTime)

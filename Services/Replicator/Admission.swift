@@ -12,7 +12,7 @@ import Sync
 /// checking before the append needs no lock. What rests on a tombstone is appended on the condition that
 /// nobody has touched that since, and what was moved on the condition that no copy of it has come since.
 struct AdmissionCheck {
-    let replica: Replica
+    let replica: Materialization
     let grant: CompiledGrant
     let wallMilliseconds: UInt64
     /// What was appended here and is not folded; nil where the fold alone is to judge.

@@ -25,7 +25,7 @@ struct CatchUpReader {
     private var last: Offset
 
     static func page(
-        of replica: Replica, query: SubscriptionQuery, access: ReadAccess, after offset: Offset,
+        of replica: Materialization, query: SubscriptionQuery, access: ReadAccess, after offset: Offset,
         namesAfter: Offset, start: LogPosition, maxBytes: Int,
         interruption: (@Sendable () -> Interruption?)?
     ) throws -> CatchUpPage {

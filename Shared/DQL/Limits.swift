@@ -122,8 +122,22 @@ public enum DQLLimits {
     /// The most subqueries of a statement: each runs when the statement begins.
     public static let subqueries = 64
     /// The most ranges or ids of one scan that EXPLAIN shows; it also shows their total.
-    static let explainedValues = 16
+    package static let explainedValues = 16
     /// The most equalities that ADVISE puts before the last key of an index: further ones hardly make it
     /// find less.
     static let advisedEqualities = 3
+    /// The longest statement in SQL that a store is sent, in bytes: a server parses it, and keeps it
+    /// prepared.
+    static let pushedTextBytes = 16_384
+    /// The most parameters of such a statement: half of what a message of the protocol takes would fit, and
+    /// nobody writes so many.
+    static let pushedParameters = 1_024
+    /// The most values of an IN in SQL: beyond, the server's plan takes longer than the evaluator's set.
+    static let pushedElements = 65_536
+    /// The most rows of an order that SQL cuts: it holds them all.
+    static let pushedTopRows = 10_000
+    /// The largest state that comes with other rows, in bytes: it bounds the memory of an answer.
+    public static let pushedStateBytes = 65_536
+    /// How many documents are looked up at a time.
+    static let pushedLookups = 512
 }

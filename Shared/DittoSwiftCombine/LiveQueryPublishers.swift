@@ -9,31 +9,29 @@ import DittoSwift
 @available(*, deprecated, message: "Use registerObserver of ditto.store")
 extension DittoPendingCursorOperation {
     /// Publishes the documents, now and after each change, with the difference from the value before.
-    public func liveQueryPublisher() -> LiveQueryPublisher { LiveQueryPublisher(self) }
+    public func liveQueryPublisher() -> LiveQueryPublisher {
+        LiveQueryPublisher(
+            observation: .each { [self] handler in
+                observeLocalWithNextSignal { documents, event, signalNext in
+                    handler((documents: documents, event: event), signalNext)
+                }
+            })
+    }
 
-    /// A publisher of a live query.
+    /// A publisher of a live query, which begins for each subscriber and lasts until it cancels.
     public struct LiveQueryPublisher: Publisher {
         /// The documents, and the difference from the value before.
         public typealias Output = (documents: [DittoDocument], event: DittoLiveQueryEvent)
         /// It never fails.
         public typealias Failure = Never
 
-        private let operation: DittoPendingCursorOperation
+        let observation: Observation<Output>
 
-        init(_ operation: DittoPendingCursorOperation) { self.operation = operation }
-
-        /// Begins a live query for a subscriber, which lasts until it cancels.
+        /// Begins a live query for a subscriber.
         public func receive<Target: Subscriber>(
             subscriber: Target
         ) where Target.Input == Output, Target.Failure == Never {
-            Observation<Output> { [operation] deliver in
-                let query = operation.observeLocalWithNextSignal { documents, event, signalNext in
-                    deliver(
-                        Observation<Output>.Delivery(
-                            value: (documents: documents, event: event), taken: signalNext))
-                }
-                return { query.stop() }
-            }.receive(subscriber: subscriber)
+            observation.receive(subscriber: subscriber)
         }
     }
 }
@@ -42,32 +40,29 @@ extension DittoPendingCursorOperation {
 extension DittoPendingIDSpecificOperation {
     /// Publishes the document, or nil, now and after each change.
     public func singleDocumentLiveQueryPublisher() -> SingleDocumentLiveQueryPublisher {
-        SingleDocumentLiveQueryPublisher(self)
+        SingleDocumentLiveQueryPublisher(
+            observation: .each { [self] handler in
+                observeLocalWithNextSignal { document, event, signalNext in
+                    handler((document: document, event: event), signalNext)
+                }
+            })
     }
 
-    /// A publisher of a live query of one document.
+    /// A publisher of a live query of one document, which begins for each subscriber and lasts until it
+    /// cancels.
     public struct SingleDocumentLiveQueryPublisher: Publisher {
         /// The document, and the difference from the value before.
         public typealias Output = (document: DittoDocument?, event: DittoSingleDocumentLiveQueryEvent)
         /// It never fails.
         public typealias Failure = Never
 
-        private let operation: DittoPendingIDSpecificOperation
+        let observation: Observation<Output>
 
-        init(_ operation: DittoPendingIDSpecificOperation) { self.operation = operation }
-
-        /// Begins a live query for a subscriber, which lasts until it cancels.
+        /// Begins a live query for a subscriber.
         public func receive<Target: Subscriber>(
             subscriber: Target
         ) where Target.Input == Output, Target.Failure == Never {
-            Observation<Output> { [operation] deliver in
-                let query = operation.observeLocalWithNextSignal { document, event, signalNext in
-                    deliver(
-                        Observation<Output>.Delivery(
-                            value: (document: document, event: event), taken: signalNext))
-                }
-                return { query.stop() }
-            }.receive(subscriber: subscriber)
+            observation.receive(subscriber: subscriber)
         }
     }
 }

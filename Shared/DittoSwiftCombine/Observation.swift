@@ -1,3 +1,4 @@
+import DittoSwift
 import Foundation
 
 #if canImport(Combine)
@@ -25,6 +26,32 @@ struct Observation<Output>: Publisher {
     func receive<Target: Subscriber>(subscriber: Target)
     where Target.Input == Output, Target.Failure == Never {
         subscriber.receive(subscription: ObservationSubscription(begin, subscriber))
+    }
+}
+
+extension Observation {
+    /// The newest value of an observer that does not wait.
+    /// - Parameters:
+    ///   - observe: begins the observer.
+    ///   - stop: ends it.
+    static func newest<Observer>(
+        of observe: @escaping (@escaping (Output) -> Void) -> Observer, stop: @escaping (Observer) -> Void
+    ) -> Observation {
+        Observation { deliver in
+            let observer = observe { deliver(Delivery(value: $0)) }
+            return { stop(observer) }
+        }
+    }
+
+    /// Each value of a live query, which waits until a value was taken.
+    @available(*, deprecated, message: "Use registerObserver of ditto.store")
+    static func each(
+        of observe: @escaping (@escaping (Output, @escaping DittoSignalNext) -> Void) -> DittoLiveQuery
+    ) -> Observation {
+        Observation { deliver in
+            let query = observe { value, signalNext in deliver(Delivery(value: value, taken: signalNext)) }
+            return { query.stop() }
+        }
     }
 }
 

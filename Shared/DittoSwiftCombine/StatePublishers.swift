@@ -8,7 +8,9 @@ import DittoSwift
 
 extension DittoPresence {
     /// Publishes the present graph and each later one.
-    public func graphPublisher() -> GraphPublisher { GraphPublisher(self) }
+    public func graphPublisher() -> GraphPublisher {
+        GraphPublisher(observation: .newest(of: { [self] in observe(didChangeHandler: $0) }) { $0.stop() })
+    }
 
     /// A publisher of the presence graph.
     public struct GraphPublisher: Publisher {
@@ -17,18 +19,13 @@ extension DittoPresence {
         /// It never fails.
         public typealias Failure = Never
 
-        private let presence: DittoPresence
-
-        init(_ presence: DittoPresence) { self.presence = presence }
+        let observation: Observation<DittoPresenceGraph>
 
         /// Begins an observation for a subscriber, which lasts until it cancels.
         public func receive<Target: Subscriber>(
             subscriber: Target
-        ) where Target.Input == DittoPresenceGraph, Target.Failure == Never {
-            Observation { deliver in
-                let observer = presence.observe { deliver(Observation.Delivery(value: $0)) }
-                return { observer.stop() }
-            }.receive(subscriber: subscriber)
+        ) where Target.Input == Output, Target.Failure == Never {
+            observation.receive(subscriber: subscriber)
         }
     }
 }
@@ -37,7 +34,10 @@ extension DittoPresence {
 #if !canImport(Combine)
     extension DiskUsage {
         /// Publishes the present usage and each later one; the same values as `observe(eventHandler:)`.
-        public func diskUsagePublisher() -> DiskUsagePublisher { DiskUsagePublisher(self) }
+        public func diskUsagePublisher() -> DiskUsagePublisher {
+            DiskUsagePublisher(
+                observation: .newest(of: { [self] in observe(eventHandler: $0) }) { $0.stop() })
+        }
 
         /// A publisher of the disk usage.
         public struct DiskUsagePublisher: Publisher {
@@ -46,18 +46,13 @@ extension DittoPresence {
             /// It never fails.
             public typealias Failure = Never
 
-            private let usage: DiskUsage
-
-            init(_ usage: DiskUsage) { self.usage = usage }
+            let observation: Observation<DiskUsageItem>
 
             /// Begins an observation for a subscriber, which lasts until it cancels.
             public func receive<Target: Subscriber>(
                 subscriber: Target
-            ) where Target.Input == DiskUsageItem, Target.Failure == Never {
-                Observation { deliver in
-                    let handle = usage.observe { deliver(Observation.Delivery(value: $0)) }
-                    return { handle.stop() }
-                }.receive(subscriber: subscriber)
+            ) where Target.Input == Output, Target.Failure == Never {
+                observation.receive(subscriber: subscriber)
             }
         }
     }
@@ -67,9 +62,7 @@ extension Ditto {
     /// Publishes the peers around this one, now and after each change.
     @available(*, deprecated, message: "Use presence.graphPublisher()")
     public func remotePeersPublisher() -> AnyPublisher<[DittoRemotePeer], Never> {
-        Observation { [self] deliver in
-            let observer = observePeers { deliver(Observation.Delivery(value: $0)) }
-            return { observer.stop() }
-        }.eraseToAnyPublisher()
+        Observation.newest(of: { [self] in observePeers(callback: $0) }, stop: { $0.stop() })
+            .eraseToAnyPublisher()
     }
 }

@@ -103,4 +103,14 @@ public enum PostgresLimits {
     static let workerLockSeconds = 5
     /// Reads of the log for a generation that is being built before the current one has its turn.
     static let buildingReads = 8
+    /// How often a wait for an answer asks whether the answer is still wanted.
+    static let wantedLooks = Duration.milliseconds(20)
+    /// How long a server may take to end a cancelled statement before its connection is given up.
+    static let cancelPatience = Duration.seconds(5)
+    /// Rows of the first answer to a pushed statement, and of each one while documents are large.
+    static let firstPushedRows = 64
+    /// Rows of each further answer.
+    static let pushedRows = 512
+    /// Bytes of a row from which fewer are asked for at a time.
+    static let largeRowBytes = 4_096
 }

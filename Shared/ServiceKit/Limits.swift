@@ -1,5 +1,12 @@
 /// The module's limits, with their reasons.
 public enum Limits {
+    /// Timeout of a connection to a webhook: a server that accepts slowly drops some of many connections that
+    /// come at once, and the system tries those again after 1 s and after 3 s.
+    static let webhookConnectTimeout: Duration = .seconds(4)
+    /// Largest answer of a webhook: permissions for hundreds of collections.
+    static let webhookAnswerBytes = 64 * 1024
+    /// Connections to one host, for all webhooks there: none of their calls ever waits for one.
+    static let webhookConnections = 16_384
     /// A connection that sends nothing, or stops in the middle of a request, is closed after this long.
     public static let idleConnection: Duration = .seconds(75)
     /// Largest head of a request, all lines together: a token has up to 16 KiB, and proxies add fields.

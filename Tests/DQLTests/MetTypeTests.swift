@@ -65,8 +65,8 @@ struct MetTypeTests {
         _ = try store.execute("INSERT INTO b DOCUMENTS ({'_id': 'y', 'm': 1}), ({'_id': 'z', 'm': true})")
         #expect(
             try warnings("SELECT * FROM a JOIN b USE INDEX '' ON a.n = b.m").map(\.message) == [
-                "a.n = b.m compares a.n with b.m, and every a.n that was met is a string, every b.m a boolean "
-                    + "or a number: that is never true"
+                "a.n = b.m compares a.n with b.m, and every a.n that was met is a string, every b.m a "
+                    + "boolean or a number: that is never true"
             ])
         let nested = try #require(try warnings("SELECT *\nFROM a WHERE o.dpeth = 1").first)
         #expect(nested.code == .unknownField && nested.position == SourcePosition(line: 2, column: 14))

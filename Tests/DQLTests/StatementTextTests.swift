@@ -30,6 +30,19 @@ struct StatementTextTests {
         #expect(StatementText.tokens(of: "a ! b").tokens.last == "b")
     }
 
+    @Test(
+        "a text without values keeps names and parameters, and no literal and no comment",
+        arguments: [
+            ("SELECT * FROM cars WHERE a = 'b'", "SELECT * FROM cars WHERE a = ?"),
+            ("SELECT a.b, :p FROM `my cars` LIMIT 5", "SELECT a.b, :p FROM `my cars` LIMIT ?"),
+            ("  INSERT INTO c -- secret\n DOCUMENTS ({'k':-1.5e3})", "INSERT INTO c DOCUMENTS ({?:-?})"),
+            ("SELECT \"x\" /* secret */ FROM c", "SELECT ? FROM c"),
+            ("SELECT 'it''s' FROM c WHERE d = 'secret", "SELECT ? FROM c WHERE d =…"), ("", ""),
+        ])
+    func withoutValues(text: String, expected: String) {
+        #expect(StatementText.withoutValues(text) == expected)
+    }
+
     @Test("keywords, functions and quoted names are those of the language")
     func words() {
         #expect(StatementText.keywords.contains("SELECT") && StatementText.functions.contains("upper"))

@@ -164,6 +164,7 @@ enum AuthorizationMatrix {
         .init(route: "POST /api/v4/store/find", cells: "401 401 400 400 400 400 400 400 401"),
         .init(route: "POST /api/v4/store/findbyid", cells: "401 401 400 400 400 400 400 400 401"),
         .init(route: "POST /api/v4/store/count", cells: "401 401 400 400 400 400 400 400 401"),
+        .init(route: "POST /api/v4/store/write", cells: "401 401 400 400 400 400 400 400 401"),
         .init(
             route: "DELETE /api/v1/collections/:collection/documents/:id",
             cells: "401 401 200 403 403 403 200 200 401"),
@@ -195,6 +196,13 @@ enum AuthorizationMatrix {
             cells: "\(nobodyButAdmin) 200"),
         .init(route: "GET /admin/query-service/databases/:database/indexes", cells: "\(nobodyButAdmin) 200"),
         .init(route: "GET /admin/query-service/databases/:database/slow", cells: "\(nobodyButAdmin) 200"),
+        .init(route: "GET /admin/query-service/databases/:database/webhooks", cells: "\(nobodyButAdmin) 200"),
+        .init(
+            route: "POST /admin/query-service/databases/:database/webhooks", body: #"{"url":"ftp://x"}"#,
+            cells: "\(nobodyButAdmin) 400"),
+        .init(
+            route: "DELETE /admin/query-service/databases/:database/webhooks/:webhook",
+            cells: "\(nobodyButAdmin) 404"),
         .init(
             route: "POST /api/v4/attachments/upload", body: "x",
             cells: "401 401 200 403 200 200 200 200 401"),

@@ -22,6 +22,7 @@ struct ColumnTypeTests {
             (["9223372036854775808"], .text), (["12345678901234567.5"], .text),
             (["9007199254740993", "0.5"], .text), (["0.1000000000000000055"], .text),
             (["1e400", "1.5"], .text),
+            (["1.0E10", "-2.5e3", "7"], .decimal), (["1.0E10", "1E5"], .text), (["1.5e"], .text),
             (["1E5", "12E4"], .text), (["1."], .text), (["true", "1"], .text), (["nan"], .text),
             (["0x10"], .text), (["1,5"].map { "\"\($0)\"" }, .text), (["2024-01-02"], .text),
             (["1_000"], .text), (["-"], .text), (["1ee+5"], .text), (["1.2.3"], .text),
@@ -75,7 +76,7 @@ struct ColumnTypeTests {
     func reasons() throws {
         let told = try notes { notes in
             _ = try table(
-                "zip,n,q,w,tel,mix\n1,9223372036854775808,\"5\",x,+1,1\n01,2,\"6\",01,+2,true\n",
+                "zip,n,q,w,tel,mix,part\n1,9223372036854775808,\"5\",x,+1,1,12E4\n01,2,\"6\",01,+2,true,3\n",
                 ReadingOptions(), notes)
         }
         #expect(
@@ -88,6 +89,8 @@ struct ColumnTypeTests {
                     + "--types COLUMN=TYPE overrides",
                 "CLI-W102 f.csv: column 'tel' (line 2: +1) stays text, since a cell has a plus sign; "
                     + "--types COLUMN=TYPE overrides",
+                "CLI-W102 f.csv: column 'part' (line 2: 12E4) stays text, since a cell has an exponent "
+                    + "without a sign, as a name may; --types COLUMN=TYPE overrides",
             ])
     }
 

@@ -183,6 +183,7 @@ struct AdminTests {
                 state = try await ask("\(Self.own)/projection", "GET").body
             }
             #expect(state["generation"]?.intValue ?? 0 > generation && state["offset"] == 20)
+            #expect(state["rebuild"] == .null)
             #expect(try await client.execute("SELECT RAW COUNT(*) FROM c").rows == ["20"])
             #expect(try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 20})").status == 200)
             let all = try await ask(Self.base, "GET").body["databases"]?.arrayValue ?? []

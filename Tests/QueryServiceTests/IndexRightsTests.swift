@@ -11,13 +11,13 @@ import Testing
 @Suite("Rights on a store with indexes")
 struct IndexRightsTests {
     /// Twenty documents, of which every other one may be read, in a store with an index on `n`.
-    private func withStore(_ body: (Replica, CompiledRules) throws -> Void) throws {
+    private func withStore(_ body: (PeerReplica, CompiledRules) throws -> Void) throws {
         let folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("rights-\(UUID().uuidString)").path
         defer { try? FileManager.default.removeItem(atPath: folder) }
         var logger = Logger(label: "test")
         logger.logLevel = .critical
-        let replica = try Replica(directory: folder, role: .peer, environment: .system, logger: logger)
+        let replica = try PeerReplica(directory: folder, environment: .system, logger: logger)
         for number in 0..<20 {
             let kind = number % 2 == 0 ? "even" : "odd"
             let text =

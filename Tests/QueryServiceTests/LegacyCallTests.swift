@@ -43,6 +43,73 @@ struct LegacyCallTests {
         }
     }
 
+    @Test("write does all its commands in one operation, with the types that they name")
+    func write() async throws {
+        try await QueryBench.run { _, client async throws in
+            let done = try await call(
+                client, "write",
+                [
+                    "commands": [
+                        [
+                            "method": "upsert", "collection": "my cars", "id": "a",
+                            "value": ["n": 1, "m": ["hits": 2]],
+                            "valueTypeOverrides": ["m.hits": "counter"],
+                        ],
+                        ["method": "upsert", "collection": "my cars", "value": ["_id": 2, "n": 5]],
+                        [
+                            "method": "update", "collection": "my cars", "query": "n < $args.most",
+                            "args": ["most": 3],
+                            "commands": [
+                                ["method": "set", "path": "n", "value": 9],
+                                ["method": "increment", "path": "m.hits", "value": 3],
+                                ["method": "replaceWithCounter", "path": "seen"],
+                            ],
+                        ],
+                        ["method": "remove", "collection": "my cars", "query": "n == 5"],
+                    ]
+                ])
+            #expect(done.status == 200, "\(done.body)")
+            #expect(
+                done.body["results"] == [
+                    ["method": "upsert", "transactionId": 1, "updated": ["a"]],
+                    ["method": "upsert", "transactionId": 1, "updated": [2]],
+                    ["method": "update", "transactionId": 1, "updated": ["a"]],
+                    ["method": "remove", "transactionId": 1, "deleted": [2]],
+                ])
+            _ = try await client.execute("UPDATE `my cars` APPLY seen PN_INCREMENT BY 4")
+            let rows = try await client.execute("SELECT * FROM `my cars`").rows
+            #expect(rows == [#"{"_id":"a","m":{"hits":5},"n":9,"seen":4}"#])
+        }
+    }
+
+    @Test(
+        "a write with a command that cannot be meant writes nothing and names it",
+        arguments: [
+            (#"{"method":"insert","collection":"c"}"#, "QUERY-0101"), ("5", "QUERY-0101"),
+            (#"{"method":"remove","collection":"c","query":"n =="}"#, "DQL-0107"),
+            (#"{"method":"remove","collection":"c","ids":[]}"#, "QUERY-0101"),
+            (#"{"method":"update","collection":"c","commands":[{"method":"set"}]}"#, "QUERY-0101"),
+            (#"{"method":"update","collection":"c","commands":[{"method":"cut","path":"a"}]}"#, "QUERY-0101"),
+            (
+                #"{"method":"upsert","collection":"c","value":{"_id":1},"valueTypeOverrides":{"a":"x"}}"#,
+                "QUERY-0101"
+            ),
+            (#"{"method":"upsert","collection":"c","id":null,"value":{}}"#, "DQL-0"),
+        ])
+    func refusedWrite(_ command: String, _ code: String) async throws {
+        let bench = try QueryBench()
+        let log = try await bench.openLog()
+        try await bench.serving(log) { client async throws in
+            let good: Value = ["method": "upsert", "collection": "c", "value": ["_id": 1]]
+            let answer = try await call(client, "write", ["commands": [good, try JSONText.parse(command)]])
+            #expect(answer.status == 400, "\(answer.body)")
+            #expect(answer.body["error"]?["code"]?.stringValue?.hasPrefix(code) == true, "\(answer.body)")
+            #expect(answer.body["error"]?["index"] == 1)
+            #expect(try await client.execute("SELECT * FROM c").items.isEmpty)
+        }
+        await log.close()
+    }
+
     @Test("the DELETE of version 1 deletes the document of its path, and says so")
     func delete() async throws {
         try await QueryBench.run { _, client async throws in
@@ -134,6 +201,14 @@ struct LegacyCallTests {
             let bytes = try await post(
                 CBOR.encode(["statement": "SELECT * FROM c", "args": ["b": .binary([1])]]))
             #expect(bytes.status == 400 && bytes.value["error"]?["code"] == "SRV-0400")
+            let twice =
+                [0xA2] + CBOR.encode("statement") + CBOR.encode("SELECT * FROM c") + CBOR.encode("args")
+                + [0xA1] + CBOR.encode("deep") + [0x81, 0xA2] + CBOR.encode("same") + [0x01]
+                + CBOR.encode("same") + CBOR.encode([1.5, "x"])
+            let refused = try await post(twice)
+            #expect(refused.status == 400 && refused.value["error"]?["code"] == "SRV-0400")
+            #expect(
+                refused.value["error"]?["message"]?.stringValue?.contains("\"same\" appears twice") == true)
             #expect(try await client.get("/openapi.json", headers: ["Accept": "image/png"]).status == 200)
             let image = try await client.get(
                 "/api/v5/history/c/1", headers: ["Accept": "image/png, text/*;q=0.3"])

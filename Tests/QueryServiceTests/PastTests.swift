@@ -1,4 +1,5 @@
 import CRDT
+import DQL
 import Foundation
 import Identity
 import Logging
@@ -67,7 +68,7 @@ struct PastTests {
         try await QueryBench.run { bench, client async throws in
             _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 'a'}), ({'_id': 'b'})")
             try await Task.sleep(for: .milliseconds(20))
-            let between = TimeText.text(milliseconds: UInt64(Date().timeIntervalSince1970 * 1_000))
+            let between = RFC3339.text(clamping: UInt64(Date().timeIntervalSince1970 * 1_000))
             try await Task.sleep(for: .milliseconds(20))
             _ = try await client.execute("DELETE FROM c")
             for point in ["1", between] {
@@ -81,7 +82,7 @@ struct PastTests {
                 let text = String(buffer: try await query.body.collect(upTo: 1_000_000))
                 #expect(text.contains(#""items":[{"n":2}]"#), "\(text)")
             }
-            let long = TimeText.text(milliseconds: 0)
+            let long = RFC3339.text(clamping: 0)
             let before = try await client.post(
                 Array(#"{"statement":"SELECT * FROM c","asOf":"\#(long)"}"#.utf8))
             #expect(before.transactionID == 0 && before.items.isEmpty)
@@ -145,6 +146,43 @@ struct PastTests {
             #expect(first?["path"] == ["n"] && first?["old"] == 6 && first?["new"] == 7)
             let all = try await client.get("/api/v5/changes?values=both").lines
             #expect(all.map { $0["oldValue"]?["n"] } == [6, 7])
+        }
+    }
+
+    @Test("after a truncation amid random writes, each offset that is left reads as it read then")
+    func truncatedAmidWrites() async throws {
+        try await QueryBench.run { bench, client async throws in
+            var random = SplitMix64(seed: Depth.seed)
+            let select = "SELECT * FROM c ORDER BY _id"
+            var then: [[String]] = [[]]
+            var oldest = 0
+            for round in 0..<Depth.pick(fast: 2, deep: 6) {
+                for step in 1...12 {
+                    let id = random.below(4)
+                    let statements = [
+                        "INSERT INTO c DOCUMENTS ({'_id': \(id), 'n': \(step)}) ON ID CONFLICT DO UPDATE",
+                        "UPDATE c APPLY k INCREMENT BY \(step)", "DELETE FROM c WHERE _id = \(id)",
+                    ]
+                    _ = try await client.execute(statements[random.below(3)])
+                    let now = try await client.execute(select)
+                    if now.transactionID == Int64(then.count) { then.append(now.rows) }
+                }
+                guard round % 2 == 0 else { continue }
+                let log = try SQLiteOperationLog(path: "\(bench.folder)/log.sqlite")
+                oldest = then.count - 1
+                try await Self.truncate(log, through: Offset(UInt64(random.below(oldest))), bench)
+                await log.close()
+            }
+            let truncation = oldest
+            for offset in truncation..<then.count {
+                #expect(try await rows(client, at: offset, select) == then[offset], "at \(offset)")
+                for id in 0..<4 {
+                    let answer = try await client.get("/api/v5/history/c/\(id)?at=\(offset)")
+                    let row = then[offset].first { $0.hasPrefix("{\"_id\":\(id)") }
+                    let document = try answer.lines[0]["document"]
+                    #expect(document.map { JSONText.print($0, sortedKeys: true) } == row ?? "null")
+                }
+            }
         }
     }
 

@@ -109,6 +109,40 @@ struct QueryProjectionPostgresTests {
         }
     }
 
+    @Test("a statement that waits for PostgreSQL ends when it is cancelled, and the server's work with it")
+    func cancelledInTheServer() async throws {
+        try await PostgresDatabase.use { url in
+            let bench = try QueryBench(postgres: url)
+            let log = try await bench.openLog()
+            try await bench.serving(log) { client async throws in
+                _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'a': 1})")
+                let slow = "SELECT COUNT(*) AS n FROM c WHERE a = 1"
+                #expect(try await client.execute(slow).rows == [#"{"n":1}"#])
+                let blocker = Task.detached {
+                    try PostgresDatabase.run(
+                        "BEGIN; LOCK TABLE mimeo_g1.c1; SELECT pg_sleep(4); COMMIT", at: url)
+                }
+                let locks = "SELECT count(*)::text FROM pg_locks WHERE relation = 'mimeo_g1.c1'::regclass"
+                while try PostgresDatabase.sql(locks, at: url) == "0" {
+                    try await Task.sleep(for: .milliseconds(20))
+                }
+                async let answer = client.execute(slow)
+                while try PostgresDatabase.sql(locks + " AND NOT granted", at: url) == "0" {
+                    try await Task.sleep(for: .milliseconds(20))
+                }
+                for row in try await client.send("/api/v5/requests").body["requests"]?.arrayValue ?? [] {
+                    let id = row["id"]?.intValue ?? 0
+                    #expect(try await client.send("/api/v5/requests/\(id)", method: "DELETE").status == 200)
+                }
+                #expect(try await answer.code == "QUERY-0402")
+                #expect(try PostgresDatabase.sql(locks + " AND NOT granted", at: url) == "0")
+                try await blocker.value
+                #expect(try await client.execute(slow).rows == [#"{"n":1}"#])
+            }
+            await log.close()
+        }
+    }
+
     @Test("statements on two services while the projection is built anew see all that was written")
     func rebuild() async throws {
         try await PostgresDatabase.use { url in

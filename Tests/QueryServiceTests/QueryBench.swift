@@ -36,6 +36,9 @@ final class QueryBench: Sendable {
     /// The file of the admin credential; there is none unless a test writes it.
     var adminFile: String { "\(folder)/admin.token" }
 
+    /// The file of the key that seals secrets; there is none unless a test writes it.
+    var secretsKey: String { "\(folder)/secrets.key" }
+
     func token(
         _ grant: Grant = .everything, key: DatabaseSigningKey? = nil, age: Int64 = 0, user: String = "ada"
     ) -> String {
@@ -69,8 +72,7 @@ final class QueryBench: Sendable {
                 source: source, system: system, nowSeconds: { [clock] in clock.seconds }),
             projection: postgres.map { .postgres(url: $0) } ?? .folder("\(folder)/\(projection)"),
             past: "\(folder)/past", bounds: bounds, pool: EvaluationPool(evaluation),
-            admin: AdminCredential(path: adminFile),
-            logger: logger)
+            admin: AdminCredential(path: adminFile), secretsKey: secretsKey, logger: logger)
         let token = token()
         let parts = (system.map { [SystemDatabasePart($0)] as [any ServicePart] } ?? []) + [part]
         return try await ServiceHost(parts: parts, listen: .anyLoopbackPort, logger: logger).run { address in

@@ -192,10 +192,9 @@ struct FairLineTests {
             private var order: [String] = []
 
             func pass(_ credential: String, _ id: UInt64) async {
-                if line.enter(credential),
-                    await !withCheckedContinuation({ line.wait(credential, id, $0) })
-                {
-                    return order.append("gone")
+                if line.enter(credential) {
+                    let outcome = await withCheckedContinuation { line.wait(credential, id, nil, $0) }
+                    guard case .isIn = outcome else { return order.append("gone") }
                 }
                 order.append(credential)
                 await Task.yield()

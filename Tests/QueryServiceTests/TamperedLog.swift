@@ -11,6 +11,7 @@ final class TamperedLog: PassingOnLog, @unchecked Sendable {
         var appendFailure: OperationLogErrorCode?
         var readFailure: OperationLogErrorCode?
         var requests: [AppendRequest] = []
+        var largestAppend = 0
     }
     private let tampering = Mutex(Tampering())
 
@@ -21,10 +22,14 @@ final class TamperedLog: PassingOnLog, @unchecked Sendable {
     /// Everything that was to be appended.
     var requests: [AppendRequest] { tampering.withLock { $0.requests } }
 
+    /// The most operations that one call was to append.
+    var largestAppend: Int { tampering.withLock { $0.largestAppend } }
+
     override func append(_ requests: [AppendRequest], to database: DatabaseID) async throws -> [AppendOutcome]
     {
         let (outcome, failure) = tampering.withLock { state in
             state.requests += requests
+            state.largestAppend = max(state.largestAppend, requests.count)
             return (state.outcomes.isEmpty ? nil : state.outcomes.removeFirst(), state.appendFailure)
         }
         if let failure { throw OperationLogError(failure, "tampered with") }

@@ -43,13 +43,20 @@ let quiet: Logger = {
 
 /// Opens a store; every call with a fresh environment draws the same actors unless the seed differs.
 func open(
-    _ folder: URL, role: Replica.Role = .peer, _ environment: TestEnvironment = TestEnvironment()
-) throws -> Replica {
-    try Replica(directory: folder.path, role: role, environment: environment.environment, logger: quiet)
+    _ folder: URL, _ environment: TestEnvironment = TestEnvironment()
+) throws -> PeerReplica {
+    try PeerReplica(directory: folder.path, environment: environment.environment, logger: quiet)
+}
+
+/// Opens a fold of a log.
+func openFold(
+    _ folder: URL, _ environment: TestEnvironment = TestEnvironment()
+) throws -> Materialization {
+    try Materialization(directory: folder.path, environment: environment.environment, logger: quiet)
 }
 
 /// Runs `body` with an empty peer's store of its own.
-func withPeer(_ body: (Replica, TestEnvironment) throws -> Void) throws {
+func withPeer(_ body: (PeerReplica, TestEnvironment) throws -> Void) throws {
     try withTemporaryDirectory { folder in
         let environment = TestEnvironment()
         let replica = try open(folder, environment)
@@ -58,7 +65,7 @@ func withPeer(_ body: (Replica, TestEnvironment) throws -> Void) throws {
     }
 }
 
-extension Replica {
+extension PeerReplica {
     @discardableResult
     func execute(_ statement: String, _ arguments: ObjectValue = ObjectValue()) throws -> WriteResult<
         StatementResult
@@ -66,10 +73,14 @@ extension Replica {
         let prepared = try PreparedStatement(statement)
         return try write { transaction in
             try prepared.execute(
-                in: transaction, arguments: arguments, idGenerator: { self.environment.generateDocumentID() })
+                in: transaction, arguments: arguments,
+                idGenerator: { self.store.environment.generateDocumentID() })
         }
     }
 
+}
+
+extension Replica {
     /// The rows as JSON texts with sorted keys.
     func rows(_ statement: String) throws -> [String] {
         let prepared = try PreparedStatement(statement)
@@ -133,9 +144,9 @@ struct TestLog {
     mutating func append(_ operation: CRDT.Operation) { operations.append(operation) }
 
     /// The entries that a materialization folds after an offset.
-    func items(after offset: Offset = 0) -> [Replica.LogItem] {
+    func items(after offset: Offset = 0) -> [Materialization.LogItem] {
         operations.enumerated().dropFirst(Int(offset.rawValue)).map { index, operation in
-            Replica.LogItem(position: position(Offset(UInt64(index) + 1)), bytes: operation.encoded())
+            Materialization.LogItem(position: position(Offset(UInt64(index) + 1)), bytes: operation.encoded())
         }
     }
 

@@ -21,7 +21,7 @@ extension DocumentUpdate {
     }
 }
 
-extension Replica {
+extension PeerReplica {
     func stage(
         _ updates: [DocumentUpdate], for subscription: [UInt8], resume: [UInt8]? = nil,
         hiding hidden: [DocumentKey] = [], seen: LogPosition? = nil

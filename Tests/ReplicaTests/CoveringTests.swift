@@ -10,14 +10,14 @@ import Testing
 @Suite("Statements that an index answers alone")
 struct CoveringTests {
     /// The rows as text, in which the order of keys shows, and whether an index covered the statement.
-    private func texts(_ replica: Replica, _ statement: String, usesIndexes: Bool) throws -> [String] {
+    private func texts(_ replica: PeerReplica, _ statement: String, usesIndexes: Bool) throws -> [String] {
         var options = ExecutionOptions()
         options.usesIndexes = usesIndexes
         let prepared = try PreparedStatement(statement)
         return try replica.read { try prepared.rows(in: $0, options: options).map { JSONText.print($0) } }
     }
 
-    private func expectCovered(_ replica: Replica, _ statement: String) throws {
+    private func expectCovered(_ replica: PeerReplica, _ statement: String) throws {
         #expect(try replica.rows("EXPLAIN \(statement)")[0].contains(#""covers":true"#))
         #expect(
             try texts(replica, statement, usesIndexes: true)
@@ -51,7 +51,7 @@ struct CoveringTests {
             try replica.createIndex("a", on: "a", "b")
             try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'a': 1.0})")
             let held = CBOR.encode([[1.0], []])
-            try replica.writing { database in
+            try replica.store.writing { database in
                 try database.execute(sql: "UPDATE index_1 SET held = ?", arguments: [Data(held)])
             }
             try expectCovered(replica, "SELECT a, b FROM c ORDER BY a, b")
@@ -63,7 +63,7 @@ struct CoveringTests {
         try withPeer { replica, _ in
             try replica.createIndex("a", on: "a")
             try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'a': 1.0})")
-            try replica.writing { database in
+            try replica.store.writing { database in
                 try database.execute(sql: "UPDATE index_1 SET held = ?", arguments: [Data(held)])
             }
             #expect(throws: (any Error).self) { try replica.rows("SELECT a FROM c ORDER BY a") }

@@ -25,7 +25,7 @@ struct ErrorCodeTests {
     }
 
     private static func provoke(_ code: ReplicaErrorCode, in folder: URL) throws {
-        let file = folder.appendingPathComponent(Replica.fileName)
+        let file = folder.appendingPathComponent(DocumentStore.fileName)
         let large = arguments(("t", .string(String(repeating: "x", count: 4_500_000))))
         switch code {
         case .directoryLocked:
@@ -69,8 +69,8 @@ struct ErrorCodeTests {
             try FailureTests.limitPages(of: store, toFree: 5)
             try store.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 't': :t})", large)
         case .brokenLog:
-            let store = try open(folder, role: .materialization)
-            _ = try store.fold([Replica.LogItem(position: TestLog().position(2), bytes: [])])
+            let store = try openFold(folder)
+            _ = try store.fold([Materialization.LogItem(position: TestLog().position(2), bytes: [])])
         case .clockTooFarAhead:
             let state = try document("a", 1, by: 5, at: .max).encoded()
             let update = DocumentUpdate(key: try key("c", 1), content: .state(state))

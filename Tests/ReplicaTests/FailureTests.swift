@@ -72,8 +72,8 @@ struct FailureTests {
         }
     }
 
-    static func limitPages(of replica: Replica, toFree pages: Int) throws {
-        try replica.pool.writeWithoutTransaction { database in
+    static func limitPages(of replica: PeerReplica, toFree pages: Int) throws {
+        try replica.store.pool.writeWithoutTransaction { database in
             let count = try Int.fetchOne(database, sql: "PRAGMA page_count") ?? 0
             try database.execute(sql: "PRAGMA max_page_count = \(count + pages)")
         }
@@ -81,7 +81,7 @@ struct FailureTests {
 
     private static func copyFiles(from source: URL, to destination: URL) throws {
         try FileManager.default.createDirectory(at: destination, withIntermediateDirectories: true)
-        for name in [Replica.fileName, "\(Replica.fileName)-wal"] {
+        for name in [DocumentStore.fileName, "\(DocumentStore.fileName)-wal"] {
             try FileManager.default.copyItem(
                 at: source.appendingPathComponent(name), to: destination.appendingPathComponent(name))
         }

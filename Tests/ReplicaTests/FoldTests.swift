@@ -20,7 +20,7 @@ struct FoldTests {
                 let update = "UPDATE c SET n = \(number) WHERE _id = 1"
                 log.append(try #require(try writer.execute(update).operation))
             }
-            let fold = try open(folder.appendingPathComponent("fold"), role: .materialization)
+            let fold = try openFold(folder.appendingPathComponent("fold"))
             var rest = log.items()[...]
             var turns = 0
             while !rest.isEmpty {
@@ -65,7 +65,7 @@ struct FoldTests {
                 let place = folder.appendingPathComponent("fold-\(size)")
                 var folded: [Offset] = []
                 while folded.count < log.operations.count {
-                    let replica = try open(place, role: .materialization)
+                    let replica = try openFold(place)
                     let checkpoint = try replica.checkpoint()?.offset ?? 0
                     #expect(checkpoint.rawValue == UInt64(folded.count))
                     folded += try replica.fold(Array(log.items(after: checkpoint).prefix(size))).map(
@@ -73,7 +73,7 @@ struct FoldTests {
                     try replica.close()
                 }
                 #expect(folded.map(\.rawValue) == Array(1...UInt64(log.operations.count)))
-                let replica = try open(place, role: .materialization)
+                let replica = try openFold(place)
                 #expect(try replica.checkpoint() == log.head)
                 #expect(try replica.everything() == expected)
                 #expect(replica.head == log.head.offset.rawValue)
@@ -84,9 +84,9 @@ struct FoldTests {
     @Test("a batch that fails in its middle leaves no part of itself")
     func allOrNothing() throws {
         try withLog { folder, log, _ in
-            let replica = try open(folder.appendingPathComponent("fold"), role: .materialization)
+            let replica = try openFold(folder.appendingPathComponent("fold"))
             let good = log.items()
-            let broken = Replica.LogItem(position: log.position(3), bytes: [9, 9, 9])
+            let broken = Materialization.LogItem(position: log.position(3), bytes: [9, 9, 9])
             #expect(code { _ = try replica.fold([good[0], good[1], broken]) } == .brokenLog)
             #expect(try replica.checkpoint() == nil)
             #expect(try replica.everything().isEmpty)
@@ -98,9 +98,9 @@ struct FoldTests {
     func voidChange() throws {
         try withLog { folder, log, _ in
             let items = log.items()
-            let misplaced = Replica.LogItem(position: log.position(1), bytes: items[1].bytes)
+            let misplaced = Materialization.LogItem(position: log.position(1), bytes: items[1].bytes)
             let folds = try ["one", "two"].map { name in
-                let replica = try open(folder.appendingPathComponent(name), role: .materialization)
+                let replica = try openFold(folder.appendingPathComponent(name))
                 #expect(try replica.fold([misplaced]).map(\.changes.count) == [0])
                 #expect(try replica.checkpoint() == log.position(1))
                 return try replica.everything()
@@ -112,10 +112,10 @@ struct FoldTests {
     @Test("a gap, a repetition and another log are a broken log")
     func brokenLog() throws {
         try withLog { folder, log, _ in
-            let replica = try open(folder.appendingPathComponent("fold"), role: .materialization)
+            let replica = try openFold(folder.appendingPathComponent("fold"))
             let items = log.items()
-            func item(_ index: Int, at position: LogPosition) -> Replica.LogItem {
-                Replica.LogItem(position: position, bytes: items[index].bytes)
+            func item(_ index: Int, at position: LogPosition) -> Materialization.LogItem {
+                Materialization.LogItem(position: position, bytes: items[index].bytes)
             }
             #expect(code { _ = try replica.fold([items[1]]) } == .brokenLog)
             #expect(try replica.fold([items[0]]).count == 1)
@@ -129,7 +129,7 @@ struct FoldTests {
     @Test("each change tells the state before and after it, and the delta in between")
     func states() throws {
         try withLog { folder, log, expected in
-            let replica = try open(folder.appendingPathComponent("fold"), role: .materialization)
+            let replica = try openFold(folder.appendingPathComponent("fold"))
             let folded = try replica.fold(log.items())
             var states: [DocumentKey: EncodedState] = [:]
             for operation in folded {
@@ -151,7 +151,7 @@ struct FoldTests {
     @Test("catch-up visits what changed after an offset in the order of the last change, tombstones included")
     func changes() throws {
         try withLog { folder, log, _ in
-            let replica = try open(folder.appendingPathComponent("fold"), role: .materialization)
+            let replica = try openFold(folder.appendingPathComponent("fold"))
             _ = try replica.fold(log.items())
             func positions(after offset: Offset, atMost: Int = .max) throws -> [UInt64] {
                 try replica.read { transaction in
@@ -173,7 +173,7 @@ struct FoldTests {
     @Test("a draft sees the documents, returns the operation it would be, and leaves nothing behind")
     func draft() throws {
         try withLog { folder, log, expected in
-            let replica = try open(folder.appendingPathComponent("fold"), role: .materialization)
+            let replica = try openFold(folder.appendingPathComponent("fold"))
             _ = try replica.fold(log.items())
             let update = try PreparedStatement("UPDATE c SET a = 7, new.field = 1 WHERE _id = 1")
             let insert = try PreparedStatement("INSERT INTO fresh DOCUMENTS ({'_id': 1})")

@@ -16,7 +16,7 @@ struct FoldedHistoryTests {
                 let statement = "INSERT INTO c DOCUMENTS ({'_id': \(number)})"
                 log.append(try #require(try writer.execute(statement).operation))
             }
-            let fold = try open(folder.appendingPathComponent("fold"), role: .materialization)
+            let fold = try openFold(folder.appendingPathComponent("fold"))
             _ = try fold.fold(log.items())
             let actor = try #require(log.operations.first).actor
             let found = try fold.read { try $0.hashes(of: actor, after: 0, through: 70) }

@@ -41,7 +41,7 @@ struct HistoryTests {
 
     /// Two materializations of one log, folded in different batches, hold the same bytes.
     private static func expectSameFold(_ world: World, _ folder: URL) throws {
-        let twin = try open(folder.appendingPathComponent("twin"), role: .materialization)
+        let twin = try openFold(folder.appendingPathComponent("twin"))
         for item in world.log.items() { _ = try twin.fold([item]) }
         #expect(try twin.everything() == world.server.everything())
         #expect(try twin.checkpoint() == world.server.checkpoint())

@@ -79,7 +79,7 @@ final class IndexedWorld {
     static let statements = 50
 
     private let naive = MemoryStore(isSorted: false)
-    private let replica: Replica
+    private let replica: PeerReplica
     private var random: SplitMix64
     private var indexes: Set<Int> = []
     /// Held prepared as applications hold them, while documents and indexes change.
@@ -168,7 +168,7 @@ final class IndexedWorld {
         }
         if random.chance(15) {
             // Left as a crash in its midst would leave it.
-            try replica.begin(index("i\(number)", on: keys), ifNotExists: false)
+            try replica.store.begin(index("i\(number)", on: keys), ifNotExists: false)
         } else {
             try replica.change(.create(index("i\(number)", on: keys), ifNotExists: false))
         }

@@ -23,8 +23,8 @@ extension Replica {
 
     /// Begins an index and adds so many steps of documents to it.
     func beginIndex(_ name: String, on path: String, steps: Int) throws {
-        try begin(index(name, on: [path]), ifNotExists: false)
-        for _ in 0..<steps { _ = try buildStep("c", name) }
+        try store.begin(index(name, on: [path]), ifNotExists: false)
+        for _ in 0..<steps { _ = try store.buildStep("c", name) }
     }
 
     func description(of name: String) throws -> IndexDescription? {
@@ -46,6 +46,9 @@ extension Replica {
         }
     }
 
+}
+
+extension PeerReplica {
     /// Inserts many documents in one transaction.
     func insert(_ numbers: Range<Int>, _ fields: (Int) -> ObjectValue) throws {
         _ = try write { transaction in

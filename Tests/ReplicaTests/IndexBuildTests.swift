@@ -11,7 +11,7 @@ import Testing
 struct IndexBuildTests {
     private static let documents = ReplicaLimits.indexBuildDocuments * 3 + 10
 
-    private static func fill(_ replica: Replica) throws {
+    private static func fill(_ replica: PeerReplica) throws {
         try replica.insert(0..<documents) { ["a": .int(Int64($0 * 7 % 1_000)), "t": .string("text \($0)")] }
     }
 
@@ -28,7 +28,7 @@ struct IndexBuildTests {
             try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 'new', 'a': 'new'})")
             #expect(try replica.indexFaults() == [])
             var steps = 1
-            while try replica.buildStep("c", "a") { steps += 1 }
+            while try replica.store.buildStep("c", "a") { steps += 1 }
             #expect(steps >= 3)
             #expect(try replica.description(of: "a")?.isReady == true)
             #expect(try replica.indexFaults() == [])
@@ -50,7 +50,7 @@ struct IndexBuildTests {
                 readAll()
                 return nil
             }
-            try replica.writing { database in
+            try replica.store.writing { database in
                 try database.execute(sql: "UPDATE documents_1 SET state = state WHERE number = 1")
                 readAll()
             }
@@ -87,7 +87,7 @@ struct IndexBuildTests {
             try Self.fill(replica)
             try replica.beginIndex("a", on: "a", steps: 1)
             try replica.change(.drop(collection: "c", name: "a", ifExists: false))
-            #expect(try !replica.buildStep("c", "a"))
+            #expect(try !replica.store.buildStep("c", "a"))
             try replica.beginIndex("a", on: "t", steps: 1)
             #expect(try replica.description(of: "a")?.keys.map(\.path) == [["t"]])
             #expect(try replica.indexFaults() == [])
@@ -105,12 +105,12 @@ struct IndexBuildTests {
                 #expect(error?.code.rawValue == code)
                 #expect(try replica.indexes().isEmpty)
             }
-            try replica.writing { database in
+            try replica.store.writing { database in
                 try database.execute(sql: "UPDATE documents_1 SET state = x'07' WHERE number = 2000")
             }
             #expect(throws: CRDTError.self) { try replica.createIndex("a", on: "a") }
             #expect(try replica.indexes().isEmpty)
-            try replica.writing { try $0.execute(sql: "DELETE FROM documents_1 WHERE number = 2000") }
+            try replica.store.writing { try $0.execute(sql: "DELETE FROM documents_1 WHERE number = 2000") }
             try replica.createIndex("a", on: "a")
             #expect(try replica.indexFaults() == [])
         }
@@ -144,7 +144,7 @@ struct IndexBuildTests {
             let replica = try open(folder)
             try Self.fill(replica)
             try replica.beginIndex("a", on: "a", steps: 1)
-            try replica.writing { database in
+            try replica.store.writing { database in
                 try database.execute(sql: "UPDATE documents_1 SET state = x'07' WHERE number = 2000")
             }
             try replica.close()

@@ -50,7 +50,7 @@ struct IndexScanTests {
     }
 
     private func expectEntries(
-        _ replica: Replica, _ scan: IndexScan, _ wanted: [(id: Int64, values: [Value?])]
+        _ replica: PeerReplica, _ scan: IndexScan, _ wanted: [(id: Int64, values: [Value?])]
     ) throws {
         var found: [IndexEntry] = []
         try replica.read { transaction in

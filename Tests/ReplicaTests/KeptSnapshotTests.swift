@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Snapshots that are left open")
 struct KeptSnapshotTests {
-    private func count(_ replica: Replica) throws -> [String] {
+    private func count(_ replica: PeerReplica) throws -> [String] {
         try replica.rows("SELECT COUNT(*) AS n FROM c")
     }
 
@@ -118,7 +118,7 @@ struct KeptSnapshotTests {
                     arguments(("n", .int(Int64(number))), ("long", .string(long))))
                 #expect(try count(replica) == ["{\"n\":\(number + 1)}"])
             }
-            let log = folder.appendingPathComponent("\(Replica.fileName)-wal").path
+            let log = folder.appendingPathComponent("\(DocumentStore.fileName)-wal").path
             let bytes = try FileManager.default.attributesOfItem(atPath: log)[.size] as? Int
             // What was written is three times as much.
             #expect(try #require(bytes) < 10_000_000)

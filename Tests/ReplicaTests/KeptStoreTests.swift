@@ -17,13 +17,13 @@ struct KeptStoreTests {
     private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .appendingPathComponent("Fixtures")
 
-    private func uploads(_ replica: Replica) throws -> [[UInt8]] {
+    private func uploads(_ replica: PeerReplica) throws -> [[UInt8]] {
         try replica.ownActors().flatMap { actor in
             try replica.ownOperations(of: actor.actor, after: actor.acknowledged, maxBytes: .max).map(\.bytes)
         }
     }
 
-    private func referring(_ replica: Replica) throws -> Int64 {
+    private func referring(_ replica: PeerReplica) throws -> Int64 {
         try replica.read { transaction in
             let statement = try RawStatement(
                 fresh: "SELECT COUNT(*) FROM operation WHERE refers IS NOT NULL", transaction.database)

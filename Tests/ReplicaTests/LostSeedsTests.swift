@@ -11,7 +11,7 @@ import Testing
 struct LostSeedsTests {
     /// Runs `body` with a peer that knows of the reaping, the living document, and how it comes as a state.
     private func withRest(
-        _ body: (Replica, _ living: Document, _ state: (Document) -> DocumentUpdate) throws -> Void
+        _ body: (PeerReplica, _ living: Document, _ state: (Document) -> DocumentUpdate) throws -> Void
     ) throws {
         try withPeer { replica, _ in
             let one = try key("c", 1)

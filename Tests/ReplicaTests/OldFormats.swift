@@ -19,7 +19,7 @@ extension Replica {
             "DROP TABLE withheld_actor", "DROP TABLE withheld_operation", "DROP INDEX operation_refers",
             "ALTER TABLE operation DROP COLUMN refers", "ALTER TABLE evicted DROP COLUMN time",
         ]
-        try committing { database, _ in
+        try store.committing { database, _ in
             let changes =
                 (format < 2 ? afterFirst : []) + (format < 3 ? afterSecond : []) + afterThird
             // Earlier formats know whole operations only.
@@ -37,7 +37,6 @@ extension Replica {
                 try RawStatement(fresh: change, database).run()
             }
             try RawStatement(fresh: "PRAGMA user_version = \(format)", database).run()
-            return ((), nil)
         }
     }
 }

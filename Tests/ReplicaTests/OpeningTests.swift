@@ -26,7 +26,7 @@ struct OpeningTests {
             let store = try open(folder)
             try store.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
             try store.close()
-            let file = folder.appendingPathComponent(Replica.fileName)
+            let file = folder.appendingPathComponent(DocumentStore.fileName)
             try Data().write(to: file)
             for _ in 0..<2 {
                 let error = #expect(throws: ReplicaError.self) { _ = try open(folder) }
@@ -55,9 +55,9 @@ struct OpeningTests {
     func materializationLock() throws {
         try withTemporaryDirectory { folder in
             let environment = TestEnvironment()
-            func materialize() throws -> Replica {
-                try Replica(
-                    directory: folder.path, role: .materialization, environment: environment.environment,
+            func materialize() throws -> Materialization {
+                try Materialization(
+                    directory: folder.path, environment: environment.environment,
                     logger: quiet)
             }
             let first = try materialize()
@@ -91,8 +91,8 @@ struct OpeningTests {
             let directory = path.isEmpty ? "" : folder.appendingPathComponent(path).path
             #expect(
                 code {
-                    _ = try Replica(
-                        directory: directory, role: .peer, environment: TestEnvironment().environment,
+                    _ = try PeerReplica(
+                        directory: directory, environment: TestEnvironment().environment,
                         logger: quiet)
                 } == .directoryUnusable)
         }
@@ -109,7 +109,7 @@ struct OpeningTests {
             let store = try open(folder)
             try store.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
             try store.close()
-            let file = folder.appendingPathComponent(Replica.fileName)
+            let file = folder.appendingPathComponent(DocumentStore.fileName)
             let queue = try DatabaseQueue(path: file.path)
             try queue.writeWithoutTransaction { try $0.execute(sql: "PRAGMA \(edit.pragma)") }
             try queue.close()
@@ -150,7 +150,7 @@ struct OpeningTests {
         try withTemporaryDirectory { folder in
             let store = try open(folder)
             try store.close()
-            let file = folder.appendingPathComponent(Replica.fileName)
+            let file = folder.appendingPathComponent(DocumentStore.fileName)
             var bytes = try Data(contentsOf: file)
             // Offsets 18 and 19: 1 says rollback journal.
             (bytes[18], bytes[19], bytes[71]) = (1, 1, 0x42)
@@ -163,10 +163,10 @@ struct OpeningTests {
     @Test("a file that is no database is damaged, and a discarded one is made anew")
     func garbage() throws {
         try withTemporaryDirectory { folder in
-            let file = folder.appendingPathComponent(Replica.fileName)
+            let file = folder.appendingPathComponent(DocumentStore.fileName)
             try Data(repeating: 0x5A, count: 8_192).write(to: file)
             #expect(code { _ = try open(folder) } == .damaged)
-            try Replica.discard(directory: folder.path)
+            try Materialization.discard(directory: folder.path)
             #expect(try open(folder).rows("SELECT * FROM c") == [])
         }
     }
@@ -174,12 +174,12 @@ struct OpeningTests {
     @Test(
         "a peer syncs every commit to disk, a materialization only its checkpoints",
         arguments: [
-            (role: Replica.Role.peer, level: 2), (role: .materialization, level: 1),
+            (isPeer: true, level: 2), (isPeer: false, level: 1),
         ])
-    func synchronous(_ expected: (role: Replica.Role, level: Int)) throws {
+    func synchronous(_ expected: (isPeer: Bool, level: Int)) throws {
         try withTemporaryDirectory { folder in
-            let replica = try open(folder, role: expected.role)
-            let level = try replica.pool.writeWithoutTransaction { database in
+            let replica: any Replica = expected.isPeer ? try open(folder) : try openFold(folder)
+            let level = try replica.store.pool.writeWithoutTransaction { database in
                 try Int.fetchOne(database, sql: "PRAGMA synchronous")
             }
             #expect(level == expected.level)
@@ -227,7 +227,7 @@ struct OpeningTests {
             try first.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
             try first.close()
             environment.milliseconds -= 86_400_000
-            let file = folder.appendingPathComponent(Replica.fileName)
+            let file = folder.appendingPathComponent(DocumentStore.fileName)
             let kept = try Data(contentsOf: file)
             var stamps: [Stamp] = []
             for _ in 0..<3 {

@@ -17,7 +17,7 @@ struct ReapingTests {
             })
     }
 
-    private func vector(_ key: DocumentKey, _ replica: Replica) throws -> VersionVector {
+    private func vector(_ key: DocumentKey, _ replica: some Replica) throws -> VersionVector {
         try Document(decoding: try #require(try replica.state(key))).vector
     }
 
@@ -32,7 +32,7 @@ struct ReapingTests {
             ] {
                 log.append(try #require(try writer.execute(statement).operation))
             }
-            let fold = try open(folder.appendingPathComponent("one"), role: .materialization)
+            let fold = try openFold(folder.appendingPathComponent("one"))
             let (one, two) = (try key("c", 1), try key("c", 2))
             _ = try fold.fold(Array(log.items().prefix(2)))
             let reaped = reaping([(one, try vector(one, fold)), (two, try vector(two, fold))])
@@ -44,7 +44,7 @@ struct ReapingTests {
             #expect(try fold.reapFloor() == 2)
             #expect(try fold.state(one) == nil)
             #expect(try fold.rows("SELECT _id FROM c") == ["{\"_id\":2}"])
-            let other = try open(folder.appendingPathComponent("two"), role: .materialization)
+            let other = try openFold(folder.appendingPathComponent("two"))
             for item in log.items() { _ = try other.fold([item]) }
             #expect(try other.everything() == fold.everything())
             #expect(try other.reapFloor() == 2)
@@ -55,7 +55,7 @@ struct ReapingTests {
     @Test("a reaping that takes nothing moves no floor")
     func nothing() throws {
         try withTemporaryDirectory { folder in
-            let fold = try open(folder, role: .materialization)
+            let fold = try openFold(folder)
             var log = TestLog()
             let vector = VersionVector([.init(actor: ActorID(1), time: 1)])
             log.append(reaping([(try key("c", 1), vector)]))
@@ -79,10 +79,10 @@ struct ReapingTests {
             let last = log.operations[2]
             log.append(RefusalRecord.operation(actor: last.actor, sequence: 4, after: last.timestamp))
             let place = folder.appendingPathComponent("fold")
-            let fold = try open(place, role: .materialization)
+            let fold = try openFold(place)
             _ = try fold.fold(log.items())
             try fold.close()
-            let again = try open(place, role: .materialization)
+            let again = try openFold(place)
             let expected = ActorProgress(actor: last.actor, sequence: 4, timestamp: last.timestamp)
             #expect(try again.read { try $0.frontier(of: [last.actor, ActorID(5)]) } == [expected])
             #expect(try again.read { try $0.frontier() } == [expected])
@@ -92,13 +92,13 @@ struct ReapingTests {
     @Test("a materialization of an older format is refused as damaged, so that it is built anew")
     func olderFormat() throws {
         try withTemporaryDirectory { folder in
-            let fold = try open(folder, role: .materialization)
+            let fold = try openFold(folder)
             var log = TestLog()
             log.append(reaping([(try key("c", 1), VersionVector([.init(actor: ActorID(1), time: 1)]))]))
             _ = try fold.fold(log.items())
             try fold.goBack(toFormat: 2)
             try fold.close()
-            #expect(code { _ = try open(folder, role: .materialization) } == .damaged)
+            #expect(code { _ = try openFold(folder) } == .damaged)
         }
     }
 }

@@ -10,7 +10,9 @@ import Testing
 struct ReceivingTests {
     /// A writer with two operations on one document, and an empty reader.
     private func withPair(
-        _ body: (_ first: CRDT.Operation, _ second: CRDT.Operation, _ writer: Replica, _ reader: Replica)
+        _ body: (
+            _ first: CRDT.Operation, _ second: CRDT.Operation, _ writer: PeerReplica, _ reader: PeerReplica
+        )
             throws -> Void
     ) throws {
         try withTemporaryDirectory { folder in

@@ -17,7 +17,7 @@ struct ReferringOperationTests {
     /// Documents of about a kilobyte, in one transaction.
     @discardableResult
     private func insert(
-        _ numbers: ClosedRange<Int>, into replica: Replica, _ collection: CollectionName = "c"
+        _ numbers: ClosedRange<Int>, into replica: PeerReplica, _ collection: CollectionName = "c"
     ) throws -> CRDT.Operation {
         let documents = numbers.map { number in
             Value.object(
@@ -32,7 +32,7 @@ struct ReferringOperationTests {
     }
 
     /// The positions of the operations that refer to documents.
-    private func referring(_ replica: Replica) throws -> [UInt64] {
+    private func referring(_ replica: PeerReplica) throws -> [UInt64] {
         try replica.read { transaction in
             let statement = try RawStatement(
                 fresh: "SELECT position FROM operation WHERE refers IS NOT NULL ORDER BY position",
@@ -43,7 +43,7 @@ struct ReferringOperationTests {
         }
     }
 
-    private func uploads(_ replica: Replica) throws -> [[UInt8]] {
+    private func uploads(_ replica: PeerReplica) throws -> [[UInt8]] {
         try replica.ownActors().flatMap { actor in
             try replica.ownOperations(of: actor.actor, after: actor.acknowledged, maxBytes: .max).map(\.bytes)
         }

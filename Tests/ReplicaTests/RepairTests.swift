@@ -8,7 +8,7 @@ import Testing
 @Suite("Repairing a store")
 struct RepairTests {
     private func request(
-        _ replica: Replica, admitted: SequenceNumber = 0, refused: [SequenceNumber] = [],
+        _ replica: PeerReplica, admitted: SequenceNumber = 0, refused: [SequenceNumber] = [],
         isForItsBase: Bool = false
     ) -> RepairRequest {
         RepairRequest(
@@ -22,7 +22,7 @@ struct RepairTests {
 
     /// Repairs with a server that has these states.
     private func repair(
-        _ replica: Replica, _ request: RepairRequest, states: [DocumentKey: EncodedState] = [:]
+        _ replica: PeerReplica, _ request: RepairRequest, states: [DocumentKey: EncodedState] = [:]
     ) throws -> [Refusal] {
         guard case .needs(let keys) = try replica.repair(request) else { return [] }
         try replica.stageRepair(keys.map { ($0, states[$0]) })

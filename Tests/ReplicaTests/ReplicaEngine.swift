@@ -7,7 +7,7 @@ import Foundation
 
 /// A replica on disk as an engine of the corpus: reads run on snapshots, writes in transactions.
 final class ReplicaEngine: StatementEngine {
-    private let replica: Replica
+    private let replica: PeerReplica
     private var generated = 0
     private var hasHadIndexes = false
     /// The transaction to be undone at its end, while there is one.
@@ -17,8 +17,8 @@ final class ReplicaEngine: StatementEngine {
     private struct Undone: Error {}
 
     init(folder: URL) throws {
-        replica = try Replica(
-            directory: folder.path, role: .peer, environment: TestEnvironment().environment, logger: quiet)
+        replica = try PeerReplica(
+            directory: folder.path, environment: TestEnvironment().environment, logger: quiet)
     }
 
     /// True if no statement has written anything or been given an id, so that the next case cannot tell.

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Rows that are kept as they are stored")
 struct ResultRowTests {
-    private func kept(_ replica: Replica, _ statement: String) throws -> [KeptRow] {
+    private func kept(_ replica: PeerReplica, _ statement: String) throws -> [KeptRow] {
         let prepared = try PreparedStatement(statement)
         var rows: [KeptRow] = []
         _ = try replica.read { transaction in

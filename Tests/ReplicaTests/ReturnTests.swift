@@ -14,7 +14,7 @@ struct ReturnTests {
         DocumentUpdate(key: key, content: .gone(vector.encoded()))
     }
 
-    private func vector(_ key: DocumentKey, _ replica: Replica) throws -> VersionVector {
+    private func vector(_ key: DocumentKey, _ replica: some Replica) throws -> VersionVector {
         try Document(decoding: try #require(try replica.state(key))).vector
     }
 
@@ -541,9 +541,9 @@ struct ReturnTests {
 @Suite("What a subscriber holds, beside the fold")
 struct HeldTests {
     /// A fold of these statements, each an operation, and its writer.
-    private func fold(_ folder: URL, _ statements: [String]) throws -> (fold: Replica, writer: Replica) {
+    private func fold(_ folder: URL, _ statements: [String]) throws -> (Materialization, PeerReplica) {
         let writer = try open(folder.appendingPathComponent("writer"))
-        let fold = try open(folder.appendingPathComponent("fold"), role: .materialization)
+        let fold = try openFold(folder.appendingPathComponent("fold"))
         var log = TestLog()
         for statement in statements { log.append(try #require(try writer.execute(statement).operation)) }
         _ = try fold.fold(log.items())
@@ -551,7 +551,7 @@ struct HeldTests {
     }
 
     private func compare(
-        _ fold: Replica, _ held: [(Value, VersionVector)], unmatched: Set<DocumentID> = [],
+        _ fold: Materialization, _ held: [(Value, VersionVector)], unmatched: Set<DocumentID> = [],
         after: Value? = nil, isLast: Bool = true,
         rows: Int = 100, mayWrite: Bool = true, mayRead: (DocumentKey) -> Bool = { _ in true }
     ) throws -> HoldingsAnswer {
@@ -618,7 +618,7 @@ struct HeldTests {
                         Operation.Change(
                             collection: "c", id: try key("c", 1).id, delta: ReapingChange.encode(at: deleted))
                     ]))
-            let fold = try open(folder.appendingPathComponent("fold"), role: .materialization)
+            let fold = try openFold(folder.appendingPathComponent("fold"))
             _ = try fold.fold(log.items())
             let found = try compare(fold, [(.int(1), living)])
             #expect(found.gone.map(\.id) == [try DocumentID(.int(1))])
@@ -633,7 +633,7 @@ struct HeldTests {
                 delta: try #require(editor.pending.delta(stamp: stamp)).encoded())
             log.append(
                 Operation(actor: stamp.actor, sequence: 1, timestamp: stamp.time, changes: [change]))
-            let later = try open(folder.appendingPathComponent("later"), role: .materialization)
+            let later = try openFold(folder.appendingPathComponent("later"))
             _ = try later.fold(log.items())
             let again = try compare(later, [(.int(1), editor.document.vector)])
             #expect(again.gone.isEmpty)

@@ -8,7 +8,7 @@ import Testing
 @Suite("Snapshots of a materialization")
 struct SnapshotTests {
     /// A materialization with collections, tombstones and several actors.
-    private func fold(in folder: URL, documents: Int = 40) throws -> (Replica, TestLog) {
+    private func fold(in folder: URL, documents: Int = 40) throws -> (Materialization, TestLog) {
         var log = TestLog()
         for seed in UInt64(1)...3 {
             let writer = try open(
@@ -20,12 +20,12 @@ struct SnapshotTests {
             log.append(try #require(try writer.execute("DELETE FROM c1").operation))
             try writer.close()
         }
-        let fold = try open(folder.appendingPathComponent("fold"), role: .materialization)
+        let fold = try openFold(folder.appendingPathComponent("fold"))
         _ = try fold.fold(log.items())
         return (fold, log)
     }
 
-    private func chunks(of replica: Replica) throws -> [[UInt8]] {
+    private func chunks(of replica: Materialization) throws -> [[UInt8]] {
         let reader = try #require(try replica.snapshotReader())
         defer { reader.close() }
         var chunks: [[UInt8]] = []
@@ -33,8 +33,8 @@ struct SnapshotTests {
         return chunks
     }
 
-    private func load(_ chunks: [[UInt8]], into folder: URL) throws -> (Replica, SnapshotLoading) {
-        let replica = try open(folder, role: .materialization)
+    private func load(_ chunks: [[UInt8]], into folder: URL) throws -> (Materialization, SnapshotLoading) {
+        let replica = try openFold(folder)
         var loading = SnapshotLoading()
         for chunk in chunks { loading = try replica.load(chunk, loading) }
         return (replica, loading)
@@ -75,7 +75,7 @@ struct SnapshotTests {
             let moved = Operation(
                 actor: ActorID(3), sequence: 1, timestamp: 9, origin: 77, changes: [])
             log.append(moved)
-            let fold = try open(folder.appendingPathComponent("fold"), role: .materialization)
+            let fold = try openFold(folder.appendingPathComponent("fold"))
             _ = try fold.fold(log.items())
             let (copy, _) = try load(try chunks(of: fold), into: folder.appendingPathComponent("copy"))
             for replica in [fold, copy] {
@@ -121,7 +121,7 @@ struct SnapshotTests {
                 CRDT.Operation(
                     actor: made.actor, sequence: made.sequence, timestamp: made.timestamp, origin: 77,
                     changes: made.changes))
-            let fold = try open(folder.appendingPathComponent("fold"), role: .materialization)
+            let fold = try openFold(folder.appendingPathComponent("fold"))
             _ = try fold.fold(log.items())
             let (copy, _) = try load(try chunks(of: fold), into: folder.appendingPathComponent("copy"))
             #expect(try copy.read { try $0.hasMoved(77) })
@@ -140,7 +140,7 @@ struct SnapshotTests {
                 let insert = "INSERT INTO c\(number % 2) DOCUMENTS ({'_id': \(number), 't': '\(text)'})"
                 log.append(try #require(try writer.execute(insert).operation))
             }
-            let fold = try open(folder.appendingPathComponent("fold"), role: .materialization)
+            let fold = try openFold(folder.appendingPathComponent("fold"))
             _ = try fold.fold(log.items())
             let chunks = try chunks(of: fold)
             #expect(chunks.count > 3)
@@ -160,7 +160,7 @@ struct SnapshotTests {
                 let insert = "INSERT INTO c DOCUMENTS ({'_id': \(number), 't': '\(text)'})"
                 log.append(try #require(try writer.execute(insert).operation))
             }
-            let fold = try open(folder.appendingPathComponent("fold"), role: .materialization)
+            let fold = try openFold(folder.appendingPathComponent("fold"))
             _ = try fold.fold(log.items())
             let chunks = try chunks(of: fold)
             for chunk in chunks where chunk.count > ReplicaLimits.snapshotChunkBytes {
@@ -183,7 +183,7 @@ struct SnapshotTests {
             #expect(loading.position == nil)
             #expect(try half.checkpoint() == nil)
             try half.close()
-            let again = try open(place, role: .materialization)
+            let again = try openFold(place)
             #expect(try again.isHalfLoaded())
         }
     }
@@ -208,7 +208,7 @@ struct SnapshotTests {
                 #expect(code { _ = try load(chunks, into: place) } == .brokenLog)
             }
             #expect(code { _ = try fold.load(chunks[0], SnapshotLoading()) } == .brokenLog)
-            let fresh = try open(folder.appendingPathComponent("fresh"), role: .materialization)
+            let fresh = try openFold(folder.appendingPathComponent("fresh"))
             #expect(try fresh.snapshotReader() == nil)
         }
     }

@@ -23,7 +23,7 @@ struct StagedDocumentsTests {
     }
 
     /// How many documents tables there are, of collections and staged; and how many pages.
-    private func tables(_ replica: Replica) throws -> (documents: Int, pages: Int) {
+    private func tables(_ replica: PeerReplica) throws -> (documents: Int, pages: Int) {
         try replica.committing { database, _ in
             let documents = try Int.fetchOne(
                 database,

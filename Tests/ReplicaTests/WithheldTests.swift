@@ -10,7 +10,7 @@ import Testing
 @Suite("Collections that are withheld from the server")
 struct WithheldTests {
     /// Everything that a session could send as an upload.
-    private func uploads(_ replica: Replica) throws -> [OwnOperation] {
+    private func uploads(_ replica: PeerReplica) throws -> [OwnOperation] {
         try replica.ownActors().flatMap {
             try replica.ownOperations(of: $0.actor, after: $0.acknowledged, maxBytes: .max)
         }
@@ -239,8 +239,8 @@ struct WithheldTests {
     private struct History {
         let folder: URL
         let environment: TestEnvironment
-        let server: Replica
-        var replica: Replica
+        let server: Materialization
+        var replica: PeerReplica
         var log = TestLog()
         var random: SplitMix64
         var evicted: Set<DocumentKey> = []
@@ -252,8 +252,7 @@ struct WithheldTests {
             self.seed = seed
             environment = TestEnvironment(seed: seed)
             random = SplitMix64(seed: seed)
-            server = try ReplicaTests.open(
-                folder.appendingPathComponent("server"), role: .materialization)
+            server = try openFold(folder.appendingPathComponent("server"))
             replica = try ReplicaTests.open(folder.appendingPathComponent("peer"), environment)
         }
 

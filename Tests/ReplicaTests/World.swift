@@ -19,7 +19,7 @@ final class World {
         let environment: TestEnvironment
         /// nil to be told everything.
         let query: SubscriptionQuery?
-        var replica: Replica
+        var replica: PeerReplica
         /// The offset it was told operations up to.
         var offset: Offset = 0
         /// The documents that it evicted and was not sent whole since.
@@ -34,14 +34,14 @@ final class World {
     }
 
     let peers: [Peer]
-    let server: Replica
+    let server: Materialization
     private(set) var log = TestLog()
     private var folded: [FoldedOperation] = []
     private var random: SplitMix64
 
     init(folder: URL, seed: UInt64, peers count: Int) throws {
         random = SplitMix64(seed: seed)
-        server = try open(folder.appendingPathComponent("server"), role: .materialization)
+        server = try openFold(folder.appendingPathComponent("server"))
         peers = try (0..<count).map { number in
             let environment = TestEnvironment(seed: seed &* 1_000 &+ UInt64(number) &+ 1)
             environment.milliseconds += UInt64(number) * 3_600_000

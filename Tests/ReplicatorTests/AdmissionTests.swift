@@ -30,13 +30,13 @@ struct AdmissionTests {
     @Test("concurrent values that together exceed what a session can carry are refused")
     func documentTooLarge() throws {
         try withTemporaryDirectory { folder in
-            let replica = try Replica(
-                directory: folder.path, role: .materialization, environment: .system, logger: TestBench.quiet)
+            let replica = try Materialization(
+                directory: folder.path, environment: .system, logger: TestBench.quiet)
             let logID = try #require(LogID(bytes: Array(repeating: 1, count: LogID.byteCount)))
             let half = Replicator.Limits.documentBytes / 2 + 1
             let first = try operation(actor: 1, bytes: half)
             _ = try replica.fold([
-                Replica.LogItem(position: LogPosition(logID: logID, offset: 1, hash: 1), bytes: first)
+                Materialization.LogItem(position: LogPosition(logID: logID, offset: 1, hash: 1), bytes: first)
             ])
             let check = AdmissionCheck(
                 replica: replica, grant: .everything,
@@ -53,8 +53,8 @@ struct AdmissionTests {
         _ unfolded: UnfoldedDocuments? = nil, _ body: (AdmissionCheck) throws -> Void
     ) throws {
         try withTemporaryDirectory { folder in
-            let replica = try Replica(
-                directory: folder.path, role: .materialization, environment: .system, logger: TestBench.quiet)
+            let replica = try Materialization(
+                directory: folder.path, environment: .system, logger: TestBench.quiet)
             try body(
                 AdmissionCheck(
                     replica: replica, grant: .everything,

@@ -43,8 +43,8 @@ struct BehindTruncationTests {
                 #expect(try await reader.isAcknowledged(commit))
                 log.hold(true)
                 // Another service's writes, in the log and not seen here.
-                let other = try Replica(
-                    directory: folder.appendingPathComponent("other").path, role: .peer,
+                let other = try PeerReplica(
+                    directory: folder.appendingPathComponent("other").path,
                     environment: .system, logger: TestBench.quiet)
                 let insert = try PreparedStatement("INSERT INTO c DOCUMENTS ({'_id': :n})")
                 for number in 1...20 as ClosedRange<Int64> {

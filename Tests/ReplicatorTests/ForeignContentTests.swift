@@ -36,8 +36,8 @@ struct ForeignContentTests {
     func malformed() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
         defer { try? FileManager.default.removeItem(at: folder) }
-        let replica = try Replica(
-            directory: folder.path, role: .peer, environment: .system, logger: Logger(label: "test"))
+        let replica = try PeerReplica(
+            directory: folder.path, environment: .system, logger: Logger(label: "test"))
         let store = PeerStore(
             replica: replica, executor: BlockingExecutor(label: "test", isSerial: true), report: { _ in },
             acknowledged: {})

@@ -30,15 +30,15 @@ struct HousekeepingTests {
         let folder: URL
         let log: any OperationLog
         let kind: HousekeptLog
-        let writer: Replica
+        let writer: PeerReplica
 
         init(_ folder: URL, _ kind: HousekeptLog, _ log: any OperationLog) async throws {
             self.folder = folder
             self.kind = kind
             self.log = log
             try await log.createDatabase(Self.database)
-            writer = try Replica(
-                directory: folder.appendingPathComponent("writer").path, role: .peer,
+            writer = try PeerReplica(
+                directory: folder.appendingPathComponent("writer").path,
                 environment: Environment.system, logger: silent)
         }
 
@@ -81,7 +81,7 @@ struct HousekeepingTests {
         }
     }
 
-    private func everything(_ replica: Replica) throws -> [DocumentKey: [UInt8]] {
+    private func everything(_ replica: some Replica) throws -> [DocumentKey: [UInt8]] {
         try replica.read { transaction in
             var states: [DocumentKey: [UInt8]] = [:]
             for collection in try transaction.collectionNames() {
@@ -168,8 +168,8 @@ struct HousekeepingTests {
         arguments: HousekeptLog.all)
     func givenBack(kind: HousekeptLog) async throws {
         try await withShop(kind) { shop in
-            let lost = try Replica(
-                directory: shop.folder.appendingPathComponent("lost").path, role: .peer,
+            let lost = try PeerReplica(
+                directory: shop.folder.appendingPathComponent("lost").path,
                 environment: Environment.system, logger: silent)
             let key = DocumentKey(collection: "c", id: try DocumentID(.int(1)))
             var states: [EncodedState] = []

@@ -90,8 +90,8 @@ struct TestBench {
         writeRules: @escaping @Sendable (String) -> Session.WriteRules? = { _ in nil },
         notify: @escaping @Sendable (PeerSync.Notice) -> Void = { _ in }
     ) throws -> TestPeer {
-        let replica = try Replica(
-            directory: folder.appendingPathComponent(name).path, role: .peer, environment: environment,
+        let replica = try PeerReplica(
+            directory: folder.appendingPathComponent(name).path, environment: environment,
             logger: Self.quiet)
         let token = given ?? token(grant: grant)
         guard let url = URL(string: "ws://127.0.0.1:\(address.port)/_ditto/sync") else {
@@ -111,7 +111,7 @@ struct TestBench {
 
 /// A peer's store and its sync engine.
 struct TestPeer {
-    let replica: Replica
+    let replica: PeerReplica
     let sync: PeerSync
 
     @discardableResult

@@ -30,11 +30,11 @@ struct WorkedExampleTests {
 
     /// A peer's store, and what an application does with it.
     private struct Author {
-        let replica: Replica
+        let replica: PeerReplica
 
         init(_ folder: URL, _ name: String) throws {
-            replica = try Replica(
-                directory: folder.appendingPathComponent(name).path, role: .peer, environment: .system,
+            replica = try PeerReplica(
+                directory: folder.appendingPathComponent(name).path, environment: .system,
                 logger: TestBench.quiet)
         }
 

@@ -1,5 +1,6 @@
 """The web console: its sessions over HTTP, and its pages in headless Chromium where there is one."""
 
+import base64
 import gzip
 import json
 import re
@@ -13,6 +14,7 @@ from system_test import SystemTest, report
 CONSOLE = {"X-Mimeo-Console": "-"}
 EVERYTHING = {"read": {"everything": True}, "write": {"everything": True}}
 MAXIMUM_BYTES = 600_000
+PICTURE = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==")
 EXACT = '{"__proto__":{"x":1},"a":[1.0,1e3,9007199254740993,-0,0.1,18446744073709551616],"b":"\\"1.0"}'
 HOSTILE = "<img src=x onerror=\"document.title='hacked'\"><script>document.title='hacked'</script>"
 
@@ -401,6 +403,43 @@ class Pages(SystemTest):
         self.browser.await_true("!document.querySelector('dialog[open]')")
         self.assertIn("SELECT n FROM cars WHERE n = 1", self.browser.run("document.querySelector('.CodeMirror').CodeMirror.getValue()"))
         until(lambda: self.browser.click("Run") or "1 row" in self.browser.text, 10, lambda: self.browser.text)
+        self.assert_sound()
+
+    def test_a_field_keeps_its_type_files_are_read_and_attachments_are_pictures(self):
+        stored = self.server.request("POST", "/api/v5/attachments/upload", PICTURE, {**self.server.authorization(), "Content-Type": "image/png"}).json
+        self.server.execute("INSERT INTO COLLECTION cars (photo ATTACHMENT) DOCUMENTS (:d)", {"d": {"_id": "a", "seats": 4, "photo": {**stored, "metadata": {"name": "<b>.png"}}}})
+        self.enter()
+        self.go("attachments")
+        self.browser.await_text("1 attachment")
+        self.browser.await_true("document.querySelector('.picture img')?.naturalWidth === 1")
+        self.go("data/cars/%22a%22")
+        self.browser.await_true("document.querySelector('.picture img')?.naturalWidth === 1")
+        self.browser.click("Change seats")
+        self.browser.fill("Type", "integer")
+        self.browser.fill("Value", "four")
+        self.browser.click("Save")
+        self.browser.await_text("An integer has digits only")
+        self.browser.fill("Type", "double")
+        self.browser.fill("Value", "5")
+        self.browser.click("Save")
+        self.browser.await_text("Saved seats")
+        until(lambda: b'"seats":5.0' in self.server.post_statement("SELECT seats FROM cars").body, 10, "no double")
+        # A file of lines, whose second document is refused, and the same without it.
+        self.go("data/cars")
+        self.browser.await_text("1 of 1")
+        for content, text in (('{"_id": "b", "n": 1.0}\n{"_id": "b", "_id": "c"}\n', "stands twice"), ("_id,n\nb,9007199254740993\n", "2 of 2")):
+            self.browser.click("Insert")
+            self.browser.run(f"""(() => {{
+                const field = document.querySelector('dialog input[type=file]');
+                const files = new DataTransfer();
+                files.items.add(new File([{json.dumps(content)}], {json.dumps("f.ndjson" if "{" in content else "f.csv")}));
+                field.files = files.files;
+                field.dispatchEvent(new Event('change', {{ bubbles: true }}));
+            }})()""")
+            self.browser.await_text(text)
+            if "{" in content:
+                self.browser.click("Cancel")
+        self.browser.await_text("9007199254740993")
         self.assert_sound()
 
     def test_peers_are_drawn_and_ended_and_rights_are_explained(self):

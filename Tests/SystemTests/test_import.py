@@ -227,3 +227,23 @@ class OnServer(SystemTest):
         back = mimeo("import", *target, "--collection", "copies", "--format", "ndjson", "-", given=run.stdout)
         self.assertEqual(back.returncode, 0, back.stderr)
         self.assertEqual(server.query("SELECT * FROM copies"), server.query("SELECT * FROM files"))
+
+    def test_an_export_without_rows_imports_again(self):
+        """Every format, of a store and of a server, of a collection and of a SELECT, by a file and by a pipe."""
+        server = OneProcess(self.workspace).start()
+        store = self.workspace.directory / "empty"
+        mimeo("dql", "--store", store, "INSERT INTO c DOCUMENTS ({'_id': 1, 'a': 2})")
+        targets = {
+            "store": ["--store", store],
+            "server": ["--url", server.origin, "--database", server.database, "--token", server.token]}
+        for name, target in targets.items():
+            for form in ("ndjson", "json", "csv"):
+                for given in (["--collection", "none"], ["--query", "SELECT a AS `x;y`, _id FROM c WHERE a = 7"]):
+                    with self.subTest(name, format=form, given=given):
+                        out = self.workspace.directory / f"none.{form}"
+                        told = mimeo("export", *target, *given, "--format", form, "--output", out)
+                        self.assertEqual((told.returncode, json.loads(told.stdout)["documents"]), (0, 0), told.stderr)
+                        back = mimeo("import", *target, "--collection", "none", out)
+                        self.assertEqual((back.returncode, json.loads(back.stdout)["documents"]), (0, 0), back.stderr)
+                        piped = mimeo("import", *target, "--collection", "none", "-", given=out.read_text())
+                        self.assertEqual((piped.returncode, piped.stderr), (0, ""))

@@ -12,13 +12,15 @@ from decimal import Decimal
 from mimeo_harness import SEED, deep_only, mimeo, pick, use_packages
 from system_test import SystemTest, report
 
-NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-][0-9]+)?")
-LOOKS = re.compile(r"\s*[-+]?[0-9]*\.?[0-9]+([eE][+-][0-9]+)?\s*|true|false|True|False|TRUE|FALSE")
+NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+([eE][+-]?[0-9]+)?|[eE][+-][0-9]+)?")
+LOOKS = re.compile(r"\s*[-+]?[0-9]*\.?[0-9]+([eE][+-]?[0-9]+)?\s*|true|false|True|False|TRUE|FALSE")
 
 VALUES = {
     "integers": lambda r: str(r.choice([0, 1, -7, r.randrange(-10**6, 10**6), 2**63 - 1, -2**63])),
     "large": lambda r: str(r.choice([5, 2**63, 10**19 + 1])),
     "decimals": lambda r: r.choice(["1.5", "2.00", "-0.25", "3", repr(r.uniform(-1e6, 1e6)), repr(r.uniform(0, 1e-9))]),
+    "exponents": lambda r: r.choice(["1.5e+20", "2e-7", "1.0E10", "-2.5E-5", f"{r.randrange(99)}.25e{r.randrange(9)}"]),
+    "codes": lambda r: f"{r.randrange(10, 99)}E{r.randrange(9)}",
     "long decimals": lambda r: r.choice(["0.5", "0.12345678901234567891", "9007199254740993.5"]),
     "zips": lambda r: f"{r.randrange(100_000):05}",
     "signed": lambda r: r.choice(["+1", "-1"]),

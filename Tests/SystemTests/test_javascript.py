@@ -23,6 +23,12 @@ const { items, transactionId } = await db.execute("SELECT * FROM c WHERE n > :n 
 say(items, transactionId);
 say((await db.execute("SELECT * FROM c", {}, { asOf: 1 })).items.length);
 try { await db.execute("SELECT"); } catch (error) { say(error instanceof MimeoError, error.code, error.status); }
+const moved = await db.transaction([
+  "UPDATE c SET n = 20 WHERE _id = 2", ["SELECT RAW n FROM c WHERE _id = :id", { id: 2 }],
+  { statement: "UPDATE c SET n = 2 WHERE _id = :id", args: { id: 2 } },
+]);
+say(moved.results.map((one) => one.items), moved.transactionId);
+try { await db.transaction(["DELETE FROM c", "SELECT"]); } catch (error) { say(error.code, error.details.index); }
 const { id, len } = await db.upload(new Blob(["hello"]));
 say(len, await (await db.download(id)).text());
 const history = await db.history("c", 1);
@@ -73,8 +79,9 @@ class JavaScript(SystemTest):
         said = [json.loads(line) for line in output.splitlines()]
         self.assertEqual(said[0], ["logins", 1])
         self.assertEqual([row["n"] for row in said[1][0]], [2, 3])
-        self.assertEqual(said[2:5], [[1], [True, "DQL-0107", 400], [5, "hello"]])
-        self.assertEqual(said[5:], [[1, 1], [[1, 2, 3]]])
+        self.assertEqual(said[2:4], [[1], [True, "DQL-0107", 400]])
+        self.assertEqual(said[4:6], [[[[], [20], []], 4], ["DQL-0107", 1]])
+        self.assertEqual(said[6:], [[5, "hello"], [1, 1], [[1, 2, 2, 3]]])
 
     def test_streams_go_on_where_they_were_cut(self):
         self.server.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 1})")

@@ -104,7 +104,7 @@ struct ImportTable {
             // Asks webhooks, and signs what it asks.
             "Services/AuthGateway": Row(
                 ours: ["CRDT", "Identity", "Machine", "OperationLog", "ServiceKit"],
-                packages: ["ArgumentParser", "AsyncHTTPClient", "Crypto", "Hummingbird", "NIOCore"],
+                packages: ["ArgumentParser", "AsyncHTTPClient", "Crypto", "Hummingbird"],
                 platform: foundation),
             "Services/Replicator": Row(
                 ours: [
@@ -119,7 +119,7 @@ struct ImportTable {
                     "ServiceKit",
                 ],
                 packages: ["ArgumentParser", "HTTPTypes", "Hummingbird", "NIOCore"],
-                platform: ["Synchronization"]),
+                platform: foundation),
             "Services/AttachmentStore": Row(
                 ours: [
                     "Attachments", "CRDT", "Exchange", "Identity", "Machine", "OperationLog", "Replica",

@@ -3,7 +3,7 @@ import Synchronization
 @testable import Transport
 
 /// One end of a connection within this process; may take nothing that is sent until it is released.
-final class MemoryConnection: SessionConnection {
+final class MemoryConnection: Sendable {
     private let incoming: AsyncStream<[UInt8]>
     private let toSelf: AsyncStream<[UInt8]>.Continuation
     private let state = Mutex<(sent: [[UInt8]], close: (code: UInt16, reason: String)?)>(([], nil))
@@ -40,19 +40,26 @@ final class MemoryConnection: SessionConnection {
     var closeCode: UInt16? { state.withLock { $0.close?.code } }
     var closeReason: String? { state.withLock { $0.close?.reason } }
 
-    func send(_ frame: [UInt8]) async throws {
+    /// What a pump runs over.
+    var channel: TaskedChannel {
+        TaskedChannel(
+            send: { try await self.send($0) }, receive: { await self.receive() },
+            close: { self.close(code: $0, reason: $1) })
+    }
+
+    private func send(_ frame: [UInt8]) async throws {
         offered.yield()
         if !takes { for await _ in gate {} }
         try Task.checkCancellation()
         state.withLock { $0.sent.append(frame) }
     }
 
-    func receive() async throws -> [UInt8]? {
+    private func receive() async -> [UInt8]? {
         for await frame in incoming { return frame }
         return nil
     }
 
-    func close(code: UInt16, reason: String) {
+    private func close(code: UInt16, reason: String) {
         state.withLock { if $0.close == nil { $0.close = (code, reason) } }
         toSelf.finish()
     }

@@ -24,19 +24,19 @@ struct ReadyOperationTests {
     }
 
     /// A store that takes note of every commit of its replica.
-    private func open(_ folder: URL) throws -> (Replica, PeerStore) {
+    private func open(_ folder: URL) throws -> (PeerReplica, PeerStore) {
         let numbers = Atomic<UInt64>(6)
         let environment = Environment(
             wallMilliseconds: { 1_800_000_000_000 },
             random: { numbers.add(1, ordering: .relaxed).newValue }, pause: { _ in })
-        let replica = try Replica(
-            directory: folder.path, role: .peer, environment: environment, logger: Logger(label: "ready"))
+        let replica = try PeerReplica(
+            directory: folder.path, environment: environment, logger: Logger(label: "ready"))
         let store = PeerStore(replica: replica, executor: .inline, report: { _ in }, acknowledged: {})
         _ = replica.addListener { store.note($0) }
         return (replica, store)
     }
 
-    private func withStore(_ body: (Replica, PeerStore) throws -> Void) throws {
+    private func withStore(_ body: (PeerReplica, PeerStore) throws -> Void) throws {
         try withTemporaryDirectory { folder in
             let (replica, store) = try open(folder)
             try body(replica, store)
@@ -44,7 +44,7 @@ struct ReadyOperationTests {
         }
     }
 
-    private func insert(_ replica: Replica, _ id: Int64, bytes: Int = 10) throws {
+    private func insert(_ replica: PeerReplica, _ id: Int64, bytes: Int = 10) throws {
         let fields = ObjectValue(unique: [
             (key: "t", value: .string(String(repeating: "x", count: bytes)))
         ])

@@ -84,7 +84,9 @@ struct SessionPumpTests {
         connection.arrive(hello)
         let (reads, read) = AsyncStream.makeStream(of: Bool.self)
         let store = LargeStore { read.yield(connection.takes) }
-        let running = Task { await SessionPump(store: store, logger: logger).run(server(), over: connection) }
+        let running = Task {
+            await SessionPump(store: store, logger: logger).run(server(), over: connection.channel)
+        }
         var seen = reads.makeAsyncIterator()
         // Nothing may be wanted before the server's greeting.
         var offers = connection.offers.makeAsyncIterator()
@@ -131,7 +133,9 @@ struct SessionPumpTests {
         let connection = MemoryConnection(isStuck: true)
         connection.arrive(hello(credit: 1 << 40))
         let store = EndlessStore()
-        let running = Task { await SessionPump(store: store, logger: logger).run(server(), over: connection) }
+        let running = Task {
+            await SessionPump(store: store, logger: logger).run(server(), over: connection.channel)
+        }
         var offers = connection.offers.makeAsyncIterator()
         await offers.next()
         let subscribe = Frame.Subscribe(
@@ -190,7 +194,7 @@ struct SessionPumpTests {
         connection.arrive(hello(credit: 1 << 40))
         let store = try EndlessStream()
         let pump = SessionPump(store: store, logger: logger)
-        let running = Task { await pump.run(server(), over: connection) }
+        let running = Task { await pump.run(server(), over: connection.channel) }
         var offers = connection.offers.makeAsyncIterator()
         await offers.next()
         let subscribe = Frame.Subscribe(
@@ -213,7 +217,8 @@ struct SessionPumpTests {
     func brokenStore() async throws {
         let connection = MemoryConnection()
         connection.arrive(hello)
-        let reason = await SessionPump(store: BrokenStore(), logger: logger).run(server(), over: connection)
+        let reason = await SessionPump(store: BrokenStore(), logger: logger).run(
+            server(), over: connection.channel)
         #expect(reason.code == SyncErrorCode.unavailable.rawValue)
         let last = try #require(connection.sent.last)
         guard case .close(let told) = try Frame(decoding: last) else {
@@ -229,7 +234,7 @@ struct SessionPumpTests {
             let connection = MemoryConnection()
             connection.arrive(frame)
             let pump = SessionPump(store: LargeStore(), logger: logger)
-            let reason = await pump.run(server(), over: connection)
+            let reason = await pump.run(server(), over: connection.channel)
             #expect(reason.code == code)
             #expect(connection.closeCode == 1002)
         }
@@ -240,7 +245,8 @@ struct SessionPumpTests {
         let connection = MemoryConnection()
         connection.arrive(hello)
         connection.end()
-        let reason = await SessionPump(store: LargeStore(), logger: logger).run(server(), over: connection)
+        let reason = await SessionPump(store: LargeStore(), logger: logger).run(
+            server(), over: connection.channel)
         #expect(reason.code == SyncErrorCode.unavailable.rawValue)
     }
 
@@ -275,7 +281,9 @@ struct SessionPumpTests {
         let connection = MemoryConnection()
         connection.arrive(hello)
         let store = FollowedStore()
-        let running = Task { await SessionPump(store: store, logger: logger).run(server(), over: connection) }
+        let running = Task {
+            await SessionPump(store: store, logger: logger).run(server(), over: connection.channel)
+        }
         var asked = store.asked.makeAsyncIterator()
         // Told over and over, from other threads than the one that runs the session: it asks anew each time.
         for _ in 0..<1_000 {
@@ -291,7 +299,7 @@ struct SessionPumpTests {
 
     /// A line as an event loop is one: what is posted from elsewhere waits for its turn there, what is posted
     /// there is written at once.
-    private final class LoopLine: SessionLine {
+    private final class LoopLine: FrameChannel {
         private struct State {
             var turns: [@Sendable () -> Void] = []
             var near = 0
@@ -300,7 +308,7 @@ struct SessionPumpTests {
             var teller: pthread_t?
             var writtenByTeller = 0
             var written: [[UInt8]] = []
-            var arrived: (@Sendable (SessionArrival) -> Void)?
+            var arrived: (@Sendable (FrameArrival) -> Void)?
         }
 
         private let state = Mutex(State())
@@ -320,7 +328,7 @@ struct SessionPumpTests {
             }
         }
 
-        func arrive(_ arrival: SessionArrival) { state.withLock { $0.arrived }?(arrival) }
+        func arrive(_ arrival: FrameArrival) { state.withLock { $0.arrived }?(arrival) }
 
         /// Does what waits by now, in order.
         func turn() {
@@ -333,7 +341,7 @@ struct SessionPumpTests {
             state.withLock { $0.loop = nil }
         }
 
-        func begin(_ arrived: @escaping @Sendable (SessionArrival) -> Void) {
+        func begin(_ arrived: @escaping @Sendable (FrameArrival) -> Void) {
             state.withLock { $0.arrived = arrived }
         }
 
@@ -457,7 +465,7 @@ struct SessionPumpTests {
         let connection = MemoryConnection()
         connection.arrive(hello)
         let pump = SessionPump(store: LargeStore(), logger: logger)
-        let running = Task { await pump.run(server(), over: connection) }
+        let running = Task { await pump.run(server(), over: connection.channel) }
         running.cancel()
         #expect(await running.value.code == SyncErrorCode.goingAway.rawValue)
         #expect(connection.closeCode == 1001)

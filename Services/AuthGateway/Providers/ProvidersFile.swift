@@ -2,6 +2,7 @@ import CRDT
 import Foundation
 import Identity
 import Logging
+import ServiceKit
 
 /// The file of `--providers`: databases beside the development database, and the login providers of each.
 ///

@@ -1,9 +1,7 @@
 import AsyncHTTPClient
 import CRDT
-import Crypto
 import Foundation
 import Logging
-import NIOCore
 import ServiceKit
 import Synchronization
 
@@ -58,17 +56,10 @@ final class WebhookProvider: Sendable {
     }
 
     /// Scheme, host and port of the URL; the rest of it may be a secret.
-    var publicURL: String {
-        guard let parts = URLComponents(string: url), let scheme = parts.scheme, let host = parts.host
-        else { return "" }
-        return "\(scheme)://\(host)" + (parts.port.map { ":\($0)" } ?? "")
-    }
+    var publicURL: String { WebhookClient.server(of: url) }
 
     /// `publicURL`, and an ellipsis for a rest that may be a secret.
-    var shownURL: String {
-        let rest = url.dropFirst(publicURL.count)
-        return rest.isEmpty || rest == "/" ? url : "\(publicURL)/…"
-    }
+    var shownURL: String { WebhookClient.shown(url) }
 
     /// Asks the webhook about a login from an address.
     /// - Throws: `AUTH-0405`, `AUTH-0406`, `AUTH-0413`.
@@ -177,87 +168,14 @@ final class WebhookProvider: Sendable {
             warn("none of its signing secrets is valid now, so it is called without a signature")
         }
         request.body = .bytes(body)
-        let asked = request
-        let timeout = timeout
-        // The library's own timeout covers only the head of an answer; this one covers all of it.
-        return await withTaskGroup { group in
-            group.addTask { await Self.exchange(asked, timeout) }
-            group.addTask {
-                try? await Task.sleep(for: timeout)
-                return (.failed("its answer was not complete within \(timeout)"), false)
-            }
-            defer { group.cancelAll() }
-            return await group.next() ?? (.left, false)
+        switch await WebhookClient.call(request, within: timeout) {
+        case .answered(let status, _) where status >= 500:
+            return (.failed("it answered with status \(status)"), true)
+        case .answered(let status, let bytes): return (.answered(status: status, bytes), false)
+        // The webhook is alive, so the breaker must not count this; the text makes the answer invalid.
+        case .tooLarge(let status): return (.answered(status: status, Array("over the limit".utf8)), false)
+        case .failed(let reason, let mayTryAgain): return (.failed(reason), mayTryAgain)
+        case .left: return (.left, false)
         }
-    }
-
-    /// One request and its whole answer.
-    private static func exchange(
-        _ request: HTTPClientRequest, _ timeout: Duration
-    ) async -> (Outcome, mayTryAgain: Bool) {
-        let response: HTTPClientResponse
-        do {
-            response = try await client.execute(request, timeout: TimeAmount(timeout))
-        } catch {
-            return (.failed("it cannot be called: \(error)"), isOfConnection(error))
-        }
-        let status = response.status.code
-        do {
-            let bytes = Array(
-                try await response.body.collect(upTo: Limits.webhookAnswerBytes).readableBytesView)
-            guard status < 500 else { return (.failed("it answered with status \(status)"), true) }
-            return (.answered(status: status, bytes), false)
-        } catch is NIOTooManyBytesError {
-            // The webhook is alive, so the breaker must not count this; the text makes the answer invalid.
-            return (.answered(status: status, Array("over the limit".utf8)), false)
-        } catch {
-            return (.failed("its answer broke off: \(error)"), false)
-        }
-    }
-
-    /// Returns whether the connection failed, rather than a timeout or a cancellation ending the call.
-    private static func isOfConnection(_ error: any Error) -> Bool {
-        if error is CancellationError { return false }
-        guard let error = error as? HTTPClientError else { return true }
-        return [.connectTimeout, .remoteConnectionClosed].contains(error)
-    }
-
-    /// One client for the process, never shut down. Redirects are not followed: they would send the token to
-    /// a server that nobody has configured.
-    private static let client: HTTPClient = {
-        var configuration = HTTPClient.Configuration.singletonConfiguration
-        configuration.redirectConfiguration = .disallow
-        // An answer is small; unpacking would only be another way for it to be too large.
-        configuration.decompression = .disabled
-        configuration.connectionPool.retryConnectionEstablishment = false
-        // Each call has a connection at once: waiting for one would look like a webhook that is silent. The
-        // library's defaults are 8 connections for a host, and with HTTP/2 one with as many calls as the
-        // host likes.
-        configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = Limits.webhookConnections
-        configuration.httpVersion = .http1Only
-        configuration.timeout.connect = TimeAmount(Limits.webhookConnectTimeout)
-        return HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
-    }()
-}
-
-/// A secret that signs calls to a webhook, so that the webhook can verify the caller.
-struct SigningSecret: Sendable, Equatable {
-    /// The header with `t=<unix seconds>,v1=<hex>[,v1=<hex>…]`, one `v1` for each secret valid at the time.
-    static let headerName = "ditto-signature"
-
-    let key: [UInt8]
-    /// First second since 1970 at which it signs.
-    var notBefore: Int64 = .min
-    /// First second since 1970 at which it no longer signs.
-    var notAfter: Int64 = .max
-
-    /// The header's value, with HMAC-SHA256 over `<t>.<body>`; nil if no secret is valid.
-    static func header(_ body: [UInt8], _ secrets: [SigningSecret], nowSeconds: Int64) -> String? {
-        let signed = Data("\(nowSeconds).".utf8) + Data(body)
-        let parts = secrets.filter { $0.notBefore <= nowSeconds && nowSeconds < $0.notAfter }.map { secret in
-            let code = HMAC<SHA256>.authenticationCode(for: signed, using: SymmetricKey(data: secret.key))
-            return "v1=" + code.map { String(UInt16($0) + 0x100, radix: 16).dropFirst() }.joined()
-        }
-        return parts.isEmpty ? nil : (["t=\(nowSeconds)"] + parts).joined(separator: ",")
     }
 }

@@ -23,7 +23,7 @@ final class Sealer: Sendable {
     }
 
     /// The place that a record's secret is bound to.
-    static func place(_ id: String) -> String { "mimeo:\(id)" }
+    static func place(_ id: String) -> String { SecretBox.place(id) }
 
     /// Reads the keys and checks that they open every sealed secret, before anything is written. Then reseals
     /// secrets of an earlier key.
@@ -135,6 +135,14 @@ final class Sealer: Sendable {
                     try writer.put(record)
                 })
         }
+        for record in directory.webhooks.values {
+            found.append(
+                Sealed(id: record.id, text: record.sealedSecret) { writer, seal in
+                    guard var record = try writer.get(record.id, as: WebhookRecord.self) else { return }
+                    record.sealedSecret = try seal(record.sealedSecret)
+                    try writer.put(record)
+                })
+        }
         return found
     }
 
@@ -160,5 +168,17 @@ final class Sealer: Sendable {
             rest = rest.dropFirst(part.count)
         }
         return all.count
+    }
+}
+
+extension SecretBox {
+    /// Opens a text that was sealed for this place.
+    /// - Throws: `AUTH-0505` if it was sealed under another key, or for another place.
+    func open(_ sealed: String, at place: String) throws(AuthGatewayError) -> String {
+        guard let text = opened(sealed, at: place) else {
+            throw AuthGatewayError(
+                .secretSealed, "\(place) was sealed under a key that this gateway lacks; check secrets.key")
+        }
+        return text
     }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import Logging
+import ServiceKit
 
 /// The key that seals the system database's secrets, and during a change the previous one (decision 0028):
 /// `secrets.key` and, beside it, `secrets.key.previous`.

@@ -156,7 +156,8 @@ enum NumberText: Equatable {
     /// A number that would lose something, with the reason as the end of a sentence.
     case inexact(String)
 
-    /// Nil if the text is no number. An exponent needs a sign, as programs print it: `1E5` may be a name.
+    /// Nil if the text is no number. An exponent has a sign, or follows a point, as programs print it: `1E5`
+    /// may be a name.
     init?(_ text: String) {
         let all = Array(text.utf8)
         let isSpace: (UInt8) -> Bool = { $0 == 0x20 || $0 == 0x09 }
@@ -172,6 +173,8 @@ enum NumberText: Equatable {
             self = .inexact("has a plus sign")
         } else if number.whole.count > 1, number.whole.first == UInt8(ascii: "0") {
             self = .inexact("has a leading zero")
+        } else if number.isPerhapsName {
+            self = .inexact("has an exponent without a sign, as a name may")
         } else if number.isInteger, text != "-0" {
             self = Int64(text).map(NumberText.integer) ?? .inexact("does not fit 64 bits")
         } else {
@@ -191,6 +194,8 @@ enum NumberText: Equatable {
     private struct Digits {
         var whole: [UInt8]
         var isInteger: Bool
+        /// True for an exponent that has no sign and follows no point.
+        var isPerhapsName = false
         /// All digits without zeros at either end, and the power of ten of the last one.
         private var digits: [UInt8]
         private var power: Int
@@ -212,11 +217,13 @@ enum NumberText: Equatable {
             power = -fraction.count
             isInteger = !hasPoint && rest.isEmpty
             if !rest.isEmpty {
-                guard rest.removeFirst() | 0x20 == UInt8(ascii: "e"),
-                    let sign = rest.first, sign == UInt8(ascii: "-") || sign == UInt8(ascii: "+"),
-                    rest.count > 1, rest.count < 8, rest.dropFirst().allSatisfy(isDigit),
+                guard rest.removeFirst() | 0x20 == UInt8(ascii: "e") else { return nil }
+                let hasSign = rest.first == UInt8(ascii: "-") || rest.first == UInt8(ascii: "+")
+                let exponentDigits = rest.dropFirst(hasSign ? 1 : 0)
+                guard !exponentDigits.isEmpty, rest.count < 8, exponentDigits.allSatisfy(isDigit),
                     let exponent = Int(String(decoding: rest, as: UTF8.self))
                 else { return nil }
+                isPerhapsName = !hasSign && !hasPoint
                 power += exponent
             }
             digits = Array((whole + fraction).drop { $0 == 0x30 })

@@ -95,7 +95,9 @@ struct DocumentFile {
         try noteEncoding(notes)
         let first = try firstByte()
         let looksLikeJSON = first == UInt8(ascii: "{") || first == UInt8(ascii: "[")
-        var format = named ?? (looksLikeJSON ? .json : .csv)
+        // Nothing at all is an export without rows, unless the options say that it is a table.
+        let isEmpty = first == nil && options.delimiter == nil && options.types.isEmpty
+        var format = named ?? (looksLikeJSON ? .json : isEmpty ? .ndjson : .csv)
         if given == nil, format == .ndjson, first == UInt8(ascii: "[") {
             notes.add(
                 .inputGuessed, "\(text.name): JSON, an array of documents; --format ndjson takes it by line")

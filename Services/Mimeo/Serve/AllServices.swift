@@ -56,7 +56,7 @@ public struct AllServices: Sendable {
             QueryServicePart(
                 log: log, authenticator: authenticator,
                 projection: try ProjectionPlace(configuration), past: try configuration.folder("past"),
-                pool: pool, admin: admin, logger: logger),
+                pool: pool, admin: admin, secretsKey: configuration.secretsKeyFile, logger: logger),
             AttachmentStore(
                 folder: try configuration.folder("attachments"), log: log,
                 documents: try configuration.folder("attachment-documents"), authenticator: authenticator,

@@ -57,7 +57,7 @@ final class SlowStatementLog: Sendable {
         let found = entries.withLock { $0.reversed().lazy.filter { $0.database == database }.prefix(limit) }
         return found.map { entry in
             [
-                "time": .string(TimeText.text(milliseconds: entry.time)), "statement": .string(entry.text),
+                "time": .string(RFC3339.text(clamping: entry.time)), "statement": .string(entry.text),
                 "credential": .string(entry.credential),
                 "milliseconds": .int(Int64(entry.elapsed / .milliseconds(1))),
                 "computedMilliseconds": .int(Int64(entry.computed / .milliseconds(1))),

@@ -100,7 +100,7 @@ struct ChangeAuthor {
     /// wrote it under a lease.
     func describe(in line: inout ObjectValue) {
         let milliseconds = HybridClock.milliseconds(of: stamp.time)
-        line["time"] = .string(TimeText.text(milliseconds: milliseconds))
+        line["time"] = .string(RFC3339.text(clamping: milliseconds))
         let isUser = author.hasPrefix("user:") || author.hasPrefix("api-key:")
         let isPeer = !isUser && !author.isEmpty && !author.hasPrefix("leased:")
         line["user"] = isUser ? .string(author) : .null

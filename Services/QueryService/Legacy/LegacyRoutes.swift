@@ -5,8 +5,8 @@ import Hummingbird
 import Identity
 import ServiceKit
 
-/// The calls from before DQL: `find`, `findbyid` and `count` of version 4, and the DELETE of version 1. Each
-/// becomes a statement, and goes the way of statements.
+/// The calls from before DQL: `find`, `findbyid`, `count` and `write` of version 4, and the DELETE of version
+/// 1. Each becomes a statement or a transaction, and goes the way of those.
 struct LegacyRoutes: Sendable {
     /// Executes a statement for whoever sent a request.
     let execute: @Sendable (ExecuteRequest, Request, Identity) async throws -> ExecuteAnswer
@@ -23,6 +23,15 @@ struct LegacyRoutes: Sendable {
         }
         mount.on(.post, "/api/v4/store/count") { request, _ in
             try await call(request, ["query", "args"]) { try .count($0) }
+        }
+        mount.on(.post, "/api/v4/store/write") { request, _ in
+            let identity = try await identity(request)
+            let members = try await members(request, known: ["commands"])
+            let write = try reportingSync { try LegacyWrite(members) }
+            let answer = try await reporting(write.request) {
+                try await execute(write.request, request, identity)
+            }
+            return Self.json(write.answer(answer))
         }
         mount.on(.delete, "/api/v1/collections/:collection/documents/:id") { request, context in
             let identity = try await identity(request)
@@ -48,33 +57,70 @@ struct LegacyRoutes: Sendable {
         _ request: Request, _ members: [String], _ make: (LegacyCall) throws -> LegacyStatement
     ) async throws -> Response {
         let identity = try await identity(request)
-        let body = try await request.wholeBody(limitBytes: Limits.requestBytes)
-        let object: ObjectValue
-        do {
-            object = try RequestObject(body.readableBytesView, known: ["collection"] + members).members
-        } catch {
-            throw QueryError(.malformedRequest, error.message)
-        }
+        let object = try await self.members(request, known: ["collection"] + members)
         let made = try await reporting { try make(try LegacyCall(object)) }
         let answer = try await reporting { try await execute(made.request, request, identity) }
         return Self.json(made.answer(answer))
     }
 
-    /// Statement errors in everybody's form.
-    private func reporting<Result>(_ body: () async throws -> Result) async throws -> Result {
+    private func members(_ request: Request, known: [String]) async throws -> ObjectValue {
+        let body = try await request.wholeBody(limitBytes: Limits.requestBytes)
+        do {
+            return try RequestObject(body.readableBytesView, known: known).members
+        } catch {
+            throw QueryError(.malformedRequest, error.message)
+        }
+    }
+
+    /// Statement errors in everybody's form; those of a transaction with the index of their statement.
+    private func reporting<Result>(
+        _ request: ExecuteRequest? = nil, _ body: () async throws -> Result
+    ) async throws -> Result {
         do {
             return try await body()
-        } catch let error as DQLError {
-            throw ReportedStatement(error: error)
         } catch {
-            throw QueryError.translated(error)
+            throw Self.reported(error, index: request?.transaction?.running)
         }
+    }
+
+    private func reportingSync<Result>(_ body: () throws -> Result) throws -> Result {
+        do {
+            return try body()
+        } catch {
+            throw Self.reported(error, index: nil)
+        }
+    }
+
+    private static func reported(_ error: any Error, index: Int?) -> any Error {
+        if let failed = error as? TransactionFailure { return reported(failed.error, index: failed.index) }
+        let plain: any Error =
+            if let error = error as? DQLError { ReportedStatement(error: error) } else {
+                QueryError.translated(error)
+            }
+        guard let index, let reportable = plain as? any HTTPReportable else { return plain }
+        return ReportedCommand(index: index, error: reportable)
     }
 
     private static func json(_ value: Value, _ more: HTTPFields = [:]) -> Response {
         var headers = more
         headers[.cacheControl] = "no-store"
         return .json(JSONText.print(value).utf8, headers: headers)
+    }
+}
+
+/// The error of a command, with its place among the commands.
+private struct ReportedCommand: HTTPReportable {
+    let index: Int
+    let error: any HTTPReportable
+
+    var httpStatus: HTTPResponse.Status { error.httpStatus }
+    var publicCode: String { error.publicCode }
+    var publicMessage: String { error.publicMessage }
+    var httpHeaders: HTTPFields { error.httpHeaders }
+    var publicMembers: ObjectValue {
+        var members = error.publicMembers
+        members["index"] = .int(Int64(index))
+        return members
     }
 }
 

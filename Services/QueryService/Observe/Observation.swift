@@ -96,7 +96,7 @@ final class Observation: Sendable {
                 let (through, matters) = try news(after: seen)
                 if matters {
                     let now = try await projection.rows(of: query, from: through)
-                    publish(now)
+                    try await publish(now)
                     seen = max(through, now.offset)
                 } else if through > seen {
                     seen = through
@@ -139,10 +139,19 @@ final class Observation: Sendable {
         }
     }
 
-    private func publish(_ now: Rows) {
+    /// The difference to the rows before; nil if there is none. Many rows are compared in the pool.
+    private func event(_ now: Rows) async throws -> Event? {
         let before = state.withLock { $0.rows }
-        let difference = RowDifference(from: before, to: now.rows)
-        let event = difference.isEmpty ? nil : Event(offset: now.offset, json: Self.json(difference, now))
+        let compare: @Sendable () -> Event? = {
+            let difference = RowDifference(from: before, to: now.rows)
+            return difference.isEmpty ? nil : Event(offset: now.offset, json: Self.json(difference, now))
+        }
+        guard before.count + now.rows.count > Limits.plainAnswerRows else { return compare() }
+        return try await projection.computing(for: query, compare)
+    }
+
+    private func publish(_ now: Rows) async throws {
+        let event = try await event(now)
         let waiters = state.withLock { state -> [CheckedContinuation<Void, Never>] in
             state.rows = now.rows
             state.offset = max(state.offset, now.offset)

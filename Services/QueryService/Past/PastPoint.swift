@@ -1,4 +1,5 @@
 import CRDT
+import DQL
 import OperationLog
 import ServiceKit
 
@@ -22,7 +23,7 @@ enum PastPoint: Sendable, Equatable {
     init(_ text: String) throws(QueryError) {
         if let number = UInt64(text) {
             self = .offset(Offset(number))
-        } else if let milliseconds = TimeText.milliseconds(text) {
+        } else if let milliseconds = RFC3339.read(text).flatMap({ UInt64(exactly: $0.milliseconds) }) {
             self = .time(milliseconds)
         } else {
             throw Self.malformed
@@ -128,7 +129,7 @@ struct Past: Sendable {
             ).first
         {
             let milliseconds = HybridClock.milliseconds(of: entry.timestamp)
-            members["oldestTime"] = .string(TimeText.text(milliseconds: milliseconds))
+            members["oldestTime"] = .string(RFC3339.text(clamping: milliseconds))
         }
         return QueryError(.historyGone, "\(oldest)", members: members)
     }

@@ -63,6 +63,26 @@ struct EmbeddedStore: ProjectionStore {
         }
     }
 
+    func drafts(
+        from offset: Offset, as actor: ActorID, sequence: SequenceNumber, in turn: DraftTurn,
+        _ works: [DraftWork], goesOn: @escaping @Sendable ((any Error)?) throws -> Bool,
+        checking check: @escaping @Sendable (CRDT.Operation) throws -> Void
+    ) async throws -> [Result<StatementDraft, any Error>] {
+        let replica = materializer.replica
+        let readAt = await materializer.position.offset
+        return try await turn.evaluation.run(isUrgent: true) {
+            let links = try replica.drafts(
+                as: actor, sequence: sequence, works, goesOn: goesOn, checking: check
+            ) { work, transaction, sequence in try work(transaction, sequence) }
+            return links.map { link in
+                link.map {
+                    StatementDraft(
+                        result: $0.value, operation: $0.operation, warnings: $0.warnings, readAt: readAt)
+                }
+            }
+        }
+    }
+
     func compact(through offset: Offset) async throws { try await materializer.compact(through: offset) }
 
     func report() async throws -> ProjectionReport {

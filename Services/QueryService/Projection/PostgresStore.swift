@@ -35,7 +35,8 @@ struct PostgresStore: ProjectionStore {
         _ body: @escaping @Sendable (any ProjectedDocuments) throws -> Result
     ) async throws -> Result {
         try await projection.read(
-            from: offset, running: { [seats] in try await evaluation.run(on: seats, $0) }
+            from: offset, running: { [seats] in try await evaluation.run(on: seats, $0) },
+            waiting: EvaluationWait(evaluation: evaluation)
         ) { try body($0) }
     }
 
@@ -48,10 +49,29 @@ struct PostgresStore: ProjectionStore {
             wallMilliseconds: Environment.system.wallMilliseconds(),
             running: { [seats] in
                 try await turn.evaluation.run(on: seats, isUrgent: turn.isQuick, $0)
-            }
+            }, waiting: EvaluationWait(evaluation: turn.evaluation)
         ) { try body($0) }
         return StatementDraft(
             result: draft.value, operation: draft.operation, warnings: draft.warnings, readAt: draft.readAt)
+    }
+
+    func drafts(
+        from offset: Offset, as actor: ActorID, sequence: SequenceNumber, in turn: DraftTurn,
+        _ works: [DraftWork], goesOn: @escaping @Sendable ((any Error)?) throws -> Bool,
+        checking check: @escaping @Sendable (CRDT.Operation) throws -> Void
+    ) async throws -> [Result<StatementDraft, any Error>] {
+        let drafts = try await projection.drafts(
+            from: offset, as: actor, sequence: sequence,
+            wallMilliseconds: { Environment.system.wallMilliseconds() },
+            running: { [seats] in try await turn.evaluation.run(on: seats, isUrgent: true, $0) },
+            waiting: EvaluationWait(evaluation: turn.evaluation), works, goesOn: goesOn, checking: check
+        ) { work, draft, sequence in try work(draft, sequence) }
+        return drafts.results.map { result in
+            result.map {
+                StatementDraft(
+                    result: $0.value, operation: $0.operation, warnings: $0.warnings, readAt: $0.readAt)
+            }
+        }
     }
 
     /// PostgreSQL itself reclaims the space of removed rows.
@@ -80,6 +100,17 @@ struct PostgresStore: ProjectionStore {
     func close(discards: Bool) async {
         await tail.close()
         await projection.close()
+    }
+}
+
+/// An evaluation that waits for PostgreSQL.
+private struct EvaluationWait: ServerWait {
+    let evaluation: Evaluation
+
+    func waiting<Result>(
+        _ body: (_ interruption: @escaping () -> Interruption?) throws -> Result
+    ) throws -> Result {
+        try evaluation.waiting(body)
     }
 }
 

@@ -100,10 +100,7 @@ actor Projection {
         _ request: ExecuteRequest, isStrict: Bool, _ identity: Identity, after minimum: Offset?,
         _ past: Past, _ evaluation: Evaluation
     ) async throws -> ExecuteAnswer {
-        let statement = try await prepare(request.statement, evaluation)
-        guard !statement.evicts else { throw QueryError(.evictIsLocal) }
-        guard statement.kind != .alterSystem else { throw QueryError(.parametersAreLocal) }
-        try Self.authorize(statement, identity.rights)
+        let steps = try await prepare(request, identity, evaluation)
         let head = try await log.head(of: database)
         // Also if the position is ahead of the head: the fold detects a log that was reset.
         let offset = max(minimum ?? 0, head.offset)
@@ -115,10 +112,10 @@ actor Projection {
         options.interruption = { evaluation.interruption() }
         options.documentsVisited = { evaluation.count(documents: $0) }
         let job = WriteLane.Job(
-            statement: statement, arguments: request.arguments, options: options, rights: identity.rights,
-            key: request.key, evaluation: evaluation)
+            steps: steps, transaction: request.transaction, options: options, rights: identity.rights,
+            key: request.key, evaluation: evaluation, spool: request.transaction == nil ? request.spool : nil)
         if let point = request.asOf {
-            guard statement.isReadOnly else { throw QueryError(.pastIsReadOnly) }
+            guard job.isReadOnly else { throw QueryError(.pastIsReadOnly) }
             let offset = try await past.offset(of: point, in: database)
             let limit = bounds.answerBytes
             return try await past.translating(database) {
@@ -127,7 +124,24 @@ actor Projection {
                 }
             }
         }
-        return statement.isReadOnly ? try await read(job, from: offset) : try await write(job)
+        return job.isReadOnly ? try await read(job, from: offset) : try await write(job)
+    }
+
+    /// The statements, prepared and allowed.
+    private nonisolated func prepare(
+        _ request: ExecuteRequest, _ identity: Identity, _ evaluation: Evaluation
+    ) async throws -> [WriteLane.Job.Step] {
+        var steps: [WriteLane.Job.Step] = []
+        for (index, step) in request.steps.enumerated() {
+            request.transaction?.running = index
+            let statement = try await prepare(step.statement, evaluation)
+            guard !statement.evicts else { throw QueryError(.evictIsLocal) }
+            guard statement.kind != .alterSystem else { throw QueryError(.parametersAreLocal) }
+            try Self.authorize(statement, identity.rights)
+            steps.append(WriteLane.Job.Step(statement: statement, arguments: step.arguments))
+        }
+        request.transaction?.running = nil
+        return steps
     }
 
     /// Parses and analyzes a statement; a long one in a turn of its own.
@@ -164,9 +178,7 @@ actor Projection {
         guard await store.wait(for: least, timeout: bounds.transactionWait) else {
             throw QueryError(.unavailable, "the projection lags behind the log")
         }
-        let evaluation = pool.subscription(
-            of: "observe \(query.statement.text.prefix(Limits.shownQueryCharacters))", in: database,
-            isLimited: true)
+        let evaluation = evaluation(of: query)
         defer { pool.finish(evaluation) }
         let (options, most) = (options(isStrict: false), bounds.observedBytes)
         return try await store.read(from: least, evaluation) { documents in
@@ -190,6 +202,21 @@ actor Projection {
             }
             return Observation.Rows(rows: rows, offset: try documents.offset())
         }
+    }
+
+    /// Runs a part of a live query's work in a turn of its own.
+    nonisolated func computing<Result: Sendable>(
+        for query: Observation.Query, _ body: @escaping @Sendable () throws -> Result
+    ) async throws -> Result {
+        let evaluation = evaluation(of: query)
+        defer { pool.finish(evaluation) }
+        return try await evaluation.run(body)
+    }
+
+    private nonisolated func evaluation(of query: Observation.Query) -> Evaluation {
+        pool.subscription(
+            of: "observe \(query.statement.text.prefix(Limits.shownQueryCharacters))", in: database,
+            isLimited: true)
     }
 
     /// Execution options of a statement that begins now.
@@ -220,22 +247,39 @@ actor Projection {
         var options = job.options
         options.system = QuerySystemCollections(
             names: try documents.collectionNames(), rules: job.rights.read)
-        let readable: any DocumentSource =
-            job.rights.coversWhole(job.statement)
-            ? documents : GrantedDocuments(base: documents, rules: job.rights.read)
-        var rows: [Value] = []
         var bytes = AnswerBytes(limit: limit)
-        let warnings = try job.statement.forEachRow(
-            in: readable, arguments: job.arguments, options: options
-        ) { row in
-            rows.append(row)
-            try bytes.add(row)
-            job.evaluation.countRow()
-            return true
+        var results: [StatementResult] = []
+        for (index, step) in job.steps.enumerated() {
+            job.transaction?.running = index
+            let readable: any DocumentSource =
+                job.rights.coversWhole(step.statement)
+                ? documents : GrantedDocuments(base: documents, rules: job.rights.read)
+            var result = StatementResult()
+            try job.spool?.begin()
+            var lines = job.spool.map { RowLines($0) }
+            result.warnings = try step.statement.forEachRow(
+                in: readable, arguments: step.arguments, options: options
+            ) { row in
+                job.evaluation.countRow()
+                if lines != nil {
+                    try lines?.add(row)
+                } else {
+                    result.rows.append(row)
+                    try bytes.add(row)
+                }
+                return true
+            }
+            try lines?.flush()
+            results.append(result)
         }
-        return ExecuteAnswer(
-            transactionID: try documents.offset(), queryType: job.statement.kind, items: rows,
-            warnings: warnings.map(\.message))
+        job.transaction?.running = nil
+        job.transaction?.results = results
+        var answer = ExecuteAnswer(
+            transactionID: try documents.offset(), queryType: job.statement.kind,
+            items: results.count == 1 ? results[0].rows : results.flatMap(\.rows),
+            warnings: results[0].warnings.map(\.message))
+        answer.results = job.results([])
+        return answer
     }
 
     private func write(_ job: WriteLane.Job) async throws -> ExecuteAnswer {
@@ -280,7 +324,7 @@ private final class SlowStatements: Sendable {
 
     private static func key(_ job: WriteLane.Job) -> String {
         var hasher = Hasher()
-        hasher.combine(Array(job.statement.text.utf8))
+        for step in job.steps { hasher.combine(Array(step.statement.text.utf8)) }
         return "\(hasher.finalize()) \(job.evaluation.purpose.credential)"
     }
 }

@@ -40,6 +40,18 @@ protocol ProjectionStore: Sendable {
         _ body: @escaping @Sendable (any DocumentWriter) throws -> StatementResult
     ) async throws -> StatementDraft
 
+    /// The same as `draft` for several pieces of work that others wait for, each on what those before it
+    /// leave. One that fails leaves nothing.
+    /// - Parameters:
+    ///   - goesOn: see `DraftChain.all`.
+    ///   - check: refuses an operation by throwing.
+    /// - Returns: the results of those that were made.
+    func drafts(
+        from offset: Offset, as actor: ActorID, sequence: SequenceNumber, in turn: DraftTurn,
+        _ works: [DraftWork], goesOn: @escaping @Sendable ((any Error)?) throws -> Bool,
+        checking check: @escaping @Sendable (CRDT.Operation) throws -> Void
+    ) async throws -> [Result<StatementDraft, any Error>]
+
     /// Folds through an offset, and frees the space in which removed content may stand.
     func compact(through offset: Offset) async throws
 
@@ -68,6 +80,9 @@ struct ProjectionReport: Sendable {
     var building: Offset?
     var isRebuildWanted = false
 }
+
+/// A statement to draft, with the sequence that its operation would have.
+typealias DraftWork = @Sendable (any DocumentWriter, SequenceNumber) throws -> StatementResult
 
 /// How a draft is evaluated.
 struct DraftTurn: Sendable {

@@ -46,13 +46,14 @@ struct StreamWriter {
     }
 
     /// The answer of a stream. No cache keeps it, and no proxy gathers or packs it.
+    /// - Parameter staysOpen: false for one that ends soon by itself, and so may be packed.
     static func response(
-        _ format: StreamFormat, headers: HTTPFields = [:], _ context: ServiceContext,
+        _ format: StreamFormat, headers: HTTPFields = [:], staysOpen: Bool = true, _ context: ServiceContext,
         _ body: @escaping @Sendable (inout StreamWriter) async throws -> Void
     ) -> Response {
         var headers = headers
         headers[.contentType] = format == .events ? "\(format.type); charset=utf-8" : format.type
-        headers[.cacheControl] = "no-store, no-transform"
+        headers[.cacheControl] = staysOpen ? "no-store, no-transform" : "no-store"
         if let name = HTTPField.Name("X-Accel-Buffering") { headers[name] = "no" }
         return Response(
             status: .ok, headers: headers,

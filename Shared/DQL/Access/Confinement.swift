@@ -216,7 +216,7 @@ extension BinaryOperator {
     }
 
     /// The comparison that holds for comparable values exactly where this one does not.
-    fileprivate var negated: BinaryOperator {
+    var negated: BinaryOperator {
         switch self {
         case .equal: .notEqual
         case .notEqual: .equal

@@ -22,6 +22,7 @@ struct RowPlanner {
     func plan(
         _ input: OrderedRows, _ projection: BoundProjection, isDistinct: Bool = false, isLimited: Bool
     ) throws -> Planned {
+        if let pushed = pushed(input, projection, isDistinct: isDistinct) { return pushed }
         var planned = Planned(input: input, projection: projection)
         // Strict reads see other variants than the ones in an index.
         guard let indexed, options.usesIndexes, !options.strictReads else { return planned }
@@ -139,7 +140,7 @@ struct RowPlanner {
 }
 
 /// The parts of a row plan: its leaf and the steps above it.
-private struct Shape {
+struct Shape {
     var leaf: RowPlan
     var condition: BoundExpression?
     var grouping: Grouping?
@@ -168,10 +169,16 @@ private struct Shape {
     }
 
     private init(leaf: RowPlan) { self.leaf = leaf }
+
+    /// The groups of a plan, without the filter above them.
+    func groups(of rows: RowPlan) -> RowPlan {
+        if having != nil, case .filter(let groups, _) = rows { return self.groups(of: groups) }
+        return rows
+    }
 }
 
 extension RowPlan {
-    fileprivate func replacingLeaf(_ leaf: RowPlan) -> RowPlan {
+    func replacingLeaf(_ leaf: RowPlan) -> RowPlan {
         switch self {
         case .filter(let inner, let condition): .filter(inner.replacingLeaf(leaf), condition)
         case .group(let inner, let grouping): .group(inner.replacingLeaf(leaf), grouping)

@@ -28,6 +28,47 @@ struct Accumulator {
     /// Adds a row to COUNT(*).
     mutating func addRow() { count += 1 }
 
+    /// Adds this many rows to COUNT(*).
+    mutating func add(rows: Int64) { count += rows }
+
+    /// Adds the part of a group that SQL made.
+    /// - Throws: `Undecidable` if the order of the documents matters, which the parts do not tell.
+    mutating func add(_ part: PushedPart) throws(Undecidable) {
+        switch kind {
+        case .count: count += part.count(0)
+        case .sum, .avg:
+            // Doubles of two parts would have to be added in turns.
+            guard part.count(3) == 0 || !sum.hasFloats else { throw Undecidable() }
+            count += part.count(1) + part.count(3)
+            sum.add(total: part.total(0))
+            if part.count(3) > 0 { sum.add(part.double(2)) }
+            leftOut += Int(part.count(4))
+        case .min, .max:
+            let scalars =
+                (part.text(0).map { [Value.bool($0 == "true")] } ?? []) + (try part.numbers(1, 2))
+                + (part.text(3).map { [Value.string($0)] } ?? [])
+            // Arrays and objects come after everything else.
+            guard part.count(4) == 0 || kind == .min && !scalars.isEmpty else { throw Undecidable() }
+            try addExtremes(scalars)
+        case .mid:
+            try addExtremes(try part.numbers(0, 1) + part.numbers(2, 3))
+            leftOut += Int(part.count(4))
+        case .median: throw Undecidable()
+        }
+    }
+
+    /// Adds the least and greatest values of a part. One that equals an extreme of another part may be the
+    /// first of them, which shows as `1` or `1.0`.
+    private mutating func addExtremes(_ values: [Value]) throws(Undecidable) {
+        for value in values {
+            for known in [least, greatest].compactMap(\.self)
+            where ValueOrder.collate(known, value) == 0 && known.typeName != value.typeName {
+                throw Undecidable()
+            }
+            add(value)
+        }
+    }
+
     /// Adds a row's argument in place if no value has to be kept; false if the caller has to use `add`.
     mutating func add(inPlace content: EncodedValue.Content) -> Bool {
         guard !isDistinct else { return false }
@@ -124,7 +165,7 @@ struct Sum {
     /// lower.
     private var wraps: Int64 = 0
     private var floats = 0.0
-    private var hasFloats = false
+    private(set) var hasFloats = false
 
     mutating func add(_ value: Value) {
         switch value {
@@ -138,6 +179,13 @@ struct Sum {
         let (total, overflow) = low.addingReportingOverflow(number)
         low = total
         if overflow { wraps += number > 0 ? 1 : -1 }
+    }
+
+    /// Adds the total of many integers.
+    mutating func add(total: Int128) {
+        add(Int64(truncatingIfNeeded: total))
+        // What the lower bits leave out is a multiple of 2^64.
+        wraps += Int64(truncatingIfNeeded: (total - Int128(Int64(truncatingIfNeeded: total))) >> 64)
     }
 
     mutating func add(_ number: Double) {

@@ -116,6 +116,23 @@ struct GroupTable {
         try meter.hold(bytes: heldBytes)
     }
 
+    /// Adds a part of a group that SQL made; `add` adds its part to each aggregate.
+    mutating func addPart(
+        _ keys: [Value?], _ add: (_ index: Int, _ accumulator: inout Accumulator) throws -> Void
+    ) throws {
+        var values = keys.makeIterator()
+        let first =
+            grouping.keys.isEmpty ? 0 : try placeByValue { _ in values.next() ?? nil } * steps.count
+        for index in steps.indices {
+            let before = (accumulators[first + index].held, accumulators[first + index].heldBytes)
+            try add(index, &accumulators[first + index])
+            held += accumulators[first + index].held - before.0
+            heldBytes += accumulators[first + index].heldBytes - before.1
+        }
+        try meter.hold(bytes: heldBytes)
+        try meter.hold(held + (grouping.keys.isEmpty ? 0 : self.keys.count))
+    }
+
     private mutating func newGroup(_ values: [Value?]) -> Int {
         keys.append(values)
         for aggregate in grouping.aggregates { accumulators.append(Accumulator(aggregate)) }

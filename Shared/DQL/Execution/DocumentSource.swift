@@ -51,6 +51,9 @@ public protocol DocumentSource {
 
     /// The same snapshot with its indexes; nil for a store that has none.
     var indexed: (any IndexedSource)? { get }
+
+    /// The same snapshot with its SQL; nil for a store that has none.
+    var pushing: (any PushingSource)? { get }
 }
 
 extension DocumentSource {
@@ -61,6 +64,9 @@ extension DocumentSource {
 
     /// None.
     public var indexed: (any IndexedSource)? { nil }
+
+    /// None.
+    public var pushing: (any PushingSource)? { nil }
 }
 
 /// A write transaction: it sees its own writes.
@@ -86,9 +92,29 @@ public protocol DocumentWriter: DocumentSource {
 
     /// Removes the documents from this store only. Not called during a scan.
     func evict(_ collection: CollectionName, _ ids: [DocumentID]) throws
+
+    /// Says which documents will be looked up and edited next, so that a store far away reads them at once.
+    /// Replaces what was said before.
+    func expect(_ collection: CollectionName, _ ids: ArraySlice<DocumentID>) throws
 }
 
 extension DocumentWriter {
+    /// Nothing: the documents are near.
+    public func expect(_ collection: CollectionName, _ ids: ArraySlice<DocumentID>) throws {}
+
+    /// Calls `body` for each document that a statement writes, which it says to `expect` some at a time.
+    func forEachExpected<Element>(
+        _ elements: [Element], of collection: CollectionName, id: (Element) -> DocumentID,
+        _ body: (Element) throws -> Void
+    ) throws {
+        for (place, element) in elements.enumerated() {
+            if elements.count > 1, place.isMultiple(of: DQLLimits.pushedLookups) {
+                try expect(collection, elements[place...].prefix(DQLLimits.pushedLookups).map(id)[...])
+            }
+            try body(element)
+        }
+    }
+
     /// Implemented by `exists` and `edit`.
     public func insert(
         _ collection: CollectionName, _ id: DocumentID, _ fields: ObjectValue, declared: TypeDeclaration,

@@ -24,10 +24,10 @@ struct InsertExecutor {
         }
         var result = StatementResult()
         var returning = ReturningExecutor(plan.returning, context)
-        for document in documents {
+        try writer.forEachExpected(documents, of: plan.collection, id: \.id) { document in
             try context.meter.check()
             let isWritten = plan.isInitial ? try seed(document, writer) : try write(document, writer)
-            guard isWritten else { continue }
+            guard isWritten else { return }
             result.mutatedDocumentIDs.append(document.id)
             try returning.add(plan.collection, document.id, in: writer)
         }

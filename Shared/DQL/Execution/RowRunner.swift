@@ -22,10 +22,11 @@ struct RowRunner {
             let number = Value.int(Int64(try indexed.count(of: collection)))
             return try visit(
                 Row(documents: [nil], slots: Array(repeating: number, count: slots), meter: context.meter))
+        case .pushedGroups(let pushed): return try run(pushed, visit)
         case .covering(let scan, let needsID): return try run(covering: scan, needsID, visit)
         case .join(let left, let join):
             return try run(left) { row in try self.join(row, join, visit) }
-        case .scan(_, let place), .idScan(_, let place, _), .access(_, let place, _):
+        case .scan(_, let place), .idScan(_, let place, _), .access(_, let place, _), .pushed(_, let place):
             var row = row()
             var goesOn = true
             try forEachDocument(of: plan) { record in
@@ -150,8 +151,21 @@ struct RowRunner {
                 statistics?.documents += 1
                 return try visit(record)
             }
+        case .pushed(let statement, _):
+            guard let pushing = source.pushing else {
+                preconditionFailure("planned on a source with SQL")
+            }
+            try pushing.documents(of: statement) { record in
+                try meter.visit()
+                statistics?.documents += 1
+                return try visit(record)
+            }
         case .idScan(let collection, _, let ids):
-            for id in try documentIDs(ids) {
+            let ids = try documentIDs(ids)
+            if let pushing = source.pushing, ids.count > 1 {
+                return try forEachDocument(of: ids, in: collection, pushing, visit)
+            }
+            for id in ids {
                 var goesOn = true
                 try meter.visit()
                 try source.lookup(collection, id) { record in
@@ -174,8 +188,26 @@ struct RowRunner {
     }
 
     /// A row without documents, with a place for each source.
-    private func row() -> Row {
+    func row() -> Row {
         Row(documents: Array(repeating: nil, count: max(1, evaluator.sources)), meter: context.meter)
+    }
+
+    /// The documents of many ids, some at a time.
+    private func forEachDocument(
+        of ids: [DocumentID], in collection: CollectionName, _ pushing: any PushingSource,
+        _ visit: (DocumentRecord) throws -> Bool
+    ) throws {
+        var goesOn = true
+        for start in stride(from: 0, to: ids.count, by: DQLLimits.pushedLookups) where goesOn {
+            let some = ids[start..<min(start + DQLLimits.pushedLookups, ids.count)]
+            try context.meter.check()
+            try pushing.documents(collection, ids: some) { record in
+                try context.meter.visit()
+                context.statistics?.documents += 1
+                goesOn = try visit(record)
+                return goesOn
+            }
+        }
     }
 
     private func run(
@@ -219,7 +251,8 @@ extension RowPlan {
     /// The source of a leaf that reads stored documents.
     fileprivate var documentPlace: Int? {
         switch self {
-        case .scan(_, let place), .idScan(_, let place, _), .access(_, let place, _): place
+        case .scan(_, let place), .idScan(_, let place, _), .access(_, let place, _), .pushed(_, let place):
+            place
         default: nil
         }
     }
@@ -236,7 +269,7 @@ extension RowPlan {
     /// True if the rows are groups.
     var isGrouped: Bool {
         switch self {
-        case .group: true
+        case .group, .pushedGroups: true
         case .filter(let input, _): input.isGrouped
         default: false
         }

@@ -14,7 +14,7 @@ struct UpdateExecutor {
         var returning = ReturningExecutor(plan.returning, context)
         var missing: Int?
         var shadowed: Int?
-        for id in ids {
+        try writer.forEachExpected(ids, of: plan.collection, id: \.self) { id in
             // A change reads and writes the whole document, which takes far longer than to look at a clock.
             try context.meter.check()
             var values: [Value?] = []
@@ -38,7 +38,7 @@ struct UpdateExecutor {
                 }
                 if isWritten { editor = writes.editor }
             }
-            guard isWritten else { continue }
+            guard isWritten else { return }
             result.mutatedDocumentIDs.append(id)
             try returning.add(plan.collection, id, in: writer)
         }
@@ -120,7 +120,7 @@ struct RemovalExecutor {
     func run(in writer: any DocumentWriter) throws -> StatementResult {
         let ids = try TargetExecutor(plan.targets, writer, context).documentIDs()
         var returning = ReturningExecutor(plan.returning, context)
-        for id in ids {
+        try writer.forEachExpected(ids, of: plan.collection, id: \.self) { id in
             try context.meter.check()
             try returning.add(plan.collection, id, in: writer)
             if !isLocal { try writer.edit(plan.collection, id) { $0.delete() } }

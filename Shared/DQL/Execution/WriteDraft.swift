@@ -4,6 +4,15 @@ import CRDT
 public protocol DraftBase: DocumentSource {
     /// The encoded state of a document, tombstones included; nil when there is none.
     func state(of key: DocumentKey) throws -> EncodedState?
+
+    /// The states of several documents at once; nil for one that does not exist. Large ones are left out, and
+    /// so are all where one at a time is as quick.
+    func states(of keys: [DocumentKey]) throws -> [DocumentKey: EncodedState?]
+}
+
+extension DraftBase {
+    /// None.
+    public func states(of keys: [DocumentKey]) throws -> [DocumentKey: EncodedState?] { [:] }
 }
 
 /// The reason why a draft cannot be what a statement asks for.
@@ -25,7 +34,7 @@ public enum DraftRefusal: Sendable {
 ///
 /// Invariants: every edit bears one stamp, which exceeds everything in the snapshot (rule 1); reads show the
 /// edits. The states held are bounded in bytes. Belongs to one thread.
-public final class WriteDraft: DocumentWriter {
+public final class WriteDraft: DocumentWriter, DraftBase {
     /// A document with its edits so far.
     private struct Edited {
         var state: EncodedState
@@ -44,6 +53,8 @@ public final class WriteDraft: DocumentWriter {
     private let refuse: (DraftRefusal) -> any Error
     private var edited: [DocumentKey: Edited] = [:]
     private var heldBytes = 0
+    /// The states that were read ahead.
+    private var expected: [DocumentKey: EncodedState?] = [:]
 
     /// - Parameters:
     ///   - latest: the greatest timestamp in the snapshot.
@@ -63,6 +74,9 @@ public final class WriteDraft: DocumentWriter {
     /// The snapshot's indexes until the first edit: they do not know of edits. (A statement finds all its
     /// documents before it writes one.)
     public var indexed: (any IndexedSource)? { edited.isEmpty ? base.indexed : nil }
+
+    /// The snapshot's SQL until the first edit, of which it does not know either.
+    public var pushing: (any PushingSource)? { edited.isEmpty ? base.pushing : nil }
 
     /// See `DocumentSource`; shows the edits. In the order of the ids if the snapshot's own scan is.
     public func scan(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
@@ -95,8 +109,28 @@ public final class WriteDraft: DocumentWriter {
         _ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void
     ) throws {
         let key = DocumentKey(collection: collection, id: id)
-        guard let own = edited[key] else { return try base.lookup(collection, id, visit) }
+        guard let own = edited[key] else {
+            guard let state = expected[key] else { return try base.lookup(collection, id, visit) }
+            return try state?.withUnsafeBytes { raw in
+                let document = try DocumentReader(raw)
+                if document.isLive { try visit(DocumentRecord(id: id, document: document)) }
+            } ?? ()
+        }
         if own.isLive { try show(own, key, visit) }
+    }
+
+    /// See `DraftBase`: another draft can be made on this one.
+    public func state(of key: DocumentKey) throws -> EncodedState? {
+        try edited[key]?.state ?? base.state(of: key)
+    }
+
+    /// See `DraftBase`.
+    public func states(of keys: [DocumentKey]) throws -> [DocumentKey: EncodedState?] {
+        var states = try base.states(of: keys.filter { edited[$0] == nil })
+        for key in keys {
+            if let own = edited[key] { states[key] = .some(own.state) }
+        }
+        return states
     }
 
     /// See `DocumentWriter`.
@@ -116,7 +150,10 @@ public final class WriteDraft: DocumentWriter {
         }
         let key = DocumentKey(collection: collection, id: id)
         let own = edited[key]
-        let before = try own?.state ?? base.state(of: key)
+        let before: EncodedState? =
+            if let own { own.state } else if let known = expected[key] { known } else {
+                try base.state(of: key)
+            }
         var editor = DocumentEditor(document: try document(before), pending: draft[key], stamp: stamp)
         let wasLive = own?.wasLive ?? editor.exists
         try body(&editor)
@@ -133,6 +170,13 @@ public final class WriteDraft: DocumentWriter {
         }
         edited[key] = Edited(state: state, isLive: editor.document.isLive, wasLive: wasLive)
         draft.note(editor.pending, of: key)
+    }
+
+    /// See `DocumentWriter`.
+    public func expect(_ collection: CollectionName, _ ids: ArraySlice<DocumentID>) throws {
+        expected = [:]
+        let keys = ids.map { DocumentKey(collection: collection, id: $0) }.filter { edited[$0] == nil }
+        expected = try base.states(of: keys)
     }
 
     /// Always fails: a snapshot has no local copy to drop, and callers refuse EVICT before.

@@ -164,6 +164,12 @@ struct PlanDescription {
         case .access(let collection, let source, let path):
             return access(path, collection, texts.alias(source))
         case .covering(let scan, _): return [indexScan(scan, covers: true)]
+        case .pushed(let statement, let source):
+            return [try pushed(statement, texts.alias(source), \.documents)]
+        case .pushedGroups(let pushed):
+            // Its WHERE is in the SQL.
+            if pushed.condition != nil, !texts.conditions.isEmpty { texts.conditions.removeFirst() }
+            return [try self.pushed(pushed.groups, texts.alias(pushed.source), \.rows)]
         case .count(let collection, _):
             return [Self.operator("countScan", [("collection", .string(collection.text))])]
         case .filter(let inner, _):
@@ -251,6 +257,25 @@ struct PlanDescription {
             [
                 ("collection", .string(collection.text)), ("alias", alias),
                 ("#stats", statistics?.stats(in: nil, out: \.documents)),
+            ])
+    }
+
+    /// A part that runs in the store's SQL, with the server's own estimate.
+    private func pushed(
+        _ statement: PushedStatement, _ alias: Value?, _ rows: KeyPath<ExecutionStatistics, Int>
+    ) throws -> Value {
+        guard let explanation = try documents.pushing?.explanation(of: statement) else {
+            preconditionFailure("planned on a source with SQL")
+        }
+        return Self.operator(
+            "postgres",
+            [
+                ("collection", .string(statement.collection.text)), ("alias", alias),
+                ("part", .string(statement.part.rawValue)),
+                ("decides", statement.isExact ? "exact" : "rechecked"),
+                ("sql", .string(explanation.sql)), ("arguments", .array(explanation.arguments)),
+                ("estimate", explanation.estimate),
+                ("#stats", statistics?.stats(in: nil, out: rows)),
             ])
     }
 

@@ -15,6 +15,10 @@ indirect enum RowPlan: Sendable {
     case covering(IndexScan, needsID: Bool)
     /// One row with the number of a collection's live documents in each of `slots` slots.
     case count(collection: CollectionName, slots: Int)
+    /// The documents that a statement in SQL selects.
+    case pushed(PushedStatement, source: Int)
+    /// The groups that a statement in SQL makes, in parts.
+    case pushedGroups(PushedGrouping)
     /// Pairs of rows; see `JoinPlan`.
     case join(RowPlan, JoinPlan)
     /// The documents with the given ids, each once.

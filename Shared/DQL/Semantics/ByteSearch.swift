@@ -1,7 +1,7 @@
 /// Finds a text in others, in time linear in both (Knuth, Morris and Pratt): no choice of text makes the
 /// search hang.
 struct ByteSearch: Equatable, Sendable {
-    private let part: [UInt8]
+    let part: [UInt8]
     /// For each position in the part: the length of its longest prefix that also ends there.
     private let overlaps: [Int]
 

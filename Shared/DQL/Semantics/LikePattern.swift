@@ -6,7 +6,7 @@ import CRDT
 /// The part between two `%` is searched for in linear time. Only if it contains a `_`, matching backtracks
 /// to the last `%`, and takes at most text × length of that part steps.
 struct LikePattern: Equatable, Sendable {
-    private enum Part: Equatable {
+    enum Part: Equatable {
         case byte(UInt8)
         case anyCharacter
         case anyRun
@@ -16,8 +16,8 @@ struct LikePattern: Equatable, Sendable {
         case runToEnd([UInt8])
     }
 
-    private var parts: [Part] = []
-    private let ignoresCase: Bool
+    private(set) var parts: [Part] = []
+    let ignoresCase: Bool
 
     /// The escape character of a LIKE without ESCAPE.
     static let defaultEscape: Unicode.Scalar = "\\"

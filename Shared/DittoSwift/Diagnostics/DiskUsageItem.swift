@@ -55,11 +55,11 @@ extension DiskUsageItem {
                 type: .directory, path: root.appendingPathComponent(name).path,
                 sizeInBytes: children.reduce(0) { $0 + $1.sizeInBytes }, childItems: children)
         }
-        var store = take { Replica.fileNames.contains($0) || $0 == StoreSettings.fileName }
+        var store = take { DocumentStore.fileNames.contains($0) || $0 == StoreSettings.fileName }
         var replication: [DiskUsageItem] = []
         // What was written last may still be in the write-ahead log.
         var left = replicationBytes
-        for place in store.indices where left > 0 && store[place].name.hasPrefix(Replica.databaseName) {
+        for place in store.indices where left > 0 && store[place].name.hasPrefix(DocumentStore.databaseName) {
             var part = store[place]
             part.sizeInBytes = min(left, part.sizeInBytes)
             store[place].sizeInBytes -= part.sizeInBytes

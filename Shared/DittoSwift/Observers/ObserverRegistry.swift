@@ -43,7 +43,7 @@ final class ObserverRegistry: Sendable {
     }
 
     /// Called on the writer's thread after each commit.
-    func committed(_ commit: Replica.Commit) {
+    func committed(_ commit: PeerReplica.Commit) {
         let observers = all
         guard !observers.isEmpty else { return }
         var touched: [CollectionName] = []

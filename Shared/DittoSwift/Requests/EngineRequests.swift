@@ -59,7 +59,7 @@ extension Engine {
 
     /// CREATE INDEX, DROP INDEX, ADVISE AND PROVISION. Call it on a thread that may block.
     func changeIndexes(
-        _ statement: PreparedStatement, _ arguments: ObjectValue, _ replica: Replica,
+        _ statement: PreparedStatement, _ arguments: ObjectValue, _ replica: PeerReplica,
         _ running: RequestRegistry.Request
     ) throws -> StatementOutcome {
         var rows: [KeptRow] = []
@@ -75,7 +75,7 @@ extension Engine {
     }
 
     private func provision(
-        _ statement: PreparedStatement, _ arguments: ObjectValue, _ replica: Replica,
+        _ statement: PreparedStatement, _ arguments: ObjectValue, _ replica: PeerReplica,
         _ running: RequestRegistry.Request
     ) throws -> Value {
         let advice = try replica.read { transaction in

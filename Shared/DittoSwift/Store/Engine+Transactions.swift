@@ -29,7 +29,7 @@ extension Engine {
     }
 
     private func begin(
-        _ session: TransactionSession, _ info: DittoTransactionInfo, on replica: Replica, _ turn: Turn
+        _ session: TransactionSession, _ info: DittoTransactionInfo, on replica: PeerReplica, _ turn: Turn
     ) {
         if info.isReadOnly {
             // A thread of its own while the application keeps the transaction open: Dispatch gives a
@@ -50,7 +50,7 @@ extension Engine {
     }
 
     private func run(
-        _ session: TransactionSession, _ info: DittoTransactionInfo, on replica: Replica, _ turn: Turn
+        _ session: TransactionSession, _ info: DittoTransactionInfo, on replica: PeerReplica, _ turn: Turn
     ) {
         guard turn.isWaiting else { return }
         let watch = Watch(info, settings.parameters, logger)

@@ -24,7 +24,7 @@ final class Engine: Sendable {
     /// The attachments on this device.
     let attachments: AttachmentFolder
 
-    private let openReplica: Mutex<Replica?>
+    private let openReplica: Mutex<PeerReplica?>
     /// The reason why the store could not be opened, for an instance of the 4.x API.
     private let openingFailure: SDKError?
     private let foreign = Mutex(Foreign())
@@ -46,7 +46,7 @@ final class Engine: Sendable {
     }
 
     init(directory: String, logger: Logger) throws {
-        let replica = try Replica(directory: directory, role: .peer, environment: environment, logger: logger)
+        let replica = try PeerReplica(directory: directory, environment: environment, logger: logger)
         settings = try StoreSettings(
             directory: directory, environment: ProcessInfo.processInfo.environment, logger: logger)
         let observers = ObserverRegistry()
@@ -81,7 +81,7 @@ final class Engine: Sendable {
 
     /// The store.
     /// - Throws: `SDK-0402` after `close`; the reason why the store could not be opened.
-    func replica() throws(SDKError) -> Replica {
+    func replica() throws(SDKError) -> PeerReplica {
         guard let replica = openReplica.withLock({ $0 }) else {
             throw openingFailure ?? SDKError(.closed, "this Ditto instance was closed")
         }
@@ -143,7 +143,7 @@ final class Engine: Sendable {
     }
 
     private func run(
-        _ statement: PreparedStatement, _ arguments: ObjectValue, _ replica: Replica,
+        _ statement: PreparedStatement, _ arguments: ObjectValue, _ replica: PeerReplica,
         _ running: RequestRegistry.Request
     ) async throws -> StatementOutcome {
         if statement.isSystem {
@@ -163,7 +163,7 @@ final class Engine: Sendable {
     }
 
     private func write(
-        _ statement: PreparedStatement, _ arguments: ObjectValue, _ replica: Replica,
+        _ statement: PreparedStatement, _ arguments: ObjectValue, _ replica: PeerReplica,
         _ running: RequestRegistry.Request?
     ) throws -> StatementOutcome {
         let request = try request(statement, arguments, running)
@@ -176,7 +176,7 @@ final class Engine: Sendable {
     }
 
     private func executeSystem(
-        _ statement: PreparedStatement, _ arguments: ObjectValue, _ replica: Replica
+        _ statement: PreparedStatement, _ arguments: ObjectValue, _ replica: PeerReplica
     ) throws -> StatementOutcome {
         let (before, withheld) = (options, settings.parameters.withheldFromServers)
         let result = try settings.execute(statement, arguments)
@@ -195,7 +195,7 @@ final class Engine: Sendable {
     }
 
     func read(
-        _ statement: PreparedStatement, _ arguments: ObjectValue, _ replica: Replica,
+        _ statement: PreparedStatement, _ arguments: ObjectValue, _ replica: PeerReplica,
         _ running: RequestRegistry.Request?, _ dialect: Dialect = .configured
     ) throws -> StatementOutcome {
         let request = try request(statement, arguments, running, dialect)

@@ -125,7 +125,7 @@ final class TransactionSession: Sendable {
 
     /// Runs the transaction on the calling thread, which waits for its commands. Calls `began` once it has
     /// the lock or snapshot it needs.
-    func run(on replica: Replica, began: () -> Void) throws {
+    func run(on replica: PeerReplica, began: () -> Void) throws {
         if isReadOnly {
             try runReading(replica, began)
         } else {
@@ -133,7 +133,7 @@ final class TransactionSession: Sendable {
         }
     }
 
-    private func runReading(_ replica: Replica, _ began: () -> Void) throws {
+    private func runReading(_ replica: PeerReplica, _ began: () -> Void) throws {
         let ending = try replica.read { transaction in
             // The first read takes the snapshot.
             _ = try transaction.head()
@@ -152,7 +152,7 @@ final class TransactionSession: Sendable {
         ending?(.success(()))
     }
 
-    private func runWriting(_ replica: Replica, _ began: () -> Void) throws {
+    private func runWriting(_ replica: PeerReplica, _ began: () -> Void) throws {
         var done: [Step] = []
         var pending: Command?
         var ending: Ending?
@@ -188,7 +188,7 @@ final class TransactionSession: Sendable {
 
     /// Answers the caller that waits for the end.
     private func finish(
-        _ outcome: Result<Replica.WriteResult<Void>, any Error>, _ pending: Command?, _ ending: Ending?
+        _ outcome: Result<PeerReplica.WriteResult<Void>, any Error>, _ pending: Command?, _ ending: Ending?
     ) {
         switch outcome {
         case .success(let written):

@@ -193,7 +193,7 @@ public final class DittoSync: Sendable {
         changes.advance()
     }
 
-    func replica() throws -> Replica { try engine.replica() }
+    func replica() throws -> PeerReplica { try engine.replica() }
 
     /// The numbers of the latest commits that the server refused, for a row; descending.
     private func latestRefusals() -> [Value] {

@@ -1,4 +1,5 @@
 import CRDT
+import DQL
 import Foundation
 
 /// Converts the dictionaries that applications pass as arguments into values.

@@ -1,4 +1,5 @@
 import CRDT
+import DQL
 import Foundation
 
 /// Decodes a row as a `Decodable` type: the way back from `Arguments`.

@@ -1,4 +1,5 @@
 import CLibPQ
+import Dispatch
 import Glibc
 import OperationLog
 
@@ -42,6 +43,8 @@ final class Connection {
     private var lastStatement = 0
     /// The number of steps in each `send` that still needs its `receive`.
     private var underWay: [Int] = []
+    /// Asked now and then while an answer is awaited; true asks the server to cancel what it does.
+    var isUnwanted: (() -> Bool)?
 
     /// Connects. `url` is anything libpq takes (`postgres://`, TLS by `sslmode`). Timeouts and keep-alives
     /// that it does not name get our values, on the server's side too, so that the server does not keep the
@@ -295,7 +298,43 @@ final class Connection {
     }
 
     /// The next result of libpq; nil at the end of a statement's results.
-    private func nextAnswer() -> OpaquePointer? { watch.waiting { PQgetResult(handle) } }
+    private func nextAnswer() -> OpaquePointer? {
+        if let isUnwanted { awaitAnswer(isUnwanted) }
+        return watch.waiting { PQgetResult(handle) }
+    }
+
+    /// Waits until a result can be read, or the connection is lost. A server that does not even answer to
+    /// the request to cancel is hung up on.
+    private func awaitAnswer(_ isUnwanted: () -> Bool) {
+        var cancelled: ContinuousClock.Instant?
+        while PQisBusy(handle) == 1 {
+            var bell = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)
+            let isRung = poll(&bell, 1, Int32(PostgresLimits.wantedLooks.wholeMicroseconds / 1_000)) > 0
+            if isRung {
+                guard PQconsumeInput(handle) == 1 else { return }
+            } else if let cancelled {
+                guard ContinuousClock.now - cancelled > PostgresLimits.cancelPatience else { continue }
+                return AnswerWatch.shared.hangUp(watch)
+            } else if isUnwanted() {
+                cancelled = .now
+                cancel()
+            }
+        }
+    }
+
+    /// Asks the server to cancel the running statement. It is asked on another connection and another thread,
+    /// since a server that is stopped never answers that either.
+    private func cancel() {
+        guard let request = PQgetCancel(handle) else { return }
+        let address = UInt(bitPattern: request)
+        DispatchQueue.global().async {
+            guard let request = OpaquePointer(bitPattern: address) else { return }
+            withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { reason in
+                _ = PQcancel(request, reason.baseAddress, Int32(reason.count))
+            }
+            PQfreeCancel(request)
+        }
+    }
 
     /// The next result of a pipeline, without the nil that follows it.
     private func nextResult() throws(PostgresError) -> Rows {

@@ -8,6 +8,9 @@ struct PostgresError: Error, CustomStringConvertible {
     /// True if the connection is lost: the statements under way may or may not have been executed.
     let isConnectionLost: Bool
 
+    /// True if the statement was cancelled because somebody asked for that.
+    var isCancelled: Bool { state == "57014" }
+
     var description: String { state.map { "\(message) (\($0))" } ?? message }
 
     /// The first line of libpq's message, without its label.

@@ -9,12 +9,14 @@ struct CollectionTables {
     /// The present schema of the views.
     var views: String
     private let generation: Int32
+    private let layout: Int64
     private let connection: Connection
     private var numbers: [CollectionName: Int64] = [:]
 
     /// Reads the catalog.
-    init(of generation: Int32, views: String, _ connection: Connection) throws {
-        self.generation = generation
+    init(of whole: Generation, views: String, _ connection: Connection) throws {
+        generation = whole.number
+        layout = whole.layout
         self.views = views
         self.connection = connection
         let rows = try connection.query(
@@ -31,6 +33,9 @@ struct CollectionTables {
         return ProjectionNames.table(generation, number)
     }
 
+    /// True if the tables are those of the first layout.
+    var isPlain: Bool { layout <= Generation.plainLayout }
+
     /// Creates the missing tables.
     mutating func require(_ collections: [CollectionName: Offset]) throws {
         let missing = collections.filter { numbers[$0.key] == nil }.sorted { $0.value < $1.value }
@@ -43,7 +48,7 @@ struct CollectionTables {
                 for (name, since) in some {
                     let (number, view) = try register(name, since)
                     made[name] = number
-                    script += Self.definition(
+                    script += definition(
                         ProjectionNames.table(generation, number),
                         view: ProjectionNames.quoted(views) + "." + ProjectionNames.quoted(view))
                 }
@@ -92,21 +97,42 @@ struct CollectionTables {
             """
     }
 
-    /// `key` shows the id to people. Readers use `state`; people and plain SQL use `body`.
-    private static func definition(_ table: String, view: String) -> String {
+    /// `key` shows the id to people. Readers use `state`; people and pushed SQL use `body`. The columns of a
+    /// scan stand before long ones, and `state` last: a scan walks over what stands before a column.
+    ///
+    /// `rough` has the keys under which `body` says something in other words; NULL for none, empty for all.
+    private func definition(_ table: String, view: String) -> String {
+        let columns = isPlain ? Self.plainColumns(table) : Self.columns(table)
+        return """
+            \(columns)
+            CREATE VIEW \(view) AS SELECT key AS _id, body AS document, "offset" FROM \(table) WHERE live;
+
+            """
+    }
+
+    private static func columns(_ table: String) -> String {
         """
         CREATE TABLE \(table) (
+            "offset" int8 NOT NULL,
+            live boolean NOT NULL,
+            rough text[],
+            body jsonb,
             id bytea PRIMARY KEY,
             whole bytea,
             key text COLLATE "C" NOT NULL,
-            live boolean NOT NULL,
-            plain boolean NOT NULL,
-            "offset" int8 NOT NULL,
-            body jsonb,
             state bytea NOT NULL
         );
-        CREATE VIEW \(view) AS SELECT key AS _id, body AS document, "offset" FROM \(table) WHERE live;
+        CREATE INDEX ON \(table) (id) WHERE live AND rough IS NOT NULL;
+        """
+    }
 
+    /// The table of the first layout, for a new collection while the tables are not rebuilt yet.
+    private static func plainColumns(_ table: String) -> String {
+        """
+        CREATE TABLE \(table) (
+            id bytea PRIMARY KEY, whole bytea, key text COLLATE "C" NOT NULL, live boolean NOT NULL,
+            plain boolean NOT NULL, "offset" int8 NOT NULL, body jsonb, state bytea NOT NULL
+        );
         """
     }
 }

@@ -186,7 +186,7 @@ struct FoldBatch {
     func kinds(_ tables: CollectionTables) -> [Connection.Step] {
         order.flatMap { collection, numbers in
             let table = tables.table(collection)
-            return [DocumentRows().upsert(into: table)]
+            return [DocumentRows().upsert(into: table, isPlain: tables.isPlain)]
                 + (numbers.contains { isGone(places[$0]) } ? [Self.removal(of: [], from: table)] : [])
         }
     }
@@ -201,14 +201,14 @@ struct FoldBatch {
                 if let state = place.state {
                     try rows.add(place.id, state, place.offset)
                     if rows.isFull {
-                        try send(rows.upsert(into: table))
+                        try send(rows.upsert(into: table, isPlain: tables.isPlain))
                         rows = DocumentRows()
                     }
                 } else if isGone(place) {
                     gone.append(place.id.bytes)
                 }
             }
-            if rows.count > 0 { try send(rows.upsert(into: table)) }
+            if rows.count > 0 { try send(rows.upsert(into: table, isPlain: tables.isPlain)) }
             if !gone.isEmpty { try send(Self.removal(of: gone, from: table)) }
         }
     }
@@ -228,7 +228,7 @@ struct FoldBatch {
 struct DocumentRows {
     private var ids: [[UInt8]] = []
     private var keys: [[UInt8]] = []
-    private var flags: [Int64] = []
+    private var roughs: [[UInt8]] = []
     private var offsets: [Int64] = []
     private var bodies: [[UInt8]] = []
     private var states: [EncodedState] = []
@@ -242,41 +242,44 @@ struct DocumentRows {
     /// Adds a document. A tombstone has no body.
     mutating func add(_ id: DocumentID, _ state: EncodedState, _ offset: Offset) throws {
         let value = id.value
-        let body: (text: [UInt8], flags: Int64)
+        let body: (text: [UInt8], rough: [UInt8])
         do {
             body = try state.withUnsafeBytes { raw in
                 let document = try DocumentReader(raw)
-                guard document.isLive else { return ([], 0) }
+                guard document.isLive else { return ([], []) }
                 let body = try ReadableBody(document, id: value)
-                return (body.text, body.isPlain ? 3 : 1)
+                return (body.text, body.rough.text)
             }
         } catch let error as CRDTError {
             throw ProjectionError(.damaged, "a folded document cannot be read: \(error)")
         }
         ids.append(id.bytes)
         keys.append(ReadableBody.key(of: value))
-        flags.append(body.flags)
+        roughs.append(body.rough)
         offsets.append(Int64(bitPattern: offset.rawValue))
         bodies.append(body.text)
         states.append(state)
         bytes += state.count + body.text.count
     }
 
-    /// The statement that writes the rows.
-    func upsert(into table: String) -> Connection.Step {
-        Connection.Step(
+    /// The statement that writes the rows. A document without a body is a tombstone.
+    /// - Parameter isPlain: true for a table of the first layout.
+    func upsert(into table: String, isPlain: Bool) -> Connection.Step {
+        let name = isPlain ? "plain" : "rough"
+        let value = isPlain ? "r.body <> '' AND r.rough = ''" : "nullif(r.rough, '')::text[]"
+        return Connection.Step(
             """
-            INSERT INTO \(table) AS d (id, whole, key, live, plain, "offset", body, state)
+            INSERT INTO \(table) AS d (id, whole, key, live, \(name), "offset", body, state)
             SELECT \(CollectionTables.key(of: "r.id")),
                 CASE WHEN octet_length(r.id) > \(PostgresLimits.keyBytes) THEN r.id END,
-                r.key, r.flags & 1 <> 0, r.flags & 2 <> 0, r.place, nullif(r.body, '')::jsonb, r.state
-            FROM unnest($1::bytea[], $2::text[], $3::int8[], $4::int8[], $5::text[], $6::bytea[])
-                AS r (id, key, flags, place, body, state)
-            ON CONFLICT (id) DO UPDATE SET live = excluded.live, plain = excluded.plain,
+                r.key, r.body <> '', \(value), r.place, nullif(r.body, '')::jsonb, r.state
+            FROM unnest($1::bytea[], $2::text[], $3::text[], $4::int8[], $5::text[], $6::bytea[])
+                AS r (id, key, rough, place, body, state)
+            ON CONFLICT (id) DO UPDATE SET live = excluded.live, \(name) = excluded.\(name),
                 "offset" = excluded."offset", body = excluded.body, state = excluded.state
             """,
             [
-                .bytesArray(ids), .utf8Array(keys), .int8Array(flags), .int8Array(offsets),
+                .bytesArray(ids), .utf8Array(keys), .utf8Array(roughs), .int8Array(offsets),
                 .utf8Array(bodies), .bytesArray(states.map(\.bytes)),
             ])
     }

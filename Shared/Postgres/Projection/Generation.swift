@@ -7,7 +7,10 @@ import OperationLog
 /// removes others. The row is a value as it was read; it changes by batches, in their transactions.
 struct Generation: Sendable, Equatable {
     /// The layout of the tables made by this build. Another number in a row means: rebuild.
-    static let currentLayout: Int64 = 1
+    static let currentLayout: Int64 = 2
+    /// The first layout, whose tables tell of a whole document, and not of a key, that it was put in other
+    /// words. Such tables are kept up to date until they are rebuilt; SQL decides nothing on them.
+    static let plainLayout: Int64 = 1
 
     let number: Int32
     let layout: Int64

@@ -26,7 +26,7 @@ final class GenerationWriter {
         self.generation = generation
         self.connection = connection
         self.logger = logger
-        tables = try CollectionTables(of: generation.number, views: views, connection)
+        tables = try CollectionTables(of: generation, views: views, connection)
     }
 
     /// Records that the schema of the views was renamed.

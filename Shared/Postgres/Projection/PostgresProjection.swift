@@ -136,9 +136,10 @@ public final class PostgresProjection: Sendable {
     ///     restored meanwhile.
     ///   - running: runs the work on a thread of the caller's choice; nil for one of the connection's. No
     ///     more than `PostgresLimits.projectionLanes` may run at a time, or they wait for one another.
+    ///   - waiting: told of each wait for a scan, which it may end.
     /// - Throws: `PROJ-0101`, `PROJ-0201` to `PROJ-0204`, `PROJ-0301`; the errors of `body` and `running`.
     public func read<Result: Sendable>(
-        from offset: Offset = 0, running: Running<Result>? = nil,
+        from offset: Offset = 0, running: Running<Result>? = nil, waiting: (any ServerWait)? = nil,
         _ body: @escaping @Sendable (ProjectionSnapshot) throws -> Result
     ) async throws -> Result {
         guard await worker.isReady else {
@@ -147,7 +148,7 @@ public final class PostgresProjection: Sendable {
         let (database, logID) = (database, await worker.position.logID)
         do {
             let work: @Sendable (Connection) throws -> Result = { connection in
-                try ProjectionSnapshot.run(of: database, on: connection) { snapshot in
+                try ProjectionSnapshot.run(of: database, on: connection, waiting: waiting) { snapshot in
                     guard snapshot.position.logID == logID, snapshot.position.offset >= offset else {
                         throw ProjectionError(.notReady, "the projection was set back; try again")
                     }
@@ -181,15 +182,46 @@ public final class PostgresProjection: Sendable {
     /// - Parameter sequence: the actor's next sequence.
     public func draft<Value: Sendable>(
         from offset: Offset = 0, as actor: ActorID, sequence: SequenceNumber, wallMilliseconds: UInt64,
-        running: Running<Draft<Value>>? = nil,
+        running: Running<Draft<Value>>? = nil, waiting: (any ServerWait)? = nil,
         _ body: @escaping @Sendable (ProjectionDraft) throws -> Value
     ) async throws -> Draft<Value> {
-        try await read(from: offset, running: running) { snapshot in
+        try await read(from: offset, running: running, waiting: waiting) { snapshot in
             let draft = snapshot.draft(as: actor, sequence: sequence, wallMilliseconds: wallMilliseconds)
             let value = try body(draft)
             return Draft(
                 value: value, operation: try draft.operation(), warnings: draft.warnings,
                 readAt: snapshot.position.offset)
+        }
+    }
+
+    /// The results of several drafts on one snapshot.
+    public struct Drafts<Value: Sendable>: Sendable {
+        /// The results of those that were made.
+        public let results: [Result<Draft<Value>, any Error>]
+    }
+
+    /// The same as `draft` for several pieces of work, each on what those before it leave; see `DraftChain`.
+    public func drafts<Work: Sendable, Value: Sendable>(
+        from offset: Offset = 0, as actor: ActorID, sequence: SequenceNumber,
+        wallMilliseconds: @escaping @Sendable () -> UInt64, running: Running<Drafts<Value>>? = nil,
+        waiting: (any ServerWait)? = nil, _ works: [Work],
+        goesOn: @escaping @Sendable ((any Error)?) throws -> Bool,
+        checking check: @escaping @Sendable (Operation) throws -> Void,
+        _ body: @escaping @Sendable (Work, ProjectionDraft, SequenceNumber) throws -> Value
+    ) async throws -> Drafts<Value> {
+        try await read(from: offset, running: running, waiting: waiting) { snapshot in
+            var chain = snapshot.chain(as: actor, sequence: sequence, wallMilliseconds: wallMilliseconds)
+            let links = try DraftChain.all(works, goesOn: goesOn) { work in
+                try chain.add(checking: check) { try body(work, $0, $1) }
+            }
+            return Drafts(
+                results: links.map { link in
+                    link.map {
+                        Draft(
+                            value: $0.value, operation: $0.operation, warnings: $0.warnings,
+                            readAt: snapshot.position.offset)
+                    }
+                })
         }
     }
 

@@ -7,19 +7,29 @@ import DQL
 /// A scan reads pages in the order of the ids, each bounded in rows and bytes, so a statement's memory does
 /// not grow with the collection. Pages are complete results, so a visit may read other documents.
 ///
-/// **The place for pushing down.** A statement reads through `DocumentSource`; an access path that SQL can
-/// serve becomes another way to choose the pages here (`body @@ …` on rows that are `plain`). The evaluator
-/// applies the condition either way.
+/// Parts of statements run in SQL (`PushingSource`, in `PushedReads.swift`), each in a cursor, so that other
+/// documents may be read between two of its answers.
 public final class ProjectionSnapshot: DocumentSource {
     /// The checkpoint's position in the log.
     public let position: LogPosition
     /// The greatest timestamp folded.
     let clock: Timestamp
     let connection: Connection
+    /// See `PushingSource`: none on tables of an older layout, and after SQL of ours has failed.
+    public var pushing: (any PushingSource)? { isPushing ? self : nil }
+    /// The cursors that are open, and those that nobody reads any more.
+    var openCursors = 0
+    var leftCursors: [String] = []
+    private let isPushing: Bool
+    private let wait: (any ServerWait)?
     private let generation: Int32
     private var tables: [CollectionName: String?] = [:]
 
-    private init(_ generation: Generation, _ connection: Connection) {
+    private init(
+        _ generation: Generation, _ connection: Connection, isPushing: Bool, _ wait: (any ServerWait)?
+    ) {
+        self.isPushing = isPushing && generation.layout == Generation.currentLayout
+        self.wait = wait
         position = generation.position
         clock = generation.clock
         self.generation = generation.number
@@ -27,21 +37,31 @@ public final class ProjectionSnapshot: DocumentSource {
     }
 
     /// Runs `body` on a snapshot, in a transaction that is rolled back.
+    /// - Parameters:
+    ///   - wait: told of each wait for a scan.
+    ///   - fallsBack: true to run `body` again without SQL of ours after the server has refused some.
     static func run<Result>(
-        of database: DatabaseID, on connection: Connection, _ body: (ProjectionSnapshot) throws -> Result
+        of database: DatabaseID, on connection: Connection, waiting wait: (any ServerWait)? = nil,
+        fallsBack: Bool = true, _ body: (ProjectionSnapshot) throws -> Result
     ) throws -> Result {
+        var isPushing = true
         for _ in 0..<PostgresLimits.snapshotAttempts {
             // Plans are made for tables of unknown size, so they must always use the key.
             try connection.run(
                 """
                 BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
                 SET LOCAL lock_timeout = '\(PostgresLimits.workerLockSeconds)s';
-                SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL jit = off
+                SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL jit = off;
+                SET LOCAL max_parallel_workers_per_gather = 0
                 """)
             do {
-                let result = try take(database, connection).map(body)
+                let result = try take(database, connection, isPushing: isPushing, wait).map(body)
                 try connection.run("ROLLBACK")
                 if let result { return result }
+            } catch let failure as PushFailure {
+                try connection.undo(after: failure.error)
+                guard fallsBack else { throw failure.error }
+                isPushing = false
             } catch {
                 try connection.undo(after: error)
                 throw error
@@ -51,7 +71,9 @@ public final class ProjectionSnapshot: DocumentSource {
     }
 
     /// The snapshot of the transaction that has just begun; nil when its generation was removed meanwhile.
-    private static func take(_ database: DatabaseID, _ connection: Connection) throws -> ProjectionSnapshot? {
+    private static func take(
+        _ database: DatabaseID, _ connection: Connection, isPushing: Bool, _ wait: (any ServerWait)?
+    ) throws -> ProjectionSnapshot? {
         let rows = try connection.query(
             """
             SELECT \(Generation.columns(of: "g")),
@@ -67,7 +89,27 @@ public final class ProjectionSnapshot: DocumentSource {
         let isThere = try connection.query(
             "SELECT to_regnamespace($1) IS NOT NULL", [.text(ProjectionNames.schema(generation.number))]
         ).bool(0, 0)
-        return isThere ? ProjectionSnapshot(generation, connection) : nil
+        return isThere
+            ? ProjectionSnapshot(generation, connection, isPushing: isPushing, wait) : nil
+    }
+
+    /// Runs a body that may wait long for the server, until its caller no longer wants it.
+    func awaiting<Result>(_ body: () throws -> Result) throws -> Result {
+        guard let wait else { return try body() }
+        var reason: Interruption?
+        do {
+            return try wait.waiting { interruption in
+                connection.isUnwanted = {
+                    reason = interruption()
+                    return reason != nil
+                }
+                defer { connection.isUnwanted = nil }
+                return try body()
+            }
+        } catch let error as PostgresError where error.isCancelled || error.isConnectionLost {
+            if let reason { throw DQLError.interrupted(reason) }
+            throw error
+        }
     }
 
     /// The names of all collections that were ever written, by bytes.
@@ -87,7 +129,7 @@ public final class ProjectionSnapshot: DocumentSource {
         var limit = PostgresLimits.firstPageDocuments
         var last: [UInt8] = []
         while true {
-            let rows = try page(of: table, after: last, limit)
+            let rows = try awaiting { try page(of: table, after: last, limit) }
             var bytes = 0
             for row in 0..<rows.count {
                 let state = rows.raw(row, 2)
@@ -128,6 +170,34 @@ public final class ProjectionSnapshot: DocumentSource {
         let rows = try connection.query(
             "SELECT state FROM \(table) WHERE id = \(CollectionTables.key(of: "$1"))", [.bytes(key.id.bytes)])
         return rows.count == 1 ? EncodedState(rows.bytes(0, 0)) : nil
+    }
+
+    /// See `DraftBase`: in one round trip per collection.
+    public func states(of keys: [DocumentKey]) throws -> [DocumentKey: EncodedState?] {
+        var states: [DocumentKey: EncodedState?] = [:]
+        for key in keys { states[key] = .some(nil) }
+        for (collection, places) in Dictionary(grouping: keys.indices, by: { keys[$0].collection }) {
+            guard let table = try table(collection) else { continue }
+            let rows = try connection.query(
+                """
+                SELECT w.place, CASE WHEN octet_length(d.state) <= $3 THEN d.state END
+                FROM unnest($1::bytea[], $2::int8[]) AS w (id, place)
+                JOIN \(table) d ON d.id = \(CollectionTables.key(of: "w.id"))
+                """,
+                [
+                    .bytesArray(places.map { keys[$0].id.bytes }), .int8Array(places.map { Int64($0) }),
+                    .int8(Int64(DQLLimits.pushedStateBytes)),
+                ])
+            for row in 0..<rows.count {
+                let key = keys[Int(rows.int8(row, 0))]
+                if rows.isNull(row, 1) {
+                    states.removeValue(forKey: key)
+                } else {
+                    states[key] = .some(EncodedState(rows.bytes(row, 1)))
+                }
+            }
+        }
+        return states
     }
 
     /// The server measures the page, so that no more than its bounds plus one document is transferred.

@@ -15,13 +15,43 @@ import CRDT
 /// | ATTACHMENT | `{"~attachment": {"id", "len", "metadata"}}` |
 /// | COUNTER | its value |
 ///
-/// A body without any replacement is *plain*: it equals the result of a SELECT without declared types
-/// outside of strict mode. A predicate may be pushed into SQL on plain bodies only.
+/// The top-level keys under which something was replaced are *rough*. Under all others the body equals the
+/// result of a SELECT without declared types outside of strict mode, so SQL may decide what reads only them.
 struct ReadableBody {
+    /// The keys under which something was replaced.
+    enum Rough: Equatable {
+        /// Some keys, perhaps none.
+        case keys([String])
+        /// All: the name of a key was replaced, or hides the id.
+        case all
+
+        /// As the text of an array for PostgreSQL; empty for no keys.
+        var text: [UInt8] {
+            guard case .keys(let keys) = self else { return Array("{}".utf8) }
+            if keys.isEmpty { return [] }
+            var text: [UInt8] = [UInt8(ascii: "{")]
+            for (place, key) in keys.enumerated() {
+                if place > 0 { text.append(UInt8(ascii: ",")) }
+                text.append(UInt8(ascii: "\""))
+                for byte in key.utf8 {
+                    if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") {
+                        text.append(UInt8(ascii: "\\"))
+                    }
+                    text.append(byte)
+                }
+                text.append(UInt8(ascii: "\""))
+            }
+            text.append(UInt8(ascii: "}"))
+            return text
+        }
+    }
+
     /// The JSON text as UTF-8.
     private(set) var text: [UInt8] = []
-    /// True if no value had to be replaced.
-    private(set) var isPlain = true
+    /// The keys under which a value had to be replaced.
+    private(set) var rough = Rough.keys([])
+    /// True if a value was replaced since the present top-level key began.
+    private var isReplaced = false
 
     /// The body of a document; `id` is the value of `_id`.
     init(_ document: DocumentReader, id: Value) throws {
@@ -29,13 +59,16 @@ struct ReadableBody {
         text.append(UInt8(ascii: "{"))
         key("_id")
         value(id)
+        close("_id")
         try document.root.forEach { (name, field) throws in
             // `_id` never means a field of that name.
             if utf8Equal(name, "_id") {
-                isPlain = false
+                rough = .all
                 return
             }
+            if name.utf8.contains(0) { rough = .all }
             try add(name, field)
+            close(name)
         }
         text.append(UInt8(ascii: "}"))
     }
@@ -50,16 +83,28 @@ struct ReadableBody {
 
     private init() {}
 
+    /// Ends a top-level key.
+    private mutating func close(_ name: String) {
+        if isReplaced, case .keys(let keys) = rough { rough = .keys(keys + [name]) }
+        isReplaced = false
+    }
+
     private mutating func add(_ name: String, _ field: FieldReader) throws {
         separate()
         key(name)
         switch field.newestKind {
         case .map?: try map(try field.map())
         case .attachment?: marked("~attachment", try field.attachment() ?? .null)
-        case .counter?: value(try field.counter() ?? .null)
-        case .register?: value(try field.register() ?? .null)
-        case nil: value(.null)
+        case .counter?: shown(try field.counter())
+        case .register?: shown(try field.register())
+        case nil: shown(nil)
         }
+    }
+
+    /// A field's value; a field without one stands as null, which a read calls MISSING.
+    private mutating func shown(_ read: Value?) {
+        if read == nil { isReplaced = true }
+        value(read ?? .null)
     }
 
     private mutating func map(_ map: MapReader?) throws {
@@ -109,17 +154,17 @@ struct ReadableBody {
 
     private mutating func double(_ number: Double) {
         guard number.isFinite else {
-            isPlain = false
+            isReplaced = true
             return literal(number.isNaN ? "\"NaN\"" : number < 0 ? "\"-Infinity\"" : "\"Infinity\"")
         }
         // From these magnitudes on, a double's shortest text has an exponent instead of a fraction.
-        if number.magnitude >= 0x1p53 || number == 0 && number.sign == .minus { isPlain = false }
+        if number.magnitude >= 0x1p53 || number == 0 && number.sign == .minus { isReplaced = true }
         literal(number == 0 ? "0.0" : number.description)
     }
 
     /// A value that JSON lacks, as an object whose only key names its kind.
     private mutating func marked(_ marker: String, _ value: Value) {
-        isPlain = false
+        isReplaced = true
         text.append(UInt8(ascii: "{"))
         key(marker)
         if case .binary = value { literal(JSONText.print(value)) } else { self.value(value) }
@@ -141,7 +186,7 @@ struct ReadableBody {
     private mutating func escape(_ byte: UInt8) {
         switch byte {
         case 0:
-            isPlain = false
+            isReplaced = true
             literal("\u{2400}")
         case 0x22, 0x5C:
             text.append(0x5C)

@@ -12,12 +12,9 @@ import GRDB
 // entry. Readers use their snapshots throughout, writers wait for one step at most, and after a crash
 // building continues from the last committed step.
 
-extension Replica {
-    /// Runs CREATE INDEX or DROP INDEX, durable when this returns; an index is complete then.
-    /// `interruption` is checked between the steps of building. An index that is not completed, for that or
-    /// another reason, is dropped. Throws `indexExists`, `unknownIndex`, `tooManyIndexes`, `cancelled`
-    /// (also when the index was dropped meanwhile), `timeout`.
-    public func change(
+extension DocumentStore {
+    /// See `Replica.change`.
+    func change(
         _ change: IndexChange, interruption: (@Sendable () -> Interruption?)? = nil
     ) throws {
         switch change {
@@ -36,8 +33,8 @@ extension Replica {
         }
     }
 
-    /// The indexes of all collections, for `system:indexes`.
-    public func indexes() throws -> [IndexDescription] {
+    /// The indexes of all collections.
+    func indexes() throws -> [IndexDescription] {
         try read { transaction in
             try transaction.collectionNames().flatMap { try transaction.catalog(of: $0).indexes }
         }
@@ -54,12 +51,12 @@ extension Replica {
                 guard ifNotExists else {
                     throw DQLError.indexExists(index.name, index.collection)
                 }
-                return (nil, nil)
+                return nil
             }
             guard known.count < DQLLimits.indexesOfCollection else {
                 throw DQLError.tooManyIndexes(index.collection)
             }
-            return (try IndexRows.insert(index, table, database), nil)
+            return try IndexRows.insert(index, table, database)
         }
     }
 
@@ -70,11 +67,10 @@ extension Replica {
     private func drop(_ collection: CollectionName, _ name: String, ifExists: Bool) throws {
         try committing { database, _ in
             guard let index = try Self.index(collection, name, database)?.index else {
-                if ifExists { return ((), nil) }
+                if ifExists { return }
                 throw DQLError.unknownIndex(name, collection)
             }
             try IndexRows.delete(index.number, database)
-            return ((), nil)
         }
     }
 
@@ -82,7 +78,6 @@ extension Replica {
     private func takeBack(_ number: Int64) throws {
         try committing { database, _ in
             if try IndexRows.built(number, database) != nil { try IndexRows.delete(number, database) }
-            return ((), nil)
         }
     }
 
@@ -104,10 +99,10 @@ extension Replica {
         try committing { database, _ in
             guard let (table, index) = try Self.index(collection, name, database),
                 let built = try IndexRows.built(index.number, database)
-            else { return (false, nil) }
+            else { return false }
             let last = try Self.add(to: index, table, after: built, database)
             try IndexRows.setBuilt(index.number, last, database)
-            return (last != nil, nil)
+            return last != nil
         }
     }
 

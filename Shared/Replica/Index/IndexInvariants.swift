@@ -2,11 +2,9 @@ import CRDT
 import DQL
 import GRDB
 
-extension Replica {
-    /// The faults of the indexes: missing entries, superfluous ones, and ones that differ from their
-    /// document; for an index being built only superfluous ones. Empty if all is well. Reads everything:
-    /// for tests, fuzzers and simulations.
-    public func indexFaults() throws -> [String] {
+extension DocumentStore {
+    /// See `Replica.indexFaults`.
+    func indexFaults() throws -> [String] {
         try read { transaction in
             try transaction.collectionNames().flatMap { try transaction.indexFaults(of: $0) }
         }

@@ -98,6 +98,26 @@ public final class ReadTransaction: DocumentSource, IndexedSource {
         }
     }
 
+    /// Visits documents of a collection by id, tombstones included; the visit returns false to stop.
+    func documents(
+        of collection: CollectionName, after start: DocumentID?, through end: DocumentID?,
+        _ visit: (DocumentID, UnsafeRawBufferPointer) throws -> Bool
+    ) throws {
+        try withDatabase { database in
+            var collections = Collections()
+            guard let table = try collections.number(of: collection, database) else { return }
+            let bound = end == nil ? "" : "AND id <= ?2"
+            let statement = try RawStatement(
+                fresh: "SELECT id, state FROM documents_\(table) WHERE id > ?1 \(bound) ORDER BY id", database
+            )
+            statement.bind(1, start?.bytes ?? [])
+            if let end { statement.bind(2, end.bytes) }
+            while try statement.step() {
+                guard try visit(DocumentID(trusted: statement.bytes(0)), statement.blob(1)) else { return }
+            }
+        }
+    }
+
     func withDatabase<Result>(_ body: (Database) throws -> Result) rethrows -> Result { try body(database) }
 }
 

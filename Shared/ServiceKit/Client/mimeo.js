@@ -146,6 +146,28 @@ export class Mimeo {
   }
 
   /**
+   * Executes statements as one: all or nothing, and each sees those before it. An error has the place of its
+   * statement in `details.index`.
+   * @param {(string | [string, Record<string, any>?] | {statement: string, args?: Record<string, any>})[]} statements
+   *   Up to 1,000, each a text, a pair of text and arguments, or an object of both.
+   * @param {{key?: string, after?: number, strict?: boolean, signal?: AbortSignal}} [options]
+   *   key: names the transaction, so that it may be sent again and is done once.
+   * @returns {Promise<{transactionId: number, results: Result[]}>}
+   */
+  async transaction(statements, options = {}) {
+    const transaction = statements.map((one) => {
+      if (typeof one === "string") return { statement: one };
+      return Array.isArray(one) ? { statement: one[0], args: one[1] ?? {} } : one;
+    });
+    /** @type {Record<string, string>} */
+    const headers = {};
+    if (options.after !== undefined) headers["X-DITTO-TXN-ID"] = String(options.after);
+    if (options.key !== undefined) headers["Idempotency-Key"] = options.key;
+    const path = `/api/${options.strict ? "v4" : "v5"}/store/execute`;
+    return this.#answer(await this.#post(path, { transaction }, headers, options.signal));
+  }
+
+  /**
    * Follows a SELECT: the rows now, and again after each change of them. A cut stream is opened again where it
    * was cut. Leave the loop, or abort the signal, to end it.
    * @param {string} statement A SELECT.

@@ -119,6 +119,28 @@ public final class Evaluation: Sendable {
         return ended()
     }
 
+    /// Runs a body that waits for a server on the thread of a turn. Meanwhile the turn holds its thread and
+    /// its seats, and no place among those who compute.
+    /// - Parameter body: gets a check, which it asks now and then why to stop; nil means go on.
+    public func waiting<Result>(
+        _ body: (_ interruption: @escaping () -> Interruption?) throws -> Result
+    ) rethrows -> Result {
+        guard let turn else { return try body { self.ended() } }
+        pool.leave(turn)
+        defer { pool.comeBack(turn) }
+        return try body { [self] in
+            if let reason = ended() { return reason }
+            let now = ContinuousClock.now
+            if now >= deadline {
+                end(.timeout)
+                return .timeout
+            }
+            guard turn.isUrgent, turn.isOver(at: now) else { return nil }
+            turnExpired.store(true, ordering: .relaxed)
+            return .timeout
+        }
+    }
+
     private func ended() -> Interruption? {
         guard isEnding.load(ordering: .relaxed) else { return nil }
         return end == .timeout ? .timeout : .cancelled

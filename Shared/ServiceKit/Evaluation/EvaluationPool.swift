@@ -195,6 +195,24 @@ public final class EvaluationPool: Sendable {
         tell()
     }
 
+    /// Called on a turn's thread before it waits for a server: others may compute meanwhile.
+    func leave(_ turn: EvaluationTurn) {
+        let used = turn.endSlice(at: .now)
+        state.withLock { $0.schedule.leave(turn.id, usedNanoseconds: used.wholeNanoseconds) }
+        dispatch()
+    }
+
+    /// Called on a turn's thread after that; waits for a place.
+    func comeBack(_ turn: EvaluationTurn) {
+        state.withLock { state in
+            state.schedule.comeBack(turn.id)
+            state.waiting[turn.id] = .toGoOn(turn.bell)
+        }
+        dispatch()
+        turn.bell.wait()
+        turn.beginSlice(at: .now)
+    }
+
     /// Called on a turn's thread at the end of a slice: others come first, if any wait.
     func giveWay(_ turn: EvaluationTurn, at now: ContinuousClock.Instant) {
         let used = turn.endSlice(at: now)

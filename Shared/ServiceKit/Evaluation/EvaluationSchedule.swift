@@ -72,6 +72,15 @@ struct EvaluationSchedule {
         enqueue(id)
     }
 
+    /// A computing turn gives its place back while it waits for somebody else.
+    mutating func leave(_ id: ID, usedNanoseconds: UInt64) {
+        charge(id, usedNanoseconds)
+        computing -= 1
+    }
+
+    /// A turn that has left queues for a place.
+    mutating func comeBack(_ id: ID) { enqueue(id) }
+
     /// A computing turn goes on without giving its place back.
     mutating func charge(_ id: ID, _ usedNanoseconds: UInt64) {
         guard var turn = turns[id] else { preconditionFailure("a turn that has ended computes") }

@@ -25,17 +25,63 @@ extension Request {
     func asJSON(_ body: ByteBuffer) throws(ServiceError) -> ByteBuffer {
         let type = (headers[.contentType] ?? "").prefix { $0 != ";" }.filter { $0 != " " }.lowercased()
         guard type == "application/cbor" else { return body }
+        let bytes = Array(body.readableBytesView)
         let value: Value
         do {
-            value = try CBOR.decode(Array(body.readableBytesView))
+            value = try CBOR.decode(bytes)
         } catch {
             throw ServiceError(.badRequest, "the body is not valid CBOR: \(error.message)")
+        }
+        // The decoder lets the last one win.
+        var keys = CBORKeys(bytes)
+        if let key = keys.repeated() {
+            let shown = key.count <= Limits.shownCharacters ? key : "\(key.prefix(Limits.shownCharacters))…"
+            throw ServiceError(.badRequest, "the key \"\(shown)\" appears twice in one object")
         }
         guard value.hasJSONForm else {
             throw ServiceError(
                 .badRequest, "the body has a byte string or a number that is none; send bytes as base64 text")
         }
         return ByteBuffer(string: JSONText.print(value))
+    }
+}
+
+/// Looks through one CBOR item that was decoded before, and so is valid.
+private struct CBORKeys {
+    private let bytes: [UInt8]
+    private var place = 0
+
+    init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    /// The first key that stands twice in one map; nil if there is none.
+    mutating func repeated() -> String? {
+        let (major, argument) = head()
+        switch major {
+        case 2, 3: place += argument
+        case 4: for _ in 0..<argument { if let found = repeated() { return found } }
+        case 5:
+            var keys: Set<ArraySlice<UInt8>> = []
+            for _ in 0..<argument {
+                let length = head().argument
+                let key = bytes[place..<(place + length)]
+                place += length
+                guard keys.insert(key).inserted else { return String(decoding: key, as: UTF8.self) }
+                if let found = repeated() { return found }
+            }
+        case 6: return repeated()
+        default: break
+        }
+        return nil
+    }
+
+    private mutating func head() -> (major: UInt8, argument: Int) {
+        let first = bytes[place]
+        place += 1
+        let width = [24: 1, 25: 2, 26: 4, 27: 8][Int(first & 0x1F)] ?? 0
+        guard width > 0 else { return (first >> 5, Int(first & 0x1F)) }
+        let argument = bytes[place..<(place + width)].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        place += width
+        return (first >> 5, Int(truncatingIfNeeded: argument))
     }
 }
 

@@ -21,7 +21,7 @@ public actor Materializer {
     /// The database.
     public nonisolated let database: DatabaseID
     /// The documents, as of the position in the same snapshot.
-    public nonisolated let replica: Replica
+    public nonisolated let replica: Materialization
     /// Runs calls that block for the disk; concurrent, since readers do not wait for writers.
     public nonisolated let executor: BlockingExecutor
 
@@ -98,7 +98,7 @@ public actor Materializer {
         _ database: DatabaseID, log: any OperationLog, folder: String, logger: Logger,
         environment: Environment = .system,
         executor: BlockingExecutor = BlockingExecutor(label: "mimeo.materializer", isSerial: false),
-        beforeRebuild: @escaping @Sendable (Replica) -> Void,
+        beforeRebuild: @escaping @Sendable (Materialization) -> Void,
         onFold: @escaping @Sendable ([FoldedOperation]) async -> Void
     ) async throws -> Materializer {
         guard let start = try await log.position(at: 0, in: database) else {
@@ -110,9 +110,9 @@ public actor Materializer {
         if let checkpoint, try await isUsable(checkpoint, log, database) {
             return Materializer(database, log, replica, folder, checkpoint, executor, logger, onFold)
         }
-        let renew: @Sendable (Replica) throws -> Replica = { old in
+        let renew: @Sendable (Materialization) throws -> Materialization = { old in
             // Deleted while the directory is still locked: nobody can open files that are being deleted.
-            try Replica.discard(directory: folder)
+            try Materialization.discard(directory: folder)
             try old.close()
             return try openReplica(folder, environment, logger).0
         }
@@ -154,7 +154,7 @@ public actor Materializer {
     /// `folder` open: instances share the log, not their materializations.
     private static func openFreeReplica(
         beside folder: String, _ environment: Environment, _ logger: Logger
-    ) throws -> (Replica, LogPosition?, folder: String) {
+    ) throws -> (Materialization, LogPosition?, folder: String) {
         for instance in 1..<Limits.instancesOnOneFolder {
             let candidate = instance == 1 ? folder : "\(folder).\(instance)"
             do {
@@ -176,21 +176,21 @@ public actor Materializer {
         where URL(fileURLWithPath: other).path != URL(fileURLWithPath: folder).path {
             // Opening takes the folder's lock; a folder in use throws.
             guard
-                let unused = try? Replica(
-                    directory: other, role: .materialization, environment: .system,
+                let unused = try? Materialization(
+                    directory: other, environment: .system,
                     logger: Logger(label: "mimeo.materializer"))
             else { continue }
-            try? Replica.discard(directory: other)
+            try? Materialization.discard(directory: other)
             try? unused.close()
         }
     }
 
     private static func openReplica(
         _ folder: String, _ environment: Environment, _ logger: Logger
-    ) throws -> (Replica, LogPosition?) {
-        func attempt() throws -> (Replica, LogPosition?) {
-            let replica = try Replica(
-                directory: folder, role: .materialization, environment: environment, logger: logger)
+    ) throws -> (Materialization, LogPosition?) {
+        func attempt() throws -> (Materialization, LogPosition?) {
+            let replica = try Materialization(
+                directory: folder, environment: environment, logger: logger)
             return (replica, try replica.checkpoint())
         }
         try DamageLedger.shared.admitRebuild(of: folder)
@@ -198,13 +198,13 @@ public actor Materializer {
             return try attempt()
         } catch let error as ReplicaError where error.code == .damaged {
             DamageLedger.shared.note(folder, reason: "\(error)", logger: logger)
-            try Replica.discard(directory: folder)
+            try Materialization.discard(directory: folder)
             return try attempt()
         }
     }
 
     private init(
-        _ database: DatabaseID, _ log: any OperationLog, _ replica: Replica, _ folder: String,
+        _ database: DatabaseID, _ log: any OperationLog, _ replica: Materialization, _ folder: String,
         _ position: LogPosition, _ executor: BlockingExecutor, _ logger: Logger,
         _ onFold: @escaping @Sendable ([FoldedOperation]) async -> Void
     ) {
@@ -370,9 +370,9 @@ public actor Materializer {
         waiters = []
         let (replica, folder, mustGo) = (replica, folder, discards || damage.isThere)
         try? await executor.run {
-            // Deleted while the directory is still locked: nobody can open files that are being deleted, and the next
-            // opening finds nothing and rebuilds.
-            if mustGo { try Replica.discard(directory: folder) }
+            // Deleted while the directory is still locked: nobody can open files that are being deleted, and
+            // the next opening finds nothing and rebuilds.
+            if mustGo { try Materialization.discard(directory: folder) }
             try replica.close()
         }
     }
@@ -458,7 +458,7 @@ public actor Materializer {
     private func fold(entries: [LogEntry]) async throws {
         let logID = position.logID
         let items = entries.map {
-            Replica.LogItem(
+            Materialization.LogItem(
                 position: LogPosition(logID: logID, offset: $0.offset, hash: $0.hash), bytes: $0.bytes)
         }
         var rest = items[...]

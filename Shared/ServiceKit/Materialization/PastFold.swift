@@ -14,7 +14,7 @@ import Replica
 /// deletes the folder.
 public actor PastFold {
     /// The documents at `position`.
-    public nonisolated let replica: Replica
+    public nonisolated let replica: Materialization
     /// Runs calls that block for the disk.
     public nonisolated let executor: BlockingExecutor
     /// The database.
@@ -25,7 +25,7 @@ public actor PastFold {
     private let log: any OperationLog
     private let folder: String
     /// Entries that were read and are not folded yet.
-    private var pending: ArraySlice<Replica.LogItem> = []
+    private var pending: ArraySlice<Materialization.LogItem> = []
 
     /// The log does not reach back to an offset any more.
     public struct Gone: Error {
@@ -54,16 +54,16 @@ public actor PastFold {
         let oldest = try await oldest(in: log, of: database)
         guard oldest <= offset else { throw Gone(oldest: oldest) }
         let executor = BlockingExecutor(label: "mimeo.past", isSerial: false)
-        let make: @Sendable () throws -> Replica = {
-            try Replica(
-                directory: folder, role: .materialization, environment: .system, logger: logger)
+        let make: @Sendable () throws -> Materialization = {
+            try Materialization(
+                directory: folder, environment: .system, logger: logger)
         }
         var replica = try await executor.run(make)
         do {
             var position: LogPosition?
             if let snapshot = try await log.snapshot(of: database), snapshot.position.offset <= offset {
-                let renew: @Sendable (Replica) throws -> Replica = { old in
-                    try Replica.discard(directory: folder)
+                let renew: @Sendable (Materialization) throws -> Materialization = { old in
+                    try Materialization.discard(directory: folder)
                     try old.close()
                     return try make()
                 }
@@ -80,7 +80,7 @@ public actor PastFold {
     }
 
     private init(
-        _ database: DatabaseID, _ log: any OperationLog, _ replica: Replica, _ position: LogPosition,
+        _ database: DatabaseID, _ log: any OperationLog, _ replica: Materialization, _ position: LogPosition,
         _ executor: BlockingExecutor, _ folder: String
     ) {
         self.database = database
@@ -110,7 +110,7 @@ public actor PastFold {
         return folded
     }
 
-    private func read() async throws -> [Replica.LogItem] {
+    private func read() async throws -> [Materialization.LogItem] {
         let entries: [LogEntry]
         do {
             entries = try await log.read(database, after: position.offset)
@@ -129,7 +129,7 @@ public actor PastFold {
                 offset: position.offset)
         }
         return entries.map {
-            Replica.LogItem(
+            Materialization.LogItem(
                 position: LogPosition(logID: position.logID, offset: $0.offset, hash: $0.hash),
                 bytes: $0.bytes)
         }
@@ -147,7 +147,9 @@ public actor PastFold {
     /// Closes it and deletes its files.
     public func close() async { await Self.discard(replica, folder, executor) }
 
-    private static func discard(_ replica: Replica, _ folder: String, _ executor: BlockingExecutor) async {
+    private static func discard(_ replica: Materialization, _ folder: String, _ executor: BlockingExecutor)
+        async
+    {
         try? await executor.run { try replica.close() }
         try? FileManager.default.removeItem(atPath: folder)
     }
@@ -157,8 +159,8 @@ public actor PastFold {
         for name in (try? FileManager.default.contentsOfDirectory(atPath: parent)) ?? [] {
             let folder = "\(parent)/\(name)"
             guard
-                let left = try? Replica(
-                    directory: folder, role: .materialization, environment: .system, logger: logger)
+                let left = try? Materialization(
+                    directory: folder, environment: .system, logger: logger)
             else { continue }
             try? left.close()
             try? FileManager.default.removeItem(atPath: folder)

@@ -11,9 +11,10 @@ extension Materializer {
     /// with another replica that `renew` makes in its place.
     /// - Returns: the replica now in place, and its position; the position is nil without a snapshot.
     static func loadSnapshot(
-        into replica: Replica, _ log: any OperationLog, _ database: DatabaseID, _ executor: BlockingExecutor,
-        _ logger: Logger, renew: @escaping @Sendable (Replica) throws -> Replica
-    ) async throws -> (Replica, LogPosition?) {
+        into replica: Materialization, _ log: any OperationLog, _ database: DatabaseID,
+        _ executor: BlockingExecutor,
+        _ logger: Logger, renew: @escaping @Sendable (Materialization) throws -> Materialization
+    ) async throws -> (Materialization, LogPosition?) {
         var replica = replica
         let loaded = try await log.beginWithSnapshot(of: database, logger: logger) { isAgain in
             let current = replica

@@ -68,6 +68,15 @@ public struct AdminOptions: ParsableArguments, Sendable {
     public init() {}
 }
 
+/// Flags of services that open sealed secrets, except the auth-gateway.
+public struct SecretsOptions: ParsableArguments, Sendable {
+    /// The file of the key that seals the secrets.
+    @Option(help: .setting("secretsKey")) public var secretsKey: String?
+
+    /// Empty, for the parser.
+    public init() {}
+}
+
 /// Flags of the auth-gateway.
 public struct ProviderOptions: ParsableArguments, Sendable {
     /// The file of providers.
@@ -141,7 +150,8 @@ public struct ServiceConfiguration: Sendable, Equatable {
     /// - Throws: `SRV-0101` to `SRV-0108`.
     public init(
         _ options: ServiceOptions, projection: ProjectionOptions? = nil, issuer: IssuerOptions? = nil,
-        providers: ProviderOptions? = nil, admin: AdminOptions? = nil, port: Int,
+        providers: ProviderOptions? = nil, admin: AdminOptions? = nil, secrets: SecretsOptions? = nil,
+        port: Int,
         environment: [String: String] = ProcessInfo.processInfo.environment
     ) throws(ServiceError) {
         sources = try SettingSources(config: options.config, environment: environment)
@@ -159,7 +169,7 @@ public struct ServiceConfiguration: Sendable, Equatable {
         self.issuer = try (issuer?.issuer ?? sources.text("issuer"))
             .map { text throws(ServiceError) in try Origin(text) }
         self.providers = providers?.providers ?? sources.text("providers")
-        secretsKey = providers?.secretsKey ?? sources.text("secretsKey")
+        secretsKey = providers?.secretsKey ?? secrets?.secretsKey ?? sources.text("secretsKey")
         adminToken = providers?.adminToken ?? admin?.adminToken ?? sources.text("adminToken")
         behindProxy = try sources.flag("behindProxy", over: options.behindProxy) ?? false
         showToken = try sources.flag("showToken", over: providers?.showToken)
@@ -248,6 +258,11 @@ public struct ServiceConfiguration: Sendable, Equatable {
     public func tlsFiles(logger: Logger) throws(ServiceError) -> TLSFiles? {
         guard let tls else { return nil }
         return try TLSFiles(certificate: tls.certificate, key: tls.key, logger: logger)
+    }
+
+    /// The file of the key that seals the system database's secrets.
+    public var secretsKeyFile: String {
+        secretsKey ?? URL(fileURLWithPath: dataFolder).appendingPathComponent("auth/secrets.key").path
     }
 
     /// The file of the admin credential: the one set, or the auth-gateway's own.

@@ -82,8 +82,8 @@ extension Setting {
             "providers", .text, "file", of: [.serve, .authGateway], default: "development only",
             "JSON file that says who may log in to which databases."),
         Setting(
-            "secretsKey", .text, "file", of: [.serve, .authGateway],
-            default: "DATA/auth/secrets.key, created at the first start",
+            "secretsKey", .text, "file", of: [.serve, .authGateway, .queryService],
+            default: "DATA/auth/secrets.key, which the auth-gateway creates",
             "File with the key that seals the system database's secrets."),
         Setting(
             "showToken", .flag, of: [.serve, .authGateway], default: "only to a terminal",

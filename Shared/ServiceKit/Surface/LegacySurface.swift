@@ -22,6 +22,7 @@ extension Surface {
             "count", "Counts the documents that fulfil a query of the legacy language.",
             [.maybe("query", .text), .maybe("args", .orNull(.object))],
             .members([.always("count", .whole(from: 0)), .always("txnId", .whole(from: 0))])),
+        write,
         RouteDescription(
             .delete, "/api/v1/collections/:collection/documents/:id", "deleteDocument", .user,
             "Deletes a document.",
@@ -41,6 +42,59 @@ extension Surface {
                 unavailable, damaged,
             ]),
     ]
+
+    private static let write = RouteDescription(
+        .post, "/api/v4/store/write", "write", .user, "Changes documents: all commands or none.",
+        details: """
+            The commands are one transaction: each sees those before it. An error has the index of its \
+            command, and nothing is written.
+            """,
+        parameters: [.header("X-DITTO-CLIENT-ID", .text, "Taken and not needed.")],
+        body: .json(
+            .members([
+                .always(
+                    "commands",
+                    .list(
+                        .members([
+                            .always("method", .choice(["upsert", "update", "remove"])),
+                            .always("collection", .text), .maybe("id", .anything, "Of an upsert."),
+                            .maybe("value", .object, "Of an upsert: the document."),
+                            .maybe(
+                                "valueTypeOverrides", .orNull(.object),
+                                "Of an upsert: counter, register or attachment, by path."),
+                            .maybe("query", .orNull(.text), "All documents without it."),
+                            .maybe("args", .orNull(.object)),
+                            .maybe(
+                                "commands",
+                                .list(
+                                    .members([
+                                        .always(
+                                            "method",
+                                            .choice([
+                                                "set", "setAttachment", "increment", "replaceWithCounter",
+                                            ])), .always("path", .text), .maybe("value", .anything),
+                                    ])), "Of an update."),
+                        ])))
+            ])),
+        answers: [
+            .init(
+                200, "Done.",
+                .json(
+                    .members([
+                        .always(
+                            "results",
+                            .list(
+                                .members([
+                                    .always("method", .text), .always("transactionId", .whole(from: 0)),
+                                    .maybe("updated", .list(.anything)), .maybe("deleted", .list(.anything)),
+                                ]))), .always("txnId", .whole(from: 0)),
+                    ])))
+        ],
+        failures: [
+            badStatement, notGranted, unknownDatabase, .init(408, "QUERY-0301"),
+            .init(409, "QUERY-0302", "QUERY-0402"), .init(410, "QUERY-0204"), .init(429, "SRV-0429"),
+            unavailable,
+        ])
 
     private static let documents: Schema = .members([
         .always("documents", .list(.members([.always("id", .anything), .always("fields", .object)]))),

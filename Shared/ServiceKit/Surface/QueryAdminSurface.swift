@@ -105,6 +105,58 @@ extension Surface {
             ], failures: [unknownDatabase]),
     ]
 
+    private static let webhook: [Schema.Member] = [
+        .always("id", .text), .always("url", .text, "Its server; the rest may be a secret."),
+        .always("collections", .orNull(.list(.text))), .always("where", .orNull(.text)),
+        .always("values", .choice(["new", "both", "none"])), .always("createdAt", number),
+        .always("offset", number, "The last operation that it has taken."), .always("lag", number),
+        .always(
+            "state", .choice(["delivers", "fails", "elsewhere"]), "elsewhere: another process delivers."),
+        .always("deliveredAt", place), .always("failure", .orNull(.text)),
+        .always("failures", number, "Calls that failed since one was taken."),
+        .always("nextAttemptAt", place),
+    ]
+
+    /// Webhooks that get changes.
+    static let webhooks: [RouteDescription] = [
+        RouteDescription(
+            .get, "\(base)/webhooks", "listWebhooks", .administrator,
+            "Lists the webhooks for changes, without their secrets.",
+            answers: [
+                .init(
+                    200, "The oldest first.",
+                    .json(.members([.always("webhooks", .list(.members(webhook)))])))
+            ], failures: [unknownDatabase, unavailable]),
+        RouteDescription(
+            .post, "\(base)/webhooks", "createWebhook", .administrator,
+            "Makes a webhook that gets the changes of a database.",
+            details: """
+                Calls have up to 100 changes or 256 KiB, in the lines of the changes feed, and are signed as \
+                those for logins are. A call without an answer of 2xx comes again, later and later up to \
+                five minutes. Each change comes at least once, in the log's order.
+                """,
+            body: .json(
+                .members([
+                    .always("url", .text, "http or https."), .maybe("collections", .orNull(.list(.text))),
+                    .maybe("where", .orNull(.text), "A condition in DQL."),
+                    .maybe("values", .orNull(.choice(["new", "both", "none"]))),
+                    .maybe("since", .orNull(.either([number, .choice(["now"])]))),
+                    .maybe("secret", .orNull(.text), "Base64; without it a new one is made."),
+                ])),
+            answers: [
+                .init(
+                    201, "Made. The secret is shown here and never again.",
+                    .json(.members(webhook + [.always("secret", .text)])))
+            ],
+            failures: [
+                .init(400, "QUERY-0101", "QUERY-0501"), unknownDatabase,
+                .init(409, "QUERY-0602", "QUERY-0603"), unavailable,
+            ]),
+        RouteDescription(
+            .delete, "\(base)/webhooks/:webhook", "deleteWebhook", .administrator, "Deletes a webhook.",
+            answers: [noContent], failures: [.init(404, "QUERY-0201", "QUERY-0601"), unavailable]),
+    ]
+
     private static let shape = RouteDescription(
         .get, "\(base)/collections/:collection/shape", "showShape", .administrator,
         "Shows which keys the documents of a collection have, from a sample.",

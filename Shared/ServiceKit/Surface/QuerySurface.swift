@@ -156,7 +156,9 @@ extension Surface {
             version == "v4" ? "Executes a statement in strict mode." : "Executes a statement.",
             details: """
                 A read sees every operation that was in the log when the request arrived. A write is \
-                answered when it is durable. An error of the statement itself has a DQL code.
+                answered when it is durable. An error of the statement itself has a DQL code. A transaction \
+                stands in place of statement and args: each statement sees those before it, all are one \
+                operation of the log, and an error names the index of its statement, and nothing is written.
                 """,
             parameters: [
                 .query("asOf", .text, "As the body's member of this name."),
@@ -165,10 +167,22 @@ extension Surface {
             ],
             body: .json(
                 .members([
-                    .always("statement", .text, "DQL."), .maybe("args", .orNull(.object), "By name."),
+                    .maybe("statement", .text, "DQL."), .maybe("args", .orNull(.object), "By name."),
                     .maybe("asOf", .orNull(point), "An offset or a time: a SELECT reads the past."),
+                    .maybe(
+                        "transaction",
+                        .list(
+                            .members([
+                                .always("statement", .text), .maybe("args", .orNull(.object)),
+                            ])), "1 to 1,000 statements."),
                 ])),
-            answers: [.init(200, "The result.", .json(.named("Envelope")))],
+            answers: [
+                .init(
+                    200, "The result; as lines the rows, and last the envelope without them.",
+                    .of(
+                        ["application/json", "application/x-ndjson"],
+                        .either([.named("Envelope"), .named("TransactionAnswer")])))
+            ],
             failures: [
                 badStatement, notGranted, unknownDatabase, .init(408, "QUERY-0301"),
                 .init(409, "QUERY-0302", "QUERY-0402"), .init(410, "QUERY-0204", "QUERY-0503"),

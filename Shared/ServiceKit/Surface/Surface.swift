@@ -31,7 +31,7 @@ public enum Surface {
             routes: adminOfReplicator),
         Group(
             name: "Projections and statements", about: "For administrators, from the query-service.",
-            routes: adminOfStatements + adminOfProjections),
+            routes: adminOfStatements + adminOfProjections + webhooks),
         Group(
             name: "Console", about: "The web page, its sessions and the metrics that it draws.",
             routes: console),
@@ -60,7 +60,14 @@ public enum Surface {
                     ]))
             ])
         ),
-        ("Envelope", .members(envelope)), ("Change", .members(change)),
+        ("Envelope", .members(envelope)),
+        (
+            "TransactionAnswer",
+            .members([
+                .always("transactionId", .whole(from: 0), "The log's offset after the transaction."),
+                .always("results", .list(.named("Envelope")), "One for each statement."),
+            ])
+        ), ("Change", .members(change)),
         ("ObserveEvent", .members(observeEvent)),
         ("History", .members(historyMembers)),
     ]
@@ -70,7 +77,9 @@ public enum Surface {
         .always("queryType", .text, "select, insert, update, …; unknown for an error."),
         .always("items", .list(.anything), "The rows."),
         .always("mutatedDocumentIds", .list(.anything), "The ids of the documents that were written."),
-        .always("error", .object, "Empty, or code, message, description, line and column."),
+        .always(
+            "error", .object,
+            "Empty, or code, message, description, line and column; index of a transaction's statement."),
         .always("warnings", .list(.members([.always("description", .text)]))),
         .always("totalWarningsCount", .whole(from: 0)),
     ]

@@ -19,6 +19,10 @@ public struct SystemDirectory: Sendable {
     public private(set) var erasures: [String: ErasureRecord] = [:]
     /// By the erasure's id.
     public private(set) var documentErasures: [String: DocumentErasure] = [:]
+    /// By the webhook's id.
+    public private(set) var webhooks: [String: WebhookRecord] = [:]
+    /// By the webhook's id.
+    public private(set) var webhookPositions: [String: WebhookPosition] = [:]
     /// The documents whose ids take no writes; a database without any is missing.
     public private(set) var erasedDocuments: [DatabaseID: ErasedDocuments] = [:]
     /// By the word's id.
@@ -44,6 +48,8 @@ public struct SystemDirectory: Sendable {
         erasures = try Self.all(transaction, &unreadable)
         documentErasures = try Self.all(transaction, &unreadable)
         restores = try Self.all(transaction, &unreadable)
+        webhooks = try Self.all(transaction, &unreadable)
+        webhookPositions = try Self.all(transaction, &unreadable)
         for erasure in documentErasures.values {
             erasedDocuments[erasure.databaseID, default: ErasedDocuments([], of: erasure.databaseID)]
                 .insert(erasure.digests)

@@ -21,6 +21,10 @@ public enum SystemCollectionName: String, Sendable, CaseIterable {
     case documentErasures
     /// `RestoreWord`, by its id.
     case restores
+    /// `WebhookRecord`, by its id.
+    case webhooks
+    /// `WebhookPosition`, by the webhook's id.
+    case webhookPositions
 
     /// The collection's name.
     public var name: CollectionName { CollectionName(rawValue) }

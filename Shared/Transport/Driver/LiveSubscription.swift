@@ -21,7 +21,7 @@ package struct LiveSubscription: Sendable {
     package var key: [UInt8] { query.canonicalKey }
 
     /// The request with the stored data of its key.
-    package func request(from replica: Replica) throws -> SubscriptionRequest {
+    package func request(from replica: PeerReplica) throws -> SubscriptionRequest {
         SubscriptionRequest(
             key: key, statement: statement, arguments: .object(arguments),
             cursor: try replica.cursor(of: key), rights: try replica.rights(of: key),

@@ -8,7 +8,7 @@ import Synchronization
 
 /// A peer's replica as the store of a session.
 package struct PeerStore: SessionStore {
-    let replica: Replica
+    let replica: PeerReplica
     let executor: BlockingExecutor
     let report: @Sendable (Report) -> Void
     /// Called after the server has acknowledged something new.
@@ -18,7 +18,7 @@ package struct PeerStore: SessionStore {
 
     /// A store over this replica.
     package init(
-        replica: Replica, executor: BlockingExecutor, report: @escaping @Sendable (Report) -> Void,
+        replica: PeerReplica, executor: BlockingExecutor, report: @escaping @Sendable (Report) -> Void,
         acknowledged: @escaping @Sendable () -> Void, kept: KeptMessage = KeptMessage()
     ) {
         self.kept = kept
@@ -29,7 +29,7 @@ package struct PeerStore: SessionStore {
     }
 
     /// Takes note of a commit: what it holds is asked for next, mostly.
-    func note(_ commit: Replica.Commit) { latest.note(commit) }
+    func note(_ commit: PeerReplica.Commit) { latest.note(commit) }
 
     /// See `SessionStore`: the operation of the latest commit.
     package func ready(_ action: Action) -> Event? {
@@ -182,7 +182,7 @@ package struct PeerStore: SessionStore {
 private final class LatestOperation: Sendable {
     private let state = Mutex<(actor: ActorID, operation: OwnOperation)?>(nil)
 
-    func note(_ commit: Replica.Commit) {
+    func note(_ commit: PeerReplica.Commit) {
         guard let actor = commit.actor else { return }
         state.withLock { $0 = commit.operation.map { (actor, $0) } }
     }

@@ -86,7 +86,7 @@ public final class PeerSync: Sendable {
     public enum Notice: Sendable, Equatable {
         /// The status changed.
         case status(Status)
-        /// The server has acknowledged own operations: `Replica.acknowledgedCommit` may have grown.
+        /// The server has acknowledged own operations: `PeerReplica.acknowledgedCommit` may have grown.
         case acknowledged
         /// A subscription is up to date, or was refused; a write was refused; a history forked.
         case report(Report)
@@ -114,7 +114,7 @@ public final class PeerSync: Sendable {
         var status = Status.stopped
     }
 
-    private let replica: Replica
+    private let replica: PeerReplica
     private let configuration: Configuration
     private let environment: Environment
     private let logger: Logger
@@ -127,7 +127,7 @@ public final class PeerSync: Sendable {
 
     /// A stopped engine; `notify` is called from any thread and must be quick.
     public init(
-        replica: Replica, configuration: Configuration, environment: Environment, logger: Logger,
+        replica: PeerReplica, configuration: Configuration, environment: Environment, logger: Logger,
         notify: @escaping @Sendable (Notice) -> Void
     ) {
         self.replica = replica

@@ -129,14 +129,14 @@ private final class BareConnection {
         let found = PQexec(handle, find)
         let table = String(cString: PQgetvalue(found, 0, 0))
         PQclear(found)
-        let columns = "id, key, live, plain, \"offset\", body, state"
+        let columns = "id, key, live, \"offset\", body, state"
         let select = "SELECT \(columns) FROM \(table) ORDER BY \"offset\", id"
         let result = PQexecParams(handle, select, 0, nil, nil, nil, nil, 1)
         defer { PQclear(result) }
         check(PQntuples(result) == Int32(count), "every document has a row")
         return (0..<PQntuples(result)).map { row in
-            var bytes: [UInt8] = [0, 7]
-            for column in 0..<7 as Range<Int32> {
+            var bytes: [UInt8] = [0, 6]
+            for column in 0..<6 as Range<Int32> {
                 let length = PQgetlength(result, row, column)
                 bytes += withUnsafeBytes(of: length.bigEndian) { Array($0) }
                 bytes += UnsafeRawBufferPointer(start: PQgetvalue(result, row, column), count: Int(length))
@@ -149,7 +149,7 @@ private final class BareConnection {
     func copyAndUpsert(_ rows: [[UInt8]], batch: Int) -> Double {
         let columns = """
             (id bytea PRIMARY KEY, key text COLLATE "C" NOT NULL, live boolean NOT NULL,
-            plain boolean NOT NULL, "offset" int8 NOT NULL, body jsonb, state bytea NOT NULL)
+            "offset" int8 NOT NULL, body jsonb, state bytea NOT NULL)
             """
         run("DROP TABLE IF EXISTS bare; CREATE TABLE bare \(columns)")
         run("CREATE TEMP TABLE staging \(columns)")
@@ -165,7 +165,7 @@ private final class BareConnection {
             run(
                 """
                 INSERT INTO bare SELECT * FROM staging ON CONFLICT (id) DO UPDATE SET live = excluded.live,
-                    plain = excluded.plain, "offset" = excluded."offset", body = excluded.body,
+                    "offset" = excluded."offset", body = excluded.body,
                     state = excluded.state;
                 COMMIT
                 """)

@@ -66,7 +66,7 @@ final class MemoryWatch: Sendable {
 }
 
 struct Driver {
-    let replica: Replica
+    let replica: PeerReplica
     let statements = PreparedStatements()
     /// Made by the first question, so that no measurement of time has it beside it.
     private static let memory = MemoryWatch()
@@ -153,8 +153,8 @@ guard CommandLine.arguments.count == 2 else {
     exit(2)
 }
 let driver = Driver(
-    replica: try Replica(
-        directory: CommandLine.arguments[1], role: .peer, environment: environment(),
+    replica: try PeerReplica(
+        directory: CommandLine.arguments[1], environment: environment(),
         logger: Logger(label: "queries")))
 while let line = readLine() {
     guard let command = try JSONText.parse(line).objectValue else { continue }

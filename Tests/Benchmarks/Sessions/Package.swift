@@ -50,7 +50,8 @@ let package = Package(
             "Shared/Transport", ["CRDT", "DQL", "Exchange", "Machine", "Replica", "Sync", logging],
             sources: [
                 "Driver/PeerStore.swift", "Driver/SessionStore.swift", "Driver/LiveSubscription.swift",
-                "Driver/SessionPump.swift", "Driver/SessionConnection.swift", "Driver/Inbox.swift",
+                "Driver/SessionPump.swift", "Driver/PumpStorage.swift", "Driver/PumpMachine.swift",
+                "Driver/FrameChannel.swift", "Driver/Inbox.swift",
                 "Driver/KeptMessage.swift",
                 "Limits.swift",
             ]),

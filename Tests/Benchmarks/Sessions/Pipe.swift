@@ -1,7 +1,7 @@
 import Transport
 
 /// One end of a connection within this process.
-final class PipeEnd: SessionConnection {
+final class PipeEnd: Sendable {
     private let incoming: AsyncStream<[UInt8]>
     private let outgoing: AsyncStream<[UInt8]>.Continuation
 
@@ -16,12 +16,13 @@ final class PipeEnd: SessionConnection {
         return (PipeEnd(near, toFar), PipeEnd(far, toNear))
     }
 
-    func send(_ frame: [UInt8]) async throws { outgoing.yield(frame) }
-
-    func receive() async throws -> [UInt8]? {
-        for await frame in incoming { return frame }
-        return nil
+    /// What a pump runs over.
+    var channel: TaskedChannel {
+        TaskedChannel(
+            send: { self.outgoing.yield($0) },
+            receive: {
+                for await frame in self.incoming { return frame }
+                return nil
+            }, close: { _, _ in self.outgoing.finish() })
     }
-
-    func close(code: UInt16, reason: String) { outgoing.finish() }
 }

@@ -25,16 +25,16 @@ struct Run {
             random: { UInt64.random(in: 0...UInt64.max) }, pause: { _ in usleep(10_000) })
     }
 
-    func replica(_ name: String) throws -> Replica {
-        try Replica(
-            directory: folder.appendingPathComponent(name).path, role: .peer, environment: environment(),
+    func replica(_ name: String) throws -> PeerReplica {
+        try PeerReplica(
+            directory: folder.appendingPathComponent(name).path, environment: environment(),
             logger: logger)
     }
 
     /// Runs both sessions until `isDone` says so of an action that the peer's store has performed, or of a
     /// report; how long that took.
     func converse(
-        _ replica: Replica, with server: some SessionStore, origin: UInt64,
+        _ replica: PeerReplica, with server: some SessionStore, origin: UInt64,
         until isDone: @escaping @Sendable (Action) -> Bool
     ) async throws -> Duration {
         let (near, far) = PipeEnd.pair()
@@ -56,8 +56,8 @@ struct Run {
                     wallMilliseconds: environment().wallMilliseconds(), access: .everything))
         }
         let started = ContinuousClock.now
-        let peer = Task { await peerPump.run(session(.peer), over: near) }
-        let other = Task { await serverPump.run(session(.server(origin: origin)), over: far) }
+        let peer = Task { await peerPump.run(session(.peer), over: near.channel) }
+        let other = Task { await serverPump.run(session(.server(origin: origin)), over: far.channel) }
         let ended = Task {
             let reason = await peer.value
             finish.finish()

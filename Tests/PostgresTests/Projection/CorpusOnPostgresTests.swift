@@ -12,6 +12,7 @@ struct CorpusOnPostgresTests {
         try await TestDatabase.use { url in
             var number = 0
             var engine = try ProjectionEngine(url: url, database: "case-0")
+            var shares = PushedShares()
             for (place, test) in Corpus.sample.enumerated() where !Self.isForPeers(test) {
                 for isStrict in [test.isStrict] + (place.isMultiple(of: 8) ? [!test.isStrict] : []) {
                     if !engine.isUntouched {
@@ -25,10 +26,13 @@ struct CorpusOnPostgresTests {
                         #expect(real.summary == naive.summary, "\(test): \(step.statement)")
                         guard isStrict == test.isStrict else { continue }
                         #expect(real.differences(from: step) == [], "\(test): \(step.statement)")
+                        if !isStrict { shares.add(step, on: engine) }
                     }
                 }
             }
             #expect(number > 50)
+            print("SELECTs of the corpus: \(shares)")
+            #expect(shares.whole > 0)
         }
     }
 

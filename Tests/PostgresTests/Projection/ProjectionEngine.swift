@@ -58,7 +58,7 @@ final class ProjectionEngine: StatementEngine {
     }
 
     private func withDraft<Result>(_ body: (ProjectionDraft) throws -> Result) throws -> Result {
-        try ProjectionSnapshot.run(of: database, on: connection) { snapshot in
+        try ProjectionSnapshot.run(of: database, on: connection, fallsBack: false) { snapshot in
             try body(snapshot.draft(as: ActorID(1), sequence: sequence.next, wallMilliseconds: 1_000))
         }
     }
@@ -87,6 +87,8 @@ private struct Evicting: DocumentWriter {
 
     init(_ draft: ProjectionDraft) { self.draft = draft }
 
+    var pushing: (any PushingSource)? { draft.pushing }
+
     func scan(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
         try draft.scan(collection, visit)
     }
@@ -105,6 +107,10 @@ private struct Evicting: DocumentWriter {
         _ collection: CollectionName, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void
     ) throws {
         try draft.edit(collection, id, body)
+    }
+
+    func expect(_ collection: CollectionName, _ ids: ArraySlice<DocumentID>) throws {
+        try draft.expect(collection, ids)
     }
 
     func evict(_ collection: CollectionName, _ ids: [DocumentID]) throws {

@@ -23,7 +23,7 @@ struct ReadableBodyTests {
     }
 
     @Test(
-        "a value that JSON has stands as it is, and the body is plain",
+        "a value that JSON has stands as it is, and no key is rough",
         arguments: [
             (.null, "null"), (true, "true"), (1, "1"), (.int(.min), "-9223372036854775808"),
             (1.0, "1.0"), (0.1, "0.1"), (-2.5e-7, "-2.5e-07"), ("é \"q\" \\ \n", #""é \"q\" \\ \u000a""#),
@@ -32,11 +32,11 @@ struct ReadableBodyTests {
         ] as [(Value, String)])
     func plain(_ value: Value, _ json: String) throws {
         #expect(try text(value) == #"{"_id":"x","a":\#(json)}"#)
-        #expect(try body { try $0.set(["a"], value) }.isPlain)
+        #expect(try body { try $0.set(["a"], value) }.rough == .keys([]))
     }
 
     @Test(
-        "a value that JSON does not have stands in other words, and the body is not plain",
+        "a value that JSON does not have stands in other words, and its key is rough",
         arguments: [
             (.double(.nan), #""NaN""#), (.double(.infinity), #""Infinity""#),
             (.double(-.infinity), #""-Infinity""#), (-0.0, "0.0"), (1e16, "1e+16"), (1e308, "1e+308"),
@@ -45,7 +45,19 @@ struct ReadableBodyTests {
         ] as [(Value, String)])
     func inOtherWords(_ value: Value, _ json: String) throws {
         #expect(try text(value) == #"{"_id":"x","a":\#(json)}"#)
-        #expect(try !body { try $0.set(["a"], value) }.isPlain)
+        let document = try body {
+            try $0.set(["fine"], 1)
+            try $0.set(["a"], value)
+        }
+        #expect(document.rough == .keys(["a"]))
+    }
+
+    @Test("a replaced key makes all rough, as text of an array with quotes")
+    func roughTexts() throws {
+        #expect(try body { try $0.set(["k\u{0}"], 1) }.rough == .all)
+        #expect(ReadableBody.Rough.all.text == Array("{}".utf8))
+        #expect(ReadableBody.Rough.keys([]).text == [])
+        #expect(ReadableBody.Rough.keys(["a\"b", "c\\", ""]).text == Array(#"{"a\"b","c\\",""}"#.utf8))
     }
 
     @Test("a counter stands as its value, an attachment behind a word that says so")
@@ -58,8 +70,8 @@ struct ReadableBodyTests {
         #expect(
             String(decoding: both.text, as: UTF8.self)
                 == #"{"_id":"x","n":5,"t":{"~attachment":{"id":"b","len":3,"metadata":{"n":"v"}}}}"#)
-        #expect(!both.isPlain)
-        #expect(try body { try $0.increment(["n"], by: 5) }.isPlain)
+        #expect(both.rough == .keys(["t"]))
+        #expect(try body { try $0.increment(["n"], by: 5) }.rough == .keys([]))
     }
 
     @Test(

@@ -11,8 +11,8 @@ struct StoreDump: Equatable, CustomStringConvertible {
 
     let lines: [String]
 
-    init(_ replica: Replica) throws {
-        lines = try replica.pool.read { try Self.lines(of: $0) }
+    init(_ replica: some Replica) throws {
+        lines = try replica.store.pool.read { try Self.lines(of: $0) }
     }
 
     private static func lines(of database: Database) throws -> [String] {

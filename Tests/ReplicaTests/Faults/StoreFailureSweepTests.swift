@@ -29,7 +29,12 @@ struct StoreFailureSweepTests {
             return "\(way), \(fault)\(persists ? ", for good" : "")\(rest)"
         }
         var isPlain: Bool { !persists && !goesOn && !reopens }
-        var role: Replica.Role { way == .fold ? .materialization : .peer }
+        var isPeer: Bool { way != .fold }
+
+        /// Opens what the way is taken with.
+        func open(_ folder: URL, _ environment: TestEnvironment = TestEnvironment()) throws -> any Replica {
+            isPeer ? try ReplicaTests.open(folder, environment) : try openFold(folder, environment)
+        }
         var isOpening: Bool { [.create, .open, .recover, .close].contains(way) }
     }
 
@@ -52,7 +57,7 @@ struct StoreFailureSweepTests {
             for stop in 0...Self.stops {
                 let place = folder.appendingPathComponent("reference-\(stop)")
                 try Self.copy(original, to: place)
-                let store = try open(place, role: sweep.role, TestEnvironment(seed: 3))
+                let store = try sweep.open(place, TestEnvironment(seed: 3))
                 if !sweep.isOpening, stop > 0 {
                     var commits = 0
                     do {
@@ -83,18 +88,18 @@ struct StoreFailureSweepTests {
         let place = sweep.way == .recover ? folder.appendingPathComponent("open") : folder
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         guard sweep.way != .create else { return }
-        let store = try open(place, role: sweep.role)
-        if sweep.role == .peer {
+        let store = try sweep.open(place)
+        if sweep.isPeer {
             for id in 1...3 as ClosedRange<Int64> { try store.perform(.insert(id, size: 300)) }
             try store.perform(.stage(2, time: 50))
         } else {
-            _ = try store.fold(try Self.log(3).items())
+            try store.foldMore(through: 3)
         }
         if sweep.way == .recover {
             for suffix in ["", "-wal"] {
                 try FileManager.default.copyItem(
-                    at: place.appendingPathComponent(Replica.fileName + suffix),
-                    to: folder.appendingPathComponent(Replica.fileName + suffix))
+                    at: place.appendingPathComponent(DocumentStore.fileName + suffix),
+                    to: folder.appendingPathComponent(DocumentStore.fileName + suffix))
             }
         }
         try store.close()
@@ -109,7 +114,7 @@ struct StoreFailureSweepTests {
 
     private static func copy(_ source: URL, to destination: URL) throws {
         try FileManager.default.createDirectory(at: destination, withIntermediateDirectories: true)
-        for name in [Replica.fileName, Replica.fileName + "-wal"] {
+        for name in [DocumentStore.fileName, DocumentStore.fileName + "-wal"] {
             let file = source.appendingPathComponent(name)
             guard FileManager.default.fileExists(atPath: file.path) else { continue }
             try FileManager.default.copyItem(at: file, to: destination.appendingPathComponent(name))
@@ -127,11 +132,11 @@ struct StoreFailureSweepTests {
             var last: StoreDump?
             if sweep.isOpening, sweep.way != .close {
                 disk.fail(sweep.fault, atCall: call, persistently: sweep.persists)
-                let failure = code { try open(folder, role: sweep.role, environment).close() }
+                let failure = code { try sweep.open(folder, environment).close() }
                 #expect([nil, .directoryUnusable, .storageFailed].contains(failure), note)
                 faults = disk.counts.faults
             } else {
-                let store = try open(folder, role: sweep.role, environment)
+                let store = try sweep.open(folder, environment)
                 disk.fail(sweep.fault, atCall: call, persistently: sweep.persists)
                 let failure = code { try sweep.take(store) {} }
                 faults = disk.counts.faults
@@ -147,16 +152,18 @@ struct StoreFailureSweepTests {
             }
             disk.heal()
             if sweep.reopens {
-                let again = try open(folder, role: sweep.role, TestEnvironment(seed: 3))
+                let again = try sweep.open(folder, TestEnvironment(seed: 3))
                 last = try StoreDump(again)
                 try again.close()
             }
             disk.restart()
-            let survivor = try open(folder, role: sweep.role, TestEnvironment(seed: 3))
+            let survivor = try sweep.open(folder, TestEnvironment(seed: 3))
             let found = try StoreDump(survivor)
             #expect(allowed.contains(found), note)
-            if let last, sweep.role == .peer { #expect(found == last, note) }
-            let check = try survivor.pool.read { try String.fetchOne($0, sql: "PRAGMA integrity_check") }
+            if let last, sweep.isPeer { #expect(found == last, note) }
+            let check = try survivor.store.pool.read {
+                try String.fetchOne($0, sql: "PRAGMA integrity_check")
+            }
             #expect(check == "ok", note)
             try survivor.close()
             return faults == 0
@@ -166,7 +173,7 @@ struct StoreFailureSweepTests {
 
 extension StoreFailureSweepTests.Case {
     /// `afterCommit` is called between those of its commits that a failure may separate.
-    func take(_ store: Replica, _ afterCommit: () throws -> Void) throws {
+    func take(_ store: any Replica, _ afterCommit: () throws -> Void) throws {
         switch way {
         case .create, .open, .recover: break
         case .insert: try store.perform(.insert(7, size: 200))
@@ -181,15 +188,26 @@ extension StoreFailureSweepTests.Case {
         case .read: _ = try store.rows("SELECT * FROM c")
         case .checkpoint: try store.perform(.checkpoint(truncates: true))
         case .close: try store.close()
-        case .fold: _ = try store.fold(try StoreFailureSweepTests.log(6).items(after: 3))
+        case .fold: try store.foldMore(through: 6)
         }
     }
 
-    func takeMore(_ store: Replica) throws {
-        guard role == .peer else {
-            _ = try store.fold(try StoreFailureSweepTests.log(7).items(after: store.foldedThrough))
-            return
-        }
+    func takeMore(_ store: any Replica) throws {
+        guard isPeer else { return try store.foldMore(through: 7) }
         try store.perform(.insert(9, size: 100))
+    }
+}
+
+extension Replica {
+    /// Performs a step of a peer's load.
+    fileprivate func perform(_ step: StoreLoad.Step, afterCommit: () throws -> Void = {}) throws {
+        guard let peer = self as? PeerReplica else { preconditionFailure("only a peer's store writes") }
+        try peer.perform(step, log: TestLog(), afterCommit: afterCommit)
+    }
+
+    /// Folds the log from the checkpoint to an offset.
+    fileprivate func foldMore(through offset: UInt64) throws {
+        guard let fold = self as? Materialization else { preconditionFailure("a peer's store folds nothing") }
+        _ = try fold.fold(try StoreFailureSweepTests.log(offset).items(after: fold.foldedThrough))
     }
 }

@@ -70,7 +70,7 @@ struct StoreLoad {
     }
 }
 
-extension Replica {
+extension PeerReplica {
     private static let page: [UInt8] = [1, 2, 3]
 
     private func foreign(_ id: Int64, _ time: UInt64) throws -> DocumentUpdate {
@@ -124,7 +124,7 @@ extension Replica {
             }
         case .repair: try repairAll(afterCommit)
         case .checkpoint(let truncates):
-            _ = try writing { try $0.checkpoint(truncates ? .truncate : .passive) }
+            try checkpoint(truncates: truncates)
         }
     }
 
@@ -144,5 +144,12 @@ extension Replica {
             try stageRepair(keys.map { ($0, try state($0)) })
             try afterCommit()
         }
+    }
+}
+
+extension Replica {
+    /// Checkpoints the write-ahead log.
+    func checkpoint(truncates: Bool) throws {
+        _ = try store.writing { try $0.checkpoint(truncates ? .truncate : .passive) }
     }
 }

@@ -51,7 +51,7 @@ struct StorePowerCutTests {
         var expected = [try StoreDump(reference)]
         disk.cutPower(duringCall: 1 + dice.below(dice.chance(25) ? 40 : 400))
         if let store = try? open(folder, environments.1) {
-            _ = try? store.pool.writeWithoutTransaction {
+            _ = try? store.store.pool.writeWithoutTransaction {
                 try $0.execute(sql: "PRAGMA synchronous = \(synchronous)")
             }
             while !disk.isOff {
@@ -91,11 +91,12 @@ struct StorePowerCutTests {
     /// The mark of a store that does not sync its commits says nothing after the machine has started again.
     /// Here it has not.
     private func forgetMark(in folder: URL) {
-        try? FileManager.default.removeItem(at: folder.appendingPathComponent("\(Replica.fileName)-mark"))
+        let mark = folder.appendingPathComponent("\(DocumentStore.fileName)-mark")
+        try? FileManager.default.removeItem(at: mark)
     }
 
-    private func checkWhole(_ store: Replica, _ note: Comment) throws {
-        let check = try store.pool.read { try String.fetchOne($0, sql: "PRAGMA integrity_check") }
+    private func checkWhole(_ store: some Replica, _ note: Comment) throws {
+        let check = try store.store.pool.read { try String.fetchOne($0, sql: "PRAGMA integrity_check") }
         #expect(check == "ok", note)
     }
 
@@ -104,14 +105,14 @@ struct StorePowerCutTests {
         for seed in FaultRun.seeds(cutsEach: 3) {
             try withFaultDisk(seed: seed) { disk, folder in
                 try withTemporaryDirectory { good in
-                    let reference = try open(good, role: .materialization)
+                    let reference = try openFold(good)
                     var dice = SplitMix64(seed: seed ^ 0xF01D)
                     var load = StoreLoad(seed: seed)
                     var log = TestLog()
                     var expected = [try StoreDump(reference)]
                     for _ in 0..<3 {
                         disk.cutPower(duringCall: 1 + dice.below(300))
-                        if let store = try? open(folder, role: .materialization) {
+                        if let store = try? openFold(folder) {
                             while !disk.isOff {
                                 let folded = reference.foldedThrough
                                 for _ in 0...dice.below(4) {
@@ -122,13 +123,13 @@ struct StorePowerCutTests {
                                     expected.append(try StoreDump(reference))
                                 }
                                 _ = try? store.fold(log.items(after: store.foldedThrough))
-                                if dice.chance(20) { _ = try? store.perform(.checkpoint(truncates: false)) }
+                                if dice.chance(20) { _ = try? store.checkpoint(truncates: false) }
                             }
                             try? store.close()
                         }
                         disk.restart()
                         forgetMark(in: folder)
-                        let survivor = try open(folder, role: .materialization)
+                        let survivor = try openFold(folder)
                         let note = Comment(rawValue: "seed \(seed), head \(survivor.head)")
                         #expect(try StoreDump(survivor) == expected[Int(survivor.head)], note)
                         try checkWhole(survivor, note)

@@ -8,7 +8,8 @@ import Transport
 /// What must hold of every store at any time: looked at as an application or an observer would.
 extension World {
     /// All documents of a store in one snapshot, tombstones included.
-    func glance(_ replica: Replica, only some: [CollectionName]? = nil) throws -> [DocumentKey: EncodedState]
+    func glance(_ replica: some Replica, only some: [CollectionName]? = nil) throws -> [DocumentKey:
+        EncodedState]
     {
         try replica.read { transaction in
             var states: [DocumentKey: EncodedState] = [:]

@@ -13,7 +13,7 @@ final class Peer: @unchecked Sendable {
     var keyNumber: Int
     var folder: String
     let disk: Machine
-    var replica: Replica
+    var replica: PeerReplica
     var link: Link?
     /// What the application subscribes to, by canonical key.
     var subscriptions: [[UInt8]: LiveSubscription] = [:]
@@ -79,7 +79,7 @@ final class Peer: @unchecked Sendable {
             grant: rights.grant, expiresAtSeconds: .max)
     }
 
-    init(number: Int, folder: String, disk: Machine, replica: Replica, holdsEverything: Bool) {
+    init(number: Int, folder: String, disk: Machine, replica: PeerReplica, holdsEverything: Bool) {
         self.number = number
         keyNumber = number
         self.folder = folder

@@ -14,8 +14,8 @@ extension World {
         if let original {
             try Files.copy(from: original.folder, to: folder, prefix: "replica.sqlite", keepsInodes: false)
         }
-        let replica = try Replica(
-            directory: folder, role: .peer, environment: environment(of: number), logger: Self.logger)
+        let replica = try PeerReplica(
+            directory: folder, environment: environment(of: number), logger: Self.logger)
         let peer = Peer(
             number: number, folder: folder, disk: disk, replica: replica,
             holdsEverything: original?.holdsEverything ?? (number < 2))

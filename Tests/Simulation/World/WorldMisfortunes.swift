@@ -28,7 +28,7 @@ extension World {
             if generator.chance(50) { try restart(peer) } else { restart(generator.pick(instances)) }
         case .rebuilds:
             let instance = generator.pick(instances)
-            restart(instance) { try Replica.discard(directory: instance.folder) }
+            restart(instance) { try Materialization.discard(directory: instance.folder) }
         case .powerCuts:
             let disk = generator.chance(30) ? log.disk : peer.disk
             let calls = generator.below(80)
@@ -82,11 +82,11 @@ extension World {
     }
 
     /// A peer's store, opened; again where the power goes in the midst of that.
-    private func opened(_ peer: Peer) throws -> Replica {
+    private func opened(_ peer: Peer) throws -> PeerReplica {
         while true {
             do {
-                return try Replica(
-                    directory: peer.folder, role: .peer, environment: environment(of: peer.number),
+                return try PeerReplica(
+                    directory: peer.folder, environment: environment(of: peer.number),
                     logger: Self.logger)
             } catch {
                 guard peer.disk.isOff else { throw error }

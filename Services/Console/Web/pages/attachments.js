@@ -59,7 +59,7 @@ export function Attachments({ database }) {
       <span class="count" role="status">${found.value ? `${counted(found.value.length, "attachment")}, ${bytes(total)}` : "Looking …"}</span>
       <span class="end"><label class="button">Upload a file<input class="hidden" type="file" onChange=${upload} /></label></span></div>
     <${Problem} error=${problem ?? found.error ?? names.error} retry=${found.again} close=${() => setProblem(null)} />
-    ${made && html`<div class="card"><p>Put this token into a document; until then nobody but the administrator finds the file.</p><pre tabIndex="0">${print(made, 2)}</pre><button type="button" onClick=${() => copy(print(made))}>Copy</button></div>`}
+    ${made && html`<div class="card"><p>Put this token into a document, as in <code>INSERT INTO COLLECTION stations (plan ATTACHMENT) DOCUMENTS (:d)</code>. Until then only who may read everything finds the file.</p><pre tabIndex="0">${print(made, 2)}</pre><button type="button" onClick=${() => copy(print(made))}>Copy</button></div>`}
     ${found.value?.length === 0 && html`<${Empty} title="No attachments"><p>A document that has one shows it here, as a picture if it is one.</p></${Empty}>`}
     <div class="pictures">${(found.value ?? []).slice(0, most).map((/** @type {any} */ one) => html`<div key=${`${one.collection}/${print(one.id)}/${one.path}`}><${Picture} database=${database} name=${one.path} token=${one.token} />
       <a href=${address(database, "data", [one.collection, print(one.id)])}>${one.collection} / ${idText(one.id)}</a></div>`)}</div>

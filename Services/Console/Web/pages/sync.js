@@ -38,7 +38,7 @@ export function Sync({ database }) {
     { key: "queries", title: "Queries", width: "80px", right: true, cell: (/** @type {any} */ one) => grouped(Number(one.queries)) },
     { key: "lag", title: "Lag", width: "80px", right: true, cell: (/** @type {any} */ one) => grouped(Number(one.lag)) },
     { key: "waiting", title: "Waiting", width: "90px", right: true, cell: (/** @type {any} */ one) => bytes(Number(one.unsentBytes)) },
-    { key: "end", title: "", width: "110px", cell: (/** @type {any} */ one) => html`<button type="button" onClick=${() => end(one)}>Disconnect</button>` },
+    { key: "end", title: "", width: "130px", cell: (/** @type {any} */ one) => html`<button type="button" onClick=${() => end(one)}>Disconnect</button>` },
   ];
   const end = async (/** @type {any} */ one) => {
     try {

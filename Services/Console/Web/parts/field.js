@@ -53,7 +53,7 @@ export function FieldEdit({ database, collection, id, path, value, close }) {
     Promise.resolve().then(() => write(read(type, text))).catch((error) => setProblem({ code: error.code ?? "VALUE", ...error, message: error.message }));
   };
   return html`<${Dialog} title=${`Change ${path.join(".")}`} close=${close}><form onSubmit=${submit}>
-    <label>Type<select value=${type} onChange=${(/** @type {any} */ event) => setType(event.currentTarget.value)}>${TYPES.map((one) => html`<option key=${one}>${one}</option>`)}</select></label>
+    <label>Type<select value=${type} onChange=${(/** @type {any} */ event) => setType(event.currentTarget.value)}>${TYPES.map((one) => html`<option key=${one} value=${one}>${one}</option>`)}</select></label>
     ${type !== "null" && html`<label>Value<textarea rows=${text.length > 80 ? 8 : 2} spellcheck=${false} value=${text} onInput=${(/** @type {any} */ event) => setText(event.currentTarget.value)}></textarea></label>`}
     <${Problem} error=${problem} close=${() => setProblem(null)} />
     <div class="actions"><button type="submit" class="main">Save</button>

@@ -16,21 +16,21 @@ public final class DittoPendingCursorOperation: Sendable {
     /// Limits the number of documents; a negative number is no limit. The last call counts.
     @discardableResult
     public func limit(_ limit: Int32) -> Self {
-        cursor.change { $0.limit = limit < 0 ? nil : Int64(limit) }
+        cursor.limit(limit)
         return self
     }
 
     /// Skips the first documents. The last call counts.
     @discardableResult
     public func offset(_ offset: UInt32) -> Self {
-        cursor.change { $0.offset = Int64(offset) }
+        cursor.offset(offset)
         return self
     }
 
     /// Sorts by an expression. Further calls sort documents that the earlier ones do not part.
     @discardableResult
     public func sort(_ query: String, direction: DittoSortDirection = .ascending) -> Self {
-        cursor.change { $0.order.append((expression: query, isDescending: direction == .descending)) }
+        cursor.sort(query, isDescending: direction == .descending)
         return self
     }
 
@@ -48,15 +48,11 @@ public final class DittoPendingCursorOperation: Sendable {
 
     /// Removes the documents everywhere. Returns their ids.
     @discardableResult
-    public func remove() -> [DittoDocumentID] {
-        cursor.collection.remove(.removed, "remove") { try cursor.parts(.delete) }
-    }
+    public func remove() -> [DittoDocumentID] { cursor.remove() }
 
     /// Removes the documents from this device only. Returns their ids. A subscription brings them back.
     @discardableResult
-    public func evict() -> [DittoDocumentID] {
-        cursor.collection.remove(.evicted, "evict") { try cursor.parts(.evict) }
-    }
+    public func evict() -> [DittoDocumentID] { cursor.evict() }
 
     /// Requests the documents from others while the returned object is held. Order and window do not count.
     public func subscribe() -> DittoSubscription {
@@ -139,5 +135,13 @@ extension DittoUpdateResult {
         case .incremented(let amount):
             self = .incremented(docID: entry.id, path: entry.path, amount: amount)
         }
+    }
+}
+
+@available(*, deprecated, message: "Use UPDATE … SET")
+extension LegacyPoint {
+    /// Runs the application's closure over the document, or nil.
+    func updateDocument(_ updater: (DittoMutableDocument?) -> Void) -> [DittoUpdateResult] {
+        update { updater($0.map { DittoMutableDocument($0) }) }.map { DittoUpdateResult($0) }
     }
 }

@@ -18,20 +18,16 @@ public final class DittoPendingIDSpecificOperation: Sendable {
     /// - Returns: the closure's changes.
     @discardableResult
     public func update(_ updater: @escaping (DittoMutableDocument?) -> Void) -> [DittoUpdateResult] {
-        point.update { updater($0.map { DittoMutableDocument($0) }) }.map { DittoUpdateResult($0) }
+        point.updateDocument(updater)
     }
 
     /// Removes the document everywhere. Returns false when there is none.
     @discardableResult
-    public func remove() -> Bool {
-        !point.collection.remove(.removed, "remove") { try point.parts("DELETE") }.isEmpty
-    }
+    public func remove() -> Bool { point.remove() }
 
     /// Removes the document from this device only. Returns false when there is none.
     @discardableResult
-    public func evict() -> Bool {
-        !point.collection.remove(.evicted, "evict") { try point.parts("EVICT") }.isEmpty
-    }
+    public func evict() -> Bool { point.evict() }
 
     /// Requests the document from others while the returned object is held.
     public func subscribe() -> DittoSubscription {

@@ -108,21 +108,21 @@ public final class DittoWriteTransactionPendingCursorOperation: Sendable {
     /// As in `DittoPendingCursorOperation`.
     @discardableResult
     public func limit(_ limit: Int32) -> Self {
-        cursor.change { $0.limit = limit < 0 ? nil : Int64(limit) }
+        cursor.limit(limit)
         return self
     }
 
     /// As in `DittoPendingCursorOperation`.
     @discardableResult
     public func offset(_ offset: UInt32) -> Self {
-        cursor.change { $0.offset = Int64(offset) }
+        cursor.offset(offset)
         return self
     }
 
     /// As in `DittoPendingCursorOperation`.
     @discardableResult
     public func sort(_ query: String, direction: DittoSortDirection = .ascending) -> Self {
-        cursor.change { $0.order.append((expression: query, isDescending: direction == .descending)) }
+        cursor.sort(query, isDescending: direction == .descending)
         return self
     }
 
@@ -137,15 +137,11 @@ public final class DittoWriteTransactionPendingCursorOperation: Sendable {
 
     /// Removes the documents everywhere. Returns their ids.
     @discardableResult
-    public func remove() -> [DittoDocumentID] {
-        cursor.collection.remove(.removed, "remove") { try cursor.parts(.delete) }
-    }
+    public func remove() -> [DittoDocumentID] { cursor.remove() }
 
     /// Removes the documents from this device only. Returns their ids.
     @discardableResult
-    public func evict() -> [DittoDocumentID] {
-        cursor.collection.remove(.evicted, "evict") { try cursor.parts(.evict) }
-    }
+    public func evict() -> [DittoDocumentID] { cursor.evict() }
 }
 
 /// One document in an open transaction.
@@ -161,20 +157,16 @@ public final class DittoWriteTransactionPendingIDSpecificOperation: Sendable {
     /// Calls the closure once, with the document or with nil when there is none.
     @discardableResult
     public func update(_ updater: @escaping (DittoMutableDocument?) -> Void) -> [DittoUpdateResult] {
-        point.update { updater($0.map { DittoMutableDocument($0) }) }.map { DittoUpdateResult($0) }
+        point.updateDocument(updater)
     }
 
     /// Removes the document everywhere. Returns false when there is none.
     @discardableResult
-    public func remove() -> Bool {
-        !point.collection.remove(.removed, "remove") { try point.parts("DELETE") }.isEmpty
-    }
+    public func remove() -> Bool { point.remove() }
 
     /// Removes the document from this device only. Returns false when there is none.
     @discardableResult
-    public func evict() -> Bool {
-        !point.collection.remove(.evicted, "evict") { try point.parts("EVICT") }.isEmpty
-    }
+    public func evict() -> Bool { point.evict() }
 }
 
 /// One operation of a transaction.

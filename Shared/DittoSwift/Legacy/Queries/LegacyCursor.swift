@@ -21,7 +21,16 @@ final class LegacyCursor: Sendable {
     /// The query as the application wrote it; `true` for all documents.
     var query: String { selection.condition ?? "true" }
 
-    func change(_ change: (inout LegacySelection) -> Void) { chosen.withLock { change(&$0) } }
+    /// Limits the number of documents; a negative number is no limit. The last call counts.
+    func limit(_ limit: Int32) { chosen.withLock { $0.limit = limit < 0 ? nil : Int64(limit) } }
+
+    /// Skips the first documents. The last call counts.
+    func offset(_ offset: UInt32) { chosen.withLock { $0.offset = Int64(offset) } }
+
+    /// Sorts; further calls sort documents that the earlier ones do not part.
+    func sort(_ expression: String, isDescending: Bool) {
+        chosen.withLock { $0.order.append((expression: expression, isDescending: isDescending)) }
+    }
 
     /// The statement, and the arguments it needs.
     func parts(_ verb: LegacySelection.Verb) throws -> LegacyCollection.Parts {
@@ -55,6 +64,12 @@ final class LegacyCursor: Sendable {
             return []
         }
     }
+
+    /// Removes the documents everywhere. Returns their ids.
+    func remove() -> [DittoDocumentID] { collection.remove(.removed, "remove") { try parts(.delete) } }
+
+    /// Removes the documents from this device only. Returns their ids.
+    func evict() -> [DittoDocumentID] { collection.remove(.evicted, "evict") { try parts(.evict) } }
 
     /// Calls a closure with all documents, once, and returns its changes.
     func update(_ body: ([EditedDocument]) -> Void) -> (ids: [DittoDocumentID], entries: [LegacyUpdate.Entry])
@@ -108,6 +123,12 @@ struct LegacyPoint: Sendable {
             return nil
         }
     }
+
+    /// Removes the document everywhere. Returns false when there is none.
+    func remove() -> Bool { !collection.remove(.removed, "remove") { try parts("DELETE") }.isEmpty }
+
+    /// Removes the document from this device only. Returns false when there is none.
+    func evict() -> Bool { !collection.remove(.evicted, "evict") { try parts("EVICT") }.isEmpty }
 
     /// Calls a closure with the document, or with nil, and returns its changes.
     func update(_ body: (EditedDocument?) -> Void) -> [LegacyUpdate.Entry] {

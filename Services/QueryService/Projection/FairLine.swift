@@ -1,0 +1,106 @@
+import CRDT
+
+/// Lets one in at a time. Of those who wait, the credentials have their turns one after the other, so many
+/// statements of one credential delay another's by one.
+struct FairLine {
+    /// The end of a wait.
+    enum Outcome: Sendable {
+        /// It is in.
+        case isIn
+        /// It has given up.
+        case gone
+        /// The one who is in did it along with its own.
+        case done(Result<ExecuteAnswer, any Error>)
+    }
+
+    /// One who waits.
+    struct Waiter: Sendable {
+        let id: UInt64
+        let credential: String
+        /// The write, if another may do it.
+        let job: WriteLane.Job?
+        fileprivate let continuation: CheckedContinuation<Outcome, Never>
+    }
+
+    private var isTaken = false
+
+    private var waiting: [(credential: String, waiters: [Waiter])] = []
+    private var present: [String: Int] = [:]
+
+    /// How many are in or wait.
+    var count: Int { present.values.reduce(0, +) }
+
+    /// Returns whether a credential is in or waits.
+    func serves(_ credential: String) -> Bool { present[credential] != nil }
+
+    /// Comes to the line. Returns whether it has to `wait`; else it is in.
+    mutating func enter(_ credential: String) -> Bool {
+        present[credential, default: 0] += 1
+        guard !isTaken else { return true }
+        isTaken = true
+        return false
+    }
+
+    /// Waits behind the others of its credential.
+    mutating func wait(
+        _ credential: String, _ id: UInt64, _ job: WriteLane.Job?,
+        _ continuation: CheckedContinuation<Outcome, Never>
+    ) {
+        let waiter = Waiter(id: id, credential: credential, job: job, continuation: continuation)
+        if let place = waiting.firstIndex(where: { utf8Equal($0.credential, credential) }) {
+            waiting[place].waiters.append(waiter)
+        } else {
+            waiting.append((credential, [waiter]))
+        }
+    }
+
+    /// Takes those out of the line who would come next and whose writes another may do; each is to be
+    /// `answer`ed. The credentials take turns.
+    mutating func take(_ most: Int) -> [Waiter] {
+        var taken: [Waiter] = []
+        while taken.count < most,
+            let place = waiting.firstIndex(where: { $0.waiters[0].job != nil })
+        {
+            var next = waiting.remove(at: place)
+            taken.append(next.waiters.removeFirst())
+            if !next.waiters.isEmpty { waiting.append(next) }
+        }
+        return taken
+    }
+
+    /// Ends the wait of one that was taken.
+    mutating func answer(_ waiter: Waiter, _ result: Result<ExecuteAnswer, any Error>) {
+        forget(waiter.credential)
+        waiter.continuation.resume(returning: .done(result))
+    }
+
+    /// Lets one that still waits go.
+    mutating func giveUp(_ id: UInt64) {
+        for place in waiting.indices {
+            guard let index = waiting[place].waiters.firstIndex(where: { $0.id == id }) else { continue }
+            let waiter = waiting[place].waiters.remove(at: index)
+            let credential = waiting[place].credential
+            if waiting[place].waiters.isEmpty { waiting.remove(at: place) }
+            forget(credential)
+            return waiter.continuation.resume(returning: .gone)
+        }
+    }
+
+    /// Leaves, and lets the next one in.
+    mutating func leave(_ credential: String) {
+        forget(credential)
+        guard !waiting.isEmpty else {
+            isTaken = false
+            return
+        }
+        var next = waiting.removeFirst()
+        let waiter = next.waiters.removeFirst()
+        if !next.waiters.isEmpty { waiting.append(next) }
+        waiter.continuation.resume(returning: .isIn)
+    }
+
+    private mutating func forget(_ credential: String) {
+        let left = (present[credential] ?? 1) - 1
+        present[credential] = left == 0 ? nil : left
+    }
+}

@@ -1,0 +1,245 @@
+import CRDT
+import DQL
+import OperationLog
+import ServiceKit
+import Synchronization
+
+/// Writes that wait together go together: they are drafted one on what the other leaves, appended in one
+/// group, and folded once.
+///
+/// Each is answered by itself. One that fails is left out of the chain. If one conflicts, it is drafted
+/// again behind those after it, which are drafted again too: their sequences would leave a gap. An answer
+/// that rests on earlier drafts (nothing to change, an error) counts only once these are appended.
+extension WriteLane {
+    /// One write of a group.
+    private struct Member {
+        let job: Job
+        /// Its place in the line; nil for the one who is in and does the group.
+        let waiter: FairLine.Waiter?
+    }
+
+    /// Does a write, and those of others who wait.
+    func perform(_ job: Job, with others: [FairLine.Waiter]) async throws -> ExecuteAnswer {
+        var own: Result<ExecuteAnswer, any Error>?
+        func settle(_ member: Member, _ result: Result<ExecuteAnswer, any Error>) {
+            if let waiter = member.waiter { answer(waiter, result) } else { own = result }
+        }
+        var open = [Member(job: job, waiter: nil)]
+        open += others.compactMap { waiter in waiter.job.map { Member(job: $0, waiter: waiter) } }
+        var fruitless = 0
+        while !open.isEmpty, fruitless < Limits.writeAttempts {
+            let members = open
+            do {
+                let round = try await perform(members)
+                for (place, result) in round.settled { settle(members[place], result) }
+                fruitless = round.settled.isEmpty ? fruitless + 1 : 0
+                open = round.open.map { members[$0] }
+            } catch {
+                // The failure is not one write's alone; each finds out by itself.
+                for member in members { settle(member, await alone(member.job)) }
+                open = []
+            }
+        }
+        for member in open { settle(member, .failure(QueryError(.conflict))) }
+        guard let own else { preconditionFailure("every write of a group is answered") }
+        return try own.get()
+    }
+
+    private func alone(_ job: Job) async -> Result<ExecuteAnswer, any Error> {
+        do {
+            return .success(try await perform(job))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// The outcome of one round: the places of those that are answered, and of the others, in order.
+    private struct Round {
+        var settled: [(place: Int, result: Result<ExecuteAnswer, any Error>)] = []
+        var open: [Int] = []
+    }
+
+    /// Drafts, appends and folds what it can.
+    /// - Throws: before anything was appended.
+    private func perform(_ members: [Member]) async throws -> Round {
+        if await store.position.offset < written { try await catchUp(to: written) }
+        for member in members {
+            guard let key = member.job.key else { continue }
+            try await answers.update(for: key, from: written, store, member.job.evaluation)
+        }
+        let (lease, sequence) = try await nextStamp()
+        let drafts = try await drafts(of: members.map(\.job), as: lease.actor, sequence)
+        var conditions = GroupConditions()
+        var requests: [AppendRequest] = []
+        var places: [Int] = []
+        var end = drafts.count
+        for (place, draft) in drafts.enumerated() {
+            guard case .success(let draft) = draft, let operation = draft.operation else { continue }
+            guard
+                let condition = conditions.next(
+                    of: operation, reading: members[place].job, readAt: draft.readAt)
+            else {
+                end = place
+                break
+            }
+            requests.append(AppendRequest(operation, under: lease, condition: condition))
+            places.append(place)
+        }
+        var round = Round()
+        var outcomes: [AppendOutcome] = []
+        if !requests.isEmpty {
+            do {
+                outcomes = try await append(requests)
+            } catch {
+                // Perhaps they are in the log, so none of them may be written again.
+                for place in places { round.settled.append((place, .failure(error))) }
+                round.open = members.indices.filter { !places.contains($0) }
+                return round
+            }
+        }
+        var offsets: [Int: Offset] = [:]
+        for (place, outcome) in zip(places, outcomes) {
+            guard case .appended(let offset) = outcome else {
+                end = place
+                await recover(from: outcome, lease)
+                break
+            }
+            offsets[place] = offset
+        }
+        for place in 0..<end {
+            let result = await outcome(of: drafts[place], members[place].job, at: offsets[place])
+            round.settled.append((place, result))
+        }
+        round.open = Array(members.indices.dropFirst(end))
+        // One whose append failed, behind those that it would hold up again.
+        if offsets.count < outcomes.count { round.open.append(round.open.removeFirst()) }
+        return round
+    }
+
+    private func outcome(
+        of draft: Result<StatementDraft, any Error>, _ job: Job, at offset: Offset?
+    ) async -> Result<ExecuteAnswer, any Error> {
+        do {
+            let draft = try draft.get()
+            if let kept = draft.kept { return .success(try await repeated(kept, job)) }
+            var answer = await answer(job, draft)
+            if let offset {
+                answer.transactionID = offset
+                if let key = job.key { answers.note(key, removed: draft.removedAnswers) }
+            }
+            return .success(answer)
+        } catch let error as DQLError where error.code == .timeout && job.evaluation.end == nil {
+            return .failure(TooSlow())
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// Makes ready for another round after an operation was not appended.
+    private func recover(from outcome: AppendOutcome, _ lease: ActorLease) async {
+        switch outcome {
+        case .conflict(.condition(let offset)): written = max(written, offset)
+        case .conflict(.leaseLost): await writer.lose(lease)
+        default: await writer.lose(lease, retiring: true)
+        }
+    }
+
+    /// Drafts one after the other in one turn, which is urgent, so it ends after a moment.
+    private func drafts(
+        of jobs: [Job], as actor: ActorID, _ sequence: SequenceNumber
+    ) async throws -> [Result<StatementDraft, any Error>] {
+        var works: [WriteWork] = []
+        for job in jobs { works.append(await work(job, as: actor)) }
+        let time = GroupTime()
+        let erased = self.erased()
+        let drafted = try await store.drafts(
+            from: written, as: actor, sequence: sequence,
+            in: DraftTurn(evaluation: jobs[0].evaluation, isQuick: true),
+            works.map { work in
+                { writer, sequence in
+                    var options = work.job.options
+                    options.interruption = time.begin(work.job.evaluation)
+                    return try work.run(in: writer, sequence, options)
+                }
+            },
+            goesOn: { try time.goesOn(after: $0) },
+            checking: { try Self.checkErased($0, erased) })
+        return zip(works, drafted.dropLast(time.isCutShort ? 1 : 0)).map { work, result in
+            result.map { draft in
+                var draft = draft
+                work.complete(&draft)
+                return draft
+            }
+        }
+    }
+}
+
+/// The conditions of a group's appends.
+private struct GroupConditions {
+    private var documents: Set<Touch> = []
+    private var collections: Set<CollectionName> = []
+
+    /// The condition of the next operation; nil if it has to wait until the earlier ones are folded. The
+    /// documents that an earlier one writes are guarded by that one's condition, at the same offset, and the
+    /// log takes this one only after it.
+    mutating func next(
+        of operation: CRDT.Operation, reading job: WriteLane.Job, readAt: Offset
+    ) -> AppendCondition? {
+        let copied = Touch.copied(by: job)
+        guard collections.isDisjoint(with: copied) else { return nil }
+        let written = Touch.written(by: operation)
+        let reads = written.filter { !documents.contains($0) } + copied.map { Touch.collection($0) }
+        documents.formUnion(written)
+        collections.formUnion(operation.changes.lazy.map(\.collection))
+        return AppendCondition(readAt: readAt, reads: reads)
+    }
+}
+
+/// The time of a group's drafts: of all, and of the one that runs.
+private final class GroupTime: Sendable {
+    private struct State {
+        let begin = ContinuousClock.now
+        var current = ContinuousClock.now
+        var evaluation: Evaluation?
+        var isFirst = true
+        var isCutShort = false
+    }
+
+    private let state = Mutex(State())
+
+    /// True if the last draft was ended by the time that those before it took: it was not made.
+    var isCutShort: Bool { state.withLock { $0.isCutShort } }
+
+    /// Begins the next draft. Returns its check why to stop.
+    func begin(_ evaluation: Evaluation) -> @Sendable () -> Interruption? {
+        let begin = ContinuousClock.now
+        state.withLock { state in
+            state.current = begin
+            state.evaluation = evaluation
+        }
+        return {
+            if let end = evaluation.end { return end == .timeout ? .timeout : .cancelled }
+            return ContinuousClock.now - begin < ServiceKit.Limits.urgentTurn ? nil : .timeout
+        }
+    }
+
+    /// Returns whether another draft may follow. Throws an error that is not one of a statement's own.
+    func goesOn(after error: (any Error)?) throws -> Bool {
+        let now = ContinuousClock.now
+        return try state.withLock { state in
+            defer { state.isFirst = false }
+            switch error {
+            case nil, is QueryError: break
+            case let error as DQLError where error.code == .timeout:
+                state.isCutShort = !state.isFirst && now - state.current < ServiceKit.Limits.urgentTurn
+                return false
+            // Cancelled is the one whose turn it is, who waited for the store, and not this one.
+            case let error as DQLError where error.code == .cancelled && state.evaluation?.end == nil:
+                throw error
+            case let error as DQLError where error.code != .unreadableDocument: break
+            case let error?: throw error
+            }
+            return now - state.begin < Limits.groupTime
+        }
+    }
+}

@@ -1,0 +1,219 @@
+import CRDT
+
+/// An aggregate that SQL computes in parts: of one group's documents, by type.
+struct PushedAggregate: Sendable {
+    let kind: AggregateKind
+    /// The argument; nil for COUNT(*), and where SQL returns the distinct values as keys.
+    let field: PushedField?
+
+    /// nil if SQL cannot compute it: the median of two parts is not that of their medians.
+    init?(_ aggregate: BoundAggregate, _ source: Int) {
+        kind = aggregate.kind
+        guard let argument = aggregate.argument else {
+            field = nil
+            return
+        }
+        guard kind != .median, let field = PushedField(argument, source) else { return nil }
+        self.field = aggregate.isDistinct ? nil : field
+    }
+
+    /// The columns of its parts, of a value and its type. Integers and doubles are apart, since a result
+    /// shows which it was; doubles add in the order of the documents.
+    func columns(_ value: SQL, _ type: SQL) -> [SQL] {
+        func whole(_ isWhole: Bool) -> SQL {
+            """
+            CASE WHEN \(type) = 'number' THEN CASE WHEN scale(\(value)::numeric) \(isWhole ? "=" : ">") 0 \
+            THEN \(value)::numeric END END
+            """
+        }
+        let others: SQL = "count(*) FILTER (WHERE \(type) NOT IN ('number', 'null'))::text"
+        switch kind {
+        case .count:
+            return ["count(*) FILTER (WHERE \(value) <> 'null' AND \(value) <> 'false')::text"]
+        case .sum, .avg:
+            return [
+                "sum(\(whole(true)))::text", "count(\(whole(true)))::text",
+                """
+                (sum((\(whole(false)))::float8 ORDER BY id) \
+                FILTER (WHERE (\(whole(false))) IS NOT NULL))::text
+                """,
+                "count(\(whole(false)))::text", others,
+            ]
+        case .min, .max:
+            let (name, flag): (SQL, SQL) = kind == .min ? ("min", "bool_and") : ("max", "bool_or")
+            return [
+                "\(flag)(CASE WHEN \(type) = 'boolean' THEN \(value)::boolean END)::text",
+                "\(name)(\(whole(true)))::text", "\(name)(\(whole(false)))::text",
+                "\(name)((CASE WHEN \(type) = 'string' THEN \(value) #>> '{}' END) COLLATE \"C\")",
+                "count(*) FILTER (WHERE \(type) IN ('array', 'object'))::text",
+            ]
+        case .mid:
+            return [
+                "min(\(whole(true)))::text", "min(\(whole(false)))::text",
+                "max(\(whole(true)))::text", "max(\(whole(false)))::text", others,
+            ]
+        case .median: preconditionFailure("not translated")
+        }
+    }
+
+    /// The number of those columns.
+    var width: Int {
+        guard field != nil else { return 0 }
+        return kind == .count ? 1 : 5
+    }
+}
+
+/// A GROUP BY whose groups SQL computes in parts, to which the evaluator adds the rough documents.
+struct PushedGrouping: Sendable {
+    /// The parts of groups: keys and distinct arguments, count, first id, then the columns of the aggregates.
+    let groups: PushedStatement
+    /// The documents that SQL decides nothing about.
+    let rough: PushedStatement?
+    let grouping: Grouping
+    let aggregates: [PushedAggregate]
+    /// The column that has the argument of each aggregate with DISTINCT.
+    let distinct: [Int?]
+    /// The number of key columns, with the distinct arguments.
+    let keyColumns: Int
+    let condition: BoundExpression?
+    let source: Int
+    /// The same rows without SQL, for what turns out not to be decidable.
+    let otherwise: RowPlan
+}
+
+/// SQL's parts do not say what the evaluator would: the rows are evaluated here instead.
+struct Undecidable: Error {}
+
+extension RowRunner {
+    func run(_ pushed: PushedGrouping, _ visit: (borrowing Row) throws -> Bool) throws -> Bool {
+        guard let pushing = source.pushing else { preconditionFailure("planned on a source with SQL") }
+        let table: GroupTable
+        do {
+            table = try PushedGroups(pushed: pushed, runner: self).table(of: pushing)
+        } catch is Undecidable {
+            return try run(pushed.otherwise, visit)
+        }
+        return try table.forEachRow(visit)
+    }
+}
+
+/// Puts the groups of one execution together.
+private struct PushedGroups {
+    let pushed: PushedGrouping
+    let runner: RowRunner
+
+    private struct Part {
+        let first: [UInt8]
+        let columns: [String?]
+    }
+
+    func table(of pushing: any PushingSource) throws -> GroupTable {
+        let meter = runner.context.meter
+        var parts: [Part] = []
+        var rows = 0
+        try pushing.rows(of: pushed.groups) { columns in
+            try meter.step()
+            rows += Int(columns[pushed.keyColumns] ?? "") ?? 0
+            parts.append(
+                Part(first: Self.bytes(hexadecimal: columns[pushed.keyColumns + 1] ?? ""), columns: columns))
+            try meter.hold(parts.count)
+            return true
+        }
+        // Groups come in the order of their first document, as the evaluator makes them.
+        parts.sort { compareBytes($0.first, $1.first) < 0 }
+        var table = GroupTable(pushed.grouping, meter)
+        var next = parts.startIndex
+        if let rough = pushed.rough {
+            var row = runner.row()
+            try pushing.documents(of: rough) { record in
+                try meter.step()
+                row.documents[pushed.source] = record
+                if let condition = pushed.condition, try !runner.evaluator.isTrue(condition, row) {
+                    return true
+                }
+                guard pushed.grouping.aggregates.allSatisfy({ $0.kind == .count }) else {
+                    throw Undecidable()
+                }
+                while next < parts.endIndex, compareBytes(parts[next].first, record.id.bytes) < 0 {
+                    try add(parts[next], to: &table)
+                    next += 1
+                }
+                rows += 1
+                try table.add(row, runner.evaluator)
+                return true
+            }
+        }
+        for part in parts[next...] { try add(part, to: &table) }
+        meter.foundNothing = rows == 0
+        runner.context.statistics?.documents += rows
+        runner.context.statistics?.rows += rows
+        return table
+    }
+
+    private func add(_ part: Part, to table: inout GroupTable) throws {
+        let columns = part.columns
+        let keys = try pushed.grouping.keys.indices.map { try Self.key(columns[$0], isShown: true) }
+        let count = Int64(columns[pushed.keyColumns] ?? "") ?? 0
+        guard count > 0 else { return }
+        var place = pushed.keyColumns + 2
+        try table.addPart(keys) { index, accumulator in
+            if let column = pushed.distinct[index] {
+                let value = try Self.key(
+                    columns[column], isShown: pushed.grouping.aggregates[index].kind != .count)
+                return accumulator.add(value)
+            }
+            let aggregate = pushed.aggregates[index]
+            guard aggregate.field != nil else { return accumulator.add(rows: count) }
+            try accumulator.add(PushedPart(columns[place..<(place + aggregate.width)]))
+            place += aggregate.width
+        }
+    }
+
+    /// A key from its JSON text. jsonb has forgotten in which order an object's keys were written, so no
+    /// object is shown.
+    private static func key(_ text: String?, isShown: Bool) throws -> Value? {
+        guard let text else { return nil }
+        if isShown, text.hasPrefix("{") || text.hasPrefix("[") && text.utf8.contains(UInt8(ascii: "{")) {
+            throw Undecidable()
+        }
+        do {
+            return try JSONText.parse(text)
+        } catch {
+            throw Undecidable()
+        }
+    }
+
+    private static func bytes(hexadecimal text: String) -> [UInt8] {
+        func digit(_ byte: UInt8) -> UInt8 { byte <= UInt8(ascii: "9") ? byte - 48 : byte - 87 }
+        let digits = Array(text.utf8)
+        return stride(from: 0, to: digits.count - 1, by: 2).map {
+            digit(digits[$0]) << 4 | digit(digits[$0 + 1])
+        }
+    }
+}
+
+/// The columns of one aggregate of one group.
+struct PushedPart {
+    private let columns: [String?]
+
+    init(_ columns: ArraySlice<String?>) { self.columns = Array(columns) }
+
+    /// The number in a column; 0 if there is none.
+    func count(_ column: Int) -> Int64 { columns[column].flatMap { Int64($0) } ?? 0 }
+    /// The total in a column, which may exceed 64 bits.
+    func total(_ column: Int) -> Int128 { columns[column].flatMap { Int128($0) } ?? 0 }
+    /// The double in a column.
+    func double(_ column: Int) -> Double { columns[column].flatMap { Double($0) } ?? 0 }
+    /// The text in a column.
+    func text(_ column: Int) -> String? { columns[column] }
+
+    /// An integer and a double, at most one of which is there to be taken.
+    /// - Throws: `Undecidable` if both are there and equal: the first one counts, and SQL does not say which
+    ///   that is.
+    func numbers(_ whole: Int, _ fraction: Int) throws(Undecidable) -> [Value] {
+        let first = columns[whole].flatMap { Int64($0) }.map { Value.int($0) }
+        let second = columns[fraction].flatMap { Double($0) }.map { Value.double($0) }
+        if let first, let second, ValueOrder.collate(first, second) == 0 { throw Undecidable() }
+        return [first, second].compactMap(\.self)
+    }
+}

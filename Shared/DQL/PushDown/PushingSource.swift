@@ -1,0 +1,202 @@
+import CRDT
+
+/// A snapshot that runs parts of a statement in its own SQL.
+///
+/// Its tables have a row per document with these columns: `id` (bytea, in the order of scans), `live`, `body`
+/// (jsonb, an undeclared read of the document with `_id`), `rough` (text[]) and the store's own `whole` and
+/// `state`. *Rough* are the top-level keys under which a body says something in other words: NULL for none,
+/// an empty array for all.
+///
+/// SQL never decides about a document that is rough where the statement reads: such documents come along and
+/// are judged by the evaluator.
+public protocol PushingSource: DocumentSource {
+    /// Returns whether SQL may count, group and bound a collection's documents: not if the reader may read
+    /// only some of them, for SQL knows nothing of that.
+    func decides(_ collection: CollectionName) -> Bool
+
+    /// Visits the documents that a statement selects, in its order; otherwise as `scan`. Its columns are
+    /// `PushedStatement.documentColumns`.
+    func documents(of statement: PushedStatement, _ visit: (DocumentRecord) throws -> Bool) throws
+
+    /// Visits the rows of a statement whose columns are texts, until a visit returns false.
+    func rows(of statement: PushedStatement, _ visit: ([String?]) throws -> Bool) throws
+
+    /// Visits the live documents of these ids, in their order; otherwise as `scan`.
+    func documents(
+        _ collection: CollectionName, ids: ArraySlice<DocumentID>, _ visit: (DocumentRecord) throws -> Bool)
+        throws
+
+    /// The SQL of a statement as the server sees it, and the server's own estimate of it.
+    func explanation(of statement: PushedStatement) throws -> PushedExplanation
+}
+
+extension PushingSource {
+    /// The source itself.
+    public var pushing: (any PushingSource)? { self }
+}
+
+/// A statement as its server sees it.
+public struct PushedExplanation: Sendable {
+    /// The text.
+    public let sql: String
+    /// The values of `$1` and so on.
+    public let arguments: [Value]
+    /// The server's estimate; nil if the collection does not exist.
+    public let estimate: Value?
+
+    /// An explanation.
+    public init(sql: String, arguments: [Value], estimate: Value?) {
+        (self.sql, self.arguments, self.estimate) = (sql, arguments, estimate)
+    }
+}
+
+/// A statement for the tables of a `PushingSource`.
+public struct PushedStatement: Sendable {
+    /// The part of a statement that runs in SQL.
+    public enum Part: String, Sendable {
+        /// The condition.
+        case filter
+        /// The condition, ORDER BY and LIMIT.
+        case top
+        /// The condition, and the groups with their aggregates.
+        case group
+    }
+
+    /// The collection whose table it reads.
+    public let collection: CollectionName
+    /// The part of the statement that it carries out.
+    public let part: Part
+    /// The statement.
+    public let sql: SQL
+    /// True if SQL decides like the evaluator; otherwise its rows are judged again.
+    public let isExact: Bool
+    /// True if only the first rows may be wanted.
+    public var wantsFirst = false
+    /// The number of its columns.
+    public let columns: Int
+
+    /// The columns of a statement that selects documents: id, whole, state. A large state is left out, and
+    /// the store reads it alone.
+    static let documentColumns: SQL = """
+        id, whole, CASE WHEN octet_length(state) <= \(.integer(Int64(DQLLimits.pushedStateBytes))) \
+        THEN state END AS state
+        """
+}
+
+/// Composes statements from conditions.
+struct PushedComposer {
+    let collection: CollectionName
+    /// The condition's test; nil if there is no condition.
+    let test: ConditionTranslator.Test?
+
+    /// Returns whether one of these keys is rough in a document. Never NULL.
+    private static func rough(_ keys: Set<String>) -> SQL {
+        keys.isEmpty
+            ? "false"
+            : "(rough IS NOT NULL AND (rough = '{}' OR rough && \(.texts(keys.sorted()))))"
+    }
+
+    /// The documents for which the condition may hold.
+    func filter() -> PushedStatement? {
+        guard let test else { return nil }
+        return statement(
+            .filter,
+            """
+            SELECT \(PushedStatement.documentColumns) FROM \(.table) \
+            WHERE live AND (\(test.sql) OR \(Self.rough(test.keys))) ORDER BY id
+            """, columns: 3, isExact: test.isExact)
+    }
+
+    /// The documents that may be among the first rows of an order: the first of those that SQL can order,
+    /// and all others. Two arrays, or two objects, have no order in SQL: if one is among the first, all
+    /// documents come that have one.
+    func top(_ terms: [(field: PushedField, term: SortTerm)], rows: Int) -> PushedStatement {
+        var keys = test?.keys ?? []
+        for (field, _) in terms { keys.insert(field.key) }
+        let isTrusted: SQL = "live AND NOT \(Self.rough(keys))"
+        let matches: SQL = test.map { "\(isTrusted) AND \($0.sql)" } ?? isTrusted
+        let containers = SQL.joined(
+            terms.map { "coalesce(\($0.field.type) IN ('array', 'object'), false)" }, " OR ")
+        let order = SQL.joined(terms.flatMap { Self.order($0.field, $0.term) } + ["id"], ", ")
+        let columns = PushedStatement.documentColumns
+        let sql: SQL = """
+            WITH first AS MATERIALIZED (\
+            SELECT \(columns), (\(containers)) AS several FROM \(.table) WHERE \(matches) \
+            ORDER BY \(order) LIMIT \(.integer(Int64(rows)))) \
+            SELECT id, whole, state FROM (\
+            SELECT id, whole, state FROM first WHERE NOT several \
+            UNION ALL SELECT \(columns) FROM \(.table) WHERE \(matches) AND (\(containers)) \
+            AND (SELECT coalesce(bool_or(several), false) FROM first) \
+            UNION ALL SELECT \(columns) FROM \(.table) WHERE live AND \(Self.rough(keys))\
+            ) AS found ORDER BY id
+            """
+        return statement(.top, sql, columns: 3, isExact: true)
+    }
+
+    private static func order(_ field: PushedField, _ term: SortTerm) -> [SQL] {
+        let direction: SQL = term.isDescending ? "DESC" : "ASC"
+        var terms: [SQL] = []
+        if let nullsFirst = term.nullsFirst {
+            terms.append(
+                "(\(field.value) IS NULL OR \(field.value) = 'null') \(nullsFirst ? "DESC" : "ASC")")
+        }
+        terms.append(
+            """
+            CASE \(field.type) WHEN 'boolean' THEN 0 WHEN 'number' THEN 1 WHEN 'string' THEN 3 \
+            WHEN 'array' THEN 4 WHEN 'object' THEN 5 WHEN 'null' THEN 6 ELSE 7 END \(direction)
+            """)
+        terms.append(
+            """
+            CASE \(field.type) WHEN 'number' THEN \(field.value)::numeric \
+            WHEN 'boolean' THEN \(field.value)::boolean::int END \(direction)
+            """)
+        terms.append("CASE \(field.type) WHEN 'string' THEN \(field.text) END COLLATE \"C\" \(direction)")
+        return terms
+    }
+
+    /// The groups of the documents that SQL can decide about, and the others as documents.
+    func groups(
+        _ keys: [PushedField], _ aggregates: [PushedAggregate]
+    ) -> (groups: PushedStatement, rough: PushedStatement?) {
+        var read = test?.keys ?? []
+        var inner: [SQL] = ["id"]
+        var outer: [SQL] = []
+        for (place, key) in keys.enumerated() {
+            read.insert(key.key)
+            inner.append("\(key.value)::text AS k\(.number(place))")
+            outer.append("k\(.number(place))")
+        }
+        let groupBy = SQL.joined(outer, ", ")
+        outer.append("count(*)::text")
+        // Without keys there is one group, which needs no place among others.
+        outer.append(keys.isEmpty ? "NULL::text" : "min(encode(id, 'hex') COLLATE \"C\")")
+        for (place, aggregate) in aggregates.enumerated() {
+            guard let field = aggregate.field else { continue }
+            read.insert(field.key)
+            inner.append(
+                "\(field.value) AS a\(.number(place)), \(field.type) AS t\(.number(place))")
+            outer += aggregate.columns("a\(.number(place))", "t\(.number(place))")
+        }
+        let isRough = Self.rough(read)
+        let condition: SQL = test.map { " AND \($0.sql)" } ?? ""
+        let sql: SQL = """
+            SELECT \(SQL.joined(outer, ", ")) FROM (\
+            SELECT \(SQL.joined(inner, ", ")) FROM \(.table) WHERE live AND NOT \(isRough)\(condition)\
+            ) AS matching\(keys.isEmpty ? "" : " GROUP BY \(groupBy)")
+            """
+        let rough: SQL = """
+            SELECT \(PushedStatement.documentColumns) FROM \(.table) WHERE live AND \(isRough) ORDER BY id
+            """
+        return (
+            statement(.group, sql, columns: outer.count, isExact: true),
+            read.isEmpty ? nil : statement(.filter, rough, columns: 3, isExact: false)
+        )
+    }
+
+    private func statement(
+        _ part: PushedStatement.Part, _ sql: SQL, columns: Int, isExact: Bool
+    ) -> PushedStatement {
+        PushedStatement(
+            collection: collection, part: part, sql: sql, isExact: isExact, columns: columns)
+    }
+}

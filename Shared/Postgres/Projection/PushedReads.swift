@@ -1,0 +1,176 @@
+import CRDT
+import DQL
+
+/// Parts of statements in SQL, see `PushingSource`.
+///
+/// Each runs in a cursor, whose plan is made for its values. The snapshot's other statements are planned for
+/// tables of any size, without full scans; around a cursor's declaration the server may plan as it likes. It
+/// is one round trip until the first rows are here.
+extension ProjectionSnapshot: PushingSource {
+    /// Always: the rights of a reader are a matter of those who wrap the snapshot.
+    public func decides(_ collection: CollectionName) -> Bool { true }
+
+    /// See `PushingSource`.
+    public func documents(
+        of statement: PushedStatement, _ visit: (DocumentRecord) throws -> Bool
+    ) throws {
+        try read(statement, named: "documents") { rows in
+            for row in 0..<rows.count {
+                let id = rows.bytes(row, rows.isNull(row, 1) ? 0 : 1)
+                guard try show(rows, row, id: id, state: 2, in: statement.collection, visit) else {
+                    return false
+                }
+            }
+            return true
+        }
+    }
+
+    /// Shows a document whose state is in a column, or was left out there because it is large.
+    private func show(
+        _ rows: Rows, _ row: Int, id: [UInt8], state column: Int, in collection: CollectionName,
+        _ visit: (DocumentRecord) throws -> Bool
+    ) throws -> Bool {
+        let id = DocumentID(trusted: id)
+        guard !rows.isNull(row, column) else {
+            var goesOn = true
+            try lookup(collection, id) { goesOn = try visit($0) }
+            return goesOn
+        }
+        return try withExtendedLifetime(rows) {
+            let state = rows.raw(row, column)
+            let document = try ProjectionError.reading { () throws(CRDTError) in try DocumentReader(state) }
+            return try visit(DocumentRecord(id: id, document: document))
+        }
+    }
+
+    /// See `PushingSource`.
+    public func rows(of statement: PushedStatement, _ visit: ([String?]) throws -> Bool) throws {
+        try read(statement, named: "texts") { rows in
+            for row in 0..<rows.count {
+                let columns = (0..<statement.columns).map { rows.isNull(row, $0) ? nil : rows.text(row, $0) }
+                guard try visit(columns) else { return false }
+            }
+            return true
+        }
+    }
+
+    /// See `PushingSource`.
+    public func documents(
+        _ collection: CollectionName, ids: ArraySlice<DocumentID>, _ visit: (DocumentRecord) throws -> Bool
+    ) throws {
+        guard let table = try table(collection) else { return }
+        let bytes = ids.map(\.bytes)
+        let rows = try awaiting {
+            try connection.query(
+                """
+                SELECT w.id, CASE WHEN octet_length(d.state) <= $2 THEN d.state END
+                FROM unnest($1::bytea[]) WITH ORDINALITY AS w (id, place)
+                JOIN \(table) d ON d.id = \(CollectionTables.key(of: "w.id"))
+                WHERE d.live ORDER BY w.place
+                """, [.bytesArray(bytes), .int8(Int64(DQLLimits.pushedStateBytes))])
+        }
+        for row in 0..<rows.count {
+            guard try show(rows, row, id: rows.bytes(row, 0), state: 1, in: collection, visit) else { return }
+        }
+    }
+
+    /// See `PushingSource`.
+    public func explanation(of statement: PushedStatement) throws -> PushedExplanation {
+        guard let table = try table(statement.collection) else {
+            let (sql, parameters) = statement.sql.rendered(table: "no_table_yet")
+            return PushedExplanation(sql: sql, arguments: parameters.map(\.value), estimate: nil)
+        }
+        let (sql, parameters) = statement.sql.rendered(table: table)
+        let answers = try pushing {
+            try connection.pipeline([
+                planning(isFree: true, statement),
+                Connection.Step("EXPLAIN (FORMAT JSON) " + sql, parameters.map(\.sent)),
+                planning(isFree: false, statement),
+            ])
+        }
+        return PushedExplanation(
+            sql: sql, arguments: parameters.map(\.value), estimate: Self.estimate(answers[1].text(0, 0)))
+    }
+
+    /// The rows, costs and kind of the topmost node of a plan.
+    private static func estimate(_ json: String) -> Value? {
+        guard case .array(let plans)? = try? JSONText.parse(json), let plan = plans.first?["Plan"] else {
+            return nil
+        }
+        return [
+            "rows": plan["Plan Rows"] ?? .null, "cost": plan["Total Cost"] ?? .null,
+            "plan": plan["Node Type"] ?? .null,
+        ]
+    }
+
+    // MARK: Cursors
+
+    /// Reads a statement's rows, some at a time, until a visit returns false.
+    private func read(
+        _ statement: PushedStatement, named kind: String, _ visit: (Rows) throws -> Bool
+    ) throws {
+        guard let table = try table(statement.collection) else { return }
+        let (sql, parameters) = statement.sql.rendered(table: table)
+        // The columns are in the name, so that a prepared FETCH always finds the same.
+        let name = "\(kind)\(statement.columns)_\(openCursors)"
+        openCursors += 1
+        defer {
+            openCursors -= 1
+            leftCursors.append(name)
+        }
+        var steps = leftCursors.map { Connection.Step("CLOSE \($0)") }
+        leftCursors = []
+        var count = PostgresLimits.firstPushedRows
+        steps += [
+            planning(isFree: true, statement),
+            Connection.Step("DECLARE \(name) NO SCROLL CURSOR FOR \(sql)", parameters.map(\.sent)),
+            planning(isFree: false, statement), Connection.Step("FETCH \(count) FROM \(name)"),
+        ]
+        while let rows = try pushing({ try connection.pipeline(steps) }).last {
+            guard try visit(rows), rows.count == count else { return }
+            let bytes = (0..<statement.columns).reduce(0) { $0 + rows.raw(rows.count - 1, $1).count }
+            count =
+                bytes > PostgresLimits.largeRowBytes
+                ? PostgresLimits.firstPushedRows : PostgresLimits.pushedRows
+            steps = [Connection.Step("FETCH \(count) FROM \(name)")]
+        }
+    }
+
+    /// Lets the server choose full scans, or not.
+    private func planning(isFree: Bool, _ statement: PushedStatement) -> Connection.Step {
+        Connection.Step(
+            """
+            SELECT set_config('enable_seqscan', $1, true), set_config('enable_bitmapscan', $1, true),
+                set_config('cursor_tuple_fraction', $2, true)
+            """, [.text(isFree ? "on" : "off"), .text(statement.wantsFirst ? "0.01" : "1")])
+    }
+
+    /// Runs SQL that was made of a statement.
+    private func pushing<Result>(_ body: () throws -> Result) throws -> Result {
+        do {
+            return try awaiting(body)
+        } catch let error as PostgresError where !error.isConnectionLost && !error.isCancelled {
+            throw PushFailure(error: error)
+        }
+    }
+}
+
+extension SQL.Parameter {
+    /// The parameter as it is sent.
+    fileprivate var sent: Parameter {
+        switch self {
+        case .text(let text): .text(text)
+        case .texts(let texts): .textArray(texts)
+        case .integer(let number): .int8(number)
+        }
+    }
+
+    /// The parameter as people see it; of a long list its beginning.
+    fileprivate var value: Value {
+        switch self {
+        case .text(let text): .string(text)
+        case .texts(let texts): .array(texts.prefix(DQLLimits.explainedValues).map { .string($0) })
+        case .integer(let number): .int(number)
+        }
+    }
+}

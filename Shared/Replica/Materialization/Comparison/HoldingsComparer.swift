@@ -1,0 +1,217 @@
+import CRDT
+import DQL
+import Exchange
+import GRDB
+
+extension ReadTransaction {
+    /// Compares a subscriber's holdings with this materialization. A document that is missing here counts
+    /// as empty with the frontier as its vector, and an existing one has seen the frontier too (rule 13):
+    /// any part of the subscriber's copy that the frontier covers and the state here lacks was purged. If
+    /// the subscriber may not write a document (`mayWrite`), every part that the state here does not cover
+    /// counts as purged, because it cannot reach the log from there.
+    ///
+    /// - Parameters:
+    ///   - bytes: approximate bytes of states read before the comparison stops.
+    ///   - rows: approximate number of documents examined before it stops.
+    public func compare(
+        _ page: HoldingsPage, of query: SubscriptionQuery, bytes: Int, rows: Int,
+        mayWrite: @escaping (DocumentKey) -> Bool = { _ in true },
+        interruption: (@Sendable () -> Interruption?)? = nil,
+        mayRead: (DocumentKey) -> Bool
+    ) throws -> HoldingsAnswer {
+        var comparer = try HoldingsComparer(
+            self, query, page, bytes: min(bytes, page.maxBytes), rows: rows, mayWrite: mayWrite, interruption)
+        try comparer.run(mayRead)
+        comparer.answer.asOf = try logPosition()
+        return comparer.answer
+    }
+}
+
+extension ReadTransaction {
+    /// The purges for documents that a subscriber holds with these vectors: each document of which
+    /// something was purged, with a vector that covers it (see `compare`).
+    public func gone(
+        of held: [DocumentVersion], mayWrite: @escaping (DocumentKey) -> Bool
+    ) throws -> [DocumentVersion] {
+        var removals = Removals(self, mayWrite)
+        return try held.compactMap { item in
+            let vector = try VersionVector(decoding: item.vector)
+            let gone: VersionVector?
+            if let state = try state(of: item.key) {
+                gone = try state.withUnsafeBytes {
+                    try removals.gone(of: item.key, vector, here: try DocumentReader($0))
+                }
+            } else {
+                gone = try removals.gone(of: item.key, vector)
+            }
+            return gone.map { DocumentVersion(key: item.key, vector: $0.encoded()) }
+        }
+    }
+}
+
+/// Tells what of a subscriber's copy was removed, and its tombstone reaped.
+private struct Removals {
+    private let transaction: ReadTransaction
+    private let mayWrite: (DocumentKey) -> Bool
+    private var frontier: [ActorID: Timestamp?] = [:]
+
+    init(_ transaction: ReadTransaction, _ mayWrite: @escaping (DocumentKey) -> Bool) {
+        self.transaction = transaction
+        self.mayWrite = mayWrite
+    }
+
+    /// A vector that covers the purged parts of a document that is not here; nil where nothing is purged.
+    mutating func gone(of key: DocumentKey, _ theirs: VersionVector) throws -> VersionVector? {
+        let seen = mayWrite(key) ? try covered(theirs) : theirs
+        return theirs.coversAny(of: seen) ? seen : nil
+    }
+
+    /// The same for a document that is here. What they have beyond its state although its writer's operations
+    /// are folded was reaped. (Or the log has lost it, and they may not give it back.)
+    mutating func gone(
+        of key: DocumentKey, _ theirs: VersionVector, here document: DocumentReader
+    ) throws -> VersionVector? {
+        let ours = try document.vector()
+        let extra = VersionVector(
+            theirs.entries.filter { !ours.covers(Stamp(time: $0.time, actor: $0.actor)) })
+        if let seen = try gone(of: key, extra) { return seen.union(ours) }
+        // They name what they show, so of these seeds they hold the living ones.
+        return try document.isRestOfSeeds() ? ours : nil
+    }
+
+    /// The frontier of a vector's actors, as far as the vector goes.
+    private mutating func covered(_ vector: VersionVector) throws -> VersionVector {
+        var result = VersionVector()
+        for entry in vector.entries {
+            // No actor wrote the seeds (rule 7); what is left of a reaped document tells of them.
+            if frontier[entry.actor] == nil {
+                let progress = try transaction.frontier(of: [entry.actor]).first
+                frontier[entry.actor] = .some(progress?.timestamp)
+            }
+            if let time = frontier[entry.actor] ?? nil {
+                // No later than named: when an actor wrote last, elsewhere, is nobody's concern here.
+                result.insert(Stamp(time: min(time, entry.time), actor: entry.actor))
+            }
+        }
+        return result
+    }
+}
+
+/// One walk over the ids held and the ids here, which both ascend.
+private struct HoldingsComparer {
+    private let transaction: ReadTransaction
+    private let query: SubscriptionQuery
+    private let held: [(id: DocumentID, vector: VersionVector)]
+    private let unmatched: Set<DocumentID>
+    private let page: HoldingsPage
+    private let maxBytes: Int
+    private let maxRows: Int
+    private let interruption: (@Sendable () -> Interruption?)?
+    private var removals: Removals
+    var answer = HoldingsAnswer()
+    private var next = 0
+    private var bytes = 0
+    private var rows = 0
+
+    init(
+        _ transaction: ReadTransaction, _ query: SubscriptionQuery, _ page: HoldingsPage, bytes: Int,
+        rows: Int, mayWrite: @escaping (DocumentKey) -> Bool,
+        _ interruption: (@Sendable () -> Interruption?)?
+    ) throws {
+        self.interruption = interruption
+        removals = Removals(transaction, mayWrite)
+        self.transaction = transaction
+        self.query = query
+        self.page = page
+        held = try page.candidates.map { ($0.key.id, try VersionVector(decoding: $0.vector)) }
+        unmatched = Set(page.candidates.filter(\.isUnmatched).map(\.key.id))
+        maxBytes = bytes
+        maxRows = rows
+    }
+
+    mutating func run(_ mayRead: (DocumentKey) -> Bool) throws {
+        let end = page.isLast ? nil : held.last?.id
+        var last: DocumentID?
+        try transaction.documents(of: query.collection, after: page.after, through: end) { id, state in
+            if let last, rows >= maxRows || bytes >= maxBytes {
+                answer.through = last
+                return false
+            }
+            rows += 1
+            if let reason = interruption?() { throw DQLError.interrupted(reason) }
+            try compareAbsent(before: id, mayRead)
+            try compare(id, state, mayRead)
+            last = id
+            return true
+        }
+        if answer.through == nil { try compareAbsent(before: nil, mayRead) }
+    }
+
+    private func key(_ id: DocumentID) -> DocumentKey { DocumentKey(collection: query.collection, id: id) }
+
+    private mutating func compareAbsent(before id: DocumentID?, _ mayRead: (DocumentKey) -> Bool) throws {
+        while next < held.count, id.map({ held[next].id < $0 }) ?? true {
+            let item = held[next]
+            next += 1
+            let key = key(item.id)
+            guard mayRead(key) else {
+                answer.hidden.append(key)
+                continue
+            }
+            if let gone = try removals.gone(of: key, item.vector) { add(gone, of: key) }
+        }
+    }
+
+    private mutating func compare(
+        _ id: DocumentID, _ state: UnsafeRawBufferPointer, _ mayRead: (DocumentKey) -> Bool
+    ) throws {
+        let isHeld = next < held.count && held[next].id == id
+        let theirs = isHeld ? held[next].vector : VersionVector()
+        if isHeld { next += 1 }
+        let key = key(id)
+        guard mayRead(key) else {
+            if isHeld { answer.hidden.append(key) }
+            return
+        }
+        let document = try DocumentReader(state)
+        let ours = try document.vector()
+        // A leave is told; what never was the subscriber's to follow is not its concern.
+        var isItsConcern = true
+        if !isHeld || unmatched.contains(id) {
+            let record = DocumentRecord(id: id, document: document)
+            isItsConcern = try document.isLive && query.matches(record, interruption: interruption)
+        }
+        guard isHeld else {
+            if isItsConcern { add(state, of: key) }
+            return
+        }
+        if let gone = try removals.gone(of: key, theirs, here: document) {
+            add(gone, of: key)
+            // Of seeds alone nothing is left.
+            let isRest = try document.isRestOfSeeds() && ours.covers(theirs)
+            if isItsConcern, !isRest { add(state, of: key) }
+            return
+        }
+        guard isItsConcern else { return }
+        if try !theirs.covers(ours) || ours.holdsSeed && Document(decoding: state).hasLostSeeds {
+            add(state, of: key)
+        }
+    }
+
+    private mutating func add(_ state: UnsafeRawBufferPointer, of key: DocumentKey) {
+        answer.documents.append(
+            DocumentUpdate(key: key, content: .state(EncodedState([UInt8](state)))))
+        bytes += state.count
+    }
+
+    private mutating func add(_ gone: VersionVector, of key: DocumentKey) {
+        answer.gone.append(DocumentVersion(key: key, vector: gone.encoded()))
+    }
+}
+
+extension VersionVector {
+    /// Returns whether the other covers one of the entries here.
+    fileprivate func coversAny(of other: VersionVector) -> Bool {
+        entries.contains { other.covers(Stamp(time: $0.time, actor: $0.actor)) }
+    }
+}

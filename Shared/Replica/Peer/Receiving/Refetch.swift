@@ -1,0 +1,113 @@
+import CRDT
+import DQL
+import GRDB
+
+/// Decides which documents a peer asks the server for, because what has come of them is not the last word: a
+/// base is missing, own writes are, or parts of which nobody has told what became of them.
+struct Refetch {
+    private let database: Database
+    private let actor: ActorID
+    /// The subscriptions: the server follows, or lists, what is held of them.
+    private let liveQueries: [SubscriptionQuery]
+    /// Documents with a delta whose base is not covered, each once.
+    private(set) var missing: [DocumentKey] = []
+    private var isMissing: Set<DocumentKey> = []
+    /// Purged documents with own writes that the server does not have. They are asked for too: the writes may
+    /// be acknowledged before a repair begins, or in a later session, and then it has nothing to move.
+    private(set) var returning: Set<DocumentKey> = []
+    /// Documents of which the server's present state is asked for.
+    private(set) var wanted: [DocumentKey] = []
+    /// Wanted documents whose fetched state lacks local writes or is older than the local one.
+    private var stale: Set<DocumentKey> = []
+    /// The documents of own writes that the server does not have; nil until it matters.
+    private var pending: Set<DocumentKey>?
+    /// True if any evicted document is remembered; nil until it matters.
+    private var hasEvictions: Bool?
+
+    init(database: Database, actor: ActorID, liveQueries: [SubscriptionQuery]) {
+        self.database = database
+        self.actor = actor
+        self.liveQueries = liveQueries
+    }
+
+    func isStale(_ key: DocumentKey) -> Bool { stale.contains(key) }
+
+    /// The base of a delta is not here.
+    mutating func lacksBase(_ key: DocumentKey) {
+        if isMissing.insert(key).inserted { missing.append(key) }
+    }
+
+    /// Own writes to a purged document wait for the repair that moves them.
+    mutating func awaitRepair(_ key: DocumentKey) throws {
+        guard returning.insert(key).inserted else { return }
+        try askAgain(key)
+    }
+
+    /// Asks for a document of which the state that has come is not the last word.
+    mutating func askAgain(_ key: DocumentKey) throws {
+        try Wanted.note(key, database)
+        wanted.append(key)
+        stale.insert(key)
+    }
+
+    /// A document that was not here has come. Its own writes are not sent to a store, so one that it has
+    /// evicted, and that comes without them, is asked for: by then the server has them.
+    mutating func askIfEvicted(_ key: DocumentKey, _ state: EncodedState) throws {
+        if hasEvictions == nil { hasEvictions = try Evicted.holdsAny(database) }
+        guard hasEvictions == true else { return }
+        let vector = try state.withUnsafeBytes { try DocumentReader($0).vector() }
+        if try Evicted.isMissing(from: vector, of: key, database) { try askAgain(key) }
+    }
+
+    /// A state does not say what is purged. Where it lacks something that is shown here, and that nobody has
+    /// told of what became of it because it matched nothing here, the document may have been deleted and
+    /// reaped meanwhile, and written again (rule 14): the server is asked. It need not be where own writes to
+    /// it are pending and all that is lacking is this actor's.
+    mutating func askIfLacking(
+        _ incoming: Document, _ key: DocumentKey, _ document: Document, _ stored: EncodedState
+    ) throws {
+        let lacking = document.vector.entries.filter {
+            !incoming.vector.covers(Stamp(time: $0.time, actor: $0.actor))
+        }
+        // A deletion may be what is gone: a restored log has lost it.
+        guard document.isLive || incoming.isLive, !lacking.isEmpty else { return }
+        let withheld = try Withheld.actors(of: key.collection, database)
+        if lacking.allSatisfy({ withheld.contains($0.actor) }) { return }
+        let isFollowed = try stored.withUnsafeBytes { try liveQueries.match(key, try DocumentReader($0)) }
+        guard !document.isLive || !isFollowed else { return }
+        if lacking.allSatisfy({ $0.actor == actor }), try hasPendingWrites(key) { return }
+        try Wanted.note(key, database)
+        wanted.append(key)
+    }
+
+    /// Returns whether a document as it is here matches another subscription than one.
+    func isOfAnother(than subscription: [UInt8], _ key: DocumentKey, _ document: DocumentReader) throws
+        -> Bool
+    {
+        try liveQueries.filter { $0.canonicalKey != subscription }.match(key, document)
+    }
+
+    /// Returns whether own writes to a document are not acknowledged.
+    mutating func hasPendingWrites(_ key: DocumentKey) throws -> Bool {
+        if let pending { return pending.contains(key) }
+        var keys: Set<DocumentKey> = []
+        let statement = try RawStatement(
+            fresh: "SELECT \(StoredOperation.columns) FROM operation", database)
+        while try statement.step() {
+            let bytes = try StoredOperation(statement).whole(database)
+            for change in try Operation(decoding: bytes).changes {
+                keys.insert(DocumentKey(collection: change.collection, id: change.id))
+            }
+        }
+        pending = keys
+        return keys.contains(key)
+    }
+}
+
+extension [SubscriptionQuery] {
+    /// Returns whether a document matches one of them.
+    func match(_ key: DocumentKey, _ document: DocumentReader) throws -> Bool {
+        let record = DocumentRecord(id: key.id, document: document)
+        return try contains { try $0.collection == key.collection && $0.matches(record) }
+    }
+}

@@ -1,0 +1,88 @@
+import CRDT
+import Foundation
+import NIOCore
+import ServiceKit
+import Testing
+
+@testable import QueryService
+
+@Suite("Answers as lines", .timeLimit(.minutes(5)))
+struct RowLineTests {
+    private static let headers = ["Accept": "application/x-ndjson, application/json;q=0.1"]
+    private static let path = "/api/v5/store/execute"
+
+    private static func open(_ client: QueryClient, _ body: Value) async throws -> (type: String?, [Value]) {
+        let answer = try await client.open(path, headers: headers, method: "POST", body: body)
+        let lines = try await QueryClient.lines(of: answer) { _ in false }
+        return (answer.headers.first(name: "content-type"), lines)
+    }
+
+    @Test("a row a line, and last the envelope without rows; an error before the first row is an envelope")
+    func lines() async throws {
+        try await QueryBench.run { _, client async throws in
+            _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 1}), ({'_id': 2})")
+            let (type, lines) = try await Self.open(client, ["statement": "SELECT * FROM c ORDER BY _id"])
+            #expect(type == "application/x-ndjson" && lines.count == 3)
+            #expect(lines.prefix(2) == [["_id": 1], ["_id": 2]])
+            #expect(lines[2]["items"] == [] && lines[2]["transactionId"] == 1)
+            #expect(lines[2]["queryType"] == "select")
+            let (_, past) = try await Self.open(client, ["statement": "SELECT * FROM c", "asOf": 0])
+            #expect(past.count == 1 && past[0]["transactionId"] == 0)
+            let (_, written) = try await Self.open(
+                client, ["statement": "UPDATE c SET n = 1 RETURNING _id"])
+            #expect(written.count == 3 && written[2]["mutatedDocumentIds"] == [1, 2])
+            #expect(written[2]["transactionId"] == 2)
+            let (_, all) = try await Self.open(
+                client, ["transaction": [["statement": "SELECT RAW _id FROM c"], ["statement": "SHOW ALL"]]])
+            #expect(all.count == 3 && all[0]["items"] == [1, 2] && all[2]["results"] == [])
+            for (body, index) in [
+                (["statement": "SELECT * FROM"] as Value, Value?.none),
+                (["transaction": [["statement": "SELECT * FROM c"], ["statement": "DELETE"]]], 1),
+            ] {
+                let wrong = try await client.open(
+                    Self.path, headers: Self.headers, method: "POST", body: body)
+                #expect(wrong.status == .badRequest)
+                #expect(wrong.headers.first(name: "content-type") == "application/json")
+                let error = try await QueryClient.lines(of: wrong) { _ in false }
+                #expect(error.first?["error"]?["index"] == index || error.isEmpty)
+            }
+        }
+    }
+
+    @Test("a spool keeps the order, holds a bounded part in memory, and refuses more than its file may have")
+    func spool() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let spool = RowSpool(folder: folder, limit: 4 << 20)
+        let piece = ByteBuffer(repeating: 7, count: 100_000)
+        var pieces = 0
+        let refusal = #expect(throws: QueryError.self) {
+            for number in 0..<1_000 {
+                var numbered = ByteBuffer(integer: UInt32(number))
+                numbered.writeImmutableBuffer(piece)
+                try spool.append(numbered)
+                pieces += 1
+            }
+        }
+        #expect(refusal?.code == .answerTooLarge)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == [])
+        spool.finish(.success("end"))
+        #expect(throws: Never.self) { try spool.begin() }
+        for number in 0..<30 {
+            var numbered = ByteBuffer(integer: UInt32(number))
+            numbered.writeImmutableBuffer(piece)
+            try spool.append(numbered)
+        }
+        var all = ByteBuffer()
+        while var next = try await spool.next() { all.writeBuffer(&next) }
+        for number in 0..<30 {
+            #expect(all.readInteger(as: UInt32.self) == UInt32(number))
+            all.moveReaderIndex(forwardBy: 100_000)
+        }
+        #expect(all.readableBytes == 0 && pieces > 40)
+        // The client has lines of this run: another one cannot take their place.
+        #expect(throws: QueryError(.unavailable, "the connection to the projection was lost")) {
+            try spool.begin()
+        }
+    }
+}

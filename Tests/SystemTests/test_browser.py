@@ -1,0 +1,121 @@
+"""A page of another origin in headless Chromium: its fetch needs CORS for every route, streams included."""
+
+import http.server
+import json
+import queue
+import shutil
+import subprocess
+import threading
+import unittest
+
+from mimeo_harness import OneProcess
+from system_test import SystemTest
+
+BROWSER = shutil.which("chromium-headless-shell") or shutil.which("chromium") or shutil.which("google-chrome")
+
+PAGE = """<!doctype html><meta charset="utf-8"><script type="module">
+const server = "SERVER", bearer = "Bearer TOKEN", said = {};
+const headers = { Authorization: bearer, "Content-Type": "application/json" };
+const execute = (body, more = {}) => fetch(`${server}/api/v5/store/execute`,
+  { method: "POST", headers: { ...headers, ...more }, body: JSON.stringify(body) });
+async function lines(response, count) {
+  const reader = response.body.getReader(), decoder = new TextDecoder(), found = [];
+  for (let rest = ""; found.length < count;) {
+    const { value, done } = await reader.read();
+    if (done) break;
+    const parts = (rest + decoder.decode(value, { stream: true })).split("\\n");
+    rest = parts.pop();
+    found.push(...parts.filter((part) => part).map((part) => JSON.parse(part)));
+  }
+  await reader.cancel();
+  return found;
+}
+try {
+  const written = await execute({ statement: "INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 1})" },
+    { "Idempotency-Key": "page" });
+  said.status = written.status;
+  said.requestID = written.headers.get("X-Request-ID") !== null;
+  const refused = await execute({ statement: "SELECT" });
+  said.refused = [refused.status, (await refused.json()).error.code];
+  const stream = await fetch(`${server}/api/v5/store/observe`, { method: "POST",
+    headers: { ...headers, Accept: "application/x-ndjson" }, body: JSON.stringify({ statement: "SELECT * FROM c" }) });
+  const seen = lines(stream, 2);
+  await execute({ transaction: [{ statement: "UPDATE c SET n = 2" }, { statement: "UPDATE c SET n = n + 1" }] });
+  said.events = (await seen).map((event) => [event.event, event.items ?? event.rows]);
+  const rows = await execute({ statement: "SELECT RAW n FROM c" }, { Accept: "application/x-ndjson" });
+  said.rows = (await lines(rows, 2))[0];
+  said.changes = (await lines(await fetch(`${server}/api/v5/changes?since=0`, { headers }), 2)).map((line) => line.method);
+  said.methods = (await fetch(`${server}/api/v1/collections/c/documents/1`, { method: "DELETE", headers })).status;
+  const { Mimeo } = await import(`${server}/mimeo.js`);
+  const db = new Mimeo({ database: "DATABASE", token: "SECRET" });
+  said.client = (await db.execute("SELECT * FROM c")).items;
+} catch (error) {
+  said.error = String(error);
+}
+await fetch("/said", { method: "POST", body: JSON.stringify(said) });
+</script>"""
+
+
+class Pages(http.server.ThreadingHTTPServer):
+    """Serves the page, and takes what it says."""
+
+    daemon_threads = True
+
+    def __init__(self, page):
+        self.said = queue.Queue()
+        pages = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.answer(page().encode())
+
+            def do_POST(self):
+                pages.said.put(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                self.answer(b"")
+
+            def answer(self, body):
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.origin = f"http://127.0.0.1:{self.server_port}"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+@unittest.skipUnless(BROWSER, "no Chromium is installed: scripts/setup system")
+class AnotherOrigin(SystemTest):
+    def open_page(self, allowed):
+        pages = Pages(lambda: page)
+        self.addCleanup(pages.shutdown)
+        origin = pages.origin if allowed else "https://app.example.org"
+        server = OneProcess(self.workspace, extra_arguments=["--cors-origin", origin]).start()
+        page = PAGE
+        for word, value in (("SERVER", server.origin), ("TOKEN", server.access_token), ("DATABASE", server.database),
+                            ("SECRET", server.token)):
+            page = page.replace(word, value)
+        browser = subprocess.Popen(
+            [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+             f"--user-data-dir={self.workspace.directory / 'browser'}", "--remote-debugging-port=0", pages.origin],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(browser.wait)
+        self.addCleanup(browser.kill)
+        return server, pages.said.get(timeout=120)
+
+    def test_a_page_of_an_allowed_origin_reads_streams_and_errors(self):
+        _, said = self.open_page(allowed=True)
+        self.assertEqual(said, {
+            "status": 200, "requestID": True, "refused": [400, "DQL-0107"],
+            "events": [["result", [{"_id": 1, "n": 1}]], ["change", [[0, {"_id": 1, "n": 3}]]]], "rows": 3,
+            "changes": ["insert", "update"], "methods": 200, "client": []})
+
+    def test_a_page_of_another_origin_gets_nothing(self):
+        server, said = self.open_page(allowed=False)
+        self.assertEqual(list(said), ["error"], said)
+        self.assertIn("TypeError", said["error"])
+        self.assertEqual(server.query("SELECT * FROM c"), [])
