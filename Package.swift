@@ -213,8 +213,8 @@ let checks: [Target] = [
     tests(
         "ServiceKitTests",
         [
-            "ServiceKit", "WebSocket", "Identity", "OperationLog", "CRDT", "DQL", "LogFakes", "TestSupport",
-            hummingbird, httpClient, httpTypes, nioCore, nioEmbedded, nioPosix, nioHTTP, nioWebSocket,
+            "ServiceKit", "WebSocket", "Identity", "OperationLog", "CRDT", "DQL", "Machine", "LogFakes",
+            "TestSupport", hummingbird, httpClient, httpTypes, nioCore, nioEmbedded, nioPosix, nioHTTP, nioWebSocket,
             logging,
             arguments,
             serverProduct("CoreMetrics", "swift-metrics"),

@@ -111,11 +111,10 @@ public final class Materialization: Replica {
         goesOn: ((any Error)?) throws -> Bool, checking check: (Operation) throws -> Void,
         _ body: (Work, WriteTransaction, SequenceNumber) throws -> Value
     ) throws -> [Result<DraftChain.Link<Value>, any Error>] {
-        precondition(
-            role == .materialization && sequence > 0, "a draft is for a log, whose sequences begin at 1")
-        try checkOpen()
+        precondition(sequence > 0, "the sequences of a log begin at 1")
+        try store.checkOpen()
         do {
-            return try writing { database in
+            return try store.writing { database in
                 guard var state = try StoreState.load(database) else {
                     preconditionFailure("an open store has a state")
                 }
@@ -131,7 +130,7 @@ public final class Materialization: Replica {
                 return results
             }
         } catch {
-            throw ReplicaError.translated(error)
+            throw store.failed(error)
         }
     }
 
@@ -142,7 +141,7 @@ public final class Materialization: Replica {
     ) throws -> DraftChain.Link<Value> {
         var link: DraftChain.Link<Value>?
         try database.inSavepoint {
-            let transaction = WriteTransaction(database, state, environment, liveQueries: [])
+            let transaction = WriteTransaction(database, state, store.environment, liveQueries: [])
             let value = try body(transaction, state.sequence.next)
             let operation = try transaction.made()?.own?.operation
             if let operation {

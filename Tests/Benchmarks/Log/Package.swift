@@ -8,6 +8,7 @@ let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics")
 
 func module(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
     .target(
@@ -19,6 +20,7 @@ let package = Package(
     name: "log-benchmark",
     dependencies: [
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     ],
     targets: [
@@ -33,8 +35,10 @@ let package = Package(
         .systemLibrary(name: "CLibPQ", path: "Shared/Postgres/CLibPQ", pkgConfig: "libpq"),
         .target(
             name: "ServiceKit",
-            dependencies: ["CRDT", "Exchange", "Machine", "OperationLog", "Replica", logging],
-            path: "Shared/ServiceKit", sources: ["Materialization", "Limits.swift"], swiftSettings: strict),
+            dependencies: ["CRDT", "Exchange", "Machine", "OperationLog", "Replica", logging, metrics],
+            path: "Shared/ServiceKit",
+            sources: ["Materialization", "Damage/DamageLedger.swift", "Errors.swift", "Limits.swift"],
+            swiftSettings: strict),
         .executableTarget(
             name: "log-benchmark",
             dependencies: [

@@ -8,6 +8,7 @@ let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics")
 
 func module(
     _ path: String, _ dependencies: [Target.Dependency], exclude: [String] = [], sources: [String]? = nil
@@ -22,6 +23,7 @@ let package = Package(
     name: "session-benchmark",
     dependencies: [
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     ],
     targets: [
@@ -56,10 +58,13 @@ let package = Package(
                 "Limits.swift",
             ]),
         module(
-            "Shared/ServiceKit", ["CRDT", "Exchange", "Machine", "OperationLog", "Replica", logging],
+            "Shared/ServiceKit",
+            ["CRDT", "Exchange", "Machine", "OperationLog", "Replica", logging, metrics],
             sources: [
                 "Materialization/Materializer.swift", "Materialization/LeasedActor.swift",
-                "Materialization/SnapshotTransfer.swift", "Limits.swift",
+                "Materialization/SnapshotTransfer.swift", "Materialization/FoldThrottle.swift",
+                "Materialization/DatabaseFolders.swift", "Damage/DamageLedger.swift", "Errors.swift",
+                "Limits.swift",
             ]),
         module(
             "Services/Replicator",
