@@ -125,6 +125,7 @@ public final class AttachmentStore: ServicePart {
         await references.close(database, if: { _ in true }) { await $0.close() }
         let (folder, documents) = ("\(folder)/\(database)", documents)
         stores.withLock { _ = $0.removeValue(forKey: database) }
+        damaged.withLock { damaged in damaged = damaged.filter { !$0.hasPrefix("\(database)/") } }
         try await BlobStore.onDisk {
             if FileManager.default.fileExists(atPath: folder) {
                 try FileManager.default.removeItem(atPath: folder)
@@ -144,6 +145,7 @@ public final class AttachmentStore: ServicePart {
         for text in erasure.blobs {
             guard let id = try? BlobID(text), try await !opened.isReferred(to: id) else { continue }
             try await BlobStore.onDisk { try blobs.remove(id) }
+            mended(id, database)
         }
     }
 
@@ -215,7 +217,7 @@ public final class AttachmentStore: ServicePart {
             metadata: ["database": "\(database)", "id": "\(id)", "file": "\(path)"])
     }
 
-    /// Called when an attachment was stored: whatever was damaged of it is whole again.
+    /// Called when an attachment was stored or erased: nothing of it is damaged any more.
     private func mended(_ id: BlobID, _ database: DatabaseID) {
         damaged.withLock { _ = $0.remove("\(database)/\(id)") }
     }

@@ -21,10 +21,14 @@ struct ExecuteAnswer: Sendable {
     /// True if the statement ran before, under the same `Idempotency-Key`.
     var isRepeated = false
 
+    /// The field of an answer that was given before; none for others.
+    var repetition: HTTPFields {
+        guard isRepeated, let name = HTTPField.Name(IdempotencyKey.repeatedField) else { return [:] }
+        return [name: "true"]
+    }
+
     var response: Response {
-        var headers: HTTPFields = [:]
-        if isRepeated, let name = HTTPField.Name(IdempotencyKey.repeatedField) { headers[name] = "true" }
-        return .json(JSONText.print(envelope).utf8, headers: headers)
+        .json(JSONText.print(envelope).utf8, headers: repetition)
     }
 
     /// Adds the rows to lines, or of a transaction the envelopes of its statements.

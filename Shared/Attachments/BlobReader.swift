@@ -7,12 +7,15 @@ public final class BlobReader: Sendable {
     public let id: BlobID
     /// Its length in bytes.
     public let length: Int64
+    /// The file's state when it was opened.
+    let state: File.State
     private let file: File
 
     init(id: BlobID, path: String) throws(AttachmentError) {
         self.id = id
         file = try File(path: path, flags: O_RDONLY)
-        length = try file.length
+        state = try file.state
+        length = state.length
     }
 
     /// Reads up to `count` bytes from `offset`; fewer only at the end.

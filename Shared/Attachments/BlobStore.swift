@@ -9,8 +9,9 @@ import Synchronization
 /// `incoming` at the time of opening are left over from a crash and are removed.
 ///
 /// A disk may change a file all the same. So a blob's digest is compared when it is first read after the
-/// opening, and its length at each read. A damaged blob is set aside: moved to `damaged`, reported once, and
-/// refused (`BLOB-0202`) until the right bytes are stored again. Nothing removes what was set aside.
+/// opening, and again if the file's length or times have changed since. A damaged blob is set aside: moved
+/// to `damaged`, reported once, and refused (`BLOB-0202`) until the right bytes are stored again. Only an
+/// erasure removes what was set aside.
 ///
 /// `whole` guards what is known to be undamaged. One store has a folder at a time. Memory per transfer is one
 /// chunk. Names in `incoming` are never reused, by any store or process, so writes in flight of a closed
@@ -20,8 +21,8 @@ public final class BlobStore: Sendable {
     private let maximumBytes: Int64
     /// Shared by all stores of this process.
     private static let counter = Atomic<UInt64>(0)
-    /// The lengths of blobs whose digest was compared since the opening; at most `Limits.knownBlobs`.
-    private let whole = Mutex<[BlobID: Int64]>([:])
+    /// The files' states when their digests were compared since the opening; at most `Limits.knownBlobs`.
+    private let whole = Mutex<[BlobID: File.State]>([:])
     private let whenDamaged: @Sendable (_ blob: BlobID, _ path: String) -> Void
 
     /// Opens a store; creates the folder if it does not exist.
@@ -60,7 +61,7 @@ public final class BlobStore: Sendable {
     /// The id and length of a stored blob; nil when it is not stored.
     public func info(_ id: BlobID) throws(AttachmentError) -> BlobInfo? {
         guard File.exists(path(id)) else { return nil }
-        return try BlobInfo(id: id, length: File(path: path(id), flags: O_RDONLY).length)
+        return try BlobInfo(id: id, length: File(path: path(id), flags: O_RDONLY).state.length)
     }
 
     /// Opens a blob for reading, once its digest was compared: the first reading after the opening takes the
@@ -68,10 +69,7 @@ public final class BlobStore: Sendable {
     /// - Throws: `BLOB-0102` when it is not stored, `BLOB-0202` when it is damaged, `BLOB-0201`.
     public func reader(_ id: BlobID) throws(AttachmentError) -> BlobReader {
         let reader = try openReader(id)
-        if let known = whole.withLock({ $0[id] }) {
-            guard reader.length == known else { throw try setAside(id) }
-            return reader
-        }
+        if whole.withLock({ $0[id] }) == reader.state { return reader }
         try compare(reader) { _ in }
         return reader
     }
@@ -118,21 +116,29 @@ public final class BlobStore: Sendable {
             pace(chunk.count)
         }
         guard digest.id == reader.id else { throw try setAside(reader.id) }
-        remember(reader.id, reader.length)
+        remember(reader.id, reader.state)
     }
 
-    private func remember(_ id: BlobID, _ length: Int64) {
+    private func remember(_ id: BlobID, _ state: File.State) {
         whole.withLock { whole in
             if whole.count >= Limits.knownBlobs { whole = [:] }
-            whole[id] = length
+            whole[id] = state
         }
     }
 
-    /// Removes a blob; nothing happens when it is not stored. A reader that has it open goes on.
+    /// Removes a blob and what was set aside of it; nothing happens when it is not stored. A reader that has
+    /// it open goes on.
     public func remove(_ id: BlobID) throws(AttachmentError) {
-        guard File.exists(path(id)) else { return }
-        File.remove(path(id))
-        try File.syncFolder("\(folder)/\(id.text.prefix(2))")
+        _ = whole.withLock { $0.removeValue(forKey: id) }
+        if File.exists(path(id)) {
+            File.remove(path(id))
+            try File.syncFolder("\(folder)/\(id.text.prefix(Limits.shelfCharacters))")
+        }
+        guard File.exists(damaged) else { return }
+        let copies = try Self.names(in: damaged).filter { $0.prefix { $0 != "." } == id.text }
+        guard !copies.isEmpty else { return }
+        for copy in copies { File.remove("\(damaged)/\(copy)") }
+        try File.syncFolder(damaged)
     }
 
     /// Moves a damaged blob out of the way.
@@ -161,7 +167,7 @@ public final class BlobStore: Sendable {
 
     /// Moves a complete file to its id. A blob that is stored already is compared: a whole one stays, a
     /// damaged one is set aside and replaced.
-    func adopt(_ path: String, as id: BlobID, length: Int64) throws(AttachmentError) {
+    func adopt(_ path: String, as id: BlobID) throws(AttachmentError) {
         let target = self.path(id)
         if File.exists(target) {
             do {
@@ -179,7 +185,7 @@ public final class BlobStore: Sendable {
         }
         try File.rename(path, to: target)
         try File.syncFolder(shelf)
-        remember(id, length)
+        remember(id, try openReader(id).state)
     }
 
     private var damaged: String { "\(folder)/damaged" }

@@ -51,7 +51,7 @@ public final class BlobWriter {
             throw AttachmentError(.digestMismatch, "the bytes do not match the announced id")
         }
         try file.sync()
-        try store.adopt(path, as: id, length: length)
+        try store.adopt(path, as: id)
         isFinished = true
         return BlobInfo(id: id, length: length)
     }

@@ -51,11 +51,30 @@ struct File: ~Copyable {
         guard fsync(descriptor) == 0 else { throw Self.failure("fsync", nil) }
     }
 
-    var length: Int64 {
+    /// Facts of a file that differ after a program has changed it: enough to trust an earlier comparison.
+    struct State: Sendable, Equatable {
+        let length: Int64
+        private let inode: UInt64
+        /// Seconds and nanoseconds, of the content and of the rest.
+        private let times: [Int]
+
+        fileprivate init(_ status: stat) {
+            length = Int64(status.st_size)
+            inode = UInt64(status.st_ino)
+            #if canImport(Darwin)
+                let (content, rest) = (status.st_mtimespec, status.st_ctimespec)
+            #else
+                let (content, rest) = (status.st_mtim, status.st_ctim)
+            #endif
+            times = [content.tv_sec, content.tv_nsec, rest.tv_sec, rest.tv_nsec].map { Int($0) }
+        }
+    }
+
+    var state: State {
         get throws(AttachmentError) {
             var status = stat()
             guard fstat(descriptor, &status) == 0 else { throw Self.failure("stat", nil) }
-            return Int64(status.st_size)
+            return State(status)
         }
     }
 

@@ -48,6 +48,29 @@ final class DamagedBlobTests {
         }
     }
 
+    @Test("one that is erased leaves nothing, neither its file nor what was set aside of it")
+    func erased() throws {
+        let content = [UInt8](repeating: 7, count: 5_000)
+        let id = try put(content, in: open()).id
+        let other = try put([1, 2, 3], in: open()).id
+        for _ in 0..<2 {
+            try damage(id) { $0[17] ^= 1 }
+            #expect(code { _ = try open().reader(id) } == .corrupt)
+            _ = try put(content, in: open())
+        }
+        try damage(other) { $0[0] ^= 1 }
+        #expect(code { _ = try open().reader(other) } == .corrupt)
+        let store = try open()
+        #expect(try FileManager.default.contentsOfDirectory(atPath: "\(folder)/damaged").count == 3)
+        try store.remove(id)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: "\(folder)/damaged") == ["\(other)"])
+        #expect(code { _ = try store.reader(id) } == .notFound)
+        #expect(store.damagedIDs == [other])
+        try store.remove(other)
+        #expect(store.damagedIDs.isEmpty)
+        #expect(code { _ = try store.reader(other) } == .notFound)
+    }
+
     @Test("a turned byte is found at the first reading after an opening; the file is kept, reported, refused")
     func turned() throws {
         let content = (0..<400_000).map { UInt8(truncatingIfNeeded: $0 / 3) }
@@ -76,6 +99,11 @@ final class DamagedBlobTests {
         try damage(id) { $0 = $0.prefix(length) }
         #expect(code { _ = try store.reader(id) } == .corrupt)
         #expect(reports.all.count == 1)
+        // A program that writes into the file after it was compared.
+        let other = try put([5, 6, 7], in: store).id
+        #expect(try store.reader(other).read(at: 0) == [5, 6, 7])
+        try damage(other) { $0[1] ^= 1 }
+        #expect(code { _ = try store.reader(other) } == .corrupt)
     }
 
     @Test("an upload of an id that is stored is compared, and replaces what is damaged")

@@ -90,9 +90,11 @@ struct OptionTableTests {
         for (name, variable) in [("newLog", "MIMEO_NEW_LOG"), ("acceptRestore", "MIMEO_ACCEPT_RESTORE")] {
             let filed = #expect(throws: ServiceError.self) { try configuration(#"{"\#(name)": true}"#) }
             #expect(filed?.code == .configurationInvalid, "\(name)")
-            let environment = try? ServiceConfiguration(
-                ServiceOptions.parse([]), port: 1, environment: [variable: "true"])
-            #expect(environment?.beginsNewLog != true && environment?.acceptsRestore != true, "\(variable)")
+            let set = #expect(throws: ServiceError.self) {
+                try ServiceConfiguration(
+                    ServiceOptions.parse([]), port: 1, environment: [variable: "true"])
+            }
+            #expect(set?.code == .environmentInvalid, "\(variable)")
         }
     }
 

@@ -94,6 +94,34 @@ struct LostCommitsTests {
         }
     }
 
+    @Test("an erased database is no loss, whoever commits after it, and a log from before it is one")
+    func erased() async throws {
+        try await withTemporaryPath { path in
+            let log = try SQLiteOperationLog(path: path)
+            let other = try SQLiteOperationLog(path: path)
+            for database: DatabaseID in ["db", "rest"] { try await log.createDatabase(database) }
+            _ = try await log.append(requests(1, 1...3), to: "rest")
+            _ = try await other.append(requests(1, 1...5), to: "db")
+            try await log.eraseDatabase("db")
+            // The other process has the erased database as the last one that grew.
+            _ = try await other.lease("test", of: 1, for: .seconds(60), in: "rest")
+            await other.close()
+            await log.close()
+            let next = try SQLiteOperationLog(path: path)
+            #expect(next.status.loss == nil)
+            await next.close()
+            let backup = try Data(contentsOf: URL(fileURLWithPath: path))
+            let grown = try SQLiteOperationLog(path: path)
+            try await grown.createDatabase("new")
+            _ = try await grown.append(requests(2, 1...2), to: "new")
+            await grown.close()
+            try backup.write(to: URL(fileURLWithPath: path))
+            let last = try SQLiteOperationLog(path: path)
+            #expect(last.status.loss == LogLoss(database: nil, head: 0, previous: 2))
+            await last.close()
+        }
+    }
+
     @Test("a killed log that another program has copied into its file is whole")
     func copied() async throws {
         try await withTemporaryPath { path in

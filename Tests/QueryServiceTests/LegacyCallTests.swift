@@ -125,6 +125,28 @@ struct LegacyCallTests {
         }
     }
 
+    @Test("a DELETE of version 1 under an Idempotency-Key is done once, and answered as the first time")
+    func deleteOnce() async throws {
+        try await QueryBench.run { _, client async throws in
+            func delete(_ id: String) async throws -> (status: Int, deleted: Value?, again: String?) {
+                let answer = try await client.get(
+                    "/api/v1/collections/people/documents/\(id)", headers: ["Idempotency-Key": "leave-1"],
+                    method: "DELETE")
+                return (
+                    answer.status, try answer.lines.first?["deleted"], answer.headers["idempotency-replayed"]
+                )
+            }
+            _ = try await client.execute("INSERT INTO people DOCUMENTS ({'_id': 'a'}), ({'_id': 'b'})")
+            let first = try await delete("a")
+            #expect(first.deleted == 1 && first.again == nil)
+            _ = try await client.execute("INSERT INTO people DOCUMENTS ({'_id': 'a'})")
+            let again = try await delete("a")
+            #expect(again.deleted == 1 && again.again == "true")
+            #expect(try await client.execute("SELECT * FROM people").items.count == 2)
+            #expect(try await delete("b").status == 422)
+        }
+    }
+
     @Test(
         "a call that cannot be meant is refused with a reason",
         arguments: [

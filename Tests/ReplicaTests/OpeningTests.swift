@@ -20,6 +20,26 @@ struct OpeningTests {
         }
     }
 
+    @Test("a store cut to nothing after its closing is refused; one that was removed begins anew, as meant")
+    func emptied() throws {
+        try withTemporaryDirectory { folder in
+            let store = try open(folder)
+            try store.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+            try store.close()
+            let file = folder.appendingPathComponent(DocumentStore.fileName)
+            try Data().write(to: file)
+            for _ in 0..<2 {
+                let error = #expect(throws: ReplicaError.self) { _ = try open(folder) }
+                #expect(error?.code == .damaged && error?.message.contains("is empty") == true)
+                #expect(try Data(contentsOf: file).isEmpty)
+            }
+            try FileManager.default.removeItem(at: file)
+            let next = try open(folder)
+            #expect(try next.rows("SELECT * FROM c") == [])
+            try next.close()
+        }
+    }
+
     @Test("a second replica on the directory gives up after five tries and four pauses of 200 ms")
     func lock() throws {
         try withTemporaryDirectory { folder in

@@ -137,6 +137,11 @@ struct StorageTests {
         try ledger.admitRebuild(of: "b")
         clock.move(.seconds(31))
         try ledger.admitRebuild(of: "a")
+        for _ in 0..<2 { ledger.note("b", reason: "x", logger: Self.quiet) }
+        #expect(ledger.repeated == ["a", "b"])
+        // A copy of an erased database is nobody's any more.
+        ledger.forget("b")
+        #expect(ledger.repeated == ["a"])
         clock.move(.seconds(3_600))
         #expect(ledger.repeated == [])
     }

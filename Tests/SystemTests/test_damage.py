@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 
-from mimeo_harness import SEED, FourProcesses, OneProcess, Peer, binary, pick, until
+from mimeo_harness import SEED, FourProcesses, OneProcess, Peer, Postgres, binary, pick, until
 from mimeo_harness.servers import ServerFailed, announcement
 from system_test import SystemTest, report
 
@@ -98,6 +98,23 @@ class OldFolders(SystemTest):
         announcement(gateway)
         gateway.stop()
 
+    def test_no_service_begins_in_an_empty_postgres_beside_the_folders_of_another_log(self):
+        cluster = FourProcesses(self.workspace, log=Postgres(self.workspace, "first").start().url).start()
+        cluster.execute("INSERT INTO cars DOCUMENTS ({'_id': 'a'})")
+        cluster.stop()
+        empty = Postgres(self.workspace, "empty").start().url
+        for service in cluster.services:
+            cluster.logs[service] = empty
+            process = cluster.start_service(service)
+            self.assertEqual(process.wait(30), 1)
+            said = process.log_tail()
+            for part in ("SRV-0204", "PostgreSQL", str(cluster.data / "system"), "--new-log"):
+                self.assertIn(part, said)
+        cluster.logs = {}
+        gateway = cluster.start_service("auth-gateway")
+        announcement(gateway)
+        gateway.stop()
+
     def test_a_restored_backup_takes_no_token_until_an_operator_accepts_what_it_takes_back(self):
         server = OneProcess(self.workspace).start()
         server.execute("INSERT INTO cars DOCUMENTS ({'_id': 'a'})")
@@ -179,11 +196,18 @@ class Damage(SystemTest):
         peer.execute("INSERT INTO cars DOCUMENTS ({'_id': 'local', 'n': 1})")
         rows = sorted(json.dumps(row, sort_keys=True) for row in peer.query("SELECT * FROM cars"))
         peer.kill()
-        original = self.workspace.directory / "original"
-        shutil.copytree(peer.store, original)
-        files = sorted(str(path.relative_to(original)) for path in original.rglob("*") if path.is_file())
+        # Once as a kill leaves it, once closed in order, when everything is in one file.
+        killed, closed = self.workspace.directory / "killed", self.workspace.directory / "closed"
+        shutil.copytree(peer.store, killed)
+        self.assertIsInstance(self.select(peer.store), list)
+        shutil.copytree(peer.store, closed)
         refused = same = 0
-        for place in places(original, files, PLACES // 5, random.Random(SEED)):
+        damages = [(original, place) for original in (killed, closed) for place in places(
+            original, sorted(str(path.relative_to(original)) for path in original.rglob("*") if path.is_file()),
+            PLACES // 10, random.Random(SEED))]
+        store = next(path.relative_to(closed) for path in closed.rglob("replica.sqlite"))
+        damages.append((closed, Place(store, "cut", 0)))
+        for original, place in damages:
             self.restore(original, peer.store)
             place.apply(peer.store)
             answer = self.select(peer.store)
@@ -279,10 +303,19 @@ class Damage(SystemTest):
                 return f"wrong answer: {answer.status} {answer.body[:200]!r}"
             if answer.status < 500 and not answer.error["code"].startswith("AUTH-"):
                 return f"wrong blame: {answer.status} {answer.body[:200]!r}"
-        if not problems:
-            return "healed" if "is damaged and is rebuilt" in said() else "without effect"
         health = self.health(server)
+        if not problems:
+            if health.status != 200:
+                # Found by itself, in what nobody has asked for here.
+                return "told by health" if CODE.search(health.body.decode()) else f"wrong health: {health.body[:200]!r}"
+            return "healed" if "is damaged and is rebuilt" in said() else "without effect"
         if health.status == 200:
+            revoked = server.request(
+                "GET", f"/admin/auth/databases/{server.database}/revocations", headers=admin(server))
+            if revoked.status != 200:
+                problems.append(revoked)
+            elif revoked.json["revocations"] != expected["revoked"]:
+                return f"wrong revocations: {revoked.body[:200]!r}"
             return f"wrong health: 200, but {problems[0].status} {problems[0].body[:200]!r}"
         return "refused"
 

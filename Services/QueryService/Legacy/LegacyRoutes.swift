@@ -37,14 +37,19 @@ struct LegacyRoutes: Sendable {
             let identity = try await identity(request)
             let collection = try context.parameters.require("collection")
             let id = try HistoryRequest.id(context.parameters.require("id"))
-            let statement = ExecuteRequest(
+            var statement = ExecuteRequest(
                 statement: "DELETE FROM \(LegacyCall.quoted(collection)) WHERE _id = :id",
                 arguments: ObjectValue([(key: "id", value: id.value)]))
-            let answer = try await reporting { try await execute(statement, request, identity) }
-            return Self.json([
-                "txnId": .int(Int64(clamping: answer.transactionID.rawValue)),
-                "deleted": .int(Int64(answer.mutatedDocumentIDs.count)),
-            ])
+            statement.key = try IdempotencyKey(
+                request, user: identity.userID,
+                parts: [[1], Array(collection.utf8), Array(JSONText.print(id.value).utf8)])
+            let deletion = statement
+            let answer = try await reporting { try await execute(deletion, request, identity) }
+            return Self.json(
+                [
+                    "txnId": .int(Int64(clamping: answer.transactionID.rawValue)),
+                    "deleted": .int(Int64(answer.mutatedDocumentIDs.count)),
+                ], answer.repetition)
         }
     }
 
@@ -96,8 +101,10 @@ struct LegacyRoutes: Sendable {
         return ReportedCommand(index: index, error: reportable)
     }
 
-    private static func json(_ value: Value) -> Response {
-        .json(JSONText.print(value).utf8, headers: [.cacheControl: "no-store"])
+    private static func json(_ value: Value, _ more: HTTPFields = [:]) -> Response {
+        var headers = more
+        headers[.cacheControl] = "no-store"
+        return .json(JSONText.print(value).utf8, headers: headers)
     }
 }
 

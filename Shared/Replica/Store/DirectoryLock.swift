@@ -10,6 +10,9 @@ import Synchronization
 
 /// Holds a directory for one replica at a time: an advisory lock on its `lock` file, released by the kernel
 /// when the process ends for any reason.
+///
+/// The file's content remembers that a peer's store was opened here, so that an empty one in its place is
+/// told from a new one.
 final class DirectoryLock: Sendable {
     /// nil once released.
     private let descriptor: Mutex<Int32?>
@@ -42,6 +45,23 @@ final class DirectoryLock: Sendable {
         descriptor.withLock { descriptor in
             if let descriptor { close(descriptor) }
             descriptor = nil
+        }
+    }
+
+    /// True if `rememberStore` was called in this directory.
+    var remembersStore: Bool {
+        descriptor.withLock { descriptor in
+            var information = stat()
+            return descriptor.map { fstat($0, &information) == 0 && information.st_size > 0 } ?? false
+        }
+    }
+
+    /// Notes that there is a store from now on. A failure leaves the directory without a memory.
+    func rememberStore() {
+        descriptor.withLock { descriptor in
+            guard let descriptor else { return }
+            let note = Array("store\n".utf8)
+            _ = note.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, 0) }
         }
     }
 

@@ -74,6 +74,7 @@ public final class DocumentStore: Sendable {
         readers = Readers(path: path, configuration: reading, cache: indexCache)
         do {
             try Self.checkWriteAhead(path, durability)
+            if durability == .synced { try Self.checkPresence(path, lock, logger) }
             try Schema.check(path: path)
             pool = try DatabasePool(path: path, configuration: configuration)
             let (state, writeAhead) = try pool.writeWithoutTransaction { database in
@@ -96,6 +97,7 @@ public final class DocumentStore: Sendable {
                 return (opened, try WriteAheadLog(of: database, mark: mark))
             }
             self.writeAhead = writeAhead
+            if durability == .synced, !lock.remembersStore { lock.rememberStore() }
             shared = Mutex(Shared(state: state))
             try resumeBuilding()
         } catch {
@@ -194,6 +196,22 @@ public final class DocumentStore: Sendable {
         WriteAheadMark.adopt(path)
         guard WriteAheadMark.content(of: path) != nil, DirectoryLock.isEmpty(path) else { return }
         throw ReplicaError(.damaged, "the store file is empty or gone, and was not before\(remedy)")
+    }
+
+    /// Refuses an empty file where a store was. One that is gone is told: somebody may have removed it to
+    /// begin anew.
+    private static func checkPresence(
+        _ path: String, _ lock: DirectoryLock, _ logger: Logger
+    ) throws(ReplicaError) {
+        guard lock.remembersStore, DirectoryLock.isEmpty(path) else { return }
+        guard DirectoryLock.identity(of: path) != nil else {
+            logger.warning("the store that was here is gone; a new one begins", metadata: ["file": "\(path)"])
+            return
+        }
+        throw ReplicaError(
+            .damaged,
+            "the store file is empty, and was not before; restore it from a backup, or remove \(path) to "
+                + "begin a new one")
     }
 
     /// A store that is behind its mark has lost a write-ahead log that nothing had copied into the file.

@@ -56,6 +56,9 @@ public final class DamageLedger: Sendable {
         }
     }
 
+    /// Forgets a copy whose database was erased: its folder is gone.
+    func forget(_ folder: String) { entries.withLock { $0[folder] = nil } }
+
     /// Copies that were damaged more than once within the window.
     var repeated: [String] {
         let now = now()

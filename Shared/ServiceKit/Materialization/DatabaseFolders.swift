@@ -17,6 +17,9 @@ public enum DatabaseFolders {
 
     /// Removes them with everything in them.
     public static func remove(_ database: DatabaseID, in folder: String) throws {
-        for path in of(database, in: folder) { try FileManager.default.removeItem(atPath: path) }
+        for path in of(database, in: folder) {
+            try FileManager.default.removeItem(atPath: path)
+            DamageLedger.shared.forget(path)
+        }
     }
 }

@@ -39,6 +39,12 @@ public enum EnvironmentKeys {
                 }
                 continue
             }
+            // It would be forgotten there, and speak again at later starts.
+            if let word = Setting.all.first(where: { $0.isWord && $0.variable == key }) {
+                throw ServiceError(
+                    .environmentInvalid,
+                    "\(key): --\(word.flag) is a word for one start; give it as a flag")
+            }
             let word = String(key.dropFirst(prefix.count))
             let meant = word == logLevel ? word : Suggestion.closest(to: word, among: words)
             if let meant {

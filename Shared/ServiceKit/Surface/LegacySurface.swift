@@ -27,7 +27,10 @@ extension Surface {
             .delete, "/api/v1/collections/:collection/documents/:id", "deleteDocument", .user,
             "Deletes a document.",
             details: "The id is a text, or JSON if it begins like JSON.",
-            parameters: [.header("X-DITTO-CLIENT-ID", .text, "Taken and not needed.")],
+            parameters: [
+                .header("X-DITTO-CLIENT-ID", .text, "Taken and not needed."),
+                .header("Idempotency-Key", .text, "Names a write that may be sent again."),
+            ],
             answers: [
                 .init(
                     200, "Deleted, or there was none.",
@@ -35,7 +38,8 @@ extension Surface {
             ],
             failures: [
                 badStatement, notGranted, unknownDatabase, .init(409, "QUERY-0302"),
-                .init(410, "QUERY-0204"), unavailable, damaged,
+                .init(410, "QUERY-0204"), .init(422, "QUERY-0105"), .init(429, "QUERY-0305", "SRV-0429"),
+                unavailable, damaged,
             ]),
     ]
 

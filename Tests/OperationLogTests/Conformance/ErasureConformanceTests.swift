@@ -1,5 +1,6 @@
 import CRDT
 import Foundation
+import GRDB
 import Testing
 
 @testable import OperationLog
@@ -106,6 +107,15 @@ struct ErasureConformanceTests {
             #expect(try occurrences(path) == 0)
             #expect(try await readAll(log, "rest").count == 300)
             await log.close()
+            // Every page that was overwritten has the sum of what it holds now, and serves again.
+            let next = try SQLiteOperationLog(path: path)
+            #expect(
+                try await next.reading { try String.fetchAll($0, sql: "PRAGMA integrity_check") } == ["ok"])
+            for sequence in UInt64(301)...600 {
+                _ = try await next.append([request(1, SequenceNumber(sequence), size: 900)], to: "rest")
+            }
+            #expect(try await readAll(next, "rest").count == 600)
+            await next.close()
         }
     }
 
