@@ -27,6 +27,13 @@ public enum WorkerThread {
         #endif
     }
 
+    /// The time that the calling thread has had a processor since its start.
+    public static var processorTime: Duration {
+        var time = timespec()
+        guard clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) == 0 else { return .zero }
+        return .seconds(Int64(time.tv_sec)) + .nanoseconds(Int64(time.tv_nsec))
+    }
+
     /// Lets the threads of all other work come before the calling one, for the rest of its life: a process
     /// without privileges cannot raise a priority again. Does nothing where threads have no priority of
     /// their own.

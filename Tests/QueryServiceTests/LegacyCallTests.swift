@@ -125,6 +125,39 @@ struct LegacyCallTests {
         }
     }
 
+    @Test("the commands of a write under an Idempotency-Key are done once, and answered as the first time")
+    func writeOnce() async throws {
+        try await QueryBench.run { _, client async throws in
+            let begin: Value = [
+                "method": "upsert", "collection": "c", "id": "a", "value": ["n": 0],
+                "valueTypeOverrides": ["n": "counter"],
+            ]
+            #expect(try await call(client, "write", ["commands": [begin]]).status == 200)
+            func write(_ amount: Int64) async throws -> (status: Int, text: String, isAgain: Bool) {
+                let update: Value = [
+                    "method": "update", "collection": "c",
+                    "commands": [["method": "increment", "path": "n", "value": .int(amount)]],
+                ]
+                let response = try await client.open(
+                    "/api/v4/store/write", headers: ["Idempotency-Key": "w1"], method: "POST",
+                    body: ["commands": [update, update]])
+                return (
+                    Int(response.status.code),
+                    String(buffer: try await response.body.collect(upTo: 1_000_000)),
+                    response.headers.first(name: "Idempotency-Replayed") == "true"
+                )
+            }
+            let first = try await write(1)
+            #expect(first.status == 200 && !first.isAgain)
+            _ = try await client.execute("INSERT INTO other DOCUMENTS ({'_id': 1})")
+            let again = try await write(1)
+            #expect(again.isAgain && again.text == first.text)
+            #expect(try await write(2).status == 422)
+            let found = try await call(client, "findbyid", ["collection": "c", "id": "a"])
+            #expect(found.body["documents"]?.arrayValue?.map { $0["fields"]?["n"] } == [2])
+        }
+    }
+
     @Test("a DELETE of version 1 under an Idempotency-Key is done once, and answered as the first time")
     func deleteOnce() async throws {
         try await QueryBench.run { _, client async throws in

@@ -51,17 +51,18 @@ struct TestBench {
         _ folder: URL, over served: any OperationLog, _ log: SQLiteOperationLog,
         sessions: SessionOptions = SessionOptions(),
         housekeeping: HousekeepingOptions = HousekeepingOptions(),
-        evaluation: EvaluationOptions = EvaluationOptions(),
+        evaluation: EvaluationOptions = EvaluationOptions(), system: SystemDatabase? = nil,
         _ body: @escaping @Sendable (TestBench) async throws -> Void
     ) async throws {
         let key = try DatabaseSigningKey(databaseID: database, number: 1)
         let source = InMemoryKeySource()
         source.insert(key.publicKey)
         let part = ReplicatorPart(
-            log: served, authenticator: Authenticator(source: source),
+            log: served, authenticator: Authenticator(source: source, system: system),
             folder: folder.appendingPathComponent("replicator").path, housekeeping: housekeeping,
             sessions: sessions, pool: EvaluationPool(evaluation), logger: quiet)
-        try await ServiceHost(parts: [part], listen: .anyLoopbackPort, logger: quiet).run { address in
+        let parts: [any ServicePart] = system.map { [SystemDatabasePart($0), part] } ?? [part]
+        try await ServiceHost(parts: parts, listen: .anyLoopbackPort, logger: quiet).run { address in
             try await body(TestBench(folder: folder, log: log, key: key, address: address, part: part))
         }
     }

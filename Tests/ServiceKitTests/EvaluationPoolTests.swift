@@ -1,6 +1,6 @@
 import DQL
-import Dispatch
 import Foundation
+import Machine
 import Synchronization
 import Testing
 
@@ -66,16 +66,16 @@ struct EvaluationPoolTests {
     func cancelled() async throws {
         let pool = pool { $0.places = 1 }
         let running = try pool.statement("s", of: "a", in: "cars")
-        let began = DispatchSemaphore(value: 0)
+        let began = Atomic<Bool>(false)
         async let first = code {
             try await running.run {
-                began.signal()
+                began.store(true, ordering: .relaxed)
                 // Never gives way: the other one waits.
                 while !(running.end != nil) {}
                 throw DQLError.interrupted(.cancelled)
             }
         }
-        await Task.detached { began.wait() }.value
+        while !began.load(ordering: .relaxed) { try await Task.sleep(for: .milliseconds(5)) }
         let waiting = try pool.statement("s", of: "b", in: "cars")
         async let second = code { try await waiting.run {} }
         while pool.turns < 2 { try await Task.sleep(for: .milliseconds(5)) }
@@ -169,12 +169,57 @@ struct EvaluationPoolTests {
         let pool = pool()
         let evaluation = try pool.statement("s", of: "a", in: "cars")
         let lowered = try await evaluation.run {
-            let end = ContinuousClock.now + Limits.evaluationMoment + .milliseconds(50)
-            while ContinuousClock.now < end { _ = evaluation.interruption() }
+            // The processor's time: a busy machine gives it less than the clock says.
+            let end = WorkerThread.processorTime + Limits.evaluationMoment + .milliseconds(50)
+            while WorkerThread.processorTime < end { _ = evaluation.interruption() }
             return getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0)
         }
         let usual = try await evaluation.run { getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0) }
         #expect(lowered > usual)
+    }
+
+    @Test("a turn that waits for a disk or a busy machine keeps its thread's priority")
+    func waiting() async throws {
+        let pool = pool()
+        let evaluation = try pool.statement("s", of: "a", in: "cars")
+        let priority = try await evaluation.run {
+            for _ in 0..<20 {
+                usleep(10_000)
+                _ = evaluation.interruption()
+            }
+            return getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0)
+        }
+        let usual = try await evaluation.run { getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0) }
+        #expect(priority == usual)
+    }
+
+    @Test("one that has given way ends when it is cancelled or its time is over, though nobody else does")
+    func endsWhilePaused() async throws {
+        for isCancelled in [true, false] {
+            let pool = pool {
+                $0.places = 1
+                $0.statementTime = .milliseconds(400)
+            }
+            let isOver = Atomic<Bool>(false)
+            let paused = try pool.statement("s", of: "a", in: "cars")
+            let began = ContinuousClock.now
+            async let first = code { try await paused.run { try Self.spin(paused) } }
+            while pool.turns < 1 { try await Task.sleep(for: .milliseconds(5)) }
+            // It takes the only place as soon as the first one gives way, and keeps it.
+            let other = pool.subscription(of: "b", in: "cars", isLimited: false)
+            let took = Atomic<Bool>(false)
+            async let second: Void? = try? await other.run {
+                took.store(true, ordering: .relaxed)
+                while !isOver.load(ordering: .relaxed) { usleep(1_000) }
+            }
+            while !took.load(ordering: .relaxed) { try await Task.sleep(for: .milliseconds(5)) }
+            if isCancelled { paused.end(.cancelled) }
+            #expect(await first == (isCancelled ? .cancelled : .timeout))
+            #expect(ContinuousClock.now - began < .seconds(30))
+            #expect(pool.turns == 1)
+            isOver.store(true, ordering: .relaxed)
+            _ = await second
+        }
     }
 
     @Test("the list of running statements shows the beginning of a long text")

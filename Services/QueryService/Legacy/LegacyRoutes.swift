@@ -28,10 +28,15 @@ struct LegacyRoutes: Sendable {
             let identity = try await identity(request)
             let members = try await members(request, known: ["commands"])
             let write = try reportingSync { try LegacyWrite(members) }
-            let answer = try await reporting(write.request) {
-                try await execute(write.request, request, identity)
+            var commands = write.request
+            commands.key = try IdempotencyKey(
+                request, user: identity.userID,
+                parts: [[4], Array(JSONText.print(.object(members)).utf8)])
+            let transaction = commands
+            let answer = try await reporting(transaction) {
+                try await execute(transaction, request, identity)
             }
-            return Self.json(write.answer(answer))
+            return Self.json(write.answer(answer), answer.repetition)
         }
         mount.on(.delete, "/api/v1/collections/:collection/documents/:id") { request, context in
             let identity = try await identity(request)

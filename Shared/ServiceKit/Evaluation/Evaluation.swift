@@ -64,6 +64,8 @@ public final class Evaluation: Sendable {
         var waiting: (@Sendable () -> Void)?
         /// The time of all turns before the present one.
         var computed = Duration.zero
+        /// Ends it at its deadline while it waits; nil while it never had to wait long.
+        var alarm: Task<Void, Never>?
     }
 
     private let state = Mutex(State())
@@ -115,7 +117,7 @@ public final class Evaluation: Sendable {
             return .timeout
         }
         guard now >= turn.sliceEnd, !turn.isUrgent else { return nil }
-        pool.giveWay(turn, at: now)
+        pool.giveWay(turn, of: self, at: now)
         return ended()
     }
 
@@ -200,12 +202,23 @@ public final class Evaluation: Sendable {
         }
     }
 
+    /// Ends it at its deadline even if it waits then, until its turn ends.
+    func watchDeadline() {
+        state.withLock { state in
+            guard state.alarm == nil else { return }
+            state.alarm = Task { [weak self] in try? await self?.endAtDeadline() }
+        }
+    }
+
     /// Called on the turn's thread at its beginning and, with nil, at its end.
     func setTurn(_ turn: EvaluationTurn?, computed: Duration = .zero) {
         self.turn = turn
         state.withLock { state in
             state.waiting = nil
             state.computed += computed
+            guard turn == nil else { return }
+            state.alarm?.cancel()
+            state.alarm = nil
         }
     }
 }

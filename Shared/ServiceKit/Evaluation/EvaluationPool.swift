@@ -9,8 +9,10 @@ import Synchronization
 /// `EvaluationSchedule`; decision 0053 has the reasons.
 ///
 /// A turn runs on one thread to its end. After each slice it gives way at a check of the evaluator, where
-/// its thread waits until it is next again. A turn that computes longer than `Limits.evaluationMoment` lowers
-/// the priority of its thread, which then ends with the turn.
+/// its thread waits until it is next again, or until its evaluation has ended: then it only unwinds, and
+/// waits for nobody. A turn whose thread has had the processor for `Limits.evaluationMoment` lowers the
+/// thread's priority, and the thread ends with the turn. Waiting, for a disk or a busy machine, does not
+/// count.
 ///
 /// `state` guards the schedule, the threads and the list of running evaluations. It is never held while
 /// anything runs.
@@ -157,7 +159,7 @@ public final class EvaluationPool: Sendable {
         dispatch()
         // Rare: who waits so long that he has not begun by now.
         guard state.withLock({ $0.waiting[id] != nil }) else { return }
-        Task { try? await evaluation.endAtDeadline() }
+        evaluation.watchDeadline()
     }
 
     /// Lets those compute whose turn it is.
@@ -214,9 +216,9 @@ public final class EvaluationPool: Sendable {
     }
 
     /// Called on a turn's thread at the end of a slice: others come first, if any wait.
-    func giveWay(_ turn: EvaluationTurn, at now: ContinuousClock.Instant) {
+    func giveWay(_ turn: EvaluationTurn, of evaluation: Evaluation, at now: ContinuousClock.Instant) {
         let used = turn.endSlice(at: now)
-        if turn.computed >= Limits.evaluationMoment { turn.worker.lower() }
+        if turn.processorTime >= Limits.evaluationMoment { turn.worker.lower() }
         let isPaused = state.withLock { state in
             guard state.schedule.waiting > 0 else {
                 state.schedule.charge(turn.id, used.wholeNanoseconds)
@@ -227,9 +229,24 @@ public final class EvaluationPool: Sendable {
             return true
         }
         guard isPaused else { return }
+        let goOn: @Sendable () -> Void = { [self] in wake(turn.id) }
+        if !evaluation.wait(goOn) { goOn() }
+        evaluation.watchDeadline()
         dispatch()
         turn.bell.wait()
         turn.beginSlice(at: .now)
+    }
+
+    /// Lets a paused turn whose evaluation has ended unwind, beside those that hold a place. Does nothing for
+    /// a turn that is not paused.
+    private func wake(_ id: UInt64) {
+        let bell = state.withLock { state -> DispatchSemaphore? in
+            guard case .toGoOn(let bell)? = state.waiting[id] else { return nil }
+            state.waiting[id] = nil
+            state.schedule.leave(id)
+            return bell
+        }
+        bell?.signal()
     }
 }
 
@@ -240,6 +257,7 @@ final class EvaluationTurn: @unchecked Sendable {
     let isUrgent: Bool
     let bell = DispatchSemaphore(value: 0)
     private let begin: ContinuousClock.Instant
+    private let beginProcessorTime: Duration
     private let limit: Duration?
     private var sliceBegin: ContinuousClock.Instant
     private(set) var sliceEnd: ContinuousClock.Instant
@@ -253,6 +271,7 @@ final class EvaluationTurn: @unchecked Sendable {
         let earlier = evaluation.computed
         limit = evaluation.computingLimit.map { $0 - earlier }
         begin = .now
+        beginProcessorTime = WorkerThread.processorTime
         sliceBegin = begin
         sliceEnd = begin + Limits.evaluationSlice
     }
@@ -263,6 +282,9 @@ final class EvaluationTurn: @unchecked Sendable {
         guard let limit else { return false }
         return computed(at: now) >= limit
     }
+
+    /// The time that its thread has had the processor since its beginning. Called on that thread.
+    var processorTime: Duration { WorkerThread.processorTime - beginProcessorTime }
 
     func computed(at now: ContinuousClock.Instant) -> Duration { computed + (now - sliceBegin) }
 

@@ -10,8 +10,8 @@
 /// computed least. A credential that was away begins at most `Limits.evaluationCredit` behind the one that
 /// is furthest, so nobody saves up time, and nobody pays for time when he was alone.
 ///
-/// Invariants: `computing` turns hold places, at most `places`; a waiting turn is queued once; the seats
-/// taken are those of the turns that have begun and not ended.
+/// Invariants: `computing` turns hold places, at most `places` and those that leave; a waiting turn is queued
+/// once; the seats taken are those of the turns that have begun and not ended.
 struct EvaluationSchedule {
     /// The number of a turn.
     typealias ID = UInt64
@@ -70,6 +70,13 @@ struct EvaluationSchedule {
         charge(id, usedNanoseconds)
         computing -= 1
         enqueue(id)
+    }
+
+    /// A paused turn goes on to its end without waiting for a place.
+    mutating func leave(_ id: ID) {
+        guard let turn = turns[id] else { preconditionFailure("a turn that has ended is paused") }
+        dequeue(id, turn)
+        computing += 1
     }
 
     /// A computing turn gives its place back while it waits for somebody else.

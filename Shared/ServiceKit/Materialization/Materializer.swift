@@ -47,7 +47,10 @@ public actor Materializer {
     public private(set) var position: LogPosition
     /// Error of the last fold; nil if it succeeded.
     public private(set) var failure: String?
-    private var isHistoryLost = false
+    private var isHistoryLost = false {
+        // Whoever has found it, a fold or a look at the log's head: following ends.
+        didSet { if isHistoryLost { damage.end() } }
+    }
     private nonisolated let damage: Damage
     /// True if this replica is unusable: the log lacks the folded history or the next operation (it was reset
     /// to an earlier state, or truncated while this fold lagged), or the replica is damaged. Nothing may be

@@ -49,7 +49,10 @@ extension Surface {
             The commands are one transaction: each sees those before it. An error has the index of its \
             command, and nothing is written.
             """,
-        parameters: [.header("X-DITTO-CLIENT-ID", .text, "Taken and not needed.")],
+        parameters: [
+            .header("X-DITTO-CLIENT-ID", .text, "Taken and not needed."),
+            .header("Idempotency-Key", .text, "Names a write that may be sent again."),
+        ],
         body: .json(
             .members([
                 .always(
@@ -92,8 +95,8 @@ extension Surface {
         ],
         failures: [
             badStatement, notGranted, unknownDatabase, .init(408, "QUERY-0301"),
-            .init(409, "QUERY-0302", "QUERY-0402"), .init(410, "QUERY-0204"), .init(429, "SRV-0429"),
-            unavailable,
+            .init(409, "QUERY-0302", "QUERY-0402"), .init(410, "QUERY-0204"), .init(422, "QUERY-0105"),
+            .init(429, "QUERY-0305", "SRV-0429"), unavailable, damaged,
         ])
 
     private static let documents: Schema = .members([
