@@ -214,9 +214,8 @@ let checks: [Target] = [
         "ServiceKitTests",
         [
             "ServiceKit", "WebSocket", "Identity", "OperationLog", "CRDT", "DQL", "Machine", "LogFakes",
-            "TestSupport", hummingbird, httpClient, httpTypes, nioCore, nioEmbedded, nioPosix, nioHTTP, nioWebSocket,
-            logging,
-            arguments,
+            "TestSupport", hummingbird, httpClient, httpTypes, nioCore, nioEmbedded, nioPosix, nioHTTP,
+            nioWebSocket, logging, arguments,
             serverProduct("CoreMetrics", "swift-metrics"),
         ]),
     tests(

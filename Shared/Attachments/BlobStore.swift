@@ -13,7 +13,8 @@ import Synchronization
 /// to `damaged`, reported once, and refused (`BLOB-0202`) until the right bytes are stored again. Only an
 /// erasure removes what was set aside.
 ///
-/// `whole` guards what is known to be undamaged. One store has a folder at a time. Memory per transfer is one
+/// `whole` guards what is known to be undamaged. `naming` is held while a file gets or loses the name of its
+/// id, so that whoever has read a damaged file sets aside that one, and not one that has replaced it. One store has a folder at a time. Memory per transfer is one
 /// chunk. Names in `incoming` are never reused, by any store or process, so writes in flight of a closed
 /// store cannot collide with those of a new one.
 public final class BlobStore: Sendable {
@@ -23,6 +24,7 @@ public final class BlobStore: Sendable {
     private static let counter = Atomic<UInt64>(0)
     /// The files' states when their digests were compared since the opening; at most `Limits.knownBlobs`.
     private let whole = Mutex<[BlobID: File.State]>([:])
+    private let naming = Mutex<Void>(())
     private let whenDamaged: @Sendable (_ blob: BlobID, _ path: String) -> Void
 
     /// Opens a store; creates the folder if it does not exist.
@@ -68,17 +70,18 @@ public final class BlobStore: Sendable {
     /// time of a whole one.
     /// - Throws: `BLOB-0102` when it is not stored, `BLOB-0202` when it is damaged, `BLOB-0201`.
     public func reader(_ id: BlobID) throws(AttachmentError) -> BlobReader {
-        let reader = try openReader(id)
-        if whole.withLock({ $0[id] }) == reader.state { return reader }
-        try compare(reader) { _ in }
-        return reader
+        while true {
+            let reader = try openReader(id)
+            if whole.withLock({ $0[id] }) == reader.state { return reader }
+            if try compare(reader, { _ in }) { return reader }
+        }
     }
 
     /// Reads a whole blob and compares its digest with its name, however often that was done before.
     /// - Parameter pace: called with the bytes of each chunk; it may pause.
     /// - Throws: `BLOB-0202` when they differ, and the blob is set aside; `BLOB-0102`, `BLOB-0201`.
     public func verify(_ id: BlobID, pace: (Int) -> Void = { _ in }) throws(AttachmentError) {
-        try compare(try openReader(id), pace)
+        while !(try compare(try openReader(id), pace)) {}
     }
 
     /// The ids of all stored blobs, shelf by shelf; `body` may take its time.
@@ -105,7 +108,8 @@ public final class BlobStore: Sendable {
         return try BlobReader(id: id, path: path(id))
     }
 
-    private func compare(_ reader: BlobReader, _ pace: (Int) -> Void) throws(AttachmentError) {
+    /// - Returns: false if the file is damaged and was replaced meanwhile.
+    private func compare(_ reader: BlobReader, _ pace: (Int) -> Void) throws(AttachmentError) -> Bool {
         var digest = BlobDigest()
         var offset: Int64 = 0
         while offset < reader.length {
@@ -115,8 +119,12 @@ public final class BlobStore: Sendable {
             offset += Int64(chunk.count)
             pace(chunk.count)
         }
-        guard digest.id == reader.id else { throw try setAside(reader.id) }
+        guard digest.id == reader.id else {
+            guard try setAside(reader) else { return false }
+            throw AttachmentError.damaged(reader.id)
+        }
         remember(reader.id, reader.state)
+        return true
     }
 
     private func remember(_ id: BlobID, _ state: File.State) {
@@ -141,28 +149,42 @@ public final class BlobStore: Sendable {
         try File.syncFolder(damaged)
     }
 
-    /// Moves a damaged blob out of the way.
-    /// - Returns: the error for whoever wanted to read it.
-    private func setAside(_ id: BlobID) throws(AttachmentError) -> AttachmentError {
-        _ = whole.withLock { $0.removeValue(forKey: id) }
+    /// The fate of a damaged file that was to be set aside.
+    private enum Fate {
+        case moved(String)
+        /// Another reader was first.
+        case isGone
+        /// Another file has its name by now.
+        case isReplaced
+    }
+
+    /// Moves the damaged file of a reader out of the way.
+    /// - Returns: false if another file has its name by now.
+    private func setAside(_ reader: BlobReader) throws(AttachmentError) -> Bool {
+        let id = reader.id
         try Self.makeFolder(damaged)
-        var target = "\(damaged)/\(id.text)"
-        var number = 1
-        while File.exists(target), number < Limits.damagedCopies {
-            number += 1
-            target = "\(damaged)/\(id.text).\(number)"
-        }
-        do {
+        let fate = try naming.withLock { _ throws(AttachmentError) -> Fate in
+            _ = whole.withLock { $0.removeValue(forKey: id) }
+            guard File.exists(path(id)) else { return .isGone }
+            guard try openReader(id).state.isOfSameFile(as: reader.state) else { return .isReplaced }
+            var target = "\(damaged)/\(id.text)"
+            var number = 1
+            while File.exists(target), number < Limits.damagedCopies {
+                number += 1
+                target = "\(damaged)/\(id.text).\(number)"
+            }
             try File.rename(path(id), to: target)
-        } catch {
-            // Another reader was first.
-            guard !File.exists(path(id)) else { throw error }
-            return .damaged(id)
+            return .moved(target)
         }
-        try File.syncFolder(damaged)
-        try File.syncFolder("\(folder)/\(id.text.prefix(Limits.shelfCharacters))")
-        whenDamaged(id, target)
-        return .damaged(id)
+        switch fate {
+        case .isReplaced: return false
+        case .isGone: return true
+        case .moved(let target):
+            try File.syncFolder(damaged)
+            try File.syncFolder("\(folder)/\(id.text.prefix(Limits.shelfCharacters))")
+            whenDamaged(id, target)
+            return true
+        }
     }
 
     /// Moves a complete file to its id. A blob that is stored already is compared: a whole one stays, a
@@ -183,7 +205,7 @@ public final class BlobStore: Sendable {
             try Self.makeFolder(shelf)
             try File.syncFolder(folder)
         }
-        try File.rename(path, to: target)
+        try naming.withLock { _ throws(AttachmentError) in try File.rename(path, to: target) }
         try File.syncFolder(shelf)
         remember(id, try openReader(id).state)
     }

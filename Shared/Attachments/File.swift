@@ -58,6 +58,9 @@ struct File: ~Copyable {
         /// Seconds and nanoseconds, of the content and of the rest.
         private let times: [Int]
 
+        /// Returns whether both are of one file, whatever has changed in it.
+        func isOfSameFile(as other: State) -> Bool { inode == other.inode }
+
         fileprivate init(_ status: stat) {
             length = Int64(status.st_size)
             inode = UInt64(status.st_ino)

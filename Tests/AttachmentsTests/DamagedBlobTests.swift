@@ -138,4 +138,22 @@ final class DamagedBlobTests {
         try store.verify(other) { read += $0 }
         #expect(read == 1)
     }
+
+    @Test("right bytes that replace a damaged file while another reader compares it stay")
+    func replacedMeanwhile() throws {
+        let content = [UInt8](repeating: 9, count: 4_000)
+        let id = try put(content, in: open()).id
+        try damage(id) { $0[5] ^= 1 }
+        let store = try open()
+        var isFirst = true
+        try store.verify(id) { _ in
+            guard isFirst else { return }
+            isFirst = false
+            #expect(code { _ = try store.reader(id) } == .corrupt)
+            #expect(code { _ = try put(content, in: store) } == nil)
+        }
+        #expect(!isFirst)
+        #expect(try store.reader(id).read(at: 0) == content)
+        #expect(store.damagedIDs.isEmpty && reports.all.count == 1)
+    }
 }

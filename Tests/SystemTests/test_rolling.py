@@ -137,7 +137,7 @@ class Rolling(SystemTest):
         cluster = FourProcesses(self.workspace).start()
         cluster.processes["attachment-store"].kill()
         for method, path, status, code in (
-                ("GET", "/", 404, "SRV-0404"), ("GET", "/index.html", 404, "SRV-0404"), ("TRACE", "/", 405, "SRV-0405"),
+                ("GET", "/nothing", 404, "SRV-0404"), ("GET", "/index.html", 404, "SRV-0404"), ("TRACE", "/", 405, "SRV-0405"),
                 ("GET", "/api/v5/attachments/x", 502, "SRV-0502")):
             answer = cluster.request(method, path, headers={"X-Request-ID": "my-id.1"})
             self.assertEqual((answer.status, answer.error.get("code")), (status, code), answer.body)
