@@ -198,7 +198,7 @@ struct EvaluationPoolTests {
         for isCancelled in [true, false] {
             let pool = pool {
                 $0.places = 1
-                $0.statementTime = .milliseconds(400)
+                $0.statementTime = isCancelled ? .seconds(90) : .milliseconds(400)
             }
             let isOver = Atomic<Bool>(false)
             let paused = try pool.statement("s", of: "a", in: "cars")
