@@ -14,9 +14,10 @@ import Synchronization
 /// erasure removes what was set aside.
 ///
 /// `whole` guards what is known to be undamaged. `naming` is held while a file gets or loses the name of its
-/// id, so that whoever has read a damaged file sets aside that one, and not one that has replaced it. One store has a folder at a time. Memory per transfer is one
-/// chunk. Names in `incoming` are never reused, by any store or process, so writes in flight of a closed
-/// store cannot collide with those of a new one.
+/// id, so that whoever has read a damaged file sets aside that one, and not one that has replaced it.
+///
+/// One store has a folder at a time. Memory per transfer is one chunk. Names in `incoming` are never reused,
+/// by any store or process, so writes in flight of a closed store cannot collide with those of a new one.
 public final class BlobStore: Sendable {
     private let folder: String
     private let maximumBytes: Int64

@@ -135,7 +135,10 @@ struct AdminTests {
             #expect(rows.first?["code"]?.stringValue?.hasPrefix("DQL-") == true)
             let select = try #require(rows.last)
             #expect(select["statement"] == "SELECT * FROM c WHERE n > ? AND s != ? OR n = :n")
-            #expect(select["documents"] == 8 && select["rows"] == 1 && select["code"] == .null)
+            #expect(select["rows"] == 1 && select["code"] == .null)
+            // PostgreSQL may look at documents itself, and hand over those that match.
+            let fewest = PostgresDatabase.serverURL == nil ? 8 : 1
+            #expect(fewest...8 ~= select["documents"]?.intValue ?? 0)
             #expect(select["credential"] == "user:ada")
             let text = JSONText.print(.array(rows))
             #expect(!text.contains("secret") && !text.contains("mine"))

@@ -65,7 +65,8 @@ extension ProjectionSnapshot {
         }
     }
 
-    /// The indexes of a collection's table, those of an operator included.
+    /// The indexes of a collection's table, those of an operator included. The one of rough documents is left
+    /// out: every table has it, and it is of no query's fields.
     public func tableIndexes(of collection: CollectionName) throws -> [TableIndex] {
         guard let table = try table(collection) else { return [] }
         let rows = try connection.query(
@@ -73,7 +74,9 @@ extension ProjectionSnapshot {
             SELECT c.relname::text, pg_get_indexdef(i.indexrelid), i.indisprimary,
                 pg_relation_size(i.indexrelid)
             FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
-            WHERE i.indrelid = $1::regclass ORDER BY c.relname
+            WHERE i.indrelid = $1::regclass
+                AND coalesce(pg_get_expr(i.indpred, i.indrelid), '') <> '(live AND (rough IS NOT NULL))'
+            ORDER BY c.relname
             """, [.text(table)])
         return (0..<rows.count).map { row in
             TableIndex(
