@@ -137,7 +137,7 @@ struct AdminTests {
             #expect(select["statement"] == "SELECT * FROM c WHERE n > ? AND s != ? OR n = :n")
             #expect(select["rows"] == 1 && select["code"] == .null)
             // PostgreSQL may look at documents itself, and hand over those that match.
-            let fewest = PostgresDatabase.serverURL == nil ? 8 : 1
+            let fewest: Int64 = PostgresDatabase.serverURL == nil ? 8 : 1
             #expect(fewest...8 ~= select["documents"]?.intValue ?? 0)
             #expect(select["credential"] == "user:ada")
             let text = JSONText.print(.array(rows))
