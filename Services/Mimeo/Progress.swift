@@ -6,16 +6,19 @@ final class Progress {
 
     private let isShown: Bool
     private let clock = ContinuousClock()
-    private var drawn: ContinuousClock.Instant?
+    /// The step that is shown, and since when.
+    private var drawn: (label: String, at: ContinuousClock.Instant)?
 
     /// - Parameter isShown: whether there is a person to see it.
     init(isShown: Bool = isatty(STDERR_FILENO) == 1) { self.isShown = isShown }
 
-    /// Shows that `position` of `size` bytes are read.
+    /// Shows that `position` of `size` bytes are read: the first time of each step, then after pauses.
     /// - Parameter label: the step, such as `reading`.
     func show(_ label: String, _ position: Int, of size: Int) {
-        guard isShown, drawn.map({ clock.now - $0 >= Limits.progressPause }) ?? true else { return }
-        drawn = clock.now
+        guard isShown else { return }
+        let now = clock.now
+        if let drawn, drawn.label == label, now - drawn.at < Limits.progressPause { return }
+        drawn = (label, now)
         draw("\r\u{1B}[K" + Self.line(label, position, of: size))
     }
 

@@ -237,9 +237,6 @@ struct CollectionTests {
             #expect(
                 caught { try cars.upsert(["a": String(repeating: "x", count: 6_000_000)]) }?.name
                     == "validationError.sizeLimitExceeded")
-            #expect(
-                caught { try cars.upsert(["_id": "k", "__a": 1], writeStrategy: .overwrite) } != nil
-                    || cars.findByID("k").exec() != nil)
             await ditto.close()
             #expect(caught { try cars.upsert(["a": 1]) }?.code == "SDK-0402")
             #expect(caught { try ditto.startSync() }?.name == "storeError.backendError")

@@ -195,7 +195,7 @@ struct QueryClient: Sendable {
     func health() async throws -> Int { try await send(HTTPClientRequest(url: "\(origin)/health")).status }
 
     private func send(_ request: HTTPClientRequest) async throws -> QueryAnswer {
-        let response = try await HTTPClient.shared.execute(request, timeout: .seconds(30))
+        let response = try await HTTPClient.shared.execute(request, timeout: .seconds(120))
         let body = Array(buffer: try await response.body.collect(upTo: 50_000_000))
         return QueryAnswer(
             status: Int(response.status.code), retryAfter: response.headers.first(name: "retry-after"),
