@@ -95,6 +95,9 @@ class Contact(SystemTest):
 
     def check(self, part, mend, revoked):
         until(lambda: self.sessions() == 1, 60, "the peer's session")
+        # A session that is still catching up reads the log, and ends without it.
+        before = self.peer.execute(f"INSERT INTO cars DOCUMENTS ({{'_id': 'before {revoked['id']}'}})")["commitID"]
+        self.peer.wait_for_commit(before, 90)
         until(lambda: self.health() == [200] * 8, 60, lambda: f"health {self.health()}")
         began = time.monotonic()
         part()

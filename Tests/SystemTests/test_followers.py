@@ -81,8 +81,10 @@ class Follower(threading.Thread):
 
     def run(self):
         while not self.stopped.is_set():
-            # Every byte is a place to cut at: some in the head of a chunk, some in the middle of a line.
-            budget = self.dice.choice([0, 1, 7, self.dice.randrange(400), self.dice.randrange(40_000)])
+            # Every byte is a place to cut at: some in the head of a chunk, some in the middle of a line. A few are
+            # behind the largest operation, which a consumer takes as a whole or not at all.
+            budget = self.dice.choice([
+                0, 1, 7, self.dice.randrange(400), self.dice.randrange(40_000), self.dice.randrange(400_000)])
             try:
                 self.follow(budget)
             except Cut:
