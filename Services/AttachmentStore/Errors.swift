@@ -70,7 +70,7 @@ struct BlobFailure: HTTPReportable {
     var publicCode: String { error.code.rawValue }
 
     var publicMessage: String {
-        // What is damaged has a message of its own, without a path.
+        // A damaged attachment has a message of its own, without a path.
         error.code == .storageFailed ? "the server failed; see its log for the reason" : error.message
     }
 }

@@ -122,7 +122,7 @@ package final class WriteAheadMark: @unchecked Sendable {
     /// Call it while nobody has the file open.
     package static func adopt(_ path: String) {
         guard let mark = content(of: path), mark.frames > 0, !hasLog(path) else { return }
-        // What cannot be adopted is damaged, and found when it is read.
+        // A page that cannot be adopted is damaged, and is found when it is read.
         _ = page_sums_adopt(path)
     }
 

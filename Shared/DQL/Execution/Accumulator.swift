@@ -184,7 +184,7 @@ struct Sum {
     /// Adds the total of many integers.
     mutating func add(total: Int128) {
         add(Int64(truncatingIfNeeded: total))
-        // What the lower bits leave out is a multiple of 2^64.
+        // The part that the lower bits leave out is a multiple of 2^64.
         wraps += Int64(truncatingIfNeeded: (total - Int128(Int64(truncatingIfNeeded: total))) >> 64)
     }
 

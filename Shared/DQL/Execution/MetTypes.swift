@@ -133,7 +133,7 @@ final class RowWatch {
         let rows = expectations.filter { $0.clause == .row }
         guard !rows.isEmpty else { return nil }
         isGrouped = plan.input.rows.isGrouped
-        // What is asked for by its id may lack what others have.
+        // A document asked for by its id may lack fields that others have.
         let isByID = if case .byID = plan.input.rows.chosen { true } else { false }
         open = rows.compactMap { OpenExpectation($0, arguments) }.filter { !isByID || !$0.isPresence }
         guard !open.isEmpty else { return nil }

@@ -179,7 +179,7 @@ struct Merger {
     private mutating func purge(_ key: DocumentKey, _ vector: [UInt8], isListed: Bool = false) throws {
         guard let (table, stored) = try merging.documents.stored(key) else { return }
         let document = try Document(decoding: stored)
-        // What was told of and is not here was withdrawn since (a refused write): nobody has it, so no vector
+        // A write told of that is not here was withdrawn since (it was refused): nobody has it, so no vector
         // may say that it was seen. Seeds are remembered.
         let frontier = VersionVector(
             try VersionVector(decoding: vector).entries.compactMap { entry in

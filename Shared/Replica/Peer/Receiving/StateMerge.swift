@@ -60,7 +60,7 @@ struct StateMerge {
         let stored = try documents.stored(key)?.state
         var document = try stored.map { try Document(decoding: $0) } ?? Document()
         let delta = try Delta(decoding: bytes, stamp: stamp)
-        // What was evicted unnoticed is not here, and a delta that rests on nothing would be all of it.
+        // A document evicted unnoticed is not here; a delta that rests on nothing would be all of it.
         switch stored == nil && origin.presumesHeld ? .baseMissing : document.apply(delta) {
         case .applied: try put(document, key, table)
         case .duplicate: break
