@@ -26,7 +26,7 @@ public final class AttachmentStore: ServicePart {
     public let name = "attachment-store"
 
     private let folder: String
-    private let documents: String
+    private let documents: Materializations
     private let logger: Logger
     private let maximumBytes: Int64
     private let authenticator: Authenticator
@@ -38,12 +38,12 @@ public final class AttachmentStore: ServicePart {
     /// - Parameters:
     ///   - folder: `DATA/attachments`; created at first use.
     ///   - log: the source of the documents and their references.
-    ///   - documents: folder for materializations of databases that clients may read only in part.
+    ///   - documents: materializations, of databases that clients may read only in part.
     ///   - authenticator: checks access tokens.
     ///   - maximumBytes: largest attachment that is accepted.
     ///   - room: refuses uploads while it is nearly full.
     public init(
-        folder: String, log: any OperationLog, documents: String, authenticator: Authenticator,
+        folder: String, log: any OperationLog, documents: Materializations, authenticator: Authenticator,
         maximumBytes: Int64 = Attachments.Limits.blobBytes, room: DiskRoom? = nil,
         logger: Logger = Logger(label: "attachment-store")
     ) {
@@ -54,7 +54,7 @@ public final class AttachmentStore: ServicePart {
         self.maximumBytes = maximumBytes
         self.room = room
         references = OpenDatabases(logger: logger) { database in
-            try await BlobReferences.open(database, log: log, folder: documents, logger: logger)
+            try await BlobReferences.open(database, in: documents)
         }
     }
 
@@ -116,22 +116,22 @@ public final class AttachmentStore: ServicePart {
     /// Returns whether anything of a database is stored here.
     private func keeps(_ database: DatabaseID) -> Bool {
         FileManager.default.fileExists(atPath: "\(folder)/\(database)")
-            || !DatabaseFolders.of(database, in: documents).isEmpty
+            || documents.keeps(database)
     }
 
     /// Removes the blobs of a deleted database. Its tokens are refused by now. An upload that began before
     /// may end after this; the eraser finds it at its next look.
     private func erase(_ database: DatabaseID) async throws {
         await references.close(database, if: { _ in true }) { await $0.close() }
-        let (folder, documents) = ("\(folder)/\(database)", documents)
+        let folder = "\(folder)/\(database)"
         stores.withLock { _ = $0.removeValue(forKey: database) }
         damaged.withLock { damaged in damaged = damaged.filter { !$0.hasPrefix("\(database)/") } }
         try await BlobStore.onDisk {
             if FileManager.default.fileExists(atPath: folder) {
                 try FileManager.default.removeItem(atPath: folder)
             }
-            try DatabaseFolders.remove(database, in: documents)
         }
+        try await documents.erase(database)
     }
 
     /// Removes the blobs of erased documents that no other document refers to, and rewrites the

@@ -45,7 +45,8 @@ public struct AttachmentStoreCommand: AsyncParsableCommand {
         let system = try configuration.systemDatabase(on: log, logger: logger)
         let store = try AttachmentStore(
             folder: configuration.folder("attachments"), log: log,
-            documents: configuration.folder("attachment-documents"),
+            documents: Materializations(
+                of: log, folder: configuration.folder("attachment-documents"), logger: logger),
             authenticator: Authenticator(configuration, system: system, logger: logger),
             maximumBytes: try attachments.maximumBytes(configuration), room: room, logger: logger)
         let host = try ServiceHost(

@@ -74,26 +74,23 @@ final class BlobReferences: Sendable {
         }
     }
 
-    private let materializer: Materializer
+    private let share: Materializations.Share
+    private var materializer: Materializer { share.materializer }
     private let changes: Changes
-    private let following: Task<Void, Never>
     private let table = Mutex(Table())
 
-    private init(_ materializer: Materializer, _ changes: Changes) {
-        self.materializer = materializer
+    private init(_ share: Materializations.Share, _ changes: Changes) {
+        self.share = share
         self.changes = changes
-        following = Task { await materializer.run() }
     }
 
-    /// Opens the materialization, or creates it.
+    /// Opens the materialization, or joins the services that have it open.
     static func open(
-        _ database: DatabaseID, log: any OperationLog, folder: String, logger: Logger
+        _ database: DatabaseID, in materializations: Materializations
     ) async throws -> BlobReferences {
         let changes = Changes()
-        let materializer = try await Materializer.open(
-            database, log: log, folder: "\(folder)/\(database)", logger: logger
-        ) { changes.note($0) }
-        return BlobReferences(materializer, changes)
+        let share = try await materializations.open(database, onFold: { changes.note($0) })
+        return BlobReferences(share, changes)
     }
 
     /// True if the log was reset to an earlier state, so that this object must be closed and opened again.
@@ -125,11 +122,8 @@ final class BlobReferences: Sendable {
     /// Rewrites the materialization without its free pages.
     func compact(through offset: Offset) async throws { try await materializer.compact(through: offset) }
 
-    /// Stops following the log and closes the materialization.
-    func close() async {
-        following.cancel()
-        await materializer.close()
-    }
+    /// Gives the share of the materialization back.
+    func close() async { await share.close() }
 
     private func update(_ table: inout Table) throws {
         let taken = changes.take()

@@ -152,7 +152,7 @@ public final class BlobStore: Sendable {
 
     /// The fate of a damaged file that was to be set aside.
     private enum Fate {
-        case moved(String)
+        case moved
         /// Another reader was first.
         case isGone
         /// Another file has its name by now.
@@ -174,16 +174,17 @@ public final class BlobStore: Sendable {
                 number += 1
                 target = "\(damaged)/\(id.text).\(number)"
             }
+            // Told before the name is gone: whoever is answered that it is damaged finds the health failing.
+            whenDamaged(id, target)
             try File.rename(path(id), to: target)
-            return .moved(target)
+            return .moved
         }
         switch fate {
         case .isReplaced: return false
         case .isGone: return true
-        case .moved(let target):
+        case .moved:
             try File.syncFolder(damaged)
             try File.syncFolder("\(folder)/\(id.text.prefix(Limits.shelfCharacters))")
-            whenDamaged(id, target)
             return true
         }
     }

@@ -44,7 +44,8 @@ final class StoreFixture: Sendable {
         var logger = Logger(label: "test")
         logger.logLevel = .critical
         part = AttachmentStore(
-            folder: "\(folder)/blobs", log: log, documents: "\(folder)/documents",
+            folder: "\(folder)/blobs", log: log,
+            documents: Materializations(of: log, folder: "\(folder)/documents", logger: logger),
             authenticator: Authenticator(source: source, nowSeconds: { Self.now }),
             maximumBytes: maximumBytes, logger: logger)
     }

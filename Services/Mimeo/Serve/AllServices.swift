@@ -46,20 +46,29 @@ public struct AllServices: Sendable {
         let authenticator = Authenticator(system: system)
         let pool = EvaluationPool(options.evaluation)
         let admin = AdminCredential(configuration, system: system)
+        let materializations = Materializations(
+            of: log, folder: try configuration.folder("replicator"), logger: logger)
+        if configuration.projection == nil {
+            // Before one fold served all, query-service and attachment-store had one each.
+            for unused in ["query", "attachment-documents"] {
+                Materializations.removeUnused(in: try configuration.folder(unused))
+            }
+        }
         parts = [
             SystemDatabasePart(system), StoragePart(log: log, room: room),
             gateway,
             ReplicatorPart(
-                log: log, authenticator: authenticator, folder: try configuration.folder("replicator"),
+                log: log, authenticator: authenticator, materializations: materializations,
                 housekeeping: options.housekeeping, sessions: options.sessions, admin: admin, pool: pool,
                 logger: logger),
             QueryServicePart(
                 log: log, authenticator: authenticator,
-                projection: try ProjectionPlace(configuration), past: try configuration.folder("past"),
+                projection: try ProjectionPlace(configuration, sharing: materializations),
+                past: try configuration.folder("past"),
                 pool: pool, admin: admin, secretsKey: configuration.secretsKeyFile, logger: logger),
             AttachmentStore(
                 folder: try configuration.folder("attachments"), log: log,
-                documents: try configuration.folder("attachment-documents"), authenticator: authenticator,
+                documents: materializations, authenticator: authenticator,
                 maximumBytes: options.attachmentBytes, room: room, logger: logger),
             ConsolePart(
                 admin: admin, authenticator: authenticator, system: system,

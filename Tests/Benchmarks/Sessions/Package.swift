@@ -63,7 +63,8 @@ let package = Package(
             sources: [
                 "Materialization/Materializer.swift", "Materialization/LeasedActor.swift",
                 "Materialization/SnapshotTransfer.swift", "Materialization/FoldThrottle.swift",
-                "Materialization/DatabaseFolders.swift", "Damage/DamageLedger.swift", "Errors.swift",
+                "Materialization/Materializations.swift", "Materialization/DatabaseFolders.swift",
+                "Damage/DamageLedger.swift", "Errors.swift",
                 "Limits.swift",
             ]),
         module(
