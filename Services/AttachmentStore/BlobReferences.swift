@@ -21,8 +21,11 @@ final class BlobReferences: Sendable {
         var isWhole = false
         var documents: [String: Set<DocumentKey>] = [:]
         var blobs: [DocumentKey: [String]] = [:]
+        /// File names in the metadata of tokens, by document and attachment.
+        var names: [DocumentKey: [String: String]] = [:]
 
         mutating func forget(_ key: DocumentKey) {
+            names[key] = nil
             for blob in blobs.removeValue(forKey: key) ?? [] {
                 documents[blob]?.remove(key)
                 if documents[blob]?.isEmpty == true { documents[blob] = nil }
@@ -32,7 +35,11 @@ final class BlobReferences: Sendable {
         mutating func add(_ key: DocumentKey, _ document: DocumentReader) throws {
             var found: [String] = []
             // An id of another form cannot be an attachment of this store.
-            try document.root.forEachAttachment { if let id = try? BlobID($0.id) { found.append(id.text) } }
+            try document.root.forEachAttachment { token in
+                guard let id = try? BlobID(token.id) else { return }
+                found.append(id.text)
+                if let name = FileName.of(token) { names[key, default: [:]][id.text] = name }
+            }
             guard !found.isEmpty else { return }
             blobs[key] = found
             for blob in found { documents[blob, default: []].insert(key) }
@@ -96,14 +103,23 @@ final class BlobReferences: Sendable {
     /// True if the log was reset to an earlier state, so that this object must be closed and opened again.
     var hasLostHistory: Bool { get async { await materializer.hasLostHistory } }
 
-    /// Returns whether a document that these rules allow refers to the attachment, as of the log's head now.
-    func allows(_ id: BlobID, by rules: CompiledRules) async throws -> Bool {
+    /// A document that a client may read refers to the attachment.
+    struct Allowance: Sendable {
+        /// The file name in the document's token.
+        var fileName: String?
+    }
+
+    /// Returns whether a document that these rules allow refers to the attachment, as of the log's head now,
+    /// and the name that it gives the file; nil if none does.
+    func allows(_ id: BlobID, by rules: CompiledRules) async throws -> Allowance? {
         // A refusal must not rest on an old state.
         try await materializer.advance()
         return try await materializer.executor.run { [self] in
             try table.withLock { table in
                 try update(&table)
-                return table.documents[id.text]?.contains { rules.allows($0) } ?? false
+                let allowed = (table.documents[id.text] ?? []).filter { rules.allows($0) }
+                guard !allowed.isEmpty else { return nil }
+                return Allowance(fileName: allowed.compactMap { table.names[$0]?[id.text] }.min())
             }
         }
     }
@@ -116,6 +132,24 @@ final class BlobReferences: Sendable {
                 try update(&table)
                 return table.documents[id.text] != nil
             }
+        }
+    }
+
+    /// Returns the ones that no live document mentions, as of the log's head now. Reads all documents, and
+    /// keeps nothing of them.
+    func unmentioned(_ prefixes: Set<UInt64>) async throws -> Set<UInt64> {
+        try await materializer.advance()
+        return try await materializer.executor.run { [self] in
+            var left = prefixes
+            try materializer.replica.read { transaction in
+                for collection in try transaction.collectionNames() where !left.isEmpty {
+                    try transaction.scan(collection) { record in
+                        BlobMentions.forEach(in: record.document.bytes) { left.remove($0) }
+                        return !left.isEmpty
+                    }
+                }
+            }
+            return left
         }
     }
 

@@ -25,8 +25,8 @@ public struct AllServices: Sendable {
         public var housekeeping = HousekeepingOptions()
         /// The bounds of statements and subscriptions.
         public var evaluation = EvaluationOptions()
-        /// The largest attachment to accept.
-        public var attachmentBytes = AttachmentStore.defaultMaximumBytes
+        /// The bounds of attachments.
+        public var attachments = AttachmentOptions()
 
         /// The defaults.
         public init() {}
@@ -69,7 +69,7 @@ public struct AllServices: Sendable {
             AttachmentStore(
                 folder: try configuration.folder("attachments"), log: log,
                 documents: materializations, authenticator: authenticator,
-                maximumBytes: options.attachmentBytes, room: room, logger: logger),
+                options: options.attachments, admin: admin, room: room, logger: logger),
             ConsolePart(
                 admin: admin, authenticator: authenticator, system: system,
                 access: ConsoleAccess(configuration, isWhole: true)),
