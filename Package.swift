@@ -87,7 +87,7 @@ let shared: [Target] = [
         "DittoSwift",
         [
             "CRDT", "DQL", "Machine", "Replica", "Sync", "Transport", "WebSocket", "Identity",
-            "Attachments", httpClient, logging,
+            "Attachments", httpClient, nioCore, logging,
         ]),
     // Decision 0064: what only an application of 4.x or of Combine imports.
     module("DittoSwiftCombine", ["DittoSwift"] + openCombine),

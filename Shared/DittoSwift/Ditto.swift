@@ -30,6 +30,7 @@ public final class Ditto: Sendable {
     private let name: DeviceName
     private let transports: Mutex<DittoTransportConfig>
     private let report: SmallPeerReport
+    private let keeper: AttachmentKeeper
     /// Facts that only the 4.x API knows of this instance.
     let origin: InstanceOrigin
 
@@ -108,8 +109,13 @@ public final class Ditto: Sendable {
                 debounce: { settings.parameters.presenceDebounce }))
         let transfers = AttachmentTransfers(
             engine.attachments, server: opening.server, authenticator: auth, logger: logger,
+            isMentioned: { [weak engine] id in
+                guard let engine else { return nil }
+                return await AttachmentKeeper.isMentioned(id, engine)
+            },
             isConnected: { connection.status.text == "connected" })
         store.transfers.connect(transfers)
+        keeper = AttachmentKeeper(engine, transfers, logger: logger)
         let report = SmallPeerReport(
             engine, smallPeerInfo,
             SmallPeerReport.Source(
@@ -134,6 +140,7 @@ public final class Ditto: Sendable {
         sync.owner.set(self)
         auth?.owner.set(self)
         guard opening.isOpen else { return }
+        keeper.begin()
         // Last, so that a failed opening leaves no log.
         logFiles.open(in: opening.directory.path) {
             let parameters = settings.parameters
@@ -147,11 +154,14 @@ public final class Ditto: Sendable {
         presence.stopAll()
         let transfers = store.transfers.current
         transfers?.shutDown()
+        keeper.shutDown()
         report.shutDown()
         let (engine, sync, diskUsage, logFiles) = (engine, sync, diskUsage, logFiles)
+        let keeper = keeper
         engine.observers.cancelAll()
         Task.detached {
             diskUsage.stopAll()
+            await keeper.shutDownAndWait()
             await transfers?.shutDownAndWait()
             await sync.shutDown()
             logFiles.close()
@@ -165,6 +175,7 @@ public final class Ditto: Sendable {
         engine.observers.cancelAll()
         diskUsage.stopAll()
         presence.stopAll()
+        await keeper.shutDownAndWait()
         await store.transfers.current?.shutDownAndWait()
         report.shutDown()
         await sync.shutDown()

@@ -51,6 +51,21 @@ enum Limits {
     static let transferTimeoutSeconds: Int64 = 24 * 3_600
     /// The fewest bytes between two reports of progress; for large attachments it is a hundredth of them.
     static let progressBytes: Int64 = 65_536
+    /// The time without a byte after which a fetch tells that nobody has the attachment.
+    static let fetchPatience = Duration.seconds(30)
+    /// The attachments that wait to be fetched without a fetcher; further ones are found at the next start.
+    static let wantedAttachments = 10_000
+    /// The downloads without a fetcher that run at the same time.
+    static let automaticDownloads = 4
+    /// The ended transfers whose last steps a new one waits for.
+    static let endingTransfers = 64
+    /// The largest list of hashes of chunks: 5 GiB have 5,120 chunks of 46 characters each.
+    static let chunkListBytes = 1 << 20
+    /// The time for which an attachment stays that no document mentions, in seconds: a day, in which an
+    /// application may write the document of an attachment that it has made.
+    static let attachmentGraceSeconds: Int64 = 24 * 3_600
+    /// The time for which the received part of an attachment stays, in seconds: a week.
+    static let partialDownloadSeconds: Int64 = 7 * 24 * 3_600
     /// The largest answer to an upload.
     static let uploadAnswerBytes = 16 * 1_024
     /// The log lines that wait to be written to a file; more are dropped and counted. A disk that hangs must

@@ -81,7 +81,8 @@ struct ImportTable {
                     "WebSocket",
                 ],
                 // Combine where there is one: Apple's platforms.
-                packages: ["AsyncHTTPClient"], platform: foundation.union(["Combine", "Dispatch"])),
+                packages: ["AsyncHTTPClient", "NIOCore"],
+                platform: foundation.union(["Combine", "Dispatch"])),
             // Decision 0064.
             "Shared/DittoSwiftCombine": Row(
                 ours: ["DittoSwift"],

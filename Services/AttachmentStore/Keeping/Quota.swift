@@ -48,8 +48,7 @@ final class Quota: Sendable {
         guard bytes >= 0, used <= most - min(bytes, most), bytes <= most else {
             throw AttachmentStoreError(
                 .quotaExceeded,
-                "the database's attachments have \(used) of \(most) bytes; delete documents that refer to some"
-            )
+                "the database's attachments have \(used) of \(most) bytes; delete some documents")
         }
     }
 

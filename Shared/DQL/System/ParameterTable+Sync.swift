@@ -36,8 +36,12 @@ extension ParameterTable {
     ]
 
     static let attachments: [ParameterDefinition] = [
-        .flag("attachments_auto_fetch", false, "Fetches attachments as soon as documents name them."),
-        .count("attachments_gc_interval_secs", 600, in: 1...Int64.max, "Seconds between blob removals."),
+        .flag(
+            "attachments_auto_fetch", false, works: true,
+            "Fetches attachments as soon as documents name them."),
+        .count(
+            "attachments_gc_interval_secs", 600, in: 1...Int64.max, works: true,
+            "Seconds between blob removals."),
         .count("attachments_availability_filter_enabled", 1, in: 0...1, "1 lets peers announce blobs."),
         .count("attachments_peer_max_concurrent_outbound", 20, "How many a peer sends at the same time."),
         .count("attachments_peer_max_outbound_attachment_readahead", 65_536, "Bytes read before sending."),

@@ -5,54 +5,111 @@ import Foundation
 import Logging
 import Synchronization
 
-/// Fetches attachments from the server, and uploads those made on this device, while sync is connected.
+/// The transfers of a store: downloads that fetchers or the parameter `attachments_auto_fetch` want, and
+/// uploads of attachments that were made on this device.
 ///
-/// An interrupted download resumes where it stopped, as long as its fetcher lives. Its bytes are checked
-/// against the token's id before they are delivered. An upload starts again from its beginning. Both retry
-/// until they succeed, with growing pauses. `signal` advances when a retry may succeed.
+/// A download has one task, however many fetchers want it. Its received part is kept on disk, so it goes on
+/// at the byte after a restart of the application too. Uploads go one after the other. Both retry until they
+/// succeed.
+/// `signal` advances when a retry may succeed.
 ///
-/// `state` guards the fetchers and the single upload task.
+/// `state` guards the downloads and the single upload task.
 final class AttachmentTransfers: Sendable {
-    private struct State {
+    private struct Key: Hashable {
+        var id: BlobID
+        var length: Int64
+    }
+
+    private struct Running {
+        var task: Task<Void, Never>?
         var fetchers: Set<DittoAttachmentFetcher> = []
+        /// True if it is wanted without a fetcher.
+        var isAutomatic = false
+    }
+
+    private struct State {
+        var downloads: [Key: Running] = [:]
+        /// Attachments to be fetched without a fetcher, in the order in which documents named them.
+        var wanted: [Key] = []
         var sending: Task<Void, Never>?
+        /// Ended tasks whose last steps may still run.
+        var ending: [Task<Void, Never>] = []
         /// True if more work may have come while the task was ending.
         var isCalled = false
         var isShutDown = false
     }
 
     private let folder: AttachmentFolder
-    private let server: URL?
-    private let authenticator: DittoAuthenticator?
+    private let server: AttachmentServer?
     private let logger: Logger
     private let isConnected: @Sendable () -> Bool
+    private let isMentioned: @Sendable (BlobID) async -> Bool?
+    private let patience: Duration
     private let signal = ChangeSignal()
     private let state = Mutex(State())
 
+    /// - Parameters:
+    ///   - isMentioned: true if a document here mentions an attachment; nil if that cannot be told.
+    ///   - patience: time without a byte after which a fetcher is told.
     init(
         _ folder: AttachmentFolder, server: ServerAddresses?, authenticator: DittoAuthenticator?,
-        logger: Logger, isConnected: @escaping @Sendable () -> Bool
+        logger: Logger, patience: Duration = Limits.fetchPatience,
+        isMentioned: @escaping @Sendable (BlobID) async -> Bool? = { _ in nil },
+        isConnected: @escaping @Sendable () -> Bool
     ) {
         self.folder = folder
-        self.server = server?.attachments
-        self.authenticator = authenticator
+        self.server = server.flatMap { server in
+            authenticator.map { AttachmentServer(origin: server.attachments, authenticator: $0) }
+        }
         self.logger = logger
+        self.patience = patience
+        self.isMentioned = isMentioned
         self.isConnected = isConnected
     }
 
-    var fetchers: Set<DittoAttachmentFetcher> { state.withLock { $0.fetchers } }
+    var fetchers: Set<DittoAttachmentFetcher> {
+        state.withLock { state in
+            state.downloads.values.reduce(into: Set()) { $0.formUnion($1.fetchers) }
+        }
+    }
+
+    /// The ids of attachments that are on their way to this device.
+    var arriving: Set<BlobID> { state.withLock { Set($0.downloads.keys.map(\.id)) } }
 
     func add(_ fetcher: DittoAttachmentFetcher) {
+        let key = Key(id: fetcher.id, length: Int64(fetcher.attachment.len))
         let isTaken = state.withLock { state in
             guard !state.isShutDown else { return false }
-            return state.fetchers.insert(fetcher).inserted
+            state.downloads[key, default: Running()].fetchers.insert(fetcher)
+            start(key, &state)
+            return true
         }
-        guard isTaken else { return fetcher.stop() }
-        fetcher.begin { [weak self] in await self?.fetch(fetcher) }
+        if !isTaken { fetcher.stop() }
     }
 
     func remove(_ fetcher: DittoAttachmentFetcher) {
-        state.withLock { _ = $0.fetchers.remove(fetcher) }
+        let key = Key(id: fetcher.id, length: Int64(fetcher.attachment.len))
+        state.withLock { state in
+            state.downloads[key]?.fetchers.remove(fetcher)
+            guard let running = state.downloads[key], running.fetchers.isEmpty, !running.isAutomatic else {
+                return
+            }
+            end(key, &state)
+        }
+    }
+
+    /// Fetches attachments that documents have named, a few at a time; unknown lengths and ids are skipped.
+    func want(_ tokens: [AttachmentToken]) {
+        let keys = tokens.compactMap { token in
+            (try? BlobID(token.id)).map { Key(id: $0, length: token.length) }
+        }
+        state.withLock { state in
+            guard !state.isShutDown else { return }
+            for key in keys where state.wanted.count < Limits.wantedAttachments {
+                if !state.wanted.contains(key) { state.wanted.append(key) }
+            }
+            startWanted(&state)
+        }
     }
 
     /// The connection's status has changed, or there is something to upload.
@@ -68,149 +125,107 @@ final class AttachmentTransfers: Sendable {
 
     /// Cancels everything, and waits until nothing more is written.
     func shutDownAndWait() async {
-        let (fetchers, sending) = state.withLock { ($0.fetchers, $0.sending) }
         shutDown()
-        await sending?.value
-        for fetcher in fetchers { await fetcher.ended() }
+        let tasks = state.withLock { state in
+            state.downloads.values.compactMap(\.task) + state.ending + [state.sending].compactMap { $0 }
+        }
+        for task in tasks { await task.value }
     }
 
     /// Cancels everything.
     func shutDown() {
-        let (fetchers, sending) = state.withLock { state in
+        let (fetchers, tasks) = state.withLock { state in
             state.isShutDown = true
-            return (state.fetchers, state.sending)
+            let running = Array(state.downloads.values)
+            return (
+                running.flatMap(\.fetchers), running.compactMap(\.task) + [state.sending].compactMap { $0 }
+            )
         }
-        sending?.cancel()
+        for task in tasks { task.cancel() }
         for fetcher in fetchers { fetcher.stop() }
-    }
-
-    /// A request to the server with the present session's token; nil without a connection.
-    private func request(_ path: String) async throws -> HTTPClientRequest? {
-        guard let server, let authenticator, isConnected() else { return nil }
-        var request = HTTPClientRequest(url: server.appendingPathComponent(path).absoluteString)
-        request.headers.add(name: "Authorization", value: "Bearer \(try await authenticator.token())")
-        return request
-    }
-
-    /// Waits until a retry may succeed or the pause is over; returns the next pause.
-    private func rest(after version: UInt64, _ pause: Duration) async -> Duration {
-        await signal.wait(after: version, atMost: isConnected() ? pause : .seconds(3_600))
-        return min(pause * 2, Limits.longestTransferPause)
     }
 }
 
 // MARK: - Downloads
 
 extension AttachmentTransfers {
-    /// The received part of an attachment.
-    ///
-    /// Unchecked: belongs to one task, which waits for each of its steps.
-    private final class Incoming: @unchecked Sendable {
-        private var writer: BlobWriter?
-        var told: Int64 = 0
-        var length: Int64 { writer?.length ?? 0 }
-
-        func begin(_ folder: AttachmentFolder) throws {
-            writer = try folder.store().writer()
-            told = 0
-        }
-        func write(_ bytes: [UInt8]) throws { try writer?.write(bytes) }
-        func finish(_ id: BlobID) throws {
-            _ = try writer?.finish(expected: id)
-            writer = nil
-        }
-        func drop() { writer = nil }
-    }
-
-    private func fetch(_ fetcher: DittoAttachmentFetcher) async {
-        let incoming = Incoming()
-        var pause = Limits.firstTransferPause
-        while !Task.isCancelled {
-            let version = signal.version
-            do {
-                if try await isHere(fetcher) { return fetcher.complete() }
-                let before = incoming.length
-                if try await download(fetcher, incoming) { return fetcher.complete() }
-                if incoming.length > before { pause = Limits.firstTransferPause }
-            } catch let error as AttachmentError {
-                // Wrong bytes or a full disk: the received part is worthless.
-                incoming.drop()
-                logger.warning("an attachment cannot be fetched", metadata: ["error": "\(error)"])
-            } catch {
-                logger.debug("a download was interrupted", metadata: ["error": "\(error)"])
-            }
-            pause = await rest(after: version, pause)
+    /// Begins a download unless it runs.
+    private func start(_ key: Key, _ state: inout State) {
+        guard state.downloads[key]?.task == nil else { return }
+        let before = state.ending
+        let download = AttachmentDownload(
+            key.id, length: key.length, folder,
+            AttachmentDownload.Surroundings(
+                sources: { [weak self] in self?.sources ?? [] }, isMentioned: isMentioned, signal: signal,
+                patience: patience, logger: logger),
+            report: { [weak self] bytes in self?.each(key) { $0.report(bytes) } },
+            tell: { [weak self] problem in self?.each(key) { $0.tell(problem) } })
+        state.downloads[key]?.task = Task { [weak self] in
+            // One that was stopped just now may still have the file.
+            for task in before { await task.value }
+            let outcome = await download.run()
+            self?.ended(key, outcome)
         }
     }
 
-    private func isHere(_ fetcher: DittoAttachmentFetcher) async throws -> Bool {
-        let (folder, id) = (folder, fetcher.id)
-        return try await AttachmentFolder.disk.run { try folder.holds(id) }
+    private var sources: [any AttachmentSource] {
+        guard let server, isConnected() else { return [] }
+        return [server]
     }
 
-    /// One attempt. Returns false when the server does not have the attachment or there is no connection.
-    private func download(_ fetcher: DittoAttachmentFetcher, _ incoming: Incoming) async throws -> Bool {
-        guard var request = try await request(fetcher.id.text) else { return false }
-        let total = Int64(fetcher.attachment.len)
-        if incoming.length > 0 { request.headers.add(name: "Range", value: "bytes=\(incoming.length)-") }
-        let response = try await HTTPConnections.execute(
-            request, seconds: Limits.transferTimeoutSeconds)
-        let folder = folder
-        switch response.status.code {
-        case 200: try await AttachmentFolder.disk.run { try incoming.begin(folder) }
-        case 206 where incoming.length > 0: break
-        case 416:
-            // More bytes are here than the server has: they belong to another attachment.
-            incoming.drop()
-            return false
-        default:
-            logger.debug(
-                "the server has no attachment for this peer",
-                metadata: ["id": "\(fetcher.id)", "status": "\(response.status.code)"])
-            return false
+    private func each(_ key: Key, _ body: (DittoAttachmentFetcher) -> Void) {
+        for fetcher in state.withLock({ $0.downloads[key]?.fetchers ?? [] }) { body(fetcher) }
+    }
+
+    private func ended(_ key: Key, _ outcome: Download.Outcome) {
+        guard outcome != .stopped else { return }
+        let fetchers = state.withLock { state in
+            defer { startWanted(&state) }
+            return state.downloads.removeValue(forKey: key)?.fetchers ?? []
         }
-        let step = max(Limits.progressBytes, total / 100)
-        for try await buffer in response.body {
-            let bytes = Array(buffer.readableBytesView)
-            try await AttachmentFolder.disk.run { try incoming.write(bytes) }
-            guard incoming.length <= total else {
-                throw AttachmentError(.digestMismatch, "the server sent more bytes than the token says")
-            }
-            if incoming.length - incoming.told >= step || incoming.length == total {
-                incoming.told = incoming.length
-                fetcher.report(incoming.length)
-            }
+        for fetcher in fetchers {
+            if outcome == .completed { fetcher.complete() } else { fetcher.delete() }
         }
-        try await AttachmentFolder.disk.run {
-            try incoming.finish(fetcher.id)
+    }
+
+    private func end(_ key: Key, _ state: inout State) {
+        guard let task = state.downloads.removeValue(forKey: key)?.task else { return }
+        task.cancel()
+        state.ending.append(task)
+        if state.ending.count > Limits.endingTransfers { state.ending.removeFirst() }
+    }
+
+    private func startWanted(_ state: inout State) {
+        while !state.isShutDown, !state.wanted.isEmpty,
+            state.downloads.values.count(where: \.isAutomatic) < Limits.automaticDownloads
+        {
+            let key = state.wanted.removeFirst()
+            state.downloads[key, default: Running()].isAutomatic = true
+            start(key, &state)
         }
-        return true
     }
 }
 
 // MARK: - Uploads
 
 extension AttachmentTransfers {
+    /// Waits until a retry may succeed or the pause is over; returns the next pause.
+    private func rest(after version: UInt64, _ pause: Duration) async -> Duration {
+        await signal.wait(after: version, atMost: isConnected() ? pause : .seconds(3_600))
+        return min(pause * 2, Limits.longestTransferPause)
+    }
+
     private func send() async {
         var pause = Limits.firstTransferPause
         while !Task.isCancelled {
             let version = signal.version
             state.withLock { $0.isCalled = false }
-            let (folder, waiting) = (folder, folder.waiting)
+            let waiting = folder.waiting
             var sent = 0
             // A failed upload does not hold up the others. One that the server refuses for good is not
             // retried.
             for id in waiting where isConnected() && !Task.isCancelled {
-                do {
-                    guard try await upload(id) else { continue }
-                } catch let error as AttachmentError {
-                    logger.warning(
-                        "an attachment cannot be sent", metadata: ["id": "\(id)", "error": "\(error)"])
-                    guard error.code == .notFound || error.code == .tooLarge else { continue }
-                } catch {
-                    logger.debug("an upload was interrupted", metadata: ["error": "\(error)"])
-                    continue
-                }
+                guard await isSent(id) else { continue }
                 folder.wasSent(id)
                 sent += 1
             }
@@ -227,59 +242,21 @@ extension AttachmentTransfers {
         }
     }
 
-    /// One attempt. Returns false when the server does not accept it now or there is no connection. Throws
-    /// `AttachmentError`; `tooLarge` when the server will never accept it.
-    private func upload(_ id: BlobID) async throws -> Bool {
-        guard var request = try await request("upload") else { return false }
-        let folder = folder
-        let reader = try await AttachmentFolder.disk.run { try folder.store().reader(id) }
-        request.method = .POST
-        request.headers.add(name: "Content-Type", value: "application/octet-stream")
-        request.body = .stream(BlobBytes(reader: reader), length: .known(reader.length))
-        let response = try await HTTPConnections.execute(
-            request, seconds: Limits.transferTimeoutSeconds)
-        let answer = Array(try await response.body.collect(upTo: Limits.uploadAnswerBytes).readableBytesView)
-        guard response.status.code != 413 else {
-            throw AttachmentError(.tooLarge, "the server does not accept an attachment of this size")
-        }
-        guard response.status.code == 200,
-            (try? JSONText.parse(answer))?["id"]?.stringValue == id.text
-        else {
-            logger.warning(
-                "the server does not accept an attachment",
-                metadata: ["id": "\(id)", "status": "\(response.status.code)"])
-            return false
-        }
-        return true
-    }
-}
-
-/// The bytes of a blob, read one chunk at a time.
-private struct BlobBytes: AsyncSequence, Sendable {
-    typealias Element = UInt8
-    let reader: BlobReader
-
-    func makeAsyncIterator() -> Iterator { Iterator(reader: reader) }
-
-    struct Iterator: AsyncIteratorProtocol {
-        let reader: BlobReader
-        private var chunk: [UInt8] = []
-        private var next = 0
-        private var offset: Int64 = 0
-
-        init(reader: BlobReader) { self.reader = reader }
-
-        mutating func next() async throws -> UInt8? {
-            if next == chunk.count {
-                guard offset < reader.length else { return nil }
-                let (reader, place) = (reader, offset)
-                chunk = try await AttachmentFolder.disk.run { try reader.read(at: place) }
-                guard !chunk.isEmpty else { return nil }
-                offset += Int64(chunk.count)
-                next = 0
+    /// One attempt. Returns true if the attachment is there, or never will be.
+    private func isSent(_ id: BlobID) async -> Bool {
+        guard let server else { return false }
+        do {
+            switch try await AttachmentUpload(id: id, folder: folder, server: server).attempt() {
+            case .sent: return true
+            case .later: return false
+            case .refused:
+                logger.warning(
+                    "the server does not accept an attachment of this size", metadata: ["id": "\(id)"])
+                return true
             }
-            defer { next += 1 }
-            return chunk[next]
+        } catch {
+            logger.warning("an attachment cannot be sent", metadata: ["id": "\(id)", "error": "\(error)"])
+            return (error as? AttachmentError)?.code == .notFound
         }
     }
 }

@@ -12,7 +12,10 @@ public final class DittoAttachment: Hashable, Sendable {
     init(_ token: AttachmentToken, _ folder: AttachmentFolder) {
         self.token = token
         self.folder = folder
+        folder.hold(token.id)
     }
+
+    deinit { folder.release(token.id) }
 
     /// The digest of its bytes: the same bytes have the same id everywhere.
     public var id: String { token.id }
@@ -98,8 +101,41 @@ public enum DittoAttachmentFetchEvent: Sendable {
     case completed(DittoAttachment)
     /// The bytes received so far.
     case progress(downloadedBytes: UInt64, totalBytes: UInt64)
-    /// The attachment was deleted everywhere. Servers of this version never report this.
+    /// The attachment is nowhere any more: the server has removed it, or the documents here that named it are
+    /// deleted and no source has it.
     case deleted
+}
+
+/// A reason why a fetch does not go on at the moment. It goes on by itself when the reason is gone.
+public struct DittoAttachmentFetchProblem: Error, Sendable, Equatable, CustomStringConvertible {
+    /// Kinds of reasons.
+    public enum Kind: Sendable, Equatable {
+        /// Nobody who is connected has sent a byte for some time.
+        case noSource
+        /// Bytes came that are not the attachment's; they are asked for again.
+        case wrongBytes
+        /// The bytes cannot be stored on this device.
+        case storage
+    }
+
+    /// The kind.
+    public let kind: Kind
+    /// For a person.
+    public let description: String
+
+    init(_ problem: Download.Problem) {
+        switch problem {
+        case .noSource(let time):
+            kind = .noSource
+            description = "nobody has sent a byte of the attachment for \(time.components.seconds) s"
+        case .wrongBytes(let source):
+            kind = .wrongBytes
+            description = "\(source) has sent bytes that are not the attachment's"
+        case .storage:
+            kind = .storage
+            description = "the attachment cannot be stored on this device; its log says why"
+        }
+    }
 }
 
 extension DittoStore {
@@ -115,6 +151,21 @@ extension DittoStore {
             let folder = engine.attachments
             let texts = metadata.map { (key: $0.key, value: $0.value) }
             let token = try await AttachmentFolder.disk.run { try folder.take(path, texts) }
+            transfers.current?.wake()
+            return DittoAttachment(token, folder)
+        } catch {
+            throw DittoSwiftError.translated(error)
+        }
+    }
+
+    /// Creates an attachment from bytes. It is uploaded to the server as soon as sync is connected.
+    /// - Throws: `storeError(.failedToCreateAttachment)`.
+    public func newAttachment(data: Data, metadata: [String: String] = [:]) async throws -> DittoAttachment {
+        do {
+            _ = try engine.replica()
+            let folder = engine.attachments
+            let texts = metadata.map { (key: $0.key, value: $0.value) }
+            let token = try await AttachmentFolder.disk.run { try folder.take(data, texts) }
             transfers.current?.wake()
             return DittoAttachment(token, folder)
         } catch {
@@ -138,6 +189,25 @@ extension DittoStore {
         token: [String: Any?], deliverOn queue: DispatchQueue = DittoStore.defaultDeliveryQueue,
         onFetchEvent: @escaping (DittoAttachmentFetchEvent) -> Void
     ) throws -> DittoAttachmentFetcher {
+        try fetch(token, queue, nil, onFetchEvent)
+    }
+
+    /// As above, and tells when the fetch does not go on: `onProblem` is called when nobody has sent a byte
+    /// for 30 s, and again after each further 30 s; when wrong bytes came; when the disk is full.
+    @discardableResult
+    public func fetchAttachment(
+        token: [String: Any?], deliverOn queue: DispatchQueue = DittoStore.defaultDeliveryQueue,
+        onProblem: @escaping (DittoAttachmentFetchProblem) -> Void,
+        onFetchEvent: @escaping (DittoAttachmentFetchEvent) -> Void
+    ) throws -> DittoAttachmentFetcher {
+        try fetch(token, queue, onProblem, onFetchEvent)
+    }
+
+    private func fetch(
+        _ token: [String: Any?], _ queue: DispatchQueue,
+        _ onProblem: ((DittoAttachmentFetchProblem) -> Void)?,
+        _ onFetchEvent: @escaping (DittoAttachmentFetchEvent) -> Void
+    ) throws -> DittoAttachmentFetcher {
         do {
             _ = try engine.replica()
             guard let transfers = transfers.current,
@@ -148,7 +218,7 @@ extension DittoStore {
             }
             let id = try BlobID(token.id)
             let fetcher = DittoAttachmentFetcher(
-                id, DittoAttachment(token, engine.attachments), transfers, queue, onFetchEvent)
+                id, DittoAttachment(token, engine.attachments), transfers, queue, onFetchEvent, onProblem)
             transfers.add(fetcher)
             return fetcher
         } catch {

@@ -81,7 +81,7 @@ struct ServerAddresses: Sendable, Equatable {
             ? String(parts.percentEncodedPath.dropLast()) : parts.percentEncodedPath
         parts.percentEncodedPath = base + "/_ditto/auth/login"
         guard let login = parts.url else { throw Self.unusable }
-        parts.percentEncodedPath = base + "/api/v4/attachments"
+        parts.percentEncodedPath = base + "/api/v5/attachments"
         guard let attachments = parts.url else { throw Self.unusable }
         parts.scheme = scheme == "https" ? "wss" : "ws"
         parts.percentEncodedPath = base + "/_ditto/sync"

@@ -24,8 +24,9 @@ extension Surface {
         RouteDescription(
             .post, path, "beginUpload", .user, "Begins a resumable upload (tus 1.0.0).",
             details: """
-                Location names the upload, which belongs to the credential. With the content type of a piece, \
-                the body is the first one. Mimeo-Attachment-Id is the attachment's id, once all bytes are there.
+                Location names the upload, which belongs to the credential. With the content type of a \
+                piece, the body is the first one. Mimeo-Attachment-Id is the attachment's id, once all \
+                bytes are there.
                 """,
             parameters: [
                 tus, length,
