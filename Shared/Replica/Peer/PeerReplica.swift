@@ -53,7 +53,7 @@ public final class PeerReplica: Replica {
     /// See `Replica`.
     public let store: DocumentStore
     private let shared: Mutex<Shared>
-    /// What links are told.
+    /// The notes of commits for links.
     let recording: FeedRecording
 
     private struct Shared {

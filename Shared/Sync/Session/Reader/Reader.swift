@@ -258,8 +258,9 @@ struct Reader: Sendable {
         guard case .lookingUp = step, let candidates = queue.first?.work.candidates else {
             preconditionFailure("no candidates were looked up; the reader is \(name)")
         }
-        let named = Set(candidates.map(\.key))
-        let keys = keys.filter(named.contains)
+        // The live stream may name a document more than once: it is asked for once.
+        var named = Set(candidates.map(\.key))
+        let keys = keys.filter { named.remove($0) != nil }
         if keys.isEmpty { storeFirst(Needs(), &flow) } else { fetch(keys, Needs(), &flow) }
     }
 
