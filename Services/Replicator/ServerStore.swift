@@ -224,10 +224,16 @@ package struct ServerStore: SessionStore {
             namesFrom = namesAfter
         }
         let replica = hub.materializer.replica
+        let bounds = CatchUpReader.Bounds(
+            bytes: min(Limits.pageBytes, maxBytes), documents: Limits.pageDocuments,
+            candidates: Limits.pageCandidates)
         var page = try await evaluator.evaluate { interruption in
-            try CatchUpReader.page(
-                of: replica, query: query, access: access, after: offset, namesAfter: namesFrom,
-                start: beginning, maxBytes: maxBytes, interruption: interruption)
+            try replica.read { transaction in
+                try CatchUpReader.page(
+                    in: transaction, at: try transaction.logPosition() ?? beginning, query: query,
+                    access: access, after: offset, namesAfter: namesFrom, bounds: bounds,
+                    interruption: interruption)
+            }
         }
         // What was deleted behind this place and reaped since left nothing to tell. Asked behind the read, so
         // that nothing can have gone before it. (Who began with nothing misses only what is deleted since.)

@@ -17,6 +17,9 @@ public struct FoldedOperation: Sendable {
         public let gone: [UInt8]?
         /// The followed queries affected by the change; nil if each session evaluates its own.
         public var matches: QueryMatches?
+        /// The delta's stamp, where one commit of a peer holds changes of several authors; nil for the
+        /// operation's.
+        public var stamp: Stamp?
 
         /// A change of this document.
         public init(

@@ -61,6 +61,8 @@ public struct OwnHistory: Sendable {
     public let seen: LogPosition?
     /// The fingerprint of the rights under which a server did not accept all holdings; nil if it did.
     public let declined: [UInt8]?
+    /// True if the store has links with other peers, which bring documents that the log may lack.
+    public var hasLinks = false
 
     /// A history of these parts.
     public init(

@@ -55,6 +55,18 @@ public enum SyncErrorCode: String, Sendable, CaseIterable {
     /// The server's log is damaged where it is needed: an operator has to restore it. Trying again changes
     /// nothing until then, so it is done seldom.
     case damaged = "SYNC-0506"
+    /// A small peer's application does not want the link, or nobody answered for it in time.
+    case linkDenied = "SYNC-0601"
+    /// The other peer belongs to another sync group, or is no small peer.
+    case otherGroup = "SYNC-0602"
+    /// A peer's seal or presence record does not verify.
+    case sealRefused = "SYNC-0603"
+    /// One side of a link speaks TLS, and the other does not.
+    case securityMismatch = "SYNC-0604"
+    /// The two peers have another link, which stays.
+    case doubleLink = "SYNC-0605"
+    /// The other side is this store, or a copy of it that runs at the same time.
+    case sameStore = "SYNC-0606"
 }
 
 /// The reason why a session ended, or a subscription or write was refused.
@@ -106,6 +118,8 @@ public enum SyncRemedy: String, Sendable {
     case setAside = "sets the write aside"
     /// Repeats the write under a new actor, by the server's clock.
     case writeAgain = "writes it again by the server's clock"
+    /// Keeps the other link that it has, and does not connect again.
+    case keepOther = "keeps its other link"
     /// Drops the write: it counts already.
     case forget = "forgets it"
 }
@@ -116,7 +130,8 @@ extension SyncErrorCode {
     public var remedies: [SyncSubject: SyncRemedy] {
         switch self {
         case .malformedFrame, .unknownMessage, .frameTooLarge, .unexpectedMessage, .creditExceeded,
-            .versionMismatch, .wrongDatabase, .unavailable, .damaged:
+            .versionMismatch, .wrongDatabase, .unavailable, .damaged, .linkDenied, .otherGroup, .sealRefused,
+            .securityMismatch, .sameStore:
             [.session: .reconnectLater]
         case .invalidSubscription, .subscriptionTooCostly: [.subscription: .tellApplication]
         case .readNotGranted: [.subscription: .askWhenGranted]
@@ -132,6 +147,7 @@ extension SyncErrorCode {
         case .alreadyThere: [.write: .forget]
         case .expired, .tokenRefused, .keyNotProven: [.session: .reconnectWithToken]
         case .goingAway: [.session: .reconnect]
+        case .doubleLink: [.session: .keepOther]
         }
     }
 }

@@ -56,6 +56,17 @@ public enum ReplicaLimits {
     /// The store skips fewer timestamps than this when it is opened. A millisecond has twice as many, and a
     /// stamp may be that far ahead of the log (decision 0009).
     static let skippedTimestamps: UInt64 = 32_768
+    /// Documents on one page of what links brought: half of a page, so that its vectors stay small.
+    static let linkHoldings = 512
+    /// Starts of a store whose marks it keeps for its feed, 16 bytes each: a cursor that is older than all of
+    /// them lists again.
+    static let feedStarts = 65_536
+    /// How long a feed is remembered that was not met: its cursors go then, and the next meeting lists.
+    static let feedPatience = Duration.seconds(30 * 86_400)
+    /// Documents of one commit that are told live to links; a larger commit is read from the store.
+    static let recordedDocuments = 4_096
+    /// Bytes of their states, before and after.
+    static let recordedBytes = 8 * 1_048_576
     /// Operations per actor whose checksums a materialization keeps: a forked store learns its exact fork
     /// point that far back. About 100 KB for an actor with so many operations.
     public static let historyOperations: UInt64 = 4_096

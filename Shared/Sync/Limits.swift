@@ -2,8 +2,20 @@
 public enum Limits {
     /// Writes that a peer's own grant forbids and that one repair sets aside; about 200 bytes each.
     static let refusalsAtOnce = 4_096
-    /// The protocol version this build speaks.
+    /// The protocol version this build speaks with servers.
     public static let protocolVersion: UInt64 = 3
+    /// The version that small peers speak with each other; no earlier one has links.
+    public static let meshVersion: UInt64 = 4
+    /// The most bytes of frames that the other peer may send before this side has met it: its subscriptions,
+    /// and what its first credit covers.
+    static let earlyBytes = messageBytes
+    /// Documents of which a session of two small peers remembers the version that the other side has: some
+    /// megabytes, mostly 200 bytes each.
+    static let knownVersions = 16_384
+    /// Actors of such a version; one of more is not remembered.
+    static let knownActors = 64
+    /// Documents that one frame of the live stream names as changed; the next frame names the others.
+    static let candidatesPerFrame = 4_096
     /// The oldest protocol version it still understands; newer messages are not sent to a side that speaks
     /// it.
     public static let oldestProtocolVersion: UInt64 = 2

@@ -24,6 +24,17 @@ public enum Limits {
     public static let wantedDocuments = 65_536
     /// The time in which the last frames of a session (with its close reason) must be sent.
     public static let lastFramesTimeout = Duration.seconds(2)
+    /// Commits that links follow live, and their bytes; a link that is further behind catches up from the
+    /// store.
+    static let feedCommits = 1_024
+    /// See `feedCommits`.
+    static let feedBytes = 8 * 1_048_576
+    /// Bytes of changes that a link is handed at a time.
+    static let feedBatchBytes = 524_288
+    /// Bytes of documents on a page of a catch-up of a link, documents that it visits, and names on it.
+    static let linkPage = (bytes: 1_048_576, documents: 4_096, candidates: 4_096)
+    /// Documents that a link is asked about at a time because they came from elsewhere.
+    static let linkAsks = 1_024
     /// Bytes of a message in chunks after which what has come of it is kept for a later session.
     static let keptStepBytes = 65_536
 }

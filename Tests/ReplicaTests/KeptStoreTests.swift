@@ -11,7 +11,8 @@ import Testing
 /// away.
 ///
 /// `store-7`: twenty documents of a kilobyte in one operation, which refers to them; others that were
-/// written, changed, counted in, deleted and evicted; an index, and one whose keys are cut.
+/// written, changed, counted in, deleted and evicted; an index, and one whose keys are cut. `store-8` goes on
+/// from there: two more documents, one of them evicted, and a server's cursor.
 @Suite("Stores of earlier versions, from within")
 struct KeptStoreTests {
     private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
@@ -43,12 +44,12 @@ struct KeptStoreTests {
 
     @Test(
         "operations that refer to documents are uploaded as what they were, before one changes and after",
-        arguments: ["store-7"])
+        arguments: ["store-7", "store-8"])
     func uploads(name: String) throws {
         try withTemporaryDirectory { directory in
             let copy = directory.appendingPathComponent("store")
             try FileManager.default.copyItem(at: Self.folder.appendingPathComponent(name), to: copy)
-            let replica = try open(copy, TestEnvironment(seed: 9))
+            let replica = try open(copy, TestEnvironment(seed: 10))
             let wanted = try wanted(name)
             #expect(try referring(replica) == 1)
             #expect(try described(uploads(replica)) == wanted)

@@ -18,6 +18,8 @@ extension Replica {
             "DROP TABLE staged_page", "DROP TABLE staged_documents", "DROP TABLE refused_commit",
             "DROP TABLE withheld_actor", "DROP TABLE withheld_operation", "DROP INDEX operation_refers",
             "ALTER TABLE operation DROP COLUMN refers", "ALTER TABLE evicted DROP COLUMN time",
+            "DROP TABLE feed", "DROP TABLE feed_start", "DROP TABLE peer_feed", "DROP TABLE link_cursor",
+            "DROP TABLE met",
         ]
         try store.committing { database, _ in
             let changes =

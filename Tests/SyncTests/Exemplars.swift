@@ -28,7 +28,52 @@ enum Exemplars {
     static let gone = DocumentUpdate(key: key(4), content: .gone(vector))
     static let vector = VersionVector([.init(actor: actor, time: 9)]).encoded()
 
-    static var frames: [(name: String, frame: Frame)] { first + second + third }
+    static var frames: [(name: String, frame: Frame)] { first + second + third + fourth }
+
+    /// What the fourth version added.
+    static let fourth: [(name: String, frame: Frame)] = [
+        ("hello-mesh", .hello(meshHello(feed: logID, isServed: true))),
+        ("hello-links", .hello(linked)),
+        (
+            "operations-candidates",
+            .operations(
+                Frame.Operations(
+                    position: position, updates: [delta],
+                    candidates: [DocumentVersion(key: key(3), vector: vector)]))
+        ),
+    ]
+
+    /// Another feed than `logID`.
+    static let otherFeed: LogID = {
+        guard let id = LogID(bytes: Array(repeating: 9, count: 16)) else { preconditionFailure("an id") }
+        return id
+    }()
+
+    static func greeting(feed: LogID, isServed: Bool = false) -> MeshGreeting {
+        MeshGreeting(
+            feed: feed, starts: 3, start: 0x0102_0304_0506_0708, syncGroup: 5, isClockTrusted: isServed,
+            hasServer: isServed)
+    }
+
+    /// One end of a link whose feed is `logID`.
+    static func link(isDialer: Bool) -> Session.MeshLink {
+        Session.MeshLink(isDialer: isDialer, greeting: greeting(feed: logID))
+    }
+
+    static func meshHello(feed: LogID, isServed: Bool = false) -> Frame.Hello {
+        var hello = Frame.Hello(
+            version: 4, databaseID: "d", peerKey: "key", wallMilliseconds: 0, credit: 1 << 20, actors: [],
+            head: nil)
+        hello.mesh = greeting(feed: feed, isServed: isServed)
+        return hello
+    }
+
+    private static let linked: Frame.Hello = {
+        var hello = Frame.Hello(
+            version: 4, databaseID: "d", peerKey: "", wallMilliseconds: 0, credit: 0, actors: [], head: nil)
+        hello.hasLinks = true
+        return hello
+    }()
 
     /// What the third version added.
     static let third: [(name: String, frame: Frame)] = [

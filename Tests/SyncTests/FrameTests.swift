@@ -62,10 +62,12 @@ struct FrameTests {
         }
     }
 
-    @Test("frames of every version are read, and written, byte for byte", arguments: [1, 2, 3])
+    @Test("frames of every version are read, and written, byte for byte", arguments: [1, 2, 3, 4])
     func fixedForms(_ version: Int) throws {
         let fixtures = try Self.fixtures(version)
-        let exemplars = [Exemplars.first, Exemplars.second, Exemplars.third][version - 1]
+        let exemplars = [
+            Exemplars.first, Exemplars.second, Exemplars.third, Exemplars.fourth,
+        ][version - 1]
         #expect(fixtures.map(\.name) == exemplars.map(\.name))
         for (fixture, exemplar) in zip(fixtures, exemplars) {
             #expect(fixture.bytes == exemplar.frame.encoded(), "\(fixture.name)")

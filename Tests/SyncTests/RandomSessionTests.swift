@@ -151,7 +151,7 @@ extension Event {
             true
         case .subscribe, .unsubscribe, .ownActors, .historyCompared, .repairNeeds, .repairStaged, .repaired,
             .seenNoted, .holdings, .held, .ownOperations, .ownOperationAdded, .stored, .returning, .wanting,
-            .outdated, .wanted, .vectors, .renew:
+            .outdated, .wanted, .vectors, .renew, .met, .linksBrought:
             false
         }
     }
@@ -167,7 +167,7 @@ extension Action {
             true
         case .readOwnActors, .compareHistory, .readOwnOperations, .store, .stage, .unstage, .startOver, .hide,
             .findOutdated, .readHeld, .acknowledge, .askForAnswers, .readVectors, .settle, .repair,
-            .stageRepair, .readHoldings, .noteSeen:
+            .stageRepair, .readHoldings, .noteSeen, .meet, .settleLinks:
             false
         }
     }

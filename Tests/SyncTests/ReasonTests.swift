@@ -74,6 +74,24 @@ struct ReasonTests {
             event: .finish(SyncError(.goingAway, "later"))
         ),
         Case(
+            code: .otherGroup, session: { greeted(.mesh(Exemplars.link(isDialer: false))) },
+            event: SessionTests.hello(version: 4)),
+        Case(
+            code: .sameStore, session: { greeted(.mesh(Exemplars.link(isDialer: false))) },
+            event: frame(.hello(Exemplars.meshHello(feed: Exemplars.logID)))),
+        Case(
+            code: .linkDenied, session: { greeted(.mesh(Exemplars.link(isDialer: true))) },
+            event: .finish(SyncError(.linkDenied, "the application does not want it"))),
+        Case(
+            code: .sealRefused, session: { greeted(.mesh(Exemplars.link(isDialer: true))) },
+            event: .finish(SyncError(.sealRefused, "a seal does not verify"))),
+        Case(
+            code: .securityMismatch, session: { greeted(.mesh(Exemplars.link(isDialer: true))) },
+            event: .finish(SyncError(.securityMismatch, "the other side speaks no TLS"))),
+        Case(
+            code: .doubleLink, session: { greeted(.mesh(Exemplars.link(isDialer: true))) },
+            event: .finish(SyncError(.doubleLink, "another link stays"))),
+        Case(
             code: .tokenRefused, session: { SessionTests.openServer(version: 3) },
             event: frame(.renewal(token: String(repeating: "x", count: Limits.accessTokenBytes + 1)))),
     ]

@@ -27,6 +27,14 @@ public final class PeerReplica: Replica {
         public var isWithheld = false
         /// The commit's operation if it is small: equal to the result of `ownOperations`.
         public var operation: OwnOperation?
+        /// The documents among `documents` that were evicted.
+        public var evicted: [DocumentKey] = []
+        /// The changes for links that follow this store; nil if nobody does, or they are too large.
+        public var recorded: FoldedOperation?
+        /// True if documents came that other feeds are to be asked about.
+        public var hasEntered = false
+        /// True if a link changed documents that the server may lack.
+        public var isMeshed = false
     }
 
     /// The result of a write, and its commit.
@@ -45,6 +53,8 @@ public final class PeerReplica: Replica {
     /// See `Replica`.
     public let store: DocumentStore
     private let shared: Mutex<Shared>
+    /// The notes of commits for links.
+    let recording: FeedRecording
 
     private struct Shared {
         var listeners: [Int: @Sendable (Commit) -> Void] = [:]
@@ -64,9 +74,27 @@ public final class PeerReplica: Replica {
         do {
             let kept = try store.read { try $0.withDatabase { try Withheld.collections($0) } }
             shared = Mutex(Shared(withheld: WithheldCollections(kept: kept)))
+            recording = FeedRecording(try Self.beginRecording(store, environment))
         } catch {
             try? store.close()
             throw error
+        }
+    }
+
+    /// A store that has a feed marks each of its starts, whether or not anybody follows it then.
+    private static func beginRecording(
+        _ store: DocumentStore, _ environment: Environment
+    ) throws -> FeedRecording.State {
+        let hasFeed = try store.read { transaction in
+            try transaction.withDatabase { try RawStatement(cached: "SELECT 1 FROM feed", $0).hasRow() }
+        }
+        guard hasFeed else { return FeedRecording.State() }
+        return try store.committing { database, state in
+            var kept = FeedRecording.State()
+            kept.identity = try FeedIdentity.begin(
+                head: state.head, creates: false, environment, database)
+            kept.feeds = try PeerFeeds.all(database)
+            return kept
         }
     }
 
@@ -170,10 +198,21 @@ public final class PeerReplica: Replica {
     }
 
     /// Runs `body` in one transaction, and tells the listeners of the returned commit.
+    /// `feed` is the link's that brings the changes.
     func committing<Result>(
+        from feed: LogID? = nil,
         _ body: (Database, inout StoreState) throws -> (result: Result, commit: Commit?)
     ) throws -> Result {
-        try store.committing(tell: { self.tell($0.commit) }, body).result
+        try store.committing(tell: { self.tell($0.commit) }) { database, state in
+            recording.begin()
+            defer { recording.end() }
+            var made = try body(database, &state)
+            if var commit = made.commit {
+                try recording.finish(&commit, from: feed, database)
+                made.commit = commit
+            }
+            return made
+        }.result
     }
 
     private func tell(_ commit: Commit?) {
@@ -190,7 +229,7 @@ public final class PeerReplica: Replica {
         let (queries, withheld) = shared.withLock { ($0.liveQueries ?? [], $0.withheld) }
         let transaction = WriteTransaction(
             database, state, correctedEnvironment, liveQueries: queries, limits: limits,
-            indexes: store.indexCache, withheld: withheld)
+            indexes: store.indexCache, withheld: withheld, recorder: recording.recorder)
         var outcome: (value: Value, made: WriteTransaction.Made?)?
         do {
             try database.inPart {
@@ -204,12 +243,12 @@ public final class PeerReplica: Replica {
         }
         guard let outcome else { preconditionFailure("a committed savepoint left no result") }
         guard let made = outcome.made else {
-            let commit =
-                transaction.evicted.isEmpty
-                ? nil
-                : Commit(
-                    number: state.head, documents: transaction.evicted, actor: nil, wanted: transaction.wanted
-                )
+            var commit: Commit?
+            if !transaction.evicted.isEmpty {
+                commit = Commit(
+                    number: state.head, documents: transaction.evicted, actor: nil,
+                    wanted: transaction.wanted, evicted: transaction.evicted)
+            }
             return (WriteResult(value: outcome.value, commit: state.head, written: nil), commit)
         }
         state = transaction.state
@@ -222,6 +261,7 @@ public final class PeerReplica: Replica {
                 operation = OwnOperation(commit: state.head, sequence: written.sequence, bytes: bytes)
             }
         }
+        if let recorder = recording.recorder { made.conclude(recorder) }
         for (collection, operation) in made.withheld {
             try Withheld.insert(operation, collection, position: state.head, database)
             updateWithheld { $0.kept.insert(collection) }
@@ -229,7 +269,7 @@ public final class PeerReplica: Replica {
         let commit = Commit(
             number: state.head, documents: made.documents + transaction.evicted,
             actor: made.own?.actor, wanted: transaction.wanted, isWithheld: made.own == nil,
-            operation: operation)
+            operation: operation, evicted: transaction.evicted)
         return (WriteResult(value: outcome.value, commit: state.head, written: made.own), commit)
     }
 }

@@ -255,6 +255,7 @@ public final class DocumentStore: Sendable {
         if state.file != file {
             state.file = file
             try state.renewActor(environment, database)
+            try FeedIdentity.forget(database)
             logger.notice("the store was copied or restored: it uses a new actor from now on")
             try state.save(database)
         }

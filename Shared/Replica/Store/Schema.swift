@@ -2,14 +2,14 @@ import CRDT
 import GRDB
 import WriteAhead
 
-/// The store file's tables, format 8. `PRAGMA user_version` holds the format, `application_id` marks the
+/// The store file's tables, format 9. `PRAGMA user_version` holds the format, `application_id` marks the
 /// file as ours.
 ///
 /// A collection has a table of its own (`documents_N`): rowid scans are SQLite's fastest. `position` is the
 /// number of the commit, or in a materialization the log's offset, that last changed the document; it is
 /// indexed, because catch-up reads everything after a cursor (rule 23).
 enum Schema {
-    static let format: Int64 = 8
+    static let format: Int64 = 9
     /// "Mime" in ASCII.
     static let applicationID: Int64 = 0x4D69_6D65
 
@@ -51,6 +51,7 @@ enum Schema {
         if found < 6 { try database.execute(sql: changesOfFormat6) }
         if found < 7 { try database.execute(sql: changesOfFormat7) }
         if found < 8 { try database.execute(sql: changesOfFormat8) }
+        if found < 9 { try database.execute(sql: changesOfFormat9) }
         if found < 2 { try OwnOperations.truncateAll(database) }
         if found > 0, found < 3, try isMaterialization(database) {
             // The data of the new tables is only in the log, so this is rolled back, and the store
@@ -184,6 +185,25 @@ enum Schema {
     /// The time of an actor's last write to an evicted document; 0 if unknown (`Evicted`).
     private static let changesOfFormat8 = """
         ALTER TABLE evicted ADD COLUMN time INTEGER NOT NULL DEFAULT 0;
+        """
+
+    /// A peer's feed for other small peers (`FeedIdentity`), and what it keeps of theirs (`LinkCursors`,
+    /// `MetDocuments`). All of it is empty in a store that has no links.
+    private static let changesOfFormat9 = """
+        CREATE TABLE IF NOT EXISTS feed (
+            one INTEGER PRIMARY KEY CHECK (one = 1), id BLOB NOT NULL, starts INTEGER NOT NULL);
+        CREATE TABLE IF NOT EXISTS feed_start (first INTEGER PRIMARY KEY, mark INTEGER NOT NULL);
+        CREATE TABLE IF NOT EXISTS peer_feed (
+            feed BLOB PRIMARY KEY, asked INTEGER NOT NULL, rights INTEGER NOT NULL,
+            met INTEGER NOT NULL) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS link_cursor (
+            feed BLOB NOT NULL, key BLOB NOT NULL, collection TEXT NOT NULL, position INTEGER NOT NULL,
+            mark INTEGER NOT NULL, rights BLOB NOT NULL, PRIMARY KEY (feed, key)) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS met (
+            collection TEXT NOT NULL, id BLOB NOT NULL, entered INTEGER NOT NULL, source BLOB,
+            meshed INTEGER NOT NULL, PRIMARY KEY (collection, id)) WITHOUT ROWID;
+        CREATE INDEX IF NOT EXISTS met_entered ON met (entered) WHERE entered > 0;
+        CREATE INDEX IF NOT EXISTS met_meshed ON met (meshed) WHERE meshed > 0;
         """
 
     private static let tablesOfFormat1 = """

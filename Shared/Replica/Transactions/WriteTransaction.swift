@@ -28,6 +28,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     private let liveQueries: [SubscriptionQuery]
     private let limits: DocumentLimits
     private let withheld: WithheldCollections
+    private let recorder: ChangeRecorder?
     /// The actors of this transaction's edits in withheld collections, by document.
     private var withheldAuthors: [DocumentKey: ActorID] = [:]
     /// Documents that were looked up and are not in the tables, not even as tombstones.
@@ -64,8 +65,10 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     init(
         _ database: Database, _ state: StoreState, _ environment: Environment,
         liveQueries: [SubscriptionQuery], limits: DocumentLimits = DocumentLimits(),
-        indexes: IndexCache? = nil, withheld: WithheldCollections = WithheldCollections()
+        indexes: IndexCache? = nil, withheld: WithheldCollections = WithheldCollections(),
+        recorder: ChangeRecorder? = nil
     ) {
+        self.recorder = recorder
         self.database = database
         self.withheld = withheld
         collections = Collections(indexes)
@@ -131,6 +134,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         if let bytes { try askIfOnRest(key, bytes) }
         let encoded = editor.document.encoded()
         try checkSize(encoded.count, key, grows: encoded.count > (bytes?.count ?? 0))
+        if pending[key] == nil { recorder?.note(key, before: bytes) }
         try DocumentRows.put(
             table, id, live: editor.document.isLive, position: state.head + 1, state: encoded,
             isNew: isAbsent, database)
@@ -166,6 +170,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
             if let number {
                 absent.remove(key)
                 try checkEviction(key)
+                recorder?.note(key, before: nil)
                 pending.append(
                     key, .inserted(fresh, DocumentPlace(table: table.number, number: number)))
                 return true
@@ -228,9 +233,11 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
                 let live = liveQueries.map(\.canonicalKey)
                 try Cursors.forgetAll(but: live, database)
                 try Staged.discardAll(but: live, database)
+                try Staged.discardLinks(database)
             }
             evicted.append(key)
         }
+        try LinkCursors.forget(collection, database)
     }
 
     /// Records the needed facts about a document before its eviction (rule 10).
@@ -264,6 +271,17 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
         var withheld: [(collection: CollectionName, operation: Operation)] = []
         /// The documents of all these operations.
         var documents: [DocumentKey] = []
+
+        /// Tells a recorder the deltas, each of which is all that the transaction did to its document.
+        func conclude(_ recorder: ChangeRecorder) {
+            let own = own.map { [$0.operation] } ?? []
+            for operation in own + withheld.map(\.operation) {
+                for change in operation.changes {
+                    let key = DocumentKey(collection: change.collection, id: change.id)
+                    recorder.conclude(key, delta: (operation.stamp, change.delta))
+                }
+            }
+        }
     }
 
     /// The operations of everything edited so far; nil when nothing was.

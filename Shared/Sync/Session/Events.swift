@@ -48,8 +48,13 @@ public enum Event: Sendable {
     case wanted([DocumentKey])
     /// The answer to `readVectors`.
     case vectors([DocumentVersion])
+    /// Links have changed documents that the server may lack.
+    case linksBrought
     /// The application has a newer access token: send it as soon as the server accepts tokens.
     case renew(token: String)
+
+    /// The answer to `meet`. (A link that this side does not want is answered with `finish`.)
+    case met(MeshMeeting)
 
     // A publisher that admits writes (a server):
     /// The answer to `readFrontier`. `isBehind`: the log lacks a position that the peer has seen. `hashes`:
@@ -146,8 +151,12 @@ public enum Action: Sendable {
     /// `repairStaged`.
     case stageRepair([(key: DocumentKey, state: EncodedState?)])
     /// Read a page of the store's holdings after a document, tombstones included, at most
-    /// `Limits.heldDocuments` -> `holdings`.
-    case readHoldings(after: DocumentKey?)
+    /// `Limits.heldDocuments`; `ofLinks`: only of documents that links have changed since `settleLinks` ->
+    /// `holdings`.
+    case readHoldings(after: DocumentKey?, ofLinks: Bool)
+    /// The server has what links had changed when their list began, as far as it takes it: ask it about those
+    /// documents -> `wanted`, or no answer.
+    case settleLinks
     /// The server's log is known up to here; `replaces` when it no longer has the earlier seen position:
     /// then `declined` replaces the stored one -> `seenNoted`.
     case noteSeen(LogPosition, replaces: Bool, declined: [UInt8]? = nil)
@@ -159,6 +168,9 @@ public enum Action: Sendable {
     case settle([DocumentKey], distrusts: [[UInt8]])
     /// Information for the application; no answer.
     case report(Report)
+
+    /// Another small peer has greeted: return this side's head and subscriptions -> `met`.
+    case meet(MeshGreeting, peerKey: String)
 
     // Publisher:
     /// Return the frontier of the peer's actors and the log's head, and whether the log has the position

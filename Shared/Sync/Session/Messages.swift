@@ -69,7 +69,7 @@ enum Message: Sendable {
 
 /// The answers that a machine waits for. A driver may give no other: the machine traps.
 enum Answer: Sendable, Equatable {
-    case ownActors, frontier
+    case ownActors, frontier, meeting
     case page(UInt64)
     case comparison(UInt64)
     /// A page or a comparison, whichever was asked for.
@@ -92,10 +92,11 @@ extension Event {
     /// The answer that it is; nil for an event that comes by itself.
     var answer: Answer? {
         switch self {
-        case .opened, .frame, .subscribe, .unsubscribe, .ownOperationAdded, .wanted, .renew, .grantChanged,
-            .failed, .finish, .disconnected:
+        case .opened, .frame, .subscribe, .unsubscribe, .ownOperationAdded, .linksBrought, .wanted, .renew,
+            .grantChanged, .failed, .finish, .disconnected:
             nil
         case .ownActors: .ownActors
+        case .met: .meeting
         case .historyCompared: .historyComparison
         case .repairNeeds, .repaired: .repair
         case .repairStaged: .repairStaging

@@ -42,6 +42,13 @@ public struct ReadAccess: Sendable {
     /// Returns whether a document may be read.
     public func allows(_ key: DocumentKey) -> Bool { collection(key.collection) && document(key) }
 
+    /// The same rights, but for collections that are not told of at all.
+    public func narrowed(to isTold: @escaping @Sendable (CollectionName) -> Bool) -> ReadAccess {
+        let (collection, document, number) = (collection, document, number)
+        return ReadAccess(
+            collection: { isTold($0) && collection($0) }, document: document, mark: number)
+    }
+
     /// Returns whether anything of a collection may be read.
     public func allows(collection name: CollectionName) -> Bool { collection(name) }
 

@@ -21,7 +21,7 @@ extension Event {
     /// True for an event of a peer's application or store.
     fileprivate var isApplications: Bool {
         switch self {
-        case .subscribe, .unsubscribe, .ownOperationAdded, .wanted, .renew: true
+        case .subscribe, .unsubscribe, .ownOperationAdded, .linksBrought, .wanted, .renew: true
         default: false
         }
     }

@@ -21,76 +21,9 @@ import Exchange
 /// `Assembly` messages in chunks. The rest is done by four machines, whose state is their own: `Reader`
 /// asks for documents and stores them, `Writer` uploads, `Publisher` serves subscriptions, `Admitter` takes
 /// operations to the log. They tell each other `Message`s, and that list is the drawing. A peer is a reader
-/// and a writer, a server a publisher and an admitter.
+/// and a writer, a server a publisher and an admitter. Between two small peers each is a reader and a
+/// publisher: nobody uploads, because neither has the log.
 public struct Session: Sendable {
-    /// The half of the protocol that this end plays. (A mesh peer will play both.)
-    public enum Role: Sendable, Equatable {
-        /// Subscribes and uploads.
-        case peer
-        /// Publishes and admits. `origin` identifies its sessions in `FoldedOperation.origin`.
-        case server(origin: UInt64)
-    }
-
-    /// The identity of this end, and the rights of the other.
-    public struct Configuration: Sendable {
-        /// The role.
-        public let role: Role
-        /// The database both ends must name.
-        public let databaseID: DatabaseID
-        /// The public key text that the hello carries.
-        public let peerKey: String
-        /// Unix milliseconds when the session begins.
-        public let wallMilliseconds: UInt64
-        /// Bytes of data frames that this side accepts before it has stored them.
-        public let creditBytes: Int
-        /// Approximate size of a data frame at which the next one is begun.
-        public let batchBytes: Int
-        /// The other side's initial read rights (rule 24).
-        public let access: ReadAccess
-        /// The received part of a message in an earlier session with the same side.
-        public let kept: PartialMessage?
-        /// Only at a server: state shared with the other sessions of the database; nil for a single
-        /// session.
-        public var sharing: Sharing?
-        /// Only at a server: says of a subscription how its conditions are interrupted in the event at hand,
-        /// see `SubscriptionQuery.matches`; nil where nothing interrupts them.
-        public var interruption: (@Sendable (_ subscription: UInt64) -> (@Sendable () -> Interruption?)?)?
-        /// Only at a peer: the proof sent with the hello.
-        public let proof: [UInt8]?
-        /// Only at a server: checks the proof in a hello, nil if the hello has none. A nil closure requires
-        /// none.
-        public let isProven: (@Sendable ([UInt8]?) -> Bool)?
-        /// Only at a peer: the documents it may write now, as far as it knows; nil leaves the check to the
-        /// server.
-        public let writeRules: (@Sendable () -> WriteRules?)?
-        /// Hears of each change of state of the session's machines, for a log; nil costs nothing.
-        public var trace: (@Sendable (Transition) -> Void)?
-
-        /// A configuration of these parts.
-        public init(
-            role: Role, databaseID: DatabaseID, peerKey: String, wallMilliseconds: UInt64,
-            creditBytes: Int = Limits.creditBytes, batchBytes: Int = Limits.batchBytes,
-            access: ReadAccess, kept: PartialMessage? = nil, proof: [UInt8]? = nil,
-            isProven: (@Sendable ([UInt8]?) -> Bool)? = nil,
-            writeRules: (@Sendable () -> WriteRules?)? = nil
-        ) {
-            self.role = role
-            self.databaseID = databaseID
-            self.peerKey = peerKey
-            self.wallMilliseconds = wallMilliseconds
-            self.creditBytes = creditBytes
-            self.batchBytes = batchBytes
-            self.access = access
-            self.kept = kept
-            self.proof = proof
-            self.isProven = isProven
-            self.writeRules = writeRules
-        }
-    }
-
-    /// Returns whether a document may be written.
-    public typealias WriteRules = @Sendable (DocumentKey) -> Bool
-
     /// The handshake. (`flow` says whether the session is closed.)
     enum Phase: Sendable, Equatable {
         case created
@@ -98,6 +31,8 @@ public struct Session: Sendable {
         case readingActors
         /// The other side's hello is awaited.
         case awaitingHello
+        /// The other small peer has greeted: the store says what it keeps of that one's feed.
+        case meeting
         /// The other side has greeted: a server reads its log's frontier, a peer's writer compares histories.
         case greeted
     }
@@ -110,12 +45,18 @@ public struct Session: Sendable {
         let creditBytes: Int
         let proof: [UInt8]?
         let isProven: (@Sendable ([UInt8]?) -> Bool)?
+        /// Nil in a session with a server.
+        let link: MeshLink?
     }
 
     private let own: Introduction
     private var phase = Phase.created
+    /// True if the peer has links, and this server takes what they bring.
+    private var takesLinks = false
     private(set) var flow: FlowControl
     private var assembly = Assembly()
+    /// Frames of the other small peer that came before this side has met it, and their bytes.
+    private var early: (frames: [[UInt8]], bytes: Int) = ([], 0)
     private(set) var reader: Reader?
     private(set) var writer: Writer?
     private(set) var publisher: Publisher?
@@ -123,10 +64,11 @@ public struct Session: Sendable {
 
     /// A session that waits for `opened`.
     public init(_ configuration: Configuration) {
+        let link: MeshLink? = if case .mesh(let link) = configuration.role { link } else { nil }
         own = Introduction(
             databaseID: configuration.databaseID, peerKey: configuration.peerKey,
             wallMilliseconds: configuration.wallMilliseconds, creditBytes: configuration.creditBytes,
-            proof: configuration.proof, isProven: configuration.isProven)
+            proof: configuration.proof, isProven: configuration.isProven, link: link)
         flow = FlowControl(
             creditBytes: configuration.creditBytes, batchBytes: configuration.batchBytes,
             trace: configuration.trace)
@@ -141,6 +83,12 @@ public struct Session: Sendable {
                 origin: origin, access: configuration.access, sharing: configuration.sharing,
                 interruption: configuration.interruption)
             admitter = Admitter()
+        case .mesh:
+            reader = Reader()
+            // No session is an operation's origin: echo is suppressed by what the other side has.
+            publisher = Publisher(
+                origin: 0, access: configuration.access, sharing: nil,
+                interruption: configuration.interruption, known: KnownVersions())
         }
     }
 
@@ -177,6 +125,7 @@ public struct Session: Sendable {
         case .finish(let error): throw error
         case .disconnected: flow.close()
         case .ownActors(let history): greet(history)
+        case .met(let meeting): try met(meeting)
         case .frontier(let heads, let head, let isBehind, let hashes):
             try answerGreeting(heads, head, isBehind, hashes)
         case .page(let id, let page): try toPublisher(.page(id: id, page))
@@ -219,7 +168,7 @@ public struct Session: Sendable {
             try toReader(.held(key: key, versions, isLast: isLast))
         case .ownOperationAdded(let actor):
             try toReader(.storeChanged)
-            try toWriter(.ownOperationAdded(actor))
+            if writer != nil { try toWriter(.ownOperationAdded(actor)) }
         case .historyCompared(let comparisons): try toWriter(.historyCompared(comparisons))
         case .seenNoted: try toWriter(.seenNoted)
         case .ownOperations(let actor, let operations): try toWriter(.ownOperations(actor, operations))
@@ -228,6 +177,7 @@ public struct Session: Sendable {
         case .repairStaged: try toWriter(.repairStaged)
         case .repaired(let outcome): try toWriter(.repaired(outcome))
         case .renew(let token): try toWriter(.renew(token: token))
+        case .linksBrought: if writer != nil { try toWriter(.linksBrought) }
         default: preconditionFailure("\(event) is handled elsewhere")
         }
     }
@@ -275,7 +225,13 @@ public struct Session: Sendable {
         case .repairEnded(let isFollowed, let isAnotherDue):
             try toReader(.repairEnded(isFollowed: isFollowed, isAnotherDue: isAnotherDue))
         case .announce(let key): try toReader(.announce(key: key))
-        case .askWhenReached(let ask): try toWriter(.askWhenReached(ask))
+        case .askWhenReached(let ask):
+            // Another small peer is asked at once: nothing is uploaded to it that it could lack.
+            guard writer != nil else {
+                try toReader(.barrierReached(ask))
+                return try toReader(.askNext)
+            }
+            try toWriter(.askWhenReached(ask))
         case .purged(let keys): try toWriter(.purged(keys))
         case .readerIsIdle: try toWriter(.readerIsIdle)
         case .repairStates(let states, let position, let isComplete):
@@ -297,6 +253,7 @@ public struct Session: Sendable {
         guard bytes.count <= Limits.frameBytes else {
             throw SyncError(.frameTooLarge, "a frame of \(bytes.count) bytes exceeds \(Limits.frameBytes)")
         }
+        if phase == .meeting { return try keepEarly(bytes) }
         let frame = try Frame(decoding: bytes)
         guard case .chunk(let isLast, let piece, let hash, let place) = frame else {
             return try dispatch(frame, size: bytes.count)
@@ -312,11 +269,21 @@ public struct Session: Sendable {
         try dispatch(inner, size: message.count)
     }
 
+    /// The other side may have opened the session already.
+    private mutating func keepEarly(_ bytes: [UInt8]) throws(SyncError) {
+        guard early.bytes + bytes.count <= Limits.earlyBytes else {
+            throw SyncError(.creditExceeded, "\(early.bytes) bytes came before this side had met the other")
+        }
+        early.frames.append(bytes)
+        early.bytes += bytes.count
+    }
+
     /// The table of legal frames: after the handshake each has a machine that takes it; any other is refused.
     private mutating func dispatch(_ frame: Frame, size: Int) throws(SyncError) {
         if frame.isData { try flow.spend(size) }
         let (isReader, isWriter) = (reader != nil, writer != nil)
         let (isPublisher, isAdmitter) = (publisher != nil, admitter != nil)
+        if isReader, isPublisher, flow.isOpen { try toPublisher(.otherSideHas(frame.documents)) }
         switch frame {
         // Before it is open:
         case .close(let error): end(error)
@@ -328,13 +295,14 @@ public struct Session: Sendable {
         // A reader:
         case .catchUp(let page) where isReader: try toReader(.catchUp(page, size: size))
         case .operations(let operations) where isReader: try toReader(.operations(operations, size: size))
-        case .progress(let position, let skipped) where isReader:
+        case .progress(let position, let skipped) where isReader && (isWriter || !skipped):
             try toReader(skipped ? .skipped(position, size: size) : .progress(position))
         case .states(let states, let position, let isPart, let gone) where isReader:
             try toReader(.states(states, at: position, isPart: isPart, gone: gone, size: size))
         case .subscriptionRefused(let id, let error, let hides) where isReader:
             try toReader(.subscriptionRefused(id: id, error, hides: hides))
         case .list(let id, let last) where isReader: try toReader(.list(id: id, after: last))
+        case .granted where isReader && !isWriter: try toReader(.rightsChanged)
         // A writer:
         case .acknowledged(let acknowledgements, let offset) where isWriter:
             try toWriter(.acknowledged(acknowledgements, offset: offset))
@@ -377,6 +345,11 @@ public struct Session: Sendable {
 
     private mutating func open() throws(SyncError) {
         guard phase == .created else { throw unexpected("a second opening") }
+        if let link = own.link {
+            phase = .awaitingHello
+            if link.isDialer { flow.send(.hello(hello([], nil))) }
+            return
+        }
         guard writer != nil else { return phase = .awaitingHello }
         phase = .readingActors
         flow.perform(.readOwnActors)
@@ -393,7 +366,8 @@ public struct Session: Sendable {
 
     private mutating func greeted(_ hello: Frame.Hello) throws(SyncError) {
         // Both sides speak the older of the two versions.
-        guard hello.version >= Limits.oldestProtocolVersion else {
+        let oldest = own.link == nil ? Limits.oldestProtocolVersion : Limits.meshVersion
+        guard hello.version >= oldest else {
             throw SyncError(.versionMismatch, "protocol version \(hello.version) is not spoken any more")
         }
         guard hello.databaseID == own.databaseID else {
@@ -403,6 +377,7 @@ public struct Session: Sendable {
             throw SyncError(.keyNotProven, "the peer does not prove to hold the key that its token names")
         }
         flow.greeted(hello)
+        if let link = own.link { return try meet(hello, over: link) }
         phase = .greeted
         if writer != nil {
             try toWriter(.hello(hello))
@@ -410,6 +385,7 @@ public struct Session: Sendable {
             let history = OwnHistory(
                 heads: hello.actors, acknowledged: hello.acknowledged, seen: hello.head,
                 declined: hello.declined)
+            takesLinks = hello.hasLinks
             flow.perform(.readFrontier(history))
         }
     }
@@ -420,22 +396,53 @@ public struct Session: Sendable {
     ) throws(SyncError) {
         precondition(expectsFrontier, "no frontier was asked for; the session is \(phase)")
         flow.open()
-        try toAdmitter(.greeted(head: head, isBehind: isBehind))
+        try toAdmitter(.greeted(head: head, isBehind: isBehind, takesLinks: takesLinks))
         var hello = hello(heads, head)
         hello.isBehind = isBehind
+        hello.hasLinks = takesLinks
         hello.hashes = hashes
         flow.send(.hello(hello))
         try toPublisher(.greeted(head: head))
+    }
+
+    /// Another small peer has greeted.
+    private mutating func meet(_ hello: Frame.Hello, over link: MeshLink) throws(SyncError) {
+        guard let other = hello.mesh, other.syncGroup == link.greeting.syncGroup else {
+            throw SyncError(.otherGroup, "the other peer belongs to another sync group, or is no small peer")
+        }
+        guard other.feed != link.greeting.feed else {
+            throw SyncError(.sameStore, "the other peer is this store, or a copy of it")
+        }
+        phase = .meeting
+        let difference = Int64(clamping: hello.wallMilliseconds) - Int64(clamping: own.wallMilliseconds)
+        flow.perform(.report(.connected(clockDifferenceMilliseconds: difference)))
+        flow.perform(.meet(other, peerKey: hello.peerKey))
+    }
+
+    /// The store has met the other one: the session is open, and each side asks for its subscriptions.
+    private mutating func met(_ meeting: MeshMeeting) throws(SyncError) {
+        precondition(phase == .meeting, "nobody was met; the session is \(phase)")
+        phase = .greeted
+        if let link = own.link, !link.isDialer { flow.send(.hello(hello([], nil))) }
+        flow.open()
+        try toPublisher(.greeted(head: meeting.head))
+        for request in meeting.requests { try toReader(.subscribe(request)) }
+        try toReader(.exchangeBegins(resumesStaged: true))
+        let frames = early.frames
+        early = ([], 0)
+        for frame in frames where !flow.isClosed { try arrived(frame) }
     }
 
     private var expectsFrontier: Bool { phase == .greeted && publisher != nil && !flow.isOpen }
 
     private func hello(_ heads: [ActorHead], _ head: LogPosition?) -> Frame.Hello {
         var hello = Frame.Hello(
-            version: Limits.protocolVersion, databaseID: own.databaseID,
+            version: own.link == nil ? Limits.protocolVersion : Limits.meshVersion,
+            databaseID: own.databaseID,
             peerKey: own.peerKey, wallMilliseconds: own.wallMilliseconds,
             credit: UInt64(own.creditBytes), actors: heads, head: head)
         hello.kept = partial.map { Frame.Kept(hash: $0.hash, count: UInt64($0.count)) }
+        hello.mesh = own.link?.greeting
         return hello
     }
 
@@ -464,13 +471,14 @@ public struct Session: Sendable {
             isClosed: flow.isClosed)
     }
 
-    /// True for a session that writes, and so has an application.
-    var isPeer: Bool { writer != nil }
+    /// True for a session that reads, and so has an application.
+    var isPeer: Bool { reader != nil }
 
     /// Returns whether somebody waits for the answer.
     func expects(_ answer: Answer) -> Bool {
         switch answer {
         case .ownActors: phase == .readingActors
+        case .meeting: phase == .meeting
         case .frontier: expectsFrontier
         default:
             reader?.expects(answer) ?? false || writer?.expects(answer) ?? false

@@ -94,6 +94,11 @@ public enum Frame: Sendable, Equatable {
         /// At a peer: the fingerprint of the rights under which a server did not accept all its holdings.
         /// Under other rights the server asks again.
         public var declined: [UInt8]?
+        /// At a small peer that greets another one: its feed. Since version 4.
+        public var mesh: MeshGreeting?
+        /// At a peer: true if it has links, which bring documents that the log may lack. At a server: true if
+        /// it takes them. A side that does not know the field ignores it.
+        public var hasLinks = false
     }
 
     /// The received part of a message in chunks.
@@ -170,6 +175,9 @@ public enum Frame: Sendable, Equatable {
         public var position: LogPosition
         /// Their changes to matching documents, in the order of the log.
         public var updates: [DocumentUpdate]
+        /// Between small peers: other documents of subscribed collections that changed. The receiver asks
+        /// for those that it has in an older state.
+        public var candidates: [DocumentVersion] = []
     }
 
     /// Frames with the same content are equal.

@@ -69,6 +69,7 @@ private struct FrameFields {
     var actors: [ActorHead]?
     var hashes: [OperationHashes]?
     var kept: Frame.Kept?
+    var mesh: MeshGreeting?
     var updates: [DocumentUpdate]?
     var candidates: [DocumentVersion]?
     var places: [UInt64] = []
@@ -97,15 +98,17 @@ private struct FrameFields {
             binaries[key] = try decoder.token()
         case (.catchUp, 5), (.states, 4): gone = try decoder.list { try $0.candidate() }
         case (.catchUp, 6): keys = try decoder.list { try $0.listedKey() }
-        case (.subscribe, 6), (.subscriptionRefused, 4), (.progress, 2), (.states, 3), (.held, 3):
+        case (.subscribe, 6), (.subscriptionRefused, 4), (.progress, 2), (.states, 3), (.held, 3),
+            (.hello, 15):
             second = try decoder.bool()
         case (.hello, 6): actors = try decoder.list { try $0.actorHead() }
         case (.hello, 10): hashes = try decoder.list { try $0.operationHashes() }
         case (.hello, 11): kept = try decoder.kept()
+        case (.hello, 14): mesh = try decoder.meshGreeting()
         case (.subscribe, 3): value = try decoder.value()
         case (.catchUp, 2): updates = try decoder.list { try $0.state() }
         case (.operations, 2): updates = try decoder.list { try $0.update() }
-        case (.catchUp, 3): candidates = try decoder.list { try $0.candidate() }
+        case (.catchUp, 3), (.operations, 3): candidates = try decoder.list { try $0.candidate() }
         case (.upload, 1): uploads = try decoder.list { try $0.binary() }
         case (.acknowledged, 1), (.hello, 9): acknowledgements = try decoder.list { try $0.acknowledgement() }
         case (.want, 1): keys = try decoder.list { try $0.listedKey() }
@@ -132,7 +135,9 @@ private struct FrameFields {
             return .catchUp(try catchUp())
         case .operations:
             return .operations(
-                Frame.Operations(position: try required(positions[1]), updates: try required(updates)))
+                Frame.Operations(
+                    position: try required(positions[1]), updates: try required(updates),
+                    candidates: candidates ?? []))
         case .progress: return .progress(try required(positions[1]), skipped: second ?? false)
         case .upload: return .upload(try required(uploads))
         case .acknowledged:
@@ -209,6 +214,8 @@ private struct FrameFields {
         hello.kept = kept
         hello.proof = binaries[12]
         hello.declined = binaries[13]
+        hello.mesh = mesh
+        hello.hasLinks = second ?? false
         return hello
     }
 
@@ -262,6 +269,40 @@ extension CBORDecoder {
     fileprivate mutating func kept() throws -> Frame.Kept {
         try tuple(2)
         return Frame.Kept(hash: try fixed64(), count: try unsigned())
+    }
+
+    fileprivate mutating func meshGreeting() throws -> MeshGreeting {
+        var greeting: MeshGreeting?
+        for _ in 0..<(try map()) {
+            let key = try unsigned()
+            if key == 0 {
+                guard let feed = LogID(bytes: try binary()) else {
+                    throw SyncError(.malformedFrame, "a feed id has the wrong length")
+                }
+                greeting = MeshGreeting(feed: feed)
+                continue
+            }
+            switch key {
+            case 1:
+                try tuple(2)
+                let starts = try unsigned()
+                greeting?.starts = starts
+                let start = try fixed64()
+                greeting?.start = start
+            case 2:
+                let group = try unsigned()
+                greeting?.syncGroup = group
+            case 5:
+                let isTrusted = try bool()
+                greeting?.isClockTrusted = isTrusted
+            case 6:
+                let hasServer = try bool()
+                greeting?.hasServer = hasServer
+            default: _ = try value()
+            }
+        }
+        guard let greeting else { throw SyncError(.malformedFrame, "a small peer's greeting has no feed") }
+        return greeting
     }
 
     /// A token that one side keeps for the other without looking into it.

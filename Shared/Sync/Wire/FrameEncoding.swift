@@ -44,9 +44,10 @@ extension Frame {
             if hides { writer.field(4) { $0.bool(true) } }
         case .catchUp(let page): writer.catchUp(page)
         case .operations(let operations):
-            writer.begin(.operations, fields: 2)
+            writer.begin(.operations, fields: operations.candidates.isEmpty ? 2 : 3)
             writer.field(1) { $0.position(operations.position) }
             writer.field(2) { $0.list(operations.updates) { $0.update($1) } }
+            writer.candidates(operations.candidates, at: 3)
         case .progress(let position, let skipped):
             writer.begin(.progress, fields: skipped ? 2 : 1)
             writer.field(1) { $0.position(position) }
@@ -229,7 +230,7 @@ extension CBORWriter {
     fileprivate mutating func hello(_ hello: Frame.Hello) {
         let optional = [
             hello.head != nil, hello.isBehind, !hello.acknowledged.isEmpty, !hello.hashes.isEmpty,
-            hello.kept != nil, hello.proof != nil, hello.declined != nil,
+            hello.kept != nil, hello.proof != nil, hello.declined != nil, hello.mesh != nil, hello.hasLinks,
         ]
         begin(.hello, fields: 6 + optional.count { $0 })
         field(1) { $0.unsigned(hello.version) }
@@ -258,6 +259,21 @@ extension CBORWriter {
         }
         if let proof = hello.proof { field(12) { $0.binary(proof) } }
         if let declined = hello.declined { field(13) { $0.binary(declined) } }
+        if let mesh = hello.mesh { field(14) { $0.greeting(mesh) } }
+        if hello.hasLinks { field(15) { $0.bool(true) } }
+    }
+
+    private mutating func greeting(_ greeting: MeshGreeting) {
+        map(count: 3 + [greeting.isClockTrusted, greeting.hasServer].count { $0 })
+        field(0) { $0.binary(greeting.feed.bytes) }
+        field(1) {
+            $0.array(count: 2)
+            $0.unsigned(greeting.starts)
+            $0.fixed64(greeting.start)
+        }
+        field(2) { $0.unsigned(greeting.syncGroup) }
+        if greeting.isClockTrusted { field(5) { $0.bool(true) } }
+        if greeting.hasServer { field(6) { $0.bool(true) } }
     }
 
     private mutating func hashes(_ hashes: [OperationHashes]) {

@@ -26,6 +26,7 @@ struct Inbox {
         var actors: [ActorID] = []
         var wanted: [DocumentKey] = []
         var isWanted: Set<DocumentKey> = []
+        var linksBrought = false
     }
 
     private var items: [Item] = []
@@ -48,6 +49,7 @@ struct Inbox {
                     if commits.isWanted.insert(key).inserted { commits.wanted.append(key) }
                 }
             }
+        case .linksBrought: note { $0.linksBrought = true }
         default: items.append(Item(events: [event]))
         }
     }
@@ -84,7 +86,9 @@ struct Inbox {
         }
         if item.isCommits, let told = commits {
             commits = nil
-            item.events = told.actors.map { .ownOperationAdded($0) }
+            // What own operations may rest on goes first.
+            item.events = told.linksBrought ? [.linksBrought] : []
+            item.events += told.actors.map { .ownOperationAdded($0) }
             if !told.wanted.isEmpty { item.events.append(.wanted(told.wanted)) }
         }
         return item

@@ -20,6 +20,15 @@ package struct LiveSubscription: Sendable {
     /// The canonical key, under which the store keeps the cursor.
     package var key: [UInt8] { query.canonicalKey }
 
+    /// The request to another small peer, under a session's key, with the stored data of that one's feed.
+    func request(
+        as key: [UInt8], cursor: LogPosition?, rights: [UInt8]?, resume: [UInt8]?, holds: Bool
+    ) -> SubscriptionRequest {
+        SubscriptionRequest(
+            key: key, statement: statement, arguments: .object(arguments), cursor: cursor, rights: rights,
+            resume: resume, holds: holds)
+    }
+
     /// The request with the stored data of its key.
     package func request(from replica: PeerReplica) throws -> SubscriptionRequest {
         SubscriptionRequest(

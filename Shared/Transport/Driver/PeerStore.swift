@@ -15,6 +15,7 @@ package struct PeerStore: SessionStore {
     let acknowledged: @Sendable () -> Void
     private let kept: KeptMessage
     private let latest = LatestOperation()
+    private let linksThrough = CommitMark()
 
     /// A store over this replica.
     package init(
@@ -108,7 +109,19 @@ package struct PeerStore: SessionStore {
         case .stageRepair(let states):
             try await executor.run { try replica.stageRepair(states) }
             return .repairStaged
-        case .readHoldings(let last):
+        case .readHoldings(let last, ofLinks: true):
+            // All pages are of one moment: what links change later belongs to the next list.
+            if last == nil { linksThrough.note(replica.head) }
+            let through = linksThrough.commit
+            let page = try await executor.run { try replica.linkHoldings(after: last, through: through) }
+            return .holdings(page.candidates, isLast: page.isLast)
+        case .settleLinks:
+            let through = linksThrough.commit
+            let wanted = try await executor.run {
+                try replica.settleLinks(through: through, limit: Limits.wantedDocuments)
+            }
+            return wanted.isEmpty ? nil : .wanted(wanted)
+        case .readHoldings(let last, ofLinks: false):
             let page = try await executor.run { try replica.holdings(after: last) }
             return .holdings(page.candidates, isLast: page.isLast)
         case .readStates(let keys, _):
@@ -176,6 +189,13 @@ package struct PeerStore: SessionStore {
         }
         return wanted.isEmpty ? nil : .wanted(wanted)
     }
+}
+
+/// The commit up to which documents of links are being given.
+private final class CommitMark: Sendable {
+    private let state = Mutex<UInt64>(0)
+    var commit: UInt64 { state.withLock { $0 } }
+    func note(_ commit: UInt64) { state.withLock { $0 = commit } }
 }
 
 /// The latest own operation, until it is asked for.

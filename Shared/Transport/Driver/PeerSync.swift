@@ -347,6 +347,7 @@ public final class PeerSync: Sendable {
             store.note(commit)
             if let actor = commit.actor { pump.deliver(.ownOperationAdded(actor)) }
             if !commit.wanted.isEmpty { pump.deliver(.wanted(commit.wanted)) }
+            if commit.isMeshed { pump.deliver(.linksBrought) }
         }
         defer {
             replica.removeListener(listener)

@@ -55,6 +55,7 @@ let package = Package(
             "Shared/Transport", ["CRDT", "DQL", "Exchange", "Machine", "Replica", "Sync", logging],
             sources: [
                 "Driver/PeerStore.swift", "Driver/SessionStore.swift", "Driver/LiveSubscription.swift",
+                "Serving/CatchUpReader.swift",
                 "Driver/SessionPump.swift", "Driver/PumpStorage.swift", "Driver/PumpMachine.swift",
                 "Driver/FrameChannel.swift", "Driver/Inbox.swift",
                 "Driver/KeptMessage.swift",
@@ -77,7 +78,7 @@ let package = Package(
                 "Sync", "Transport", logging,
             ],
             sources: [
-                "Admission.swift", "CatchUpReader.swift", "DatabaseHub.swift", "Limits.swift",
+                "Admission.swift", "DatabaseHub.swift", "Limits.swift",
                 "FanOut/FoldQueue.swift", "FanOut/LiveFeed.swift", "FanOut/QueryIndex.swift",
                 "FanOut/SharedFrames.swift",
                 "Admin/SessionReport.swift",

@@ -28,6 +28,18 @@ extension ReadTransaction {
 }
 
 extension ReadTransaction {
+    /// The same at a store that has no frontier: it says what it has more of, and nothing of the rest.
+    func compareWithoutAuthority(
+        _ page: HoldingsPage, of query: SubscriptionQuery, bytes: Int, rows: Int,
+        mayRead: (DocumentKey) -> Bool
+    ) throws -> HoldingsAnswer {
+        var comparer = try HoldingsComparer(
+            self, query, page, bytes: min(bytes, page.maxBytes), rows: rows, mayWrite: { _ in true }, nil)
+        comparer.hasAuthority = false
+        try comparer.run(mayRead)
+        return comparer.answer
+    }
+
     /// The purges for documents that a subscriber holds with these vectors: each document of which
     /// something was purged, with a vector that covers it (see `compare`).
     public func gone(
@@ -109,6 +121,8 @@ private struct HoldingsComparer {
     private let interruption: (@Sendable () -> Interruption?)?
     private var removals: Removals
     var answer = HoldingsAnswer()
+    /// False where there is no frontier: nothing counts as purged, and no right as revoked.
+    var hasAuthority = true
     private var next = 0
     private var bytes = 0
     private var rows = 0
@@ -154,6 +168,7 @@ private struct HoldingsComparer {
             let item = held[next]
             next += 1
             let key = key(item.id)
+            guard hasAuthority else { continue }
             guard mayRead(key) else {
                 answer.hidden.append(key)
                 continue
@@ -170,14 +185,14 @@ private struct HoldingsComparer {
         if isHeld { next += 1 }
         let key = key(id)
         guard mayRead(key) else {
-            if isHeld { answer.hidden.append(key) }
+            if isHeld, hasAuthority { answer.hidden.append(key) }
             return
         }
         let document = try DocumentReader(state)
         let ours = try document.vector()
         // A leave is told; what never was the subscriber's to follow is not its concern.
         var isItsConcern = true
-        if !isHeld || unmatched.contains(id) {
+        if !isHeld || hasAuthority && unmatched.contains(id) {
             let record = DocumentRecord(id: id, document: document)
             isItsConcern = try document.isLive && query.matches(record, interruption: interruption)
         }
@@ -185,7 +200,7 @@ private struct HoldingsComparer {
             if isItsConcern { add(state, of: key) }
             return
         }
-        if let gone = try removals.gone(of: key, theirs, here: document) {
+        if hasAuthority, let gone = try removals.gone(of: key, theirs, here: document) {
             add(gone, of: key)
             // Of seeds alone nothing is left.
             let isRest = try document.isRestOfSeeds() && ours.covers(theirs)

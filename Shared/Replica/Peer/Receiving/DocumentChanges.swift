@@ -10,8 +10,10 @@ struct DocumentChanges {
     /// Documents whose stored state changed, in order.
     private(set) var changed: [DocumentKey] = []
     private var collections = Collections()
+    private let recorder: ChangeRecorder?
 
-    init(database: Database, state: StoreState) {
+    init(database: Database, state: StoreState, recorder: ChangeRecorder? = nil) {
+        self.recorder = recorder
         self.database = database
         self.state = state
     }
@@ -21,6 +23,13 @@ struct DocumentChanges {
 
     /// Records a foreign timestamp; see `StoreState.observe`.
     mutating func observe(_ time: Timestamp) throws { try state.observe(time) }
+
+    /// A document is about to change, from a state or from nothing: for links.
+    func record(
+        _ key: DocumentKey, before: EncodedState?, delta: (stamp: Stamp, bytes: EncodedDelta)? = nil
+    ) {
+        recorder?.note(key, before: before, delta: delta)
+    }
 
     /// The table of a collection, made where there is none.
     mutating func requireTable(of key: DocumentKey) throws -> DocumentTable {
@@ -44,7 +53,10 @@ struct DocumentChanges {
     /// - Returns: whether it was added.
     mutating func add(_ state: EncodedState, _ key: DocumentKey, in table: DocumentTable) throws -> Bool {
         let isNew = try DocumentRows.add(table, key.id, position: position, state: state, database) != nil
-        if isNew { changed.append(key) }
+        if isNew {
+            changed.append(key)
+            record(key, before: nil)
+        }
         return isNew
     }
 

@@ -16,11 +16,16 @@ struct Merger {
     /// The subscription whose catch-up is published.
     private var published: [UInt8]?
 
-    init(database: Database, state: StoreState, liveQueries: [SubscriptionQuery] = []) {
+    /// `hasAuthority`: what comes is from the server, which is asked about the rest.
+    init(
+        database: Database, state: StoreState, liveQueries: [SubscriptionQuery] = [],
+        hasAuthority: Bool = true, recorder: ChangeRecorder? = nil
+    ) {
         self.database = database
         merging = StateMerge(
-            documents: DocumentChanges(database: database, state: state),
-            refetch: Refetch(database: database, actor: state.actor, liveQueries: liveQueries))
+            documents: DocumentChanges(database: database, state: state, recorder: recorder),
+            refetch: Refetch(
+                database: database, actor: state.actor, liveQueries: liveQueries, asks: hasAuthority))
     }
 
     /// The store's state with everything observed.

@@ -13,7 +13,8 @@ extension PeerReplica {
                 }
                 try OwnOperations.forget(own.actor, through: own.through, state.actor, database)
             }
-            var merger = Merger(database: database, state: state, liveQueries: liveQueries)
+            var merger = Merger(
+                database: database, state: state, liveQueries: liveQueries, recorder: recording.recorder)
             try take(reception, &merger, database)
             guard merger.missing.isEmpty else {
                 for key in merger.missing { try Wanted.note(key, database) }

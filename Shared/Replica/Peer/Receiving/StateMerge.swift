@@ -49,6 +49,7 @@ struct StateMerge {
         }
         // A seed that was reaped elsewhere is gone here too, though no vector says so (rule 7).
         if isKnown, document == before { return }
+        documents.record(key, before: stored)
         try put(document, key, table)
     }
 
@@ -62,7 +63,9 @@ struct StateMerge {
         let delta = try Delta(decoding: bytes, stamp: stamp)
         // A document evicted unnoticed is not here; a delta that rests on nothing would be all of it.
         switch stored == nil && origin.presumesHeld ? .baseMissing : document.apply(delta) {
-        case .applied: try put(document, key, table)
+        case .applied:
+            documents.record(key, before: stored, delta: (stamp, bytes))
+            try put(document, key, table)
         case .duplicate: break
         case .baseMissing: refetch.lacksBase(key)
         }

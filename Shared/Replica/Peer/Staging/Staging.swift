@@ -15,28 +15,38 @@ enum Staged {
         }
     }
 
+    /// Forgets everything that a server brought.
     static func discardAll(_ database: Database) throws {
-        for key in try StagedDocuments.subscriptions(database) {
-            try StagedDocuments.discard(key, database)
-        }
-        try RawStatement(cached: "DELETE FROM staged_page", database).run()
-        try RawStatement(cached: "DELETE FROM staged", database).run()
-        try RawStatement(cached: "DELETE FROM resumption", database).run()
+        for key in try keys(database) where !LinkKey.isOne(key) { try discard(key, database) }
     }
 
-    /// Forgets what was staged for any other subscription; what a repair keeps aside stays.
+    /// Forgets what was staged for any other subscription; what a repair keeps aside stays, and pages of
+    /// links.
     static func discardAll(but kept: [[UInt8]], _ database: Database) throws {
+        for key in try keys(database) {
+            let stays = kept.contains(key) || key == Repairer.subscription || LinkKey.isOne(key)
+            if !stays { try discard(key, database) }
+        }
+    }
+
+    /// Forgets pages of links: of one feed all but those of the keys given, or of all feeds.
+    static func discardLinks(
+        but kept: [[UInt8]] = [], at feed: LogID? = nil, _ database: Database
+    ) throws {
+        for key in try keys(database) where LinkKey.isOne(key) && !kept.contains(key) {
+            if feed.map({ LinkKey.isOne(key, at: $0) }) ?? true { try discard(key, database) }
+        }
+    }
+
+    private static func keys(_ database: Database) throws -> [[UInt8]] {
         let all = try RawStatement(
             fresh: """
                 SELECT subscription FROM staged_page UNION SELECT subscription FROM staged
                 UNION SELECT subscription FROM staged_documents UNION SELECT subscription FROM resumption
                 """, database)
-        var doomed: [[UInt8]] = []
-        while try all.step() {
-            let key = all.bytes(0)
-            if !kept.contains(key), key != Repairer.subscription { doomed.append(key) }
-        }
-        for key in doomed { try discard(key, database) }
+        var keys: [[UInt8]] = []
+        while try all.step() { keys.append(all.bytes(0)) }
+        return keys
     }
 
     /// Keeps a state for a repair.
@@ -67,9 +77,13 @@ enum Staged {
 extension PeerReplica {
     /// Stages a page, durable but invisible, until `Reception.publishes` names its subscription, and hides
     /// its hidden documents at once in the same transaction.
-    public func stage(_ page: StagedPage) throws {
+    public func stage(_ page: StagedPage) throws { try stage(page, unless: { false }) }
+
+    /// The same; does nothing if the page `isStale` within the transaction.
+    func stage(_ page: StagedPage, unless isStale: () -> Bool) throws {
         let (updates, subscription) = (page.updates, page.subscription)
         try committing { database, state in
+            guard !isStale() else { return ((), nil) }
             var arePlain: [Bool] = []
             arePlain.reserveCapacity(updates.count)
             for update in updates {
@@ -144,6 +158,7 @@ extension PeerReplica {
             var doomed: [[UInt8]] = []
             while try all.step() {
                 let key = all.bytes(0)
+                if LinkKey.isOne(key) { continue }
                 if all.int(1) != 0 || !kept.contains(key) { doomed.append(key) }
             }
             for key in doomed { try Staged.discard(key, database) }

@@ -204,12 +204,14 @@ extension PeerReplica {
     /// The store's record of its own writes and of the server's log, for a handshake (rules 9 and 18).
     public func ownHistory() throws -> OwnHistory {
         let actors = try ownActors()
-        return OwnHistory(
+        var history = OwnHistory(
             heads: actors.map { ActorHead(actor: $0.actor, sequence: $0.sequence, hash: $0.hash) },
             acknowledged: actors.filter { $0.acknowledged > 0 }.map {
                 Acknowledgement(actor: $0.actor, sequence: $0.acknowledged)
             },
             seen: try seenPosition(), declined: try declinedRights())
+        history.hasLinks = recording.identity != nil
+        return history
     }
 
     /// Compares each own actor with the server's head of it (sequence 0 for an unknown actor); `hashes` are

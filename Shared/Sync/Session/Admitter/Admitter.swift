@@ -22,7 +22,7 @@ struct Admitter: Sendable {
         case lacking([DocumentKey], declined: [UInt8]?)
         case statesAdmitted(LogPosition, declined: [UInt8]?)
         // Messages:
-        case greeted(head: LogPosition, isBehind: Bool)
+        case greeted(head: LogPosition, isBehind: Bool, takesLinks: Bool)
         case answersSkipped(through: Offset)
         case progressTold(size: Int)
     }
@@ -52,8 +52,10 @@ struct Admitter: Sendable {
     /// The offset through which the stream passed answers to this peer over: an acknowledgement up to there
     /// names no offset, so that the peer asks for them.
     private var skippedThrough: Offset = 0
-    /// Nil unless the log was restored and the peer gives back what it lacks.
+    /// Nil unless the log was restored and the peer gives back what it lacks, or it gives what links brought.
     private var taker: HoldingsTaker?
+    /// The position that a list of documents of links ends with at least; nil where none is taken.
+    private var linksFrom: LogPosition?
 
     mutating func handle(_ event: Event, _ flow: inout FlowControl) throws(SyncError) -> [Message] {
         let before = flow.traced(name)
@@ -77,11 +79,13 @@ struct Admitter: Sendable {
             try check(token, &flow)
         case .renewed:
             return try renewed(&flow)
-        case .greeted(let head, let isBehind):
+        case .greeted(let head, let isBehind, let takesLinks):
             if isBehind { taker = HoldingsTaker(position: head) }
+            if takesLinks { linksFrom = head }
         case .answersSkipped(let offset):
             skippedThrough = offset
         case .holdings(let page, let size):
+            if taker == nil, let linksFrom { taker = HoldingsTaker(position: linksFrom) }
             guard taker != nil else { throw .unexpected("holdings") }
             try taker?.listed(page, size, &flow)
         case .states(let states, let isPart):

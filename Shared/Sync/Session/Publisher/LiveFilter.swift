@@ -50,7 +50,23 @@ struct LiveFilter {
         guard matchedBefore || matchesAfter else { return nil }
         return DocumentUpdate(
             key: change.key,
-            content: content(of: change, operation.stamp, matchedBefore))
+            content: content(of: change, change.stamp ?? operation.stamp, matchedBefore))
+    }
+
+    /// Names a changed document that matches no subscription to one that asks for anything in its collection.
+    func candidate(
+        _ change: FoldedOperation.Change, of operation: FoldedOperation,
+        for subscriptions: [ServedSubscription]
+    ) -> DocumentVersion? {
+        let offset = operation.position.offset
+        let isFollowed = subscriptions.contains { subscription in
+            subscription.liveFrom.map { $0 < offset } ?? false
+                && subscription.query.collection == change.key.collection
+        }
+        guard isFollowed, access.allows(change.key), let vector = change.after.encodedVector else {
+            return nil
+        }
+        return DocumentVersion(key: change.key, vector: vector)
     }
 
     /// A subscriber to anything in the collection may hold the tombstone: it is told to purge it too.

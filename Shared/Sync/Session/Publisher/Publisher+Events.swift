@@ -21,6 +21,8 @@ extension Publisher {
         case grantChanged(ReadAccess)
         // Messages:
         case greeted(head: LogPosition)
+        /// Documents that the receiver has sent, and so has.
+        case otherSideHas([DocumentUpdate])
         case credited
         case appendBegan
         case appendEnded(through: Offset)

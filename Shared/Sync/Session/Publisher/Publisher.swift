@@ -15,23 +15,6 @@ import Exchange
 /// Bounds: one page is read at a time; the stream is awaited only while a data frame may leave; wants are
 /// bounded in `StateAnswers`.
 struct Publisher: Sendable {
-    /// The question that the driver has: a page of a subscription, or the comparison of one.
-    private enum PageRead: Sendable {
-        case idle
-        case reading(id: UInt64)
-        case comparing(id: UInt64)
-        /// The rights have changed since it was asked: the answer counts for nothing.
-        case stale(id: UInt64)
-
-        /// The rights have changed.
-        mutating func expire() {
-            switch self {
-            case .reading(let id), .comparing(let id): self = .stale(id: id)
-            case .idle, .stale: break
-            }
-        }
-    }
-
     /// The receiver's read rights.
     private var access: ReadAccess
     /// The number of this session in `FoldedOperation.origin`.
@@ -43,13 +26,19 @@ struct Publisher: Sendable {
     private var page = PageRead.idle
     private var stream = StreamProgress()
     private var answers = StateAnswers()
+    /// The versions that the receiver has; nil where all changes pass through the sender. Where they do not,
+    /// documents that match nothing at the sender are named too: merged with what came to the receiver from
+    /// elsewhere they may match there.
+    private var known: KnownVersions?
     /// The greatest subscription id so far.
     private var lastID: UInt64?
 
     init(
         origin: UInt64, access: ReadAccess, sharing: Sharing?,
-        interruption: (@Sendable (_ subscription: UInt64) -> (@Sendable () -> Interruption?)?)? = nil
+        interruption: (@Sendable (_ subscription: UInt64) -> (@Sendable () -> Interruption?)?)? = nil,
+        known: KnownVersions? = nil
     ) {
+        self.known = known
         self.interruption = interruption
         self.origin = origin
         self.access = access
@@ -81,6 +70,7 @@ struct Publisher: Sendable {
         case .grantChanged(let access): return grantChanged(access, &flow)
         case .greeted(let head):
             stream.begin(at: head, &flow)
+        case .otherSideHas(let updates): known?.received(updates)
         }
         return []
     }
@@ -126,6 +116,8 @@ struct Publisher: Sendable {
             // Before a page is read: operations folded from here on are looked up for it.
             followed: sharing?.follow(query))
         start(&subscription, request, &flow)
+        // It may begin again because documents were evicted.
+        known?.forget(query.collection)
         subscriptions.append(subscription)
         resume(&flow)
     }
@@ -231,6 +223,7 @@ struct Publisher: Sendable {
         let rights = access.mark(of: subscriptions[index].query.collection)
         var frame = Frame.CatchUp(
             id: id, documents: page.documents, candidates: page.candidates, end: end)
+        known?.leaveOut(of: &frame)
         frame.gone = page.gone
         if let end {
             subscriptions[index].state = .live(from: end.offset)
@@ -370,6 +363,7 @@ struct Publisher: Sendable {
         let filter = LiveFilter(access: access, origin: origin, interruption: interruption)
         var costly: [UInt64] = []
         var updates: [DocumentUpdate] = []
+        var candidates: [DocumentVersion] = []
         var selection = FrameSelection()
         var size = 0
         var reached: LogPosition?
@@ -377,19 +371,29 @@ struct Publisher: Sendable {
             var own: [DocumentUpdate] = []
             var chosen: [(index: Int, form: UInt64)] = []
             for (index, change) in operation.changes.enumerated() {
+                if known?.holds(change) ?? false { continue }
                 let update = try filter.update(
                     for: change, of: operation, to: subscriptions, costly: &costly)
                 for id in costly { refuseCostly(id, &flow) }
                 costly.removeAll()
-                guard let update else { continue }
+                guard let update else {
+                    if known != nil, let item = filter.candidate(change, of: operation, for: subscriptions) {
+                        candidates.append(item)
+                        size += item.size
+                    }
+                    continue
+                }
+                known?.sent(change)
                 own.append(update)
                 chosen.append((index, update.content.form))
             }
             let ownSize = own.reduce(0) { $0 + $1.size }
             // A frame ends only at an operation's end: its receiver stores a frame in one transaction.
-            if let reached, size > 0, size + ownSize > flow.readBytes {
-                sendOperations(updates, selection, through: reached, &flow)
+            let isFull = size + ownSize > flow.readBytes || candidates.count > Limits.candidatesPerFrame
+            if let reached, size > 0, isFull {
+                sendOperations(updates, candidates, selection, through: reached, &flow)
                 updates = []
+                candidates = []
                 selection = FrameSelection()
                 size = 0
             }
@@ -402,8 +406,8 @@ struct Publisher: Sendable {
             size += ownSize
             reached = operation.position
         }
-        if !updates.isEmpty {
-            sendOperations(updates, selection, through: position, &flow)
+        if !updates.isEmpty || !candidates.isEmpty {
+            sendOperations(updates, candidates, selection, through: position, &flow)
         } else {
             let isAnyLive = subscriptions.contains { $0.liveFrom != nil }
             stream.passed(position, isAnyLive: isAnyLive, &flow)
@@ -413,10 +417,11 @@ struct Publisher: Sendable {
     }
 
     private mutating func sendOperations(
-        _ updates: [DocumentUpdate], _ selection: FrameSelection, through position: LogPosition,
-        _ flow: inout FlowControl
+        _ updates: [DocumentUpdate], _ candidates: [DocumentVersion], _ selection: FrameSelection,
+        through position: LogPosition, _ flow: inout FlowControl
     ) {
-        let frame = Frame.operations(Frame.Operations(position: position, updates: updates))
+        let frame = Frame.operations(
+            Frame.Operations(position: position, updates: updates, candidates: candidates))
         flow.send(
             frame, shared: sharing?.encode(selection.ending(at: position.offset)) { frame.encoded() })
         stream.sent(through: position)
@@ -487,6 +492,7 @@ extension Publisher {
             precondition(reading.isEmpty, "a subscription waits for a page that nobody reads")
         }
         stream.checkInvariants()
+        known?.checkInvariants()
         answers.checkInvariants()
     }
 }

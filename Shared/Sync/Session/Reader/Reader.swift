@@ -20,7 +20,7 @@ struct Reader: Sendable {
 
     private enum Step: Sendable {
         case idle
-        /// The candidates of the first catch-up page are being looked up.
+        /// The candidates of the first catch-up page, or of the stream's first changes, are being looked up.
         case lookingUp
         /// The first item waits for states.
         case waiting(Needs)
@@ -236,6 +236,9 @@ struct Reader: Sendable {
             guard let key = subscriptions.key(of: page.id) else { return storeFirst(Needs(), &flow) }
             step = .lookingUp
             flow.perform(.findOutdated(page.candidates, subscription: key))
+        case .operations(let operations) where !operations.candidates.isEmpty:
+            step = .lookingUp
+            flow.perform(.findOutdated(operations.candidates, subscription: []))
         case .list(let id, let last): beginList(id, after: last, &flow)
         default: storeFirst(Needs(), &flow)
         }
@@ -252,11 +255,12 @@ struct Reader: Sendable {
     }
 
     private mutating func outdated(_ keys: [DocumentKey], _ flow: inout FlowControl) {
-        guard case .lookingUp = step, case .catchUp(let page)? = queue.first?.work else {
+        guard case .lookingUp = step, let candidates = queue.first?.work.candidates else {
             preconditionFailure("no candidates were looked up; the reader is \(name)")
         }
-        let named = Set(page.candidates.map(\.key))
-        let keys = keys.filter(named.contains)
+        // The live stream may name a document more than once: it is asked for once.
+        var named = Set(candidates.map(\.key))
+        let keys = keys.filter { named.remove($0) != nil }
         if keys.isEmpty { storeFirst(Needs(), &flow) } else { fetch(keys, Needs(), &flow) }
     }
 

@@ -132,6 +132,15 @@ struct StreamQueue: Sendable {
 }
 
 extension StreamQueue.Work {
+    /// Changed documents that it names; nil for work that names none.
+    var candidates: [DocumentVersion]? {
+        switch self {
+        case .catchUp(let page): page.candidates
+        case .operations(let operations): operations.candidates
+        default: nil
+        }
+    }
+
     /// True for a part of the live stream, which moves every live cursor.
     var isOfStream: Bool {
         switch self {
@@ -154,6 +163,7 @@ extension StreamQueue.Work {
         switch (self, next) {
         case (.operations(var operations), .operations(let later)):
             operations.updates += later.updates
+            operations.candidates += later.candidates
             operations.position = later.position
             return .operations(operations)
         case (.operations(var operations), .progress(let position)):

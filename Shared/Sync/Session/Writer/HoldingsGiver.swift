@@ -14,7 +14,11 @@ struct HoldingsGiver: Sendable {
         case listed
     }
 
+    /// True if only documents are listed that links have changed.
+    let ofLinks: Bool
     private var state = State.due(after: nil)
+
+    init(ofLinks: Bool = false) { self.ofLinks = ofLinks }
 
     var isReading: Bool { if case .reading = state { true } else { false } }
     var isListed: Bool { if case .listed = state { true } else { false } }
@@ -23,7 +27,7 @@ struct HoldingsGiver: Sendable {
     mutating func list(_ flow: inout FlowControl) {
         guard case .due(let last) = state, flow.canSendData else { return }
         state = .reading(after: last)
-        flow.perform(.readHoldings(after: last))
+        flow.perform(.readHoldings(after: last, ofLinks: ofLinks))
     }
 
     /// The store has read a page.

@@ -14,6 +14,7 @@ extension Writer {
         case credited
         // The application and the store:
         case ownOperationAdded(ActorID)
+        case linksBrought
         case renew(token: String)
         // Answers of the driver:
         case historyCompared([HistoryComparison])

@@ -38,6 +38,7 @@ struct Writer: Sendable {
     /// Counts the reads; the answer to one does not know of operations added after it was asked.
     private var reads: UInt64 = 0
     private var barriers = Barriers()
+    private var links = LinkGiving()
     private var serverMilliseconds: UInt64 = 0
     /// The server's head of the log when it greeted, or after a reconcile.
     private var serverHead: LogPosition?
@@ -69,8 +70,12 @@ struct Writer: Sendable {
         case .reconciled(let position, let declined): return try reconciled(position, declined, &flow)
         case .credited:
             give(&flow)
+            links.list(&flow)
             resumeUpload(&flow)
         case .ownOperationAdded(let actor): added(actor, &flow)
+        case .linksBrought:
+            links.brought()
+            resumeUpload(&flow)
         case .renew(let token): renew(token, &flow)
         case .historyCompared(let comparisons):
             guard case .comparing = phase else {
@@ -126,6 +131,7 @@ struct Writer: Sendable {
         var hello = hello
         hello.acknowledged = history.acknowledged
         hello.declined = history.declined
+        hello.hasLinks = history.hasLinks
         flow.send(.hello(hello))
     }
 
@@ -134,6 +140,7 @@ struct Writer: Sendable {
         serverMilliseconds = hello.wallMilliseconds
         serverHead = hello.head
         isServerBehind = hello.isBehind
+        if hello.hasLinks { links.agree() }
         phase = .comparing
         let heads = own.known(to: hello.actors)
         guard !heads.isEmpty else { return begin([], &flow) }
@@ -225,6 +232,7 @@ struct Writer: Sendable {
     private mutating func listed(
         _ versions: [DocumentVersion], isLast: Bool, _ flow: inout FlowControl
     ) {
+        if links.isReading { return links.listed(versions, isLast: isLast, &flow) }
         guard case .giving(var giver) = phase else {
             preconditionFailure("no holdings were read; the writer is \(name)")
         }
@@ -233,13 +241,18 @@ struct Writer: Sendable {
     }
 
     private mutating func want(_ keys: [DocumentKey], _ flow: inout FlowControl) throws(SyncError) {
-        guard case .giving = phase else { throw .unexpected("want") }
+        let isGiving = if case .giving = phase { true } else { links.isGiving }
+        guard isGiving else { throw .unexpected("want") }
         try answers.want(keys, [], head: nil, &flow)
     }
 
     private mutating func reconciled(
         _ position: LogPosition, _ declined: [UInt8]?, _ flow: inout FlowControl
     ) throws(SyncError) -> [Message] {
+        if links.isGiving {
+            try links.reconciled(&flow)
+            return [.resume]
+        }
         guard case .giving(let giver) = phase, giver.isListed else { throw .unexpected("reconciled") }
         self.declined = declined
         serverHead = position
@@ -260,7 +273,10 @@ struct Writer: Sendable {
 
     /// Reads the next operations if they may be sent: not while one waits to be refused here.
     private mutating func resumeUpload(_ flow: inout FlowControl) {
-        guard flow.canSendData, case .exchanging = phase, case .idle = read, !repair.isDue,
+        guard case .exchanging = phase, case .idle = read, !repair.isDue else { return }
+        // What own operations rest on goes first.
+        links.begin(&flow)
+        guard flow.canSendData, !links.isAhead,
             let actor = own.next, grantCheck.actor != actor || own.isAnswered(actor)
         else { return }
         var after = own.sent[actor] ?? 0
@@ -391,6 +407,7 @@ struct Writer: Sendable {
         case .following: return [.mayFollow(to: repair.seen)]
         case .due:
             if case .giving = phase { return [] }
+            if links.isGiving { return [] }
             guard case .idle = read, own.areAllAnswered else { return [] }
             return [.mayRepair]
         }
@@ -453,6 +470,7 @@ extension Writer {
     func expects(_ answer: Answer) -> Bool {
         switch (answer, phase) {
         case (.historyComparison, .comparing), (.seen, .noting): return true
+        case (.holdings, _) where links.isReading: return true
         case (.holdings, .giving(let giver)): return giver.isReading
         case (.states, _): return answers.isReading
         case (.ownOperations, _): if case .reading = read { return true }

@@ -4,12 +4,27 @@ import Exchange
 import Replica
 import Sync
 
-/// Reads one page of a subscription's catch-up from a materialization, in one short snapshot.
+/// Reads one page of a subscription's catch-up, in one short snapshot: a server's from its materialization, a
+/// small peer's from its own store.
 ///
 /// Documents come in the order of their last change, and a page ends only between offsets: what changes
 /// while pages are read moves behind them and is met again, so nothing is missed and nothing pins a
 /// snapshot.
-struct CatchUpReader {
+package struct CatchUpReader {
+    /// The size of a page.
+    package struct Bounds: Sendable {
+        let bytes: Int
+        let documents: Int
+        let candidates: Int
+
+        /// About how many bytes of documents a page holds, how many it visits, and how many it names.
+        package init(bytes: Int, documents: Int, candidates: Int) {
+            self.bytes = bytes
+            self.documents = documents
+            self.candidates = candidates
+        }
+    }
+
     let query: SubscriptionQuery
     let access: ReadAccess
     /// Documents that do not match are named as candidates when they changed behind this offset.
@@ -19,44 +34,40 @@ struct CatchUpReader {
     private var gone: [DocumentVersion] = []
     private var size = 0
     private var visited = 0
-    /// About how many bytes of documents the page holds.
-    private let bytes: Int
+    private let bounds: Bounds
     private let interruption: (@Sendable () -> Interruption?)?
     private var last: Offset
 
-    static func page(
-        of replica: Materialization, query: SubscriptionQuery, access: ReadAccess, after offset: Offset,
-        namesAfter: Offset, start: LogPosition, maxBytes: Int,
+    /// Reads the page after an offset; `head` is the position that the snapshot stands for.
+    package static func page(
+        in transaction: ReadTransaction, at head: LogPosition, query: SubscriptionQuery, access: ReadAccess,
+        after offset: Offset, namesAfter: Offset, bounds: Bounds,
         interruption: (@Sendable () -> Interruption?)?
     ) throws -> CatchUpPage {
-        try replica.read { transaction in
-            var reader = CatchUpReader(
-                query: query, access: access, namesAfter: namesAfter, after: offset,
-                bytes: min(Limits.pageBytes, maxBytes), interruption)
-            var isComplete = true
-            try transaction.changes(in: query.collection, after: offset.rawValue) { document in
-                guard !reader.isFull || document.position == reader.last.rawValue else {
-                    isComplete = false
-                    return false
-                }
-                try reader.visit(document)
-                return true
+        var reader = CatchUpReader(
+            query: query, access: access, namesAfter: namesAfter, after: offset, bounds, interruption)
+        var isComplete = true
+        try transaction.changes(in: query.collection, after: offset.rawValue) { document in
+            guard !reader.isFull || document.position == reader.last.rawValue else {
+                isComplete = false
+                return false
             }
-            let head = try transaction.logPosition() ?? start
-            var page = CatchUpPage(
-                documents: reader.documents, candidates: reader.candidates,
-                offset: isComplete ? head.offset : reader.last, head: isComplete ? head : nil, asOf: head)
-            page.gone = reader.gone
-            return page
+            try reader.visit(document)
+            return true
         }
+        var page = CatchUpPage(
+            documents: reader.documents, candidates: reader.candidates,
+            offset: isComplete ? head.offset : reader.last, head: isComplete ? head : nil, asOf: head)
+        page.gone = reader.gone
+        return page
     }
 
     private init(
-        query: SubscriptionQuery, access: ReadAccess, namesAfter: Offset, after offset: Offset, bytes: Int,
-        _ interruption: (@Sendable () -> Interruption?)?
+        query: SubscriptionQuery, access: ReadAccess, namesAfter: Offset, after offset: Offset,
+        _ bounds: Bounds, _ interruption: (@Sendable () -> Interruption?)?
     ) {
         self.interruption = interruption
-        self.bytes = bytes
+        self.bounds = bounds
         self.query = query
         self.access = access
         self.namesAfter = namesAfter
@@ -64,8 +75,8 @@ struct CatchUpReader {
     }
 
     private var isFull: Bool {
-        visited >= Limits.pageDocuments || size >= bytes
-            || candidates.count + gone.count >= Limits.pageCandidates
+        visited >= bounds.documents || size >= bounds.bytes
+            || candidates.count + gone.count >= bounds.candidates
     }
 
     private mutating func visit(_ changed: ReadTransaction.ChangedDocument) throws {

@@ -1,0 +1,31 @@
+import CRDT
+
+/// Notes, within one transaction, what its documents were before, and the delta that changed each: other
+/// small peers are told deltas, and asked about documents that were not here.
+///
+/// Safe although unchecked: only the transaction that has the write lock uses it. Bounds: beyond
+/// `ReplicaLimits.recordedDocuments` nothing is noted, and the whole commit is told as states.
+final class ChangeRecorder: @unchecked Sendable {
+    struct Item {
+        /// The state before the transaction; nil if the document was not here.
+        let before: EncodedState?
+        /// The one delta that made all of the change; nil if it is merged, or made of several.
+        var delta: (stamp: Stamp, bytes: EncodedDelta)?
+    }
+
+    private(set) var items: [DocumentKey: Item] = [:]
+
+    /// A document changes from a state, nil if it was not here, by a delta or by merging.
+    func note(_ key: DocumentKey, before: EncodedState?, delta: (stamp: Stamp, bytes: EncodedDelta)? = nil) {
+        if items[key] != nil {
+            items[key]?.delta = nil
+        } else if items.count < ReplicaLimits.recordedDocuments {
+            items[key] = Item(before: before, delta: delta)
+        }
+    }
+
+    /// The transaction ends, and this is all that it has done to a document.
+    func conclude(_ key: DocumentKey, delta: (stamp: Stamp, bytes: EncodedDelta)) {
+        items[key]?.delta = delta
+    }
+}

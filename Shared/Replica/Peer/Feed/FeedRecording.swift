@@ -1,0 +1,78 @@
+import CRDT
+import Exchange
+import GRDB
+import Synchronization
+
+/// A store's notes of its commits for links: documents that entered, and the latest changes for who
+/// follows them. A store that has met no other small peer, and serves none, notes nothing.
+///
+/// `state` guards what transactions ask; `current` belongs to the transaction that has the write lock.
+final class FeedRecording: Sendable {
+    struct State: Sendable {
+        var identity: FeedIdentity?
+        /// The feeds that were met, and not forgotten.
+        var feeds: Set<LogID> = []
+        /// True while anybody follows the changes.
+        var isServed = false
+        /// True if the store has a server, to which links may bring news.
+        var hasServer = false
+    }
+
+    let state: Mutex<State>
+    private let current = Mutex<ChangeRecorder?>(nil)
+
+    init(_ state: State) { self.state = Mutex(state) }
+
+    var identity: FeedIdentity? { state.withLock { $0.identity } }
+
+    /// The recorder of the transaction that has the write lock; nil while nothing is noted.
+    var recorder: ChangeRecorder? { current.withLock { $0 } }
+
+    func begin() {
+        let isOn = state.withLock { $0.identity != nil && ($0.isServed || !$0.feeds.isEmpty) }
+        if isOn { current.withLock { $0 = ChangeRecorder() } }
+    }
+
+    func end() { current.withLock { $0 = nil } }
+
+    /// Notes a commit that is about to be made. `feed` is the one that brought it.
+    func finish(
+        _ commit: inout PeerReplica.Commit, from feed: LogID?, _ database: Database
+    ) throws {
+        guard let recorder, !commit.documents.isEmpty else { return }
+        let state = state.withLock { $0 }
+        guard let position = state.identity?.position(of: commit.number) else { return }
+        let evicted = Set(commit.evicted)
+        for key in commit.evicted { try MetDocuments.left(key, database) }
+        let isAnyElsewhere = state.feeds.contains { $0 != feed }
+        var changes: [FoldedOperation.Change] = []
+        var isWhole = commit.documents.count <= ReplicaLimits.recordedDocuments && state.isServed
+        var size = 0
+        var collections = Collections()
+        var done: Set<DocumentKey> = []
+        for key in commit.documents where !evicted.contains(key) && done.insert(key).inserted {
+            let item = recorder.items[key]
+            // One that nothing was noted of counts as new: it is asked about once too often.
+            if item?.before == nil, isAnyElsewhere {
+                try MetDocuments.entered(key, at: commit.number, from: feed, database)
+                commit.hasEntered = true
+            }
+            if feed != nil, state.hasServer {
+                try MetDocuments.meshed(key, at: commit.number, database)
+                commit.isMeshed = true
+            }
+            guard isWhole, let table = try collections.number(of: key.collection, database),
+                let after = try DocumentRows.state(table, key.id, database)
+            else { continue }
+            var change = FoldedOperation.Change(
+                key: key, delta: item?.delta?.bytes, before: item?.before, after: after)
+            change.stamp = item?.delta?.stamp
+            changes.append(change)
+            size += after.count + (item?.before?.count ?? 0)
+            isWhole = size <= ReplicaLimits.recordedBytes
+        }
+        guard isWhole else { return }
+        commit.recorded = FoldedOperation(
+            position: position, stamp: Stamp(time: 0, actor: ActorID(0)), changes: changes)
+    }
+}

@@ -1,0 +1,118 @@
+import CRDT
+import GRDB
+
+/// Documents that came here another way than a feed told of them (rows of `met`): each feed with a cursor is
+/// asked about those once, because its cursor speaks only for what was held when it passed.
+///
+/// A row stays until every known feed was asked, and the server was told.
+enum MetDocuments {
+    /// A document was not here before. `source` is the feed that brought it, nil for this store itself and
+    /// for its server.
+    static func entered(
+        _ key: DocumentKey, at commit: UInt64, from source: LogID?, _ database: Database
+    ) throws {
+        let statement = try RawStatement(
+            cached: """
+                INSERT INTO met (collection, id, entered, source, meshed) VALUES (?1, ?2, ?3, ?4, 0)
+                ON CONFLICT (collection, id) DO UPDATE SET entered = ?3, source = ?4
+                """, database)
+        statement.bind(1, key.collection.text)
+        statement.bind(2, key.id.bytes)
+        statement.bind(3, bits: commit)
+        if let source { statement.bind(4, source.bytes) }
+        try statement.run()
+    }
+
+    /// A link changed a document, which the server may not have.
+    static func meshed(_ key: DocumentKey, at commit: UInt64, _ database: Database) throws {
+        let statement = try RawStatement(
+            cached: """
+                INSERT INTO met (collection, id, entered, meshed) VALUES (?1, ?2, 0, ?3)
+                ON CONFLICT (collection, id) DO UPDATE SET meshed = ?3
+                """, database)
+        statement.bind(1, key.collection.text)
+        statement.bind(2, key.id.bytes)
+        statement.bind(3, bits: commit)
+        try statement.run()
+    }
+
+    /// A document is not here any more.
+    static func left(_ key: DocumentKey, _ database: Database) throws {
+        let statement = try RawStatement(
+            cached: "DELETE FROM met WHERE collection = ? AND id = ?", database)
+        statement.bind(1, key.collection.text)
+        statement.bind(2, key.id.bytes)
+        try statement.run()
+    }
+
+    /// Documents that entered after a commit, from elsewhere than a feed, each with its commit, in order.
+    static func entered(
+        after commit: UInt64, elsewhereThan feed: LogID, limit: Int, _ database: Database
+    ) throws -> [(key: DocumentKey, commit: UInt64)] {
+        let statement = try RawStatement(
+            cached: """
+                SELECT collection, id, entered FROM met
+                WHERE entered > ?1 AND entered > 0 AND (source IS NULL OR source <> ?2)
+                ORDER BY entered LIMIT ?3
+                """, database)
+        statement.bind(1, bits: commit)
+        statement.bind(2, feed.bytes)
+        statement.bind(3, Int64(limit))
+        return try read(statement)
+    }
+
+    /// Documents that links changed after one commit and up to another, behind a document in the order of
+    /// names and ids.
+    static func meshed(
+        after commit: UInt64, through last: UInt64, behind key: DocumentKey?, limit: Int,
+        _ database: Database
+    ) throws -> [DocumentKey] {
+        let statement = try RawStatement(
+            cached: """
+                SELECT collection, id, meshed FROM met
+                WHERE meshed > ?1 AND meshed <= ?2 AND (collection, id) > (?3, ?4)
+                ORDER BY collection, id LIMIT ?5
+                """, database)
+        statement.bind(1, bits: commit)
+        statement.bind(2, bits: last)
+        statement.bind(3, key?.collection.text ?? "")
+        statement.bind(4, key?.id.bytes ?? [])
+        statement.bind(5, Int64(limit))
+        return try read(statement).map(\.key)
+    }
+
+    /// Notes documents that links changed after one commit and up to another as wanted from the server.
+    static func want(after commit: UInt64, through last: UInt64, _ database: Database) throws {
+        let statement = try RawStatement(
+            cached: """
+                INSERT OR IGNORE INTO wanted (collection, id)
+                SELECT collection, id FROM met WHERE meshed > ?1 AND meshed <= ?2
+                """, database)
+        statement.bind(1, bits: commit)
+        statement.bind(2, bits: last)
+        try statement.run()
+    }
+
+    private static func read(_ statement: borrowing RawStatement) throws -> [(
+        key: DocumentKey, commit: UInt64
+    )] {
+        var found: [(key: DocumentKey, commit: UInt64)] = []
+        while try statement.step() {
+            let key = DocumentKey(
+                collection: CollectionName(statement.text(0)), id: DocumentID(trusted: statement.bytes(1)))
+            found.append((key, statement.bits(2)))
+        }
+        return found
+    }
+
+    /// Removes rows that nobody is to be asked about any more.
+    static func prune(settled: UInt64, _ database: Database) throws {
+        let statement = try RawStatement(
+            cached: """
+                DELETE FROM met WHERE meshed <= ?
+                AND entered <= (SELECT coalesce(min(asked), 9223372036854775807) FROM peer_feed)
+                """, database)
+        statement.bind(1, bits: settled)
+        try statement.run()
+    }
+}

@@ -1,0 +1,95 @@
+import CRDT
+import DQL
+import Exchange
+
+// Answers to another small peer. A peer says what it has more of, and nothing of what it does not have: there
+// is no frontier that could tell which of it was removed.
+
+extension PeerReplica {
+    /// The documents that a subscription's page is read from, and the position that they stand for.
+    package func readFeed<Result>(
+        _ body: (ReadTransaction, LogPosition) throws -> Result
+    ) throws -> Result {
+        try read { transaction in
+            guard let head = feedPosition(of: try transaction.head()) else {
+                throw ReplicaError(.closed, "the store has no feed")
+            }
+            return try body(transaction, head)
+        }
+    }
+
+    /// Compares a page of another's holdings with this store: states of which there is more here, matching or
+    /// not, tombstones included; and of documents that it does not have those that match.
+    package func compareFeed(
+        _ page: HoldingsPage, of query: SubscriptionQuery, bytes: Int, rows: Int,
+        mayRead: (DocumentKey) -> Bool
+    ) throws -> HoldingsAnswer {
+        try read { transaction in
+            try transaction.compareWithoutAuthority(
+                page, of: query, bytes: bytes, rows: rows, mayRead: mayRead)
+        }
+    }
+
+    /// The states of documents; nil where the asker has as much, or this store has nothing.
+    package func feedStates(
+        of keys: [DocumentKey], held: [DocumentVersion]
+    ) throws -> [(key: DocumentKey, state: EncodedState?)] {
+        let held = Dictionary(held.map { ($0.key, $0.vector) }) { $1 }
+        return try read { transaction in
+            try keys.map { key in
+                guard let state = try transaction.state(of: key) else { return (key, nil) }
+                guard let theirs = held[key] else { return (key, state) }
+                let ours = try state.withUnsafeBytes { try DocumentReader($0).vector() }
+                return (key, try VersionVector(decoding: theirs).covers(ours) ? nil : state)
+            }
+        }
+    }
+
+    /// A page of everything that is here of a subscription, or (`isWhole`) of its collection, tombstones
+    /// included, ascending by id.
+    package func feedHoldings(
+        of query: SubscriptionQuery, after start: DocumentID?, isWhole: Bool
+    ) throws -> HoldingsPage {
+        try read { transaction in
+            var page: [DocumentVersion] = []
+            var size = 0
+            var isLast = true
+            try transaction.documents(of: query.collection, after: start, through: nil) { id, state in
+                let document = try DocumentReader(state)
+                let record = DocumentRecord(id: id, document: document)
+                let matches = try document.isLive && query.matches(record)
+                guard matches || isWhole else { return true }
+                guard page.count < ReplicaLimits.heldDocuments, size < ReplicaLimits.heldBytes else {
+                    isLast = false
+                    return false
+                }
+                let vector = try document.vector()
+                size += id.bytes.count + 16 * vector.entries.count
+                page.append(
+                    DocumentVersion(
+                        key: DocumentKey(collection: query.collection, id: id), vector: vector.encoded(),
+                        isUnmatched: !matches))
+                return true
+            }
+            return HoldingsPage(candidates: page, after: start, isLast: isLast)
+        }
+    }
+
+    /// The vectors of documents that are here, tombstones included.
+    package func feedVersions(of keys: [DocumentKey]) throws -> [DocumentVersion] {
+        try read { transaction in
+            try keys.compactMap { key in
+                guard let state = try transaction.state(of: key) else { return nil }
+                let vector = try state.withUnsafeBytes { try DocumentReader($0).vector() }
+                return DocumentVersion(key: key, vector: vector.encoded())
+            }
+        }
+    }
+
+    /// As `outdated`, of candidates that a feed names.
+    package func outdated(
+        _ candidates: [DocumentVersion], for subscription: [UInt8], at feed: LogID
+    ) throws -> [DocumentKey] {
+        try outdated(candidates, for: LinkKey.of(subscription, at: feed))
+    }
+}

@@ -1,0 +1,46 @@
+import CRDT
+import Exchange
+
+// What links brought, on its way to the server.
+
+extension PeerReplica {
+    /// A page of the documents that links changed since the server was told last, up to a commit, with their
+    /// vectors. Collections that are withheld from the server are left out.
+    package func linkHoldings(after last: DocumentKey?, through commit: UInt64) throws -> HoldingsPage {
+        let withheld = withheld
+        return try read { transaction in
+            try transaction.withDatabase { database in
+                let settled = try Settled.commit(database)
+                var page: [DocumentVersion] = []
+                var place = last
+                while page.isEmpty {
+                    let keys = try MetDocuments.meshed(
+                        after: settled, through: commit, behind: place,
+                        limit: ReplicaLimits.linkHoldings, database)
+                    guard let next = keys.last else { return HoldingsPage(candidates: [], isLast: true) }
+                    place = next
+                    for key in keys where !withheld.contains(key.collection) {
+                        guard let state = try transaction.state(of: key) else { continue }
+                        let vector = try state.withUnsafeBytes { try DocumentReader($0).vector() }
+                        page.append(DocumentVersion(key: key, vector: vector.encoded()))
+                    }
+                }
+                return HoldingsPage(candidates: page, isLast: false)
+            }
+        }
+    }
+
+    /// The server has what links had changed up to a commit, as far as it takes it. It is asked about those
+    /// documents now: some of them may be gone there, or newer.
+    /// - Returns: the documents to ask for.
+    package func settleLinks(through commit: UInt64, limit: Int) throws -> [DocumentKey] {
+        try store.committing { database, _ in
+            let settled = try Settled.commit(database)
+            guard settled < commit else { return }
+            try MetDocuments.want(after: settled, through: commit, database)
+            try Settled.note(commit, database)
+            try MetDocuments.prune(settled: commit, database)
+        }
+        return try wanted(limit: limit)
+    }
+}

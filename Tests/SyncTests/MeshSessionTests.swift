@@ -1,0 +1,107 @@
+import CRDT
+import Exchange
+import Testing
+
+@testable import Sync
+
+@Suite("A session of two small peers")
+struct MeshSessionTests {
+    private static func frame(_ frame: Frame) -> Event { .frame(frame.encoded()) }
+
+    private static var meeting: MeshMeeting { MeshMeeting(head: Exemplars.position, requests: []) }
+
+    /// A listener that has met the other side.
+    private static func open() -> Session {
+        var session = SessionTests.session(.mesh(Exemplars.link(isDialer: false)))
+        _ = session.receive(.opened)
+        _ = session.receive(frame(.hello(Exemplars.meshHello(feed: Exemplars.otherFeed))))
+        _ = session.receive(.met(meeting))
+        return session
+    }
+
+    @Test("the dialer greets first, and both are open after one hello each way")
+    func greeting() throws {
+        var dialer = SessionTests.session(.mesh(Exemplars.link(isDialer: true)))
+        let hello = try #require(SessionTests.sent(dialer.receive(.opened)).first)
+        guard case .hello(let told) = hello else {
+            Issue.record("the first frame is \(hello.name)")
+            return
+        }
+        #expect(told.version == 4)
+        #expect(told.mesh == Exemplars.greeting(feed: Exemplars.logID))
+        #expect(told.actors.isEmpty && told.head == nil)
+        var listener = SessionTests.session(
+            .mesh(
+                Session.MeshLink(isDialer: false, greeting: Exemplars.greeting(feed: Exemplars.otherFeed))))
+        #expect(listener.receive(.opened).isEmpty)
+        let asked = listener.receive(Self.frame(hello))
+        #expect(asked.contains { if case .meet = $0 { true } else { false } })
+        #expect(!listener.isOpen)
+        let answer = try #require(SessionTests.sent(listener.receive(.met(Self.meeting))).first)
+        #expect(listener.isOpen)
+        _ = dialer.receive(Self.frame(answer))
+        _ = dialer.receive(.met(Self.meeting))
+        #expect(dialer.isOpen)
+    }
+
+    @Test("frames that come before this side has met the other wait for that, and are bounded")
+    func early() {
+        var session = SessionTests.session(.mesh(Exemplars.link(isDialer: true)))
+        _ = session.receive(.opened)
+        _ = session.receive(Self.frame(.hello(Exemplars.meshHello(feed: Exemplars.otherFeed))))
+        #expect(session.receive(Self.frame(.want([Exemplars.key(1)]))).isEmpty)
+        let actions = session.receive(.met(Self.meeting))
+        #expect(actions.contains { if case .readStates = $0 { true } else { false } })
+        var flooded = SessionTests.session(.mesh(Exemplars.link(isDialer: true)))
+        _ = flooded.receive(.opened)
+        _ = flooded.receive(Self.frame(.hello(Exemplars.meshHello(feed: Exemplars.otherFeed))))
+        var code: String?
+        for _ in 0...Limits.earlyBytes / Limits.frameBytes {
+            code = SessionTests.code(flooded.receive(.frame([UInt8](repeating: 0, count: Limits.frameBytes))))
+        }
+        #expect(code == SyncErrorCode.creditExceeded.rawValue)
+    }
+
+    @Test(
+        "frames of uploads, of reconciles and of tokens end it",
+        arguments: [
+            Frame.upload([Exemplars.operation]), .acknowledged([]), .holdings([], isLast: true),
+            .reconciled(Exemplars.position), .renewal(token: "t"),
+            .progress(Exemplars.position, skipped: true),
+            .refused(Refusal(actor: Exemplars.actor, sequence: 1, error: Exemplars.error)),
+            .hello(Exemplars.meshHello(feed: Exemplars.otherFeed)),
+        ])
+    func illegal(_ frame: Frame) {
+        var session = Self.open()
+        #expect(
+            SessionTests.code(session.receive(Self.frame(frame))) == SyncErrorCode.unexpectedMessage.rawValue)
+    }
+
+    @Test("an earlier version is refused: it has no links")
+    func version() {
+        var session = SessionTests.session(.mesh(Exemplars.link(isDialer: false)))
+        _ = session.receive(.opened)
+        var hello = Exemplars.meshHello(feed: Exemplars.otherFeed)
+        hello.version = 3
+        #expect(
+            SessionTests.code(session.receive(Self.frame(.hello(hello))))
+                == SyncErrorCode.versionMismatch.rawValue)
+    }
+
+    @Test("candidates of the live stream are looked up, and the older ones fetched before they are stored")
+    func candidates() {
+        var session = Self.open()
+        let operations = Frame.Operations(
+            position: Exemplars.position, updates: [Exemplars.state],
+            candidates: [DocumentVersion(key: Exemplars.key(3), vector: Exemplars.vector)])
+        let looked = session.receive(Self.frame(.operations(operations)))
+        #expect(looked.contains { if case .findOutdated = $0 { true } else { false } })
+        _ = session.receive(.outdated([Exemplars.key(3)]))
+        let asked = SessionTests.sent(session.receive(.vectors([])))
+        #expect(asked.contains(.want([Exemplars.key(3)])))
+        let stored = session.receive(
+            Self.frame(.states([(key: Exemplars.key(3), state: EncodedState([9]))])))
+        let receptions = stored.compactMap { if case .store(let reception) = $0 { reception } else { nil } }
+        #expect(receptions.first?.updates.map(\.key) == [Exemplars.key(3), Exemplars.key(1)])
+    }
+}
