@@ -17,6 +17,11 @@ public struct DatabaseSigningKey: Sendable {
         privateKey = P256.Signing.PrivateKey()
     }
 
+    init(keyID: KeyID, privateKey: P256.Signing.PrivateKey) {
+        self.keyID = keyID
+        self.privateKey = privateKey
+    }
+
     /// A stored key.
     /// - Parameter pem: PKCS#8 or SEC 1, as `pem` gives it.
     /// - Throws: `AUTH-0301` when the text is not a P-256 private key.

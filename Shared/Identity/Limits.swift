@@ -29,4 +29,7 @@ public enum Limits {
     static let challengeAnswerBytes = 64
     /// The largest certificate or request: room for a grant with hundreds of queries.
     public static let certificateBytes = 32 * 1024
+    /// The longest text of a shared private key: a P-256 key in PEM with its curve parameters spelled out
+    /// takes less than 1 KiB.
+    static let sharedKeyBytes = 8 * 1024
 }

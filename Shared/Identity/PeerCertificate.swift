@@ -111,6 +111,15 @@ public struct PeerCertificate: Sendable {
             tokenID: content.jti, signedBy: issuer, metadata: content.meta)
     }
 
+    /// The database whose authority a certificate names. Nothing is verified: only for saying why a
+    /// certificate was refused.
+    public static func claimedDatabase(of der: [UInt8]) -> DatabaseID? {
+        guard der.count <= Limits.certificateBytes, let certificate = try? Certificate(derEncoded: der) else {
+            return nil
+        }
+        return certificate.issuer.commonName.flatMap { KeyID($0) }?.databaseID
+    }
+
     /// The certificate in PEM.
     public var pem: String { PEMDocument(type: "CERTIFICATE", derBytes: der).pemString }
 
@@ -167,6 +176,15 @@ public enum CertificateAuthority {
             let key = P256.Signing.PublicKey(certificate.publicKey)
         else { return nil }
         return PeerKey.prefix + Base64URL.encode(key.compressedRepresentation)
+    }
+
+    /// The public key of an authority's certificate, with its id; nil for any other text.
+    public static func publicKey(pem: String) -> DatabasePublicKey? {
+        guard pem.utf8.count <= Limits.certificateBytes, let certificate = try? Certificate(pemEncoded: pem),
+            let key = P256.Signing.PublicKey(certificate.publicKey),
+            let id = certificate.subject.commonName.flatMap({ KeyID($0) })
+        else { return nil }
+        return DatabasePublicKey(keyID: id, key: key)
     }
 
     /// The authority's name is the key's id, so a certificate says which of a database's keys signed it.

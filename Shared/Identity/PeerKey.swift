@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import SwiftASN1
 
 /// A peer's key pair, created once and stored with its store. Its public half is the peer's name everywhere.
 public struct PeerKey: Sendable {
@@ -18,15 +19,29 @@ public struct PeerKey: Sendable {
         }
     }
 
-    /// A shared key as an application configures it: PKCS#8 DER in base64.
+    /// A shared key as an application configures it: the output of `openssl` for a P-256 private key. It may
+    /// be PEM (PKCS#8 or SEC 1, also behind the block of curve parameters), or the DER of either in base64,
+    /// in one line or several.
     /// - Throws: `AUTH-0302` for any other text.
-    public init(base64DER text: String) throws(IdentityError) {
-        guard let der = Data(base64Encoded: text),
-            let key = try? P256.Signing.PrivateKey(derRepresentation: der)
-        else {
-            throw IdentityError(.peerKeyInvalid, "the private key is not base64 of a P-256 key in PKCS#8 DER")
+    public init(sharedKey text: String) throws(IdentityError) {
+        guard text.utf8.count <= Limits.sharedKeyBytes, let key = Self.key(in: text) else {
+            throw IdentityError(
+                .peerKeyInvalid,
+                "the private key is not a P-256 key as openssl writes it without a password: PEM, or its DER"
+                    + " in base64")
         }
         privateKey = key
+    }
+
+    private static func key(in text: String) -> P256.Signing.PrivateKey? {
+        if text.contains("-----BEGIN") {
+            let blocks = (try? PEMDocument.parseMultiple(pemString: text)) ?? []
+            let keys = blocks.filter { $0.discriminator.hasSuffix("PRIVATE KEY") }
+            guard keys.count == 1 else { return nil }
+            return try? P256.Signing.PrivateKey(derRepresentation: Data(keys[0].derBytes))
+        }
+        let body = text.filter { !$0.isWhitespace }
+        return Data(base64Encoded: body).flatMap { try? P256.Signing.PrivateKey(derRepresentation: $0) }
     }
 
     /// The private key as PKCS#8 PEM. A secret.

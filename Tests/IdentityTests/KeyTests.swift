@@ -1,7 +1,9 @@
 import CRDT
+import Crypto
 import Foundation
-import Identity
 import Testing
+
+@testable import Identity
 
 @Suite("Keys")
 struct KeyTests {
@@ -38,12 +40,50 @@ struct KeyTests {
         try PeerKey.validate(publicKeyString: key.publicKeyString)
     }
 
-    @Test("a shared key is read from base64 of its DER")
+    /// One key as `openssl ecparam -genkey` writes it, and its DER by `openssl ec -outform DER`.
+    private static let sec1 = [
+        "MHcCAQEEIAESiljZQN34VUFj5gV2YPe1upBl2TtGwuqqIGWrLZpgoAoGCCqGSM49",
+        "AwEHoUQDQgAEze2u4oDYdavq6UQapA23db4/mBv2qOab6BMIUEl5ltT5fGnTKr0v",
+        "53mBdUUcg5sywwE4dpGkPXuQWTwN8e0V+Q==",
+    ]
+    /// The same by `openssl pkcs8 -topk8 -nocrypt`.
+    private static let pkcs8 = [
+        "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgARKKWNlA3fhVQWPm",
+        "BXZg97W6kGXZO0bC6qogZastmmChRANCAATN7a7igNh1q+rpRBqkDbd1vj+YG/ao",
+        "5pvoEwhQSXmW1Pl8adMqvS/neYF1RRyDmzLDATh2kaQ9e5BZPA3x7RX5",
+    ]
+
+    private static func pem(_ type: String, _ lines: [String]) -> String {
+        "-----BEGIN \(type)-----\n" + lines.joined(separator: "\n") + "\n-----END \(type)-----\n"
+    }
+
+    @Test("a shared key is read as openssl writes it: PEM of both kinds, and base64 of the DER of both")
     func sharedKey() throws {
+        let parameters = Self.pem("EC PARAMETERS", ["BggqhkjOPQMBBw=="])
+        let old = Self.pem("EC PRIVATE KEY", Self.sec1)
+        let texts = [
+            parameters + old, old, Self.pem("PRIVATE KEY", Self.pkcs8), Self.sec1.joined(),
+            Self.sec1.joined(separator: "\n") + "\n", Self.pkcs8.joined(),
+            " " + Self.pkcs8.joined(separator: "\r\n") + "\r\n",
+        ]
+        let names = try Set(texts.map { try PeerKey(sharedKey: $0).publicKeyString })
+        #expect(names == ["pkA83truKA2HWr6ulEGqQNt3W-P5gb9qjmm-gTCFBJeZbU"])
         let key = PeerKey()
-        let body = key.pem.split(separator: "\n").filter { !$0.hasPrefix("-") }.joined()
-        #expect(try PeerKey(base64DER: body).publicKeyString == key.publicKeyString)
-        #expect(code { _ = try PeerKey(base64DER: "AAAA") } == .peerKeyInvalid)
+        #expect(try PeerKey(sharedKey: key.pem).publicKeyString == key.publicKeyString)
+    }
+
+    @Test("any other text is no shared key: a public key, two keys, another curve, a key with a password")
+    func noSharedKey() throws {
+        let key = P256.Signing.PrivateKey()
+        let texts: [String] = [
+            "", "AAAA", "no key", key.publicKey.pemRepresentation, PeerKey().pem + PeerKey().pem,
+            P384.Signing.PrivateKey().pemRepresentation,
+            PeerKey().pem.replacingOccurrences(of: "PRIVATE KEY", with: "CERTIFICATE"),
+            String(repeating: "A", count: Limits.sharedKeyBytes + 4), String(PeerKey().pem.dropLast(60)),
+        ]
+        for text in texts {
+            #expect(code { _ = try PeerKey(sharedKey: text) } == .peerKeyInvalid, "\(text)")
+        }
     }
 
     @Test("what is no peer key is refused", arguments: ["", "pk", "xxAAAA", "pkAAAA", "pk+/=="])
