@@ -12,4 +12,10 @@ enum Limits {
     static let keptMessageBytes = 65_536
     /// How long a peer may take to answer "going away".
     static let goodbyeTimeout: Duration = .seconds(2)
+    /// Bytes of one message of a WebSocket that carries a stream of bytes: well below the largest message.
+    static let streamMessageBytes = 262_144
+    /// Connections that wait to be accepted by the kernel.
+    static let backlog: Int32 = 256
+    /// Fields and bytes of an upgrade request's head: browsers and our peers send less.
+    static let headBytes = 16_384
 }

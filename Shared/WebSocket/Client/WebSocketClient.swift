@@ -45,8 +45,32 @@ public struct WebSocketClient: Sendable {
     public func run<Result: Sendable>(
         _ body: @Sendable (WebSocketConnection, Answer) async throws -> Result
     ) async throws -> Result {
-        let (connection, answer) = try await connect()
+        // Opened on the event loop, because the server may send at once.
+        let (connection, answer) = try await connect { [configuration] channel in
+            try WebSocketConnection.openNow(over: channel, role: .client, configuration: configuration)
+        }
         return try await connection.run { try await body($0, answer) }
+    }
+
+    /// Connects and upgrades, and gives the channel as a stream of bytes: each message's bytes follow those
+    /// of the one before (`WebSocketBytes`). The caller closes the channel.
+    /// - Parameter configure: adds the caller's handlers of bytes, on the event loop, once the upgrade has
+    ///   ended: they may write at once. Until then the other side must be silent.
+    /// - Throws: as `run`.
+    public func bytes(
+        _ configure: @escaping @Sendable (any Channel) throws -> Void
+    ) async throws -> (channel: any Channel, answer: Answer) {
+        let (channel, answer) = try await connect { channel in
+            try WebSocketBytes.openNow(over: channel, role: .client)
+            return channel
+        }
+        do {
+            try await channel.eventLoop.submit { try configure(channel) }.get()
+        } catch {
+            channel.close(promise: nil)
+            throw error
+        }
+        return (channel, answer)
     }
 
     /// The server's answer to an accepted upgrade.
@@ -62,21 +86,25 @@ public struct WebSocketClient: Sendable {
         }
     }
 
-    private enum Upgrade: Sendable {
-        case accepted(WebSocketConnection, Answer)
+    private enum Upgrade<Opened: Sendable>: Sendable {
+        case accepted(Opened, Answer)
         case refused(NIOAsyncChannel<HTTPClientResponsePart, HTTPClientRequestPart>)
     }
 
-    private func connect() async throws -> (WebSocketConnection, Answer) {
+    private func connect<Opened: Sendable>(
+        _ open: @escaping @Sendable (any Channel) throws -> Opened
+    ) async throws -> (Opened, Answer) {
         let deadline = Deadline()
-        let upgrade: Upgrade
+        let upgrade: Upgrade<Opened>
         do {
             let sslContext = try address.isSecure ? NIOSSLContext(configuration: tls) : nil
-            let future: EventLoopFuture<Upgrade> = try await ClientBootstrap(group: group)
+            let future: EventLoopFuture<Upgrade<Opened>> = try await ClientBootstrap(group: group)
                 .connectTimeout(TimeAmount(configuration.connectTimeout))
                 .channelOption(.socketOption(.tcp_nodelay), value: 1)
                 .connect(host: address.host, port: address.port) { channel in
-                    channel.eventLoop.makeCompletedFuture { try configure(channel, sslContext, deadline) }
+                    channel.eventLoop.makeCompletedFuture {
+                        try configure(channel, sslContext, deadline, open)
+                    }
                 }
             upgrade = try await future.get()
         } catch is CancellationError {
@@ -109,28 +137,23 @@ public struct WebSocketClient: Sendable {
         }
     }
 
-    private func configure(_ channel: any Channel, _ sslContext: NIOSSLContext?, _ deadline: Deadline) throws
-        -> EventLoopFuture<
-            Upgrade
-        >
-    {
+    private func configure<Opened: Sendable>(
+        _ channel: any Channel, _ sslContext: NIOSSLContext?, _ deadline: Deadline,
+        _ open: @escaping @Sendable (any Channel) throws -> Opened
+    ) throws -> EventLoopFuture<Upgrade<Opened>> {
         if let sslContext {
             try channel.pipeline.syncOperations.addHandler(
                 NIOSSLClientHandler(context: sslContext, serverHostname: address.serverName))
         }
-        let upgrader = NIOTypedWebSocketClientUpgrader<Upgrade>(
+        let upgrader = NIOTypedWebSocketClientUpgrader<Upgrade<Opened>>(
             maxFrameSize: configuration.maximumMessageBytes, enableAutomaticErrorHandling: false,
-            upgradePipelineHandler: { [subprotocols, configuration] channel, head in
+            upgradePipelineHandler: { [subprotocols] channel, head in
                 channel.eventLoop.makeCompletedFuture {
                     try Self.check(head, offered: subprotocols)
-                    // Opened here, on the event loop, because the server may send at once.
-                    return .accepted(
-                        try WebSocketConnection.openNow(
-                            over: channel, role: .client, configuration: configuration),
-                        Answer(head.headers))
+                    return .accepted(try open(channel), Answer(head.headers))
                 }
             })
-        let upgrade = NIOTypedHTTPClientUpgradeConfiguration<Upgrade>(
+        let upgrade = NIOTypedHTTPClientUpgradeConfiguration<Upgrade<Opened>>(
             upgradeRequestHead: request, upgraders: [upgrader],
             notUpgradingCompletionHandler: { channel in
                 channel.eventLoop.makeCompletedFuture {
