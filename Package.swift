@@ -58,6 +58,7 @@ let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
 let nioEmbedded = Target.Dependency.product(name: "NIOEmbedded", package: "swift-nio")
 let nioHTTP = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
 let nioWebSocket = Target.Dependency.product(name: "NIOWebSocket", package: "swift-nio")
+let nioTLS = Target.Dependency.product(name: "NIOTLS", package: "swift-nio")
 let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
 
 /// Combine, where there is none; with the schedulers and publishers of Dispatch and Foundation.
@@ -82,7 +83,11 @@ let shared: [Target] = [
         exclude: ["Example.md", "Gaps.md", "Wire/wire.cddl"]),
     module("WebSocket", [nioCore, nioPosix, nioHTTP, nioWebSocket, nioSSL, logging]),
     module(
-        "Transport", ["CRDT", "DQL", "Exchange", "Machine", "Sync", "Replica", "WebSocket", nioSSL, logging]),
+        "Transport",
+        [
+            "CRDT", "DQL", "Exchange", "Identity", "Machine", "Sync", "Replica", "WebSocket", nioCore,
+            nioPosix, nioSSL, nioTLS, logging,
+        ]),
     module(
         "DittoSwift",
         [
@@ -234,7 +239,10 @@ let checks: [Target] = [
     tests("WebSocketTests", ["WebSocket", nioCore, nioEmbedded, nioWebSocket]),
     tests(
         "TransportTests",
-        ["Transport", "Sync", "Exchange", "Replica", "DQL", "CRDT", "Machine", "TestSupport", logging]),
+        [
+            "Transport", "Sync", "Exchange", "Identity", "Replica", "DQL", "CRDT", "Machine", "TestSupport",
+            nioCore, nioPosix, logging,
+        ]),
     tests(
         "ReplicatorTests",
         [

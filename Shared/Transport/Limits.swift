@@ -37,4 +37,45 @@ public enum Limits {
     static let linkAsks = 1_024
     /// Bytes of a message in chunks after which what has come of it is kept for a later session.
     static let keptStepBytes = 65_536
+
+    // MARK: Links
+
+    /// The first pause after a failed dial, unless the application names another; it doubles.
+    public static let firstDialPause = Duration.seconds(5)
+    /// The longest pause between two dials of an address.
+    static let longestDialPause = Duration.seconds(60)
+    /// The longest pause after the application of one side has denied a link again and again.
+    static let longestDenialPause = Duration.seconds(300)
+    /// The time without any success after which the transport counts as failed.
+    public static let dialFailureWindow = Duration.seconds(60)
+    /// The time for a connection to be made: a host that does not answer is given up.
+    static let connectTime = Duration.seconds(10)
+    /// The time from a connection to the other side's greeting: a TLS handshake and one frame.
+    static let greetingTime = Duration.seconds(10)
+    /// Bytes that a connection may send before it has proven its key: certificates, and a greeting.
+    static let openingBytes = 65_536
+    /// Incoming connections that have not greeted yet; a newer one takes the place of the oldest.
+    static let openingLinks = 32
+    /// Incoming links that are open.
+    static let incomingLinks = 32
+    /// The time in which the application decides about a link.
+    static let requestTime = Duration.seconds(10)
+    /// The time that a second link waits for the peer with the smaller key to choose: some round trips.
+    static let doubleLinkPatience = Duration.seconds(3)
+    /// The time between two signs of life on a link.
+    static let pingInterval = Duration.seconds(5)
+    /// The time without a byte after which a link is lost.
+    static let linkPatience = Duration.seconds(15)
+    /// Bytes of a frame on a link.
+    static let linkFrameBytes = 1_048_576
+    /// Frames, and their bytes, that wait for the session before the socket is not read any more.
+    static let unreadFrames = 8
+    /// Bytes of these frames.
+    static let unreadBytes = 524_288
+    /// A peer's certificate is issued again when this part of its life is over.
+    static let renewedLife = 0.5
+    /// Connections that wait to be accepted by the kernel.
+    static let backlog: Int32 = 256
+    /// Peers that were linked since the start and are listed with their status.
+    static let knownPeers = 256
 }

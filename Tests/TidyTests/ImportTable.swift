@@ -73,8 +73,9 @@ struct ImportTable {
                 platform: ["Foundation"]),
             "Shared/Sync": Row(ours: ["CRDT", "DQL", "Exchange", "Identity"]),
             "Shared/Transport": Row(
-                ours: ["CRDT", "DQL", "Exchange", "Machine", "Replica", "Sync", "WebSocket"],
-                packages: ["NIOSSL"], platform: foundation),
+                // Decision 0087: links between peers.
+                ours: ["CRDT", "DQL", "Exchange", "Identity", "Machine", "Replica", "Sync", "WebSocket"],
+                packages: ["NIOCore", "NIOPosix", "NIOSSL", "NIOTLS"], platform: foundation),
             "Shared/DittoSwift": Row(
                 ours: [
                     "Attachments", "CRDT", "DQL", "Identity", "Machine", "Replica", "Sync", "Transport",

@@ -36,6 +36,8 @@ public final class MeshFeed: Sendable {
         /// Called before anything is served or asked, with the other side's greeting and key text; a thrown
         /// error refuses the link.
         public var meets: @Sendable (MeshGreeting, String) async throws -> Void = { _, _ in }
+        /// Called with the pump of the session that begins: by it the link can be ended for a reason.
+        public var began: @Sendable (SessionPump) -> Void = { _ in }
         /// Hears of the session's reports.
         public var report: @Sendable (Report) -> Void = { _ in }
 
@@ -204,6 +206,7 @@ public final class MeshFeed: Sendable {
         defer { detach(store) }
         let pump = SessionPump(store: store, logger: logger)
         store.deliver = { [weak pump] in pump?.deliver($0) }
+        link.began(pump)
         return await pump.run(session(of: link, logger), over: channel)
     }
 

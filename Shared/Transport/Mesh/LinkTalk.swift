@@ -1,0 +1,41 @@
+import Exchange
+import Identity
+
+/// The conversation over one link: a session, as the mesh begins and ends it. Calls come from any thread.
+protocol LinkTalk: Sendable {
+    /// The link may sync. A side that was dialed greets now: until then it has only listened.
+    func open()
+    /// Ends the conversation, and tells the other side why.
+    func finish(_ reason: SyncError)
+}
+
+/// The things that a conversation begins with.
+struct LinkStart: Sendable {
+    let id: LinkID
+    /// Whether this side has dialed: it greets first.
+    let isDialer: Bool
+    /// The identity that the other side has proven; nil on a link without TLS.
+    let identity: Identity?
+    let channel: any FrameChannel
+    let syncGroup: UInt32
+    /// The other side has greeted: its key, its start, and what it says of itself.
+    let greeted: @Sendable (LinkGreeting) -> Void
+    /// The conversation has ended, and nothing of it is under way any more. Called once.
+    let ended: @Sendable (SyncError) -> Void
+}
+
+/// The greeting of the other side.
+struct LinkGreeting: Sendable, Equatable {
+    var peerKey: String
+    var boot: LinkTable.Boot
+    /// The facts that the peer tells of itself, as they were sent.
+    var record: [UInt8]
+}
+
+/// The kind of a link's pipe.
+public enum LinkKind: String, Sendable {
+    /// A TCP connection.
+    case tcp
+    /// A WebSocket.
+    case webSocket
+}

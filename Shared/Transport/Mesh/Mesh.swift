@@ -1,0 +1,391 @@
+import CRDT
+import Exchange
+import Identity
+import Logging
+import Machine
+import NIOCore
+import NIOPosix
+import Synchronization
+
+/// The links of one peer: dials and accepts them, asks the application about each, and ends them.
+///
+/// `LinkTable` decides; this performs what it decides, with sockets (`LinkSockets`), timers and conversations
+/// (`LinkTalk`). Everything happens on one event loop, which guards the state; `seen` has a copy for other
+/// threads. A link's own bytes are handled on the event loop of its channel.
+public final class Mesh: Sendable {
+    /// The wishes of the application; may change at any time.
+    public struct Settings: Sendable, Equatable {
+        /// Addresses that are dialed always.
+        public var addresses: Set<MeshAddress> = []
+        /// Addresses to take connections at.
+        public var listeners: Set<MeshListener> = []
+        /// Only peers of the same group sync with each other.
+        public var syncGroup: UInt32 = 0
+        /// The first pause after a failed dial.
+        public var retryInterval = Limits.firstDialPause
+        /// The time without any success after which dialing counts as failed.
+        public var failureWindow = Limits.dialFailureWindow
+        /// Whether small packets are sent at once; of connections made later.
+        public var sendsSmallPacketsAtOnce = true
+
+        /// Nothing to dial and to listen at.
+        public init() {}
+    }
+
+    /// Everything that the mesh gets from its owner.
+    struct Parts: Sendable {
+        var databaseID: DatabaseID
+        /// The own key, and this start of the store.
+        var own: LinkTable.Remote
+        var sockets: LinkSockets
+        var environment: Environment
+        var logger: Logger
+        /// Begins a link's conversation.
+        var begin: @Sendable (LinkStart) -> any LinkTalk
+        /// Asks the application about a link that has greeted.
+        var ask: @Sendable (LinkedPeer) async -> Bool
+        /// The links or the condition have changed.
+        var changed: @Sendable () -> Void
+    }
+
+    /// A peer at the other end of a link.
+    public struct LinkedPeer: Sendable, Equatable {
+        /// The link's number.
+        public let link: LinkID
+        /// The peer's public key.
+        public let peerKey: String
+        /// The kind of the link.
+        public let kind: LinkKind
+        /// Whether this side has dialed.
+        public let isDialer: Bool
+        /// The facts that the peer tells of itself.
+        let record: [UInt8]
+        /// The identity that it has proven; nil without TLS.
+        public let identity: Identity?
+    }
+
+    /// The state as others see it.
+    public struct Seen: Sendable, Equatable {
+        /// The open links, oldest first.
+        public internal(set) var peers: [LinkedPeer] = []
+        /// The ports of listeners that are open.
+        public internal(set) var ports: [MeshListener: Int] = [:]
+        /// The reasons why listeners cannot be opened.
+        public internal(set) var listenFailures: [MeshListener: String] = [:]
+        /// False once all dialing has failed for a while; nil before there was anything to tell.
+        public internal(set) var isReaching: Bool?
+        /// Each dialed address with the reason why its last link ended, nil while there is none.
+        public internal(set) var dials: [MeshAddress: String?] = [:]
+    }
+
+    private final class Live {
+        var kind: LinkKind
+        let isDialer: Bool
+        var channel: (any Channel)?
+        var connection: LinkConnection?
+        var talk: (any LinkTalk)?
+        var greeting: LinkGreeting?
+        init(_ kind: LinkKind, isDialer: Bool) {
+            self.kind = kind
+            self.isDialer = isDialer
+        }
+    }
+
+    private final class State {
+        var table: LinkTable
+        var settings = Settings()
+        var isRunning = false
+        var live: [LinkID: Live] = [:]
+        /// Listeners by number; a number is never used again.
+        var numbers: [MeshListener: Int] = [:]
+        var sockets: [MeshListener: any Channel] = [:]
+        var failures: [MeshListener: String] = [:]
+        var lastNumber = 0
+        var timer: Scheduled<Void>?
+        var whenIdle: [CheckedContinuation<Void, Never>] = []
+        init(_ table: LinkTable) { self.table = table }
+    }
+
+    private let parts: Parts
+    private let loop: any EventLoop
+    private let state: NIOLoopBoundBox<State>
+    private let started = ContinuousClock.now
+    private let copy = Mutex(Seen())
+
+    init(_ parts: Parts) {
+        self.parts = parts
+        let loop = parts.sockets.group.next()
+        self.loop = loop
+        state = .makeBoxSendingValue(State(LinkTable(own: parts.own)), eventLoop: loop)
+    }
+
+    /// The present links, ports and conditions.
+    var seen: Seen { copy.withLock { $0 } }
+
+    /// Begins to dial and to listen.
+    func start() {
+        onLoop { mesh, state in
+            guard !state.isRunning else { return }
+            state.isRunning = true
+            mesh.apply(state)
+        }
+    }
+
+    /// Ends all links and closes all ports; returns when they are closed.
+    func stop() async {
+        await withCheckedContinuation { continuation in
+            onLoop { mesh, state in
+                state.isRunning = false
+                state.whenIdle.append(continuation)
+                mesh.apply(state)
+            }
+        }
+    }
+
+    /// Takes other settings: at once, if it runs. What they do not have any more is closed.
+    func configure(_ settings: Settings) {
+        onLoop { mesh, state in
+            guard settings != state.settings else { return }
+            state.settings = settings
+            if state.isRunning { mesh.apply(state) }
+        }
+    }
+
+    // MARK: The table
+
+    private func onLoop(_ body: @escaping @Sendable (Mesh, State) -> Void) {
+        loop.execute { body(self, self.state.value) }
+    }
+
+    private var now: Duration { ContinuousClock.now - started }
+
+    private func apply(_ state: State) {
+        let wanted = state.isRunning ? state.settings : Settings()
+        for listener in wanted.listeners where state.numbers[listener] == nil {
+            state.lastNumber += 1
+            state.numbers[listener] = state.lastNumber
+            open(listener, state.lastNumber)
+        }
+        for listener in state.numbers.keys where !wanted.listeners.contains(listener) {
+            state.numbers[listener] = nil
+            state.failures[listener] = nil
+            state.sockets.removeValue(forKey: listener)?.close(promise: nil)
+        }
+        receive(
+            .set(
+                LinkTable.Settings(
+                    addresses: wanted.addresses, listeners: Set(state.numbers.values),
+                    syncGroup: wanted.syncGroup, retryInterval: wanted.retryInterval,
+                    failureWindow: wanted.failureWindow)), state)
+    }
+
+    private func receive(_ event: LinkTable.Event, _ state: State) {
+        let actions = state.table.receive(event, at: now, random: parts.environment.random())
+        for action in actions { perform(action, state) }
+        state.timer?.cancel()
+        state.timer = state.table.wakesAt.map { time in
+            let wait = max(time - now, .milliseconds(1))
+            return loop.scheduleTask(in: .nanoseconds(wait.nanoseconds)) { [weak self] in
+                guard let self else { return }
+                receive(.elapsed, self.state.value)
+            }
+        }
+        publish(state)
+    }
+
+    private func perform(_ action: LinkTable.Action, _ state: State) {
+        switch action {
+        case .dial(let id, let address): dial(id, address, state)
+        case .ask(let id):
+            guard let peer = peer(id, state) else { return }
+            Task { [parts] in
+                let allows = await parts.ask(peer)
+                self.onLoop { mesh, state in mesh.receive(.answered(id, allows: allows), state) }
+            }
+        case .open(let id): state.live[id]?.talk?.open()
+        case .close(let id, let reason): close(id, reason, state)
+        case .warn(let text): parts.logger.warning("\(text)")
+        }
+    }
+
+    private func publish(_ state: State) {
+        let open = state.table.links.values.filter(\.isOpen).sorted { $0.id < $1.id }
+        let seen = Seen(
+            peers: open.compactMap { peer($0.id, state) },
+            ports: state.sockets.compactMapValues { $0.localAddress?.port },
+            listenFailures: state.failures, isReaching: state.table.isReaching(at: now),
+            dials: state.table.dials.mapValues { $0.lastError?.description })
+        let isNew = copy.withLock { copy in
+            defer { copy = seen }
+            return copy != seen
+        }
+        if isNew { parts.changed() }
+        guard !state.isRunning, state.table.links.isEmpty, state.live.isEmpty else { return }
+        for waiting in state.whenIdle { waiting.resume() }
+        state.whenIdle = []
+    }
+
+    private func peer(_ id: LinkID, _ state: State) -> LinkedPeer? {
+        guard let live = state.live[id], let greeting = live.greeting else { return nil }
+        return LinkedPeer(
+            link: id, peerKey: greeting.peerKey, kind: live.kind, isDialer: live.isDialer,
+            record: greeting.record, identity: live.connection?.verdict.identity)
+    }
+
+    // MARK: Links
+
+    private func dial(_ id: LinkID, _ address: MeshAddress, _ state: State) {
+        let kind: LinkKind = if case .tcp = address.kind { .tcp } else { .webSocket }
+        state.live[id] = Live(kind, isDialer: true)
+        var sockets = parts.sockets
+        sockets.sendsSmallPacketsAtOnce = state.settings.sendsSmallPacketsAtOnce
+        Task { [sockets] in
+            do {
+                let connection = try await sockets.dial(address)
+                self.onLoop { mesh, state in mesh.attach(id, connection, state) }
+            } catch {
+                let reason = error as? SyncError ?? SyncError(.unavailable, "\(error)")
+                self.onLoop { mesh, state in mesh.end(id, reason, state) }
+            }
+        }
+    }
+
+    private func open(_ listener: MeshListener, _ number: Int) {
+        Task { [sockets = parts.sockets, loop] in
+            do {
+                let channel = try await sockets.listen(listener) { channel in
+                    self.accept(channel, listener, number)
+                } opened: { channel, connection in
+                    self.onLoop { mesh, state in
+                        guard let id = state.live.first(where: { $0.value.channel === channel })?.key else {
+                            return connection.drop()
+                        }
+                        mesh.attach(id, connection, state)
+                    }
+                }
+                loop.execute { self.opened(listener, number, channel) }
+            } catch {
+                loop.execute { self.failed(listener, number, "\(error)") }
+            }
+        }
+    }
+
+    private func accept(_ channel: any Channel, _ listener: MeshListener, _ number: Int) {
+        onLoop { mesh, state in
+            let id = state.table.nextLink()
+            let live = Live(listener.kind, isDialer: false)
+            live.channel = channel
+            state.live[id] = live
+            mesh.receive(.accepted(id, listener: number), state)
+            channel.closeFuture.whenComplete { _ in
+                mesh.onLoop { mesh, state in
+                    guard state.live[id]?.connection == nil else { return }
+                    mesh.end(id, SyncError(.unavailable, "the connection was closed"), state)
+                }
+            }
+        }
+    }
+
+    private func opened(_ listener: MeshListener, _ number: Int, _ channel: any Channel) {
+        let state = state.value
+        guard state.numbers[listener] == number else { return channel.close(promise: nil) }
+        state.sockets[listener] = channel
+        state.failures[listener] = nil
+        parts.logger.info("listening for peers", metadata: ["address": "\(listener)"])
+        publish(state)
+    }
+
+    private func failed(_ listener: MeshListener, _ number: Int, _ reason: String) {
+        let state = state.value
+        guard state.numbers[listener] == number else { return }
+        if state.failures[listener] == nil {
+            parts.logger.warning(
+                "cannot listen for peers", metadata: ["address": "\(listener)", "error": "\(reason)"])
+        }
+        state.failures[listener] = reason
+        publish(state)
+        let pause = TimeAmount.nanoseconds(state.settings.retryInterval.nanoseconds)
+        loop.scheduleTask(in: pause) { [weak self] in
+            guard let self, self.state.value.numbers[listener] == number else { return }
+            open(listener, number)
+        }
+    }
+
+    /// A link has its pipe: waits until it is ready, and begins its conversation.
+    private func attach(_ id: LinkID, _ connection: LinkConnection, _ state: State) {
+        guard let live = state.live[id] else { return connection.drop() }
+        live.channel = connection.channel
+        live.connection = connection
+        connection.ready.whenComplete { result in
+            self.onLoop { mesh, state in
+                switch result {
+                case .success: mesh.begin(id, state)
+                case .failure(let error):
+                    connection.drop()
+                    mesh.end(id, error as? SyncError ?? SyncError(.unavailable, "\(error)"), state)
+                }
+            }
+        }
+    }
+
+    private func begin(_ id: LinkID, _ state: State) {
+        guard let live = state.live[id], let connection = live.connection, live.talk == nil else { return }
+        if let key = connection.verdict.identity?.peerKey {
+            OpeningHandler.release(connection.channel)
+            receive(.proven(id, peerKey: key), state)
+        }
+        live.talk = parts.begin(
+            LinkStart(
+                id: id, isDialer: live.isDialer, identity: connection.verdict.identity, channel: connection,
+                syncGroup: state.settings.syncGroup,
+                greeted: { greeting in
+                    self.onLoop { mesh, state in mesh.greeted(id, greeting, state) }
+                },
+                ended: { reason in
+                    Task {
+                        // The pipe knows better why it broke than the session, which only misses it.
+                        let broken = reason == SessionPump.lost ? await connection.failure() : nil
+                        self.onLoop { mesh, state in mesh.end(id, broken ?? reason, state) }
+                    }
+                }))
+    }
+
+    private func greeted(_ id: LinkID, _ greeting: LinkGreeting, _ state: State) {
+        guard let live = state.live[id], let connection = live.connection, live.greeting == nil else {
+            return
+        }
+        OpeningHandler.release(connection.channel)
+        let identity = connection.verdict.identity
+        if let identity, identity.peerKey != greeting.peerKey {
+            live.talk?.finish(
+                SyncError(.keyNotProven, "the greeting names another key than the certificate"))
+            return
+        }
+        live.greeting = greeting
+        let remote = LinkTable.Remote(
+            peerKey: greeting.peerKey, boot: greeting.boot,
+            endsAt: identity.map {
+                self.time(ofSeconds: min($0.expiresAtSeconds, connection.ownEndsAtSeconds))
+            })
+        receive(.greeted(id, remote), state)
+    }
+
+    private func time(ofSeconds end: Int64) -> Duration {
+        let left = end - Int64(parts.environment.wallMilliseconds() / 1_000)
+        return now + .seconds(left)
+    }
+
+    private func close(_ id: LinkID, _ reason: SyncError, _ state: State) {
+        guard let live = state.live[id] else { return }
+        if let talk = live.talk { return talk.finish(reason) }
+        // Nobody to tell yet: a connection without a greeting, or none at all.
+        live.channel?.close(promise: nil)
+        // Within the table's own call the link cannot leave it.
+        onLoop { mesh, state in mesh.end(id, reason, state) }
+    }
+
+    private func end(_ id: LinkID, _ reason: SyncError, _ state: State) {
+        guard state.live.removeValue(forKey: id) != nil else { return }
+        receive(.ended(id, reason), state)
+    }
+}

@@ -1,0 +1,242 @@
+import CRDT
+import Exchange
+import Foundation
+import Identity
+import NIOCore
+import NIOPosix
+import Sync
+import TestSupport
+import Testing
+
+@testable import Transport
+
+@Suite("Links over sockets")
+struct MeshTests {
+    private let key = PeerKey()
+    private var shared: MeshAuthority { .shared(key) }
+
+    private func dialError(_ peer: EchoPeer) -> String? {
+        peer.mesh.seen.dials.values.compactMap { $0 }.first
+    }
+
+    @Test(
+        "two peers link over TCP and over WebSockets, with a shared key and in the clear",
+        arguments: [LinkKind.tcp, .webSocket], [true, false])
+    func link(kind: LinkKind, isSecure: Bool) async throws {
+        let authority = isSecure ? shared : .none
+        let (here, there) = (EchoPeer("here", authority), EchoPeer("there", authority))
+        let port = try await there.start(listen: kind)
+        _ = try await here.start(dial: [kind == .tcp ? tcp(port) : webSocket(port)])
+        try await until { here.heardTexts == ["there"] && there.heardTexts == ["here"] }
+        #expect(here.linked == [there.key.publicKeyString])
+        #expect(there.linked == [here.key.publicKeyString])
+        #expect(here.mesh.seen.peers.first?.kind == kind)
+        let proven = there.mesh.seen.peers.first?.identity
+        #expect(proven?.peerKey == (isSecure ? here.key.publicKeyString : nil))
+        #expect(here.mesh.seen.isReaching == true)
+        await here.mesh.stop()
+        try await until { there.linked.isEmpty }
+        await there.mesh.stop()
+        #expect(there.mesh.seen.ports.isEmpty)
+    }
+
+    @Test("a peer with TLS and one without part with SYNC-0604, whoever dials", arguments: [true, false])
+    func clearAgainstTLS(dialsWithTLS: Bool) async throws {
+        let here = EchoPeer("here", dialsWithTLS ? shared : .none)
+        let there = EchoPeer("there", dialsWithTLS ? .none : shared)
+        let port = try await there.start(listen: .tcp)
+        _ = try await here.start(dial: [tcp(port)], retry: .seconds(60))
+        try await until { dialError(here)?.hasPrefix("SYNC-0604") == true }
+        #expect(here.linked.isEmpty && there.linked.isEmpty)
+        await here.mesh.stop()
+        await there.mesh.stop()
+    }
+
+    @Test("another authority, another database and an expired certificate are told by their codes")
+    func refused() async throws {
+        let late: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) + 8 * 86_400 }
+        let cases: [(dialer: EchoPeer, listener: EchoPeer, code: String)] = [
+            (EchoPeer("a", .shared(PeerKey())), EchoPeer("b", shared), "AUTH-0306"),
+            (
+                EchoPeer("a", shared), EchoPeer("b", shared, EchoPeer.Options(databaseID: "cars")),
+                "SYNC-0202"
+            ),
+            // The dialer's own certificate has ended by its clock; nothing is dialed.
+            (EchoPeer("a", shared, EchoPeer.Options(nowSeconds: late)), EchoPeer("b", shared), "AUTH-0105"),
+        ]
+        for (dialer, listener, code) in cases {
+            let port = try await listener.start(listen: .tcp)
+            _ = try await dialer.start(dial: [tcp(port)], retry: .seconds(60))
+            try await until { dialError(dialer) != nil }
+            #expect(dialError(dialer)?.hasPrefix(code) == true, "\(dialError(dialer) ?? "")")
+            #expect(listener.linked.isEmpty && listener.heardTexts.isEmpty)
+            await dialer.mesh.stop()
+            await listener.mesh.stop()
+        }
+    }
+
+    @Test("a greeting that names another key than the certificate gets no link")
+    func otherKey() async throws {
+        let there = EchoPeer("there", shared)
+        let here = EchoPeer("here", shared, EchoPeer.Options(named: PeerKey().publicKeyString))
+        let port = try await there.start(listen: .tcp)
+        _ = try await here.start(dial: [tcp(port)], retry: .seconds(60))
+        try await until { dialError(here)?.hasPrefix("SYNC-0505") == true }
+        #expect(there.linked.isEmpty && there.heardTexts.isEmpty)
+        await here.mesh.stop()
+        await there.mesh.stop()
+    }
+
+    @Test("either side's application may deny a link; allowed again, it comes", arguments: [true, false])
+    func denied(byDialer: Bool) async throws {
+        let (here, there) = (EchoPeer("here", shared), EchoPeer("there", shared))
+        if byDialer { here.deny(there) } else { there.deny(here) }
+        let port = try await there.start(listen: .tcp)
+        _ = try await here.start(dial: [tcp(port)])
+        try await until { dialError(here)?.hasPrefix("SYNC-0601") == true }
+        // The dialer decides last: the other side has opened its end by then, and was asked for nothing.
+        try await until { here.linked.isEmpty && there.linked.isEmpty }
+        #expect(there.heardTexts.isEmpty && (byDialer || here.heardTexts.isEmpty))
+        here.allowAll()
+        there.allowAll()
+        // Dialed anew: an address that is configured again has no history.
+        _ = try await here.start()
+        _ = try await here.start(dial: [tcp(port)])
+        try await until { here.linked == [there.key.publicKeyString] }
+        await here.mesh.stop()
+        await there.mesh.stop()
+    }
+
+    @Test("two addresses of a peer, and its own dial, are one link; a copied store gets none")
+    func oneLink() async throws {
+        let (here, there) = (EchoPeer("here", shared), EchoPeer("there", shared))
+        let (port, other) = (try await there.start(listen: .tcp), try await here.start(listen: .tcp))
+        _ = try await there.start(dial: [tcp(other)], listen: .tcp, port: port)
+        _ = try await here.start(
+            dial: [tcp(port), MeshAddress(tcp: "localhost:\(port)") ?? tcp(port)], listen: .tcp, port: other)
+        try await until { here.linked.count == 1 && there.linked.count == 1 }
+        let copy = EchoPeer(
+            "copy", shared,
+            EchoPeer.Options(key: here.key, boot: LinkTable.Boot(count: 1, nonce: 2)))
+        _ = try await copy.start(dial: [tcp(port)], retry: .seconds(60))
+        try await until { dialError(copy)?.hasPrefix("SYNC-0606") == true }
+        try await until {
+            here.linked == [there.key.publicKeyString] && there.linked == [here.key.publicKeyString]
+        }
+        for peer in [here, there, copy] { await peer.mesh.stop() }
+    }
+
+    @Test("a peer that says nothing any more is lost after the patience of the link")
+    func lost() async throws {
+        let times = LinkConnection.Times(pingInterval: .milliseconds(40), patience: .milliseconds(400))
+        let there = EchoPeer("there", .none, EchoPeer.Options(times: times))
+        let port = try await there.start(listen: .tcp)
+        let socket = try await RawSocket(port: port)
+        let name = PeerKey().publicKeyString
+        socket.send([0, 0, 0, UInt8(name.utf8.count + 4)] + Array("\(name) 1 1".utf8))
+        try await until { there.linked == [name] }
+        try await until { there.linked.isEmpty }
+        // One that is idle and says so stays.
+        let here = EchoPeer("here", .none, EchoPeer.Options(times: times))
+        _ = try await here.start(dial: [tcp(port)])
+        try await until { here.linked.count == 1 }
+        let link = there.mesh.seen.peers.first?.link
+        try await Task.sleep(for: .milliseconds(900))
+        #expect(there.mesh.seen.peers.first?.link == link)
+        await here.mesh.stop()
+        await there.mesh.stop()
+    }
+
+    @Test("settings act at once: a link that is not configured any more ends, a port closes and opens")
+    func configured() async throws {
+        let (here, there) = (EchoPeer("here", shared), EchoPeer("there", shared))
+        let port = try await there.start(listen: .webSocket)
+        _ = try await here.start(dial: [webSocket(port)])
+        try await until { here.linked.count == 1 }
+        _ = try await here.start()
+        try await until { here.linked.isEmpty && there.linked.isEmpty }
+        _ = try await there.start()
+        try await until { there.mesh.seen.ports.isEmpty }
+        _ = try await there.start(listen: .tcp, port: port)
+        _ = try await here.start(dial: [tcp(port)])
+        try await until { here.linked.count == 1 }
+        let third = EchoPeer("third", shared)
+        let listener = MeshListener(tcp: "127.0.0.1", port: port)
+        var settings = Mesh.Settings()
+        settings.listeners = Set([listener].compactMap { $0 })
+        third.mesh.configure(settings)
+        third.mesh.start()
+        try await until { !third.mesh.seen.listenFailures.isEmpty }
+        for peer in [here, there, third] { await peer.mesh.stop() }
+    }
+
+    @Test("random bytes and half-open connections end, and the links of others stay")
+    func hostile() async throws {
+        let (here, there) = (EchoPeer("here", shared), EchoPeer("there", shared))
+        let port = try await there.start(listen: .tcp)
+        _ = try await here.start(dial: [tcp(port)])
+        try await until { here.linked.count == 1 }
+        let link = there.mesh.seen.peers.first?.link
+        var generator = SplitMix64(seed: 11)
+        for first: UInt8 in [0x00, 0x16, 0x15, 0x7F, 0xFF] {
+            let socket = try await RawSocket(port: port)
+            socket.send([first] + (0..<80_000).map { _ in UInt8.random(in: 0...255, using: &generator) })
+            try await until { socket.isClosed }
+        }
+        var open: [RawSocket] = []
+        for _ in 0..<Depth.pick(fast: 120, deep: 5_000) { open.append(try await RawSocket(port: port)) }
+        let bound = Limits.openingLinks
+        try await until { open.count(where: { !$0.isClosed }) <= bound }
+        let newcomer = EchoPeer("newcomer", shared)
+        _ = try await newcomer.start(dial: [tcp(port)])
+        try await until { newcomer.linked.count == 1 }
+        #expect(there.mesh.seen.peers.first?.link == link)
+        for socket in open { socket.close() }
+        for peer in [here, newcomer, there] { await peer.mesh.stop() }
+    }
+
+    @Test("a frame above the limit ends the link, in the clear too")
+    func largeFrame() async throws {
+        let there = EchoPeer("there", .none)
+        let port = try await there.start(listen: .tcp)
+        let socket = try await RawSocket(port: port)
+        let name = PeerKey().publicKeyString
+        socket.send([0, 0, 0, UInt8(name.utf8.count + 4)] + Array("\(name) 1 1".utf8))
+        try await until { there.linked == [name] }
+        socket.send([0x00, 0x10, 0x00, 0x01])
+        try await until { socket.isClosed && there.linked.isEmpty }
+        await there.mesh.stop()
+    }
+
+    @Test("addresses are host:port, and ws URLs whose path / is the mesh's; anything else is none")
+    func addresses() {
+        #expect(MeshAddress(tcp: "[::1]:4040")?.kind == .tcp(host: "::1", port: 4040))
+        #expect(MeshAddress(webSocket: "ws://h:80")?.kind == .webSocket("ws://h:80/_ditto/mesh"))
+        #expect(MeshAddress(webSocket: "wss://h/x?y=1")?.kind == .webSocket("wss://h/x?y=1"))
+        for text in ["", ":1", "h", "h:", "h:0", "h:65536", "h:x", "a:b:1", "[]:1"] {
+            #expect(MeshAddress(tcp: text) == nil, "\(text)")
+        }
+        for text in ["", "http://h", "ws://", "h:1"] {
+            #expect(MeshAddress(webSocket: text) == nil, "\(text)")
+        }
+        #expect(MeshListener(tcp: "[::]", port: 0)?.host == "::")
+        #expect(MeshListener(tcp: "", port: 1) == nil)
+        #expect(MeshListener(tcp: "h", port: 70_000) == nil)
+    }
+}
+
+/// A bare TCP connection.
+private final class RawSocket: Sendable {
+    private let channel: any Channel
+
+    init(port: Int) async throws {
+        channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .connect(host: "127.0.0.1", port: port).get()
+    }
+
+    var isClosed: Bool { !channel.isActive }
+
+    func send(_ bytes: [UInt8]) { channel.writeAndFlush(ByteBuffer(bytes: bytes), promise: nil) }
+
+    func close() { channel.close(promise: nil) }
+}
