@@ -29,6 +29,8 @@ public final class Ditto: Sendable {
     private let logFiles: LogFiles
     private let name: DeviceName
     private let transports: Mutex<DittoTransportConfig>
+    /// The links with small peers; nil if the store could not be opened.
+    let links: PeerLinks?
     private let report: SmallPeerReport
     private let keeper: AttachmentKeeper
     /// Facts that only the 4.x API knows of this instance.
@@ -48,12 +50,22 @@ public final class Ditto: Sendable {
     /// uses.
     public var transportConfig: DittoTransportConfig {
         get { transports.withLock { $0 } }
-        set { transports.withLock { $0 = newValue } }
+        set {
+            transports.withLock { $0 = newValue }
+            links?.apply(newValue)
+        }
     }
 
-    /// Changes `transportConfig` in one step. `block` must not use this instance.
-    public func updateTransportConfig(block: (inout DittoTransportConfig) -> Void) {
-        transports.withLock { block(&$0) }
+    /// Changes `transportConfig` in one step. `block` must not use this instance. Links that are not
+    /// configured any more end at once, and others begin.
+    public func updateTransportConfig(
+        block: (inout DittoTransportConfig) throws -> Void
+    ) rethrows {
+        let config = try transports.withLock { config in
+            try block(&config)
+            return config
+        }
+        links?.apply(config)
     }
 
     /// The SDK's version.
@@ -100,12 +112,15 @@ public final class Ditto: Sendable {
         store = DittoStore(engine)
         auth = opening.authenticator
         sync = opening.sync
+        let links = opening.links
+        self.links = links
         let files = IdentityFiles(directory: opening.directory.path)
         let (ownKey, known, connection, settings) = (OwnKey(files), auth?.peerKey, sync, engine.settings)
         presence = DittoPresence(
             DittoPresence.Source(
                 peerKey: { known ?? ownKey.text }, deviceName: { name.text },
-                isConnected: { connection.status.text == "connected" },
+                isConnected: { connection.isConnectedToServer },
+                linked: { links?.mesh.peers ?? [] },
                 debounce: { settings.parameters.presenceDebounce }))
         let transfers = AttachmentTransfers(
             engine.attachments, server: opening.server, authenticator: auth, logger: logger,
@@ -113,14 +128,14 @@ public final class Ditto: Sendable {
                 guard let engine else { return nil }
                 return await AttachmentKeeper.isMentioned(id, engine)
             },
-            isConnected: { connection.status.text == "connected" })
+            isConnected: { connection.isConnectedToServer })
         store.transfers.connect(transfers)
         keeper = AttachmentKeeper(engine, transfers, logger: logger)
         let report = SmallPeerReport(
             engine, smallPeerInfo,
             SmallPeerReport.Source(
                 peerKey: { known ?? ownKey.text }, deviceName: { name.text },
-                isConnected: { connection.status.text == "connected" },
+                isConnected: { connection.isConnectedToServer },
                 subscriptions: { [weak connection] in
                     connection?.subscriptions.map(\.queryString) ?? []
                 }))
@@ -132,10 +147,15 @@ public final class Ditto: Sendable {
             report?.wake()
             if let self { origin.connectionChanged(of: self) }
         }
+        links?.connect(
+            ask: { [weak presence] peer in await presence?.allows(peer) ?? true },
+            changed: { [weak sync] in sync?.linksChanged() })
         store.owner.set(self)
         engine.setTransportInformation { [weak self] in
             guard let self else { return [] }
-            return TransportInformation(config: transportConfig, server: auth.map { _ in sync.status }).rows
+            return TransportInformation(
+                config: transportConfig, server: auth.map { _ in sync.status }, links: links
+            ).rows
         }
         sync.owner.set(self)
         auth?.owner.set(self)

@@ -64,6 +64,32 @@ struct SystemParameterTests {
                 == ["doc_id_filter_error_rate": 1.0])
     }
 
+    @Test(
+        "addresses of peers are texts or objects with one, of the schemes that there are; others are refused")
+    func peerAddresses() throws {
+        var parameters = SystemParameters()
+        #expect(parameters.peerAddresses.isEmpty)
+        _ = try run(
+            "ALTER SYSTEM SET transports_discovered_peers = "
+                + "['tcp://h:1', {'address': 'wss://x/y', 'type': 'force'}]", &parameters)
+        #expect(parameters.peerAddresses == ["tcp://h:1", "wss://x/y"])
+        for value in [
+            "['h:1']", "['tcp://']", "[{'address': 'ws://h', 'type': 'now'}]", "[1]", "'tcp://h:1'",
+        ] {
+            #expect(failure("ALTER SYSTEM SET transports_discovered_peers = \(value)") != nil, "\(value)")
+        }
+    }
+
+    @Test("a collection for servers only, or for nobody, is never served to a peer")
+    func withheldFromPeers() throws {
+        var parameters = SystemParameters()
+        _ = try run(
+            "ALTER SYSTEM SET user_collection_sync_scopes = "
+                + "{a: 'BigPeerOnly', b: 'LocalPeerOnly', c: 'SmallPeersOnly', d: 'AllPeers'}", &parameters)
+        #expect(parameters.withheldFromPeers == ["a", "b"])
+        #expect(parameters.withheldFromServers == ["b", "c"])
+    }
+
     @Test("DEFAULT and RESET go back")
     func reset() throws {
         var parameters = SystemParameters()
@@ -109,7 +135,7 @@ struct SystemParameterTests {
             ("dql_object_default = 'SET'", "dql_object_default takes one of 'REGISTER', 'MAP', not \"SET\""),
             ("dql_default_directives = [1]", "dql_default_directives takes an object, not array"),
             ("doc_id_filter_error_rate = 1.5", "a number from 0.0 to 1.0, not 1.5"),
-            ("transports_discovered_peers = [1]", "an array of strings, not array"),
+            ("additional_p2p_trusted_ca_certs = [1]", "an array of strings, not array"),
             ("dql_strict_mode = MISSING", "a parameter cannot be MISSING"),
         ])
     func refused(_ assignment: String, _ message: String) {

@@ -57,6 +57,8 @@ public enum ParameterType: Sendable, Equatable {
     case choice([String])
     /// An array of strings.
     case strings
+    /// An array of `tcp://`, `ws://` and `wss://` addresses, or of objects with `address` and `type`.
+    case peerAddresses
     /// Any object.
     case object
     /// An object from collection names to sync scopes.
@@ -73,6 +75,7 @@ public enum ParameterType: Sendable, Equatable {
         case .string: "a string"
         case .choice(let words): "one of " + words.map { "'\($0)'" }.joined(separator: ", ")
         case .strings: "an array of strings"
+        case .peerAddresses: "an array of tcp://host:port, ws:// and wss:// addresses"
         case .object: "an object"
         case .syncScopes:
             "an object from collection names to "
@@ -92,9 +95,18 @@ public enum ParameterType: Sendable, Equatable {
             words.first { $0.lowercased() == text.lowercased() }.map { .string($0) }
         case (.strings, .array(let elements)):
             elements.allSatisfy { $0.stringValue != nil } ? value : Value?.none
+        case (.peerAddresses, .array(let elements)):
+            elements.allSatisfy(Self.isPeerAddress) ? value : Value?.none
         case (.syncScopes, .object(let scopes)): SyncScope.accepted(scopes).map { .object($0) }
         default: nil
         }
+    }
+
+    private static func isPeerAddress(_ entry: Value) -> Bool {
+        let type = entry["type"]?.stringValue
+        guard type == nil || type == "candidate" || type == "force" else { return false }
+        let text = (entry.stringValue ?? entry["address"]?.stringValue ?? "").lowercased()
+        return ["tcp://", "ws://", "wss://"].contains { text.hasPrefix($0) && text.count > $0.count }
     }
 
     /// The value of a text from the environment; nil if the text is not of this type.

@@ -81,22 +81,30 @@ extension ParameterTable {
     ]
 
     static let transports: [ParameterDefinition] = [
-        ParameterDefinition("transports_discovered_peers", .strings, .array([]), "Addresses of peers."),
+        ParameterDefinition(
+            "transports_discovered_peers", .peerAddresses, .array([]), works: true,
+            "Peers to connect with, beside those of the transport configuration."),
         .count(
             "tcp_server_bind_mdns_server_port", 0, in: 0...65_535, "The port that mDNS announces; 0 is any."),
         .count("multicast_discovery_port", 5_000, in: 0...65_535, "The port of multicast discovery."),
         .count("multicast_discovery_interval_secs", 3_000, "How often it announces, in milliseconds."),
         .flag("transports_dns_sd_browse_enabled", true, "Looks for services."),
         .flag("transports_dns_sd_registration_enabled", true, "Announces this service."),
-        .flag("transports_tcp_so_nodelay", true, "Sends small packets at once."),
+        .flag(
+            "transports_tcp_so_nodelay", true, works: true,
+            "Sends small packets at once, on connections of peers made later."),
         .count("transports_udp_port", 4_040, in: 0...65_535, "The port for datagrams."),
         .flag("udp_server_enabled", true, "Accepts datagrams."),
         .count("transport_tcp_client_forced_connection_min_delay", 1_000, "The first retry delay (ms)."),
         .count("transport_tcp_client_forced_connection_max_delay", 30_000, "The longest retry delay (ms)."),
         .count("transports_connection_failure_threshold", 3, "Failures before a transport is left alone."),
-        .count("transports_connection_failure_window_secs", 60, "The seconds in which they count."),
+        .count(
+            "transports_connection_failure_window_secs", 60, in: 1...86_400, works: true,
+            "Seconds without success after which connecting with peers counts as failed."),
         .flag("transports_websocket_include_jwt_in_header", false, "Sends the token in a header."),
-        ParameterDefinition("additional_p2p_trusted_ca_certs", .strings, .array([]), "Trusted certificates."),
+        ParameterDefinition(
+            "additional_p2p_trusted_ca_certs", .strings, .array([]), works: true,
+            "Certificates (PEM) of authorities whose peers are accepted too."),
     ]
 
     static let peerInformation: [ParameterDefinition] = [

@@ -186,6 +186,28 @@ extension SystemParameters {
         syncScopes.filter { [.smallPeersOnly, .localPeerOnly].contains($0.scope) }.map(\.collection)
     }
 
+    /// The collections that are never served to a small peer.
+    public var withheldFromPeers: [CollectionName] {
+        syncScopes.filter { [.bigPeerOnly, .localPeerOnly].contains($0.scope) }.map(\.collection)
+    }
+
+    /// `transports_discovered_peers`: the addresses, `tcp://host:port` or `ws://` and `wss://` URLs.
+    public var peerAddresses: [String] {
+        (self["transports_discovered_peers"]?.arrayValue ?? []).compactMap { entry in
+            entry.stringValue ?? entry["address"]?.stringValue
+        }
+    }
+    /// `transports_tcp_so_nodelay`.
+    public var sendsSmallPacketsAtOnce: Bool { flag("transports_tcp_so_nodelay") }
+    /// `transports_connection_failure_window_secs`.
+    public var connectionFailureWindow: Duration {
+        .seconds(number("transports_connection_failure_window_secs"))
+    }
+    /// `additional_p2p_trusted_ca_certs`, in PEM.
+    public var trustedAuthorities: [String] {
+        (self["additional_p2p_trusted_ca_certs"]?.arrayValue ?? []).compactMap(\.stringValue)
+    }
+
     /// `dql_request_history_size`.
     public var requestHistorySize: Int { Int(number("dql_request_history_size")) }
     /// `dql_slow_request_warn_seconds`; nil means never.

@@ -18,9 +18,17 @@ struct IdentityFiles: Sendable {
         certificateFile = ProtectedFile(url: folder.appendingPathComponent("certificate.json"))
     }
 
+    /// Held while a key is looked for and created: presence and links may ask for it at the same time, and
+    /// must not create two.
+    private static let creating = Mutex(())
+
     /// The store's key, created on first use.
     /// - Throws: `SDK-0401`.
     func peerKey() throws(SDKError) -> PeerKey {
+        try Self.creating.withLock { _ throws(SDKError) in try readOrCreate() }
+    }
+
+    private func readOrCreate() throws(SDKError) -> PeerKey {
         if let data = keyFile.content {
             do {
                 return try PeerKey(pem: String(decoding: data, as: UTF8.self))

@@ -10,6 +10,8 @@ struct OpenedConfig: Sendable {
     let directory: String
     /// The server's addresses, for a server connection.
     let server: ServerAddresses?
+    /// The key that small peers share; nil for none.
+    let sharedKey: PeerKey?
 
     /// Checks a configuration.
     /// - Parameter root: the base of relative directories.
@@ -22,12 +24,17 @@ struct OpenedConfig: Sendable {
         }
         var redacted = config
         switch config.connect {
-        case .server(let url): server = try ServerAddresses(url)
+        case .server(let url):
+            server = try ServerAddresses(url)
+            sharedKey = nil
         case .smallPeersOnly(let privateKey):
             server = nil
-            guard let privateKey else { break }
+            guard let privateKey else {
+                sharedKey = nil
+                break
+            }
             do {
-                _ = try PeerKey(base64DER: privateKey)
+                sharedKey = try PeerKey(sharedKey: privateKey)
             } catch {
                 throw SDKError(.privateKeyInvalid, error.message)
             }

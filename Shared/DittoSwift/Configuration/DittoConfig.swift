@@ -133,8 +133,8 @@ extension DittoConfig {
 public enum DittoConfigConnect: Codable, Sendable {
     /// A server at an http or https URL. It needs a login.
     case server(url: URL)
-    /// No server. `privateKey` is a P-256 key (PKCS#8 DER in base64) that all peers share. Nil means no
-    /// encryption and no authentication.
+    /// No server. `privateKey` is a P-256 key that all peers share: what `openssl` writes, PEM or the base64
+    /// of its DER. Nil means no encryption and no authentication.
     case smallPeersOnly(privateKey: String? = nil)
 
     /// As the case, for an optional URL. Opening nil fails as with any unusable URL.

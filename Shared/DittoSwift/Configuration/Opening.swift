@@ -12,6 +12,8 @@ struct Opening {
     let server: ServerAddresses?
     let authenticator: DittoAuthenticator?
     let sync: DittoSync
+    /// The links with small peers; nil if the store could not be opened.
+    let links: PeerLinks?
     /// False if the store could not be opened.
     let isOpen: Bool
 
@@ -33,10 +35,19 @@ struct Opening {
                 server: server, databaseID: given.databaseID,
                 files: IdentityFiles(directory: opened.directory), logger: logger)
             self.authenticator = authenticator
-            sync = try DittoSync(engine, server, given.databaseID, authenticator, logger)
+            let links = try PeerLinks(
+                engine, databaseID: given.databaseID, authority: .server(authenticator, server),
+                files: IdentityFiles(directory: opened.directory))
+            self.links = links
+            sync = try DittoSync(engine, server, given.databaseID, authenticator, links, logger)
         } else {
             authenticator = nil
-            sync = DittoSync(engine)
+            let links = try PeerLinks(
+                engine, databaseID: given.databaseID,
+                authority: opened.sharedKey.map { .shared($0) } ?? .none,
+                files: IdentityFiles(directory: opened.directory))
+            self.links = links
+            sync = DittoSync(engine, links)
         }
         isOpen = true
     }
@@ -55,7 +66,8 @@ struct Opening {
         self.logFiles = logFiles
         server = nil
         authenticator = nil
-        sync = DittoSync(engine)
+        links = nil
+        sync = DittoSync(engine, nil)
         isOpen = false
     }
 

@@ -55,8 +55,7 @@ package enum SDKErrorCode: String, Sendable, CaseIterable {
     case serverUnreachable = "SDK-0303"
     /// The server's answer to a login is malformed.
     case loginAnswerMalformed = "SDK-0304"
-    /// Sync with small peers only: this version syncs with servers.
-    case smallPeerSyncUnsupported = "SDK-0305"
+    // SDK-0305 said that small peers did not sync without a server; it is not used again.
     /// A subscription with ORDER BY, LIMIT or OFFSET: sessions of this version send every match.
     case windowedSubscriptionUnsupported = "SDK-0306"
     /// The server URL says https, but the server answers without TLS: it speaks plain http.

@@ -69,7 +69,7 @@ package enum OriginalCode: String, Sendable, CaseIterable {
             case .expirationHandlerMissing: .expirationHandlerMissing
             case .loginRefused, .serverUnreachable, .loginAnswerMalformed, .serverSpeaksPlainHTTP:
                 .authenticationFailed
-            case .smallPeerSyncUnsupported, .identityUnsupported, .credentialsUnsupported: .unsupported
+            case .identityUnsupported, .credentialsUnsupported: .unsupported
             case .identityFileUnusable, .parametersFileUnusable: .ioOperationFailed
             case .closed, .transactionEnded, .transactionTimeout, .updateEnded: .storeBackend
             case .unexpected: .unknown

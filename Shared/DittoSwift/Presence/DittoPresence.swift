@@ -2,11 +2,11 @@ import CRDT
 import Dispatch
 import Foundation
 import Synchronization
+import Transport
 
 /// This peer and the peers around it.
 ///
-/// This version connects only with servers: the graph has this peer and its connection with the server, and
-/// no other peers.
+/// The graph has this peer, its connection with the server, and the peers that it has links with.
 ///
 /// `state` guards the observers and the graphs they were last called with. They are called in order
 /// (`DefaultDelivery`). `delivery` is held during a call, so that `stop()` returns only when no call is
@@ -20,6 +20,8 @@ public final class DittoPresence: Sendable {
         var deviceName: @Sendable () -> String
         /// Returns whether a session with the server is open.
         var isConnected: @Sendable () -> Bool
+        /// The peers at the other ends of its links.
+        var linked: @Sendable () -> [MeshPeer]
         /// The time during which changes are collected.
         var debounce: @Sendable () -> Duration
     }
@@ -46,12 +48,22 @@ public final class DittoPresence: Sendable {
 
     /// The present graph.
     public var graph: DittoPresenceGraph {
-        DittoPresenceGraph(
-            localPeer: DittoPeer(
-                peerKey: source.peerKey(), deviceName: source.deviceName(),
-                isConnectedToDittoServer: source.isConnected(), os: .current,
-                metadata: state.withLock { $0.metadata }),
-            remotePeers: [])
+        let key = source.peerKey()
+        var local = DittoPeer(
+            peerKey: key, deviceName: source.deviceName(), isConnectedToDittoServer: source.isConnected(),
+            os: .current, metadata: state.withLock { $0.metadata })
+        let remote = LinkedPeers.peers(source.linked(), of: key)
+        local.connections = remote.flatMap(\.connections)
+        return DittoPresenceGraph(localPeer: local, remotePeers: remote)
+    }
+
+    /// Asks the application whether a small peer may link; without a handler all may.
+    func allows(_ peer: MeshPeer) async -> Bool {
+        guard let handler = state.withLock({ $0.requestHandler }),
+            let remote = LinkedPeers.peers([peer], of: source.peerKey()).first,
+            let type = remote.connections.first?.type
+        else { return true }
+        return await handler.call(DittoConnectionRequest(remote, type)) == .allow
     }
 
     /// Calls a handler, on the main queue where it is served, with the present graph and after each change,
@@ -103,8 +115,9 @@ public final class DittoPresence: Sendable {
         }
     }
 
-    /// Decides about small peers that want to connect; without it all may. This version has no connections
-    /// with small peers, so it is not called yet.
+    /// Decides about each link with a small peer, whoever dialed, before anything is synced; without it all
+    /// may. Both sides must allow. No answer in 10 seconds denies; a denied peer tries again, later each
+    /// time.
     public var connectionRequestHandler: DittoConnectionRequestHandler? {
         get { state.withLock { $0.requestHandler }?.call }
         set {

@@ -16,6 +16,7 @@ final class StoreSettings: Sendable {
     private let file: ProtectedFile
     private let statements: PreparedStatements
     private let current: Mutex<SystemParameters>
+    private let listener = Mutex<(@Sendable () -> Void)?>(nil)
     /// The running and past statements.
     let requests: RequestRegistry
     /// The turns of statements that wait to run.
@@ -49,6 +50,9 @@ final class StoreSettings: Sendable {
         statements = PreparedStatements(capacity: parameters.statementCacheSize)
     }
 
+    /// Sets the listener for changed parameters.
+    func onChange(_ listener: @escaping @Sendable () -> Void) { self.listener.withLock { $0 = listener } }
+
     /// The present values.
     var parameters: SystemParameters { current.withLock { $0 } }
 
@@ -67,6 +71,7 @@ final class StoreSettings: Sendable {
                 preconditionFailure("\(name) is no parameter of this type: \(error)")
             }
         }
+        listener.withLock { $0 }?()
     }
 
     /// Runs ALTER SYSTEM or SHOW. Call it for one statement at a time.
@@ -78,6 +83,7 @@ final class StoreSettings: Sendable {
         statements.resize(to: parameters.statementCacheSize)
         requests.resize(to: parameters.requestHistorySize)
         turns.resize(to: parameters.concurrentRequests)
+        listener.withLock { $0 }?()
         return result
     }
 

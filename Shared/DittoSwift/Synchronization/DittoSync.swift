@@ -9,7 +9,8 @@ import Synchronization
 import Transport
 import WebSocket
 
-/// Syncs documents with the server: sends local writes and fetches the documents of subscriptions.
+/// Syncs documents with the server, and with small peers: sends local writes and fetches the documents of
+/// subscriptions.
 ///
 /// `state` guards the requested state and the subscriptions. Starting and stopping run one after another in
 /// `lifecycle`, because a connection needs a moment to end.
@@ -23,7 +24,10 @@ public final class DittoSync: Sendable {
     }
 
     private let engine: Engine
+    /// Sync with the server.
     private let peer: PeerSync?
+    /// Sync with small peers; nil if the store could not be opened.
+    private let links: PeerLinks?
     private let authenticator: DittoAuthenticator?
     private let logger: Logger
     private let state = Mutex(State())
@@ -33,21 +37,24 @@ public final class DittoSync: Sendable {
     private let statusListener = Mutex<(@Sendable () -> Void)?>(nil)
     let owner = Owner()
 
-    /// Sync without a server: it only keeps the subscriptions.
-    init(_ engine: Engine) {
+    /// Sync without a server: with small peers only.
+    init(_ engine: Engine, _ links: PeerLinks?) {
         self.engine = engine
+        self.links = links
         logger = engine.logger
         peer = nil
         authenticator = nil
         changes = ChangeSignal()
+        engine.setSyncInformation { [weak self] _ in self?.linkInformation() ?? [] }
     }
 
     init(
         _ engine: Engine, _ server: ServerAddresses, _ databaseID: String,
-        _ authenticator: DittoAuthenticator,
+        _ authenticator: DittoAuthenticator, _ links: PeerLinks,
         _ logger: Logger
     ) throws {
         self.engine = engine
+        self.links = links
         self.authenticator = authenticator
         self.logger = logger
         let changes = ChangeSignal()
@@ -84,24 +91,19 @@ public final class DittoSync: Sendable {
     }
 
     /// Starts sync, which reconnects after lost connections until `stop()`.
-    /// - Throws: `authenticationError(.expirationHandlerMissing)`; `unsupportedError` for `.smallPeersOnly`,
-    ///   since this version syncs with servers only.
+    /// - Throws: `authenticationError(.expirationHandlerMissing)` with a server and no handler.
     public func start() throws {
         do {
             _ = try engine.replica()
-            guard let peer, let authenticator else {
-                throw SDKError(
-                    .smallPeerSyncUnsupported,
-                    "sync between small peers is not part of this version; connect to a server")
-            }
-            guard authenticator.hasHandler else {
+            guard authenticator?.hasHandler ?? true else {
                 throw SDKError(
                     .expirationHandlerMissing,
                     "set auth.expirationHandler before starting sync: it has to log in")
             }
-            then(isActive: true) {
-                authenticator.beginRenewing()
-                peer.start()
+            then(isActive: true) { [peer, authenticator, links] in
+                authenticator?.beginRenewing()
+                peer?.start()
+                links?.start()
             }
         } catch {
             throw DittoSwiftError.translated(error)
@@ -110,10 +112,10 @@ public final class DittoSync: Sendable {
 
     /// Stops sync. A connection may still take a moment to close.
     public func stop() {
-        guard let peer, let authenticator else { return }
-        then(isActive: false) {
-            authenticator.endRenewing()
-            await peer.stop()
+        then(isActive: false) { [peer, authenticator, links] in
+            authenticator?.endRenewing()
+            await peer?.stop()
+            await links?.stop()
         }
     }
 
@@ -149,6 +151,7 @@ public final class DittoSync: Sendable {
                 "a subscription cannot have ORDER BY, LIMIT or OFFSET in this version")
         }
         let key = try peer?.subscribe(statement: query, arguments: values) ?? checked.canonicalKey
+        try links?.mesh.subscribe(statement: query, arguments: values)
         let subscription = DittoSyncSubscription(
             sync: self, owner: owner, key: key, query: query, given: given)
         state.withLock { _ = $0.subscriptions.insert(subscription) }
@@ -160,7 +163,9 @@ public final class DittoSync: Sendable {
 
     func cancel(_ subscription: DittoSyncSubscription) {
         let wasThere = state.withLock { $0.subscriptions.remove(subscription) != nil }
-        if wasThere { peer?.unsubscribe(subscription.key) }
+        guard wasThere else { return }
+        peer?.unsubscribe(subscription.key)
+        links?.mesh.unsubscribe(subscription.key)
     }
 
     func holds(_ subscription: DittoSyncSubscription) -> Bool {
@@ -222,13 +227,36 @@ public final class DittoSync: Sendable {
                 (key: "_id", value: .string(key)), (key: "is_ditto_server", value: true),
                 (key: "documents", value: .object(documents)),
             ])
-        ]
+        ] + linkInformation()
+    }
+
+    /// A row of `system:data_sync_info` for each peer that was linked since the start.
+    private func linkInformation() -> [ObjectValue] {
+        (links?.mesh.knownPeers ?? []).map { peer in
+            let status: Value = peer.isLinked ? "Connected" : "Not Connected"
+            return ObjectValue([
+                (key: "_id", value: .string(peer.peerKey)), (key: "is_ditto_server", value: false),
+                (
+                    key: "documents",
+                    value: .object(ObjectValue([(key: "sync_session_status", value: status)]))
+                ),
+            ])
+        }
     }
 
     /// Sets the listener for changes of the connection's status.
     func onStatus(_ listener: @escaping @Sendable () -> Void) {
         statusListener.withLock { $0 = listener }
     }
+
+    /// Links or their conditions have changed.
+    func linksChanged() {
+        statusListener.withLock { $0 }?()
+        changes.advance()
+    }
+
+    /// Returns whether a session with the server is open.
+    var isConnectedToServer: Bool { peer?.status == .connected }
 
     private func heard(_ notice: PeerSync.Notice) {
         if case .status = notice { statusListener.withLock { $0 }?() }
@@ -252,13 +280,28 @@ extension DittoSync {
     /// The status of the connection.
     package var status: SyncStatus {
         let problems = state.withLock { $0.problems }
-        return switch peer?.status ?? .stopped {
+        guard let peer else { return linkStatus(problems) }
+        return switch peer.status {
         case .stopped: SyncStatus(text: "stopped", lastError: nil, problems: problems)
         case .connecting(let lastError):
             SyncStatus(text: "connecting", lastError: lastError, problems: problems)
         case .connected: SyncStatus(text: "connected", lastError: nil, problems: problems)
         }
     }
+
+    /// The status of an instance without a server: connected with a link.
+    private func linkStatus(_ problems: [String: Failure]) -> SyncStatus {
+        guard isActive, let links else {
+            return SyncStatus(text: "stopped", lastError: nil, problems: problems)
+        }
+        let isLinked = !links.mesh.seen.peers.isEmpty
+        return SyncStatus(
+            text: isLinked ? "connected" : "connecting", lastError: isLinked ? nil : links.problem,
+            problems: problems)
+    }
+
+    /// The present links, and the state of dialing and listening.
+    package var linkReport: LinkReport? { links.map { LinkReport($0) } }
 
     /// The last local commit, and the last one up to which the server holds all local writes.
     package func commits() throws -> (last: UInt64, acknowledged: UInt64) {

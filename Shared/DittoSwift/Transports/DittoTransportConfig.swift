@@ -2,8 +2,9 @@ import Foundation
 
 /// The transports that an instance may use.
 ///
-/// This version uses one transport: the connection with the server of its configuration. Other settings are
-/// kept but not checked. `system:transports_info` reports why they are not used.
+/// Small peers link over TCP and over WebSockets, at the addresses named here; a change acts at once while
+/// sync is started. Nothing is discovered yet: `peerToPeer` is kept and not used. `system:transports_info`
+/// tells the condition of each transport, and which address cannot be used.
 public struct DittoTransportConfig: Codable, Equatable, Sendable {
     /// Transports to small peers nearby.
     public var peerToPeer = DittoPeerToPeer()

@@ -8,6 +8,8 @@ struct TransportInformation: Sendable {
     let config: DittoTransportConfig
     /// The status of the connection with the server; nil without a server.
     let server: SyncStatus?
+    /// The links with small peers; nil if there can be none.
+    let links: PeerLinks?
 
     var rows: [ObjectValue] {
         let nearby = config.peerToPeer
@@ -15,18 +17,27 @@ struct TransportInformation: Sendable {
             Self.row("bluetooth_le", nearby.bluetoothLE.isEnabled, .NoBleHardware),
             Self.row("awdl", nearby.awdl.isEnabled, .WifiDisabled),
             Self.row("wifi_aware", nearby.wifiAware.isEnabled, .WifiDisabled),
-            // This version neither listens nor discovers peers.
+            // This version does not discover peers.
             Self.row("lan", nearby.lan.isEnabled, .Unknown),
-            Self.row("tcp", config.listen.tcp.isEnabled || !config.connect.tcpServers.isEmpty, .Unknown),
-            Self.row("http", config.listen.http.isEnabled, .Unknown),
         ]
+        let isTCP = config.listen.tcp.isEnabled || !config.connect.tcpServers.isEmpty
+        let tcp = links?.condition(of: .tcp)
+        rows.append(Self.row("tcp", isTCP, tcp?.condition ?? .Unknown, isTCP ? tcp?.reason : nil))
+        let isWebSocket = config.listen.http.isEnabled || !config.connect.webSocketURLs.isEmpty
+        let web = links?.condition(of: .webSocket)
+        rows.append(
+            Self.row(
+                "http", config.listen.http.isEnabled, web?.condition ?? .Unknown,
+                config.listen.http.isEnabled ? web?.reason : nil))
         let condition: DittoTransportCondition =
             switch (server?.text, server?.lastError) {
             case ("connected"?, _): .Ok
             case ("connecting"?, .some): .CannotEstablishConnection
-            default: .Unknown
+            default: server == nil ? web?.condition ?? .Unknown : .Unknown
             }
-        rows.append(Self.row("websocket", server != nil, condition, server?.lastError))
+        let isUsed = server != nil || isWebSocket
+        rows.append(
+            Self.row("websocket", isUsed, condition, server?.lastError ?? (isUsed ? web?.reason : nil)))
         return rows
     }
 

@@ -38,16 +38,23 @@ final class InstanceOrigin: Sendable {
         }
     }
 
-    /// Tells the delegate about the connection with the server if its condition is another one.
-    func connectionChanged(of ditto: Ditto) {
+    /// The condition of all connections over TCP, those with the server and those with peers; nil before
+    /// there is anything to tell.
+    private static func condition(of ditto: Ditto) -> DittoTransportCondition? {
+        let links = ditto.links?.condition
+        if links == .TcpListenFailure || links == .Ok { return links }
+        guard ditto.auth != nil else { return links }
         let status = ditto.sync.status
-        let condition: DittoTransportCondition? =
-            switch (status.text, status.lastError) {
-            case ("connected", _): .Ok
-            case (_, .some): .CannotEstablishConnection
-            default: nil
-            }
-        guard let condition else { return }
+        return switch (status.text, status.lastError) {
+        case ("connected", _): .Ok
+        case (_, .some): .CannotEstablishConnection
+        default: links
+        }
+    }
+
+    /// Tells the delegate about connections if their condition is another one.
+    func connectionChanged(of ditto: Ditto) {
+        guard let condition = Self.condition(of: ditto) else { return }
         let call: (held: Held, tell: Handler<Tell>, queue: DispatchQueue)? = state.withLock { state in
             guard condition != state.told, let delegate = state.delegate, let tell = state.tell else {
                 return nil
