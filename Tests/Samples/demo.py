@@ -1,11 +1,13 @@
 """The demo: sends real data through the whole system, and fails if the replicas differ.
 
-    make demo                                    both forms of the server, release build
-    python3 Tests/Samples/demo.py --mode one     only `mimeo serve`; --mode four: only the four behind nginx
+    make demo                                    both forms of the server and a chain of peers, release build
+    python3 Tests/Samples/demo.py --mode one     only `mimeo serve`; --mode four: only the four behind nginx;
+                                                 --mode chain: only the chain
 
 Imports the country, subdivision and language tables of Debian's iso-codes into peer A while it is offline. A and B
 connect, and B subscribes to the countries and the provinces. Both go offline, make 200 conflicting edits each, and come
-back. Then the documents of A, B and the server are compared by digest. Exits non-zero if anything differs.
+back. Then the documents of A, B and the server are compared by digest. In the last act three peers in a chain sync
+without a server, which then appears at one end. Exits non-zero if anything differs.
 """
 
 import argparse
@@ -239,25 +241,122 @@ class Demo:
         say("attachment", f"{len(content):,} bytes up, down and bytes 1000-1999: sha256 {digest[:16]}…")
 
 
-def run(title, make_server):
+class Chain:
+    """Three peers, A - B - C, that link with their neighbours; the server is away, and comes back at A's end."""
+
+    def __init__(self, workspace, server):
+        self.workspace = workspace
+        self.server = server
+
+    def run(self):
+        self.server.start()
+        self.log_in()
+        self.load()
+        self.edit_at_both_ends()
+        self.server_appears()
+        for peer in self.peers:
+            peer.stop()
+
+    def log_in(self):
+        """Each peer logs in once: by the certificate of that login the others know it when the server is away."""
+        self.lines = [harness.FaultProxy(self.workspace, self.server.address) for _ in "abc"]
+        ports = [harness.free_port() for _ in range(2)]
+        links = [
+            ["--listen-tcp", f"127.0.0.1:{ports[0]}"],
+            ["--connect", f"127.0.0.1:{ports[0]}", "--listen-ws", f"127.0.0.1:{ports[1]}"],
+            ["--connect-ws", f"ws://127.0.0.1:{ports[1]}"],
+        ]
+        wanted = ["SELECT * FROM countries"]
+        self.peers = [
+            harness.Peer(
+                self.workspace, name, harness.Through(self.server, line), wanted, links=["--retry", "0.5", *link])
+            for name, line, link in zip("abc", self.lines, links)]
+        self.a, self.b, self.c = self.peers
+        harness.until(lambda: len(self.b.execute(".links")["links"]) == 2, 60, "the chain does not link", pause=0.1)
+        for line in self.lines:
+            line.cut()
+        say("chain", "A - B over TCP, B - C over a WebSocket; the server is away")
+
+    def load(self):
+        rows, _, field = harness.iso_codes("countries")
+        with timed() as seconds:
+            for start in range(0, len(rows), 50):
+                documents = [{"_id": row[field], **row} for row in rows[start:start + 50]]
+                self.a.execute("INSERT INTO countries DOCUMENTS " + ", ".join(
+                    f"({json.dumps(document, ensure_ascii=False)})" for document in documents))
+            self.await_agreement(len(rows))
+            say("A to C", f"{len(rows)} countries through B after {seconds():.1f} s")
+        self.count = len(rows)
+
+    def edit_at_both_ends(self):
+        identifiers = [row["_id"] for row in self.a.query("SELECT _id FROM countries ORDER BY _id LIMIT 100")]
+        with timed() as seconds:
+            for identifier in identifiers:
+                self.a.execute(f"UPDATE countries SET visited = 'A' WHERE _id = '{identifier}'")
+                self.c.execute(f"UPDATE countries SET stamp = 'C' WHERE _id = '{identifier}'")
+            digest = self.await_agreement(self.count)
+            say("edits", f"100 documents at both ends, A = B = C after {seconds():.1f} s: sha256 {digest[:16]}…")
+        both = self.b.count("countries", "visited = 'A' AND stamp = 'C'")
+        if both != len(identifiers):
+            raise Difference(f"B has {both} documents with both edits, not {len(identifiers)}")
+
+    def await_agreement(self, count):
+        last = {}
+
+        def agree():
+            sides = {peer.name: peer.query("SELECT * FROM countries") for peer in self.peers}
+            try:
+                last["digest"] = compare("countries", sides)
+            except Difference as difference:
+                last["difference"] = difference
+                return False
+            return len(sides["a"]) == count
+
+        try:
+            harness.until(agree, AGREEMENT_SECONDS, "", pause=0.1)
+        except TimeoutError:
+            raise last.get("difference", Difference("countries are missing everywhere")) from None
+        return last["digest"]
+
+    def server_appears(self):
+        """At A's end first: its documents go up, and what the server has comes down to C. Then C meets it too."""
+        self.lines[0].mend()
+        with timed() as seconds:
+            harness.until(
+                lambda: self.server.count("countries", "visited = 'A'") == 100, ARRIVAL_SECONDS,
+                "A's edits do not arrive", pause=0.1)
+            self.server.execute("INSERT INTO countries DOCUMENTS ({'_id': 'ZZ', 'name': 'Server'})")
+            self.await_agreement(self.count + 1)
+            say("server", f"at A's end: {self.count} countries up, one down to C after {seconds():.1f} s")
+        for line in self.lines[1:]:
+            line.mend()
+        harness.until(
+            lambda: self.server.count("countries", "stamp = 'C'") == 100, ARRIVAL_SECONDS, "C's edits do not arrive",
+            pause=0.1)
+        self.await_agreement(self.count + 1)
+        say("", "B and C reach the server too: C's edits are there")
+
+
+def run(title, make_server, act=Demo):
     print(f"── {title} " + "─" * (76 - len(title)), flush=True)
     with harness.Workspace() as workspace, timed() as seconds:
-        Demo(workspace, make_server(workspace)).run()
+        act(workspace, make_server(workspace)).run()
         say("done", f"{seconds():.1f} s")
 
 
 MODES = {
     "one": ("one process", harness.OneProcess),
     "four": ("four executables behind nginx", harness.FourProcesses),
+    "chain": ("a chain of peers, and a server at one end", harness.OneProcess, Chain),
 }
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--mode", choices=[*MODES, "both"], default="both")
+    parser.add_argument("--mode", choices=[*MODES, "all"], default="all")
     chosen = parser.parse_args().mode
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    for mode in MODES if chosen == "both" else [chosen]:
+    for mode in MODES if chosen == "all" else [chosen]:
         try:
             run(*MODES[mode])
         except (Difference, RuntimeError, OSError) as problem:

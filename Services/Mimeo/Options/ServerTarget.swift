@@ -54,7 +54,7 @@ struct ServerTarget: ParsableArguments {
     /// - Throws: `CLI-0101`.
     func databaseID(_ sources: SettingSources) throws(MimeoError) -> String {
         guard let database = database ?? sources.text("database") else {
-            throw MimeoError(.usage, "--url needs --database")
+            throw MimeoError(.usage, "--database is missing")
         }
         return database
     }

@@ -10,8 +10,12 @@ struct PeerCommand: AsyncParsableCommand {
         discussion: """
             Each input line is a DQL statement or a dot command, and gets one JSON line as answer. The dot \
             commands are .sync start, .sync stop, .wait N [SECONDS] (until the server has acknowledged \
-            commit N), .observe SELECT and .status. Lines with the key "event" may come between answers. \
+            commit N), .observe SELECT, .links and .status. Lines with the key "event" may come between \
+            answers. \
             The end of the input ends the peer and cancels a login in flight.
+            Peers link with each other by --listen-tcp, --connect, --listen-ws and --connect-ws, without a \
+            server, or beside one if --url is given. Without a server they prove who they are with \
+            --shared-key; without that they speak in the clear and trust everybody.
             A peer is offline-first: it works on its store with or without a server. A refused login and \
             an unreachable server become events and part of .status; they are retried and do not change \
             the exit code 0. Exit code 1 if the store cannot be opened, 2 if an option is wrong, 4 if \
@@ -24,17 +28,36 @@ struct PeerCommand: AsyncParsableCommand {
     var subscribe: [String] = []
     @Flag(help: "Do not connect before `.sync start`.")
     var offline = false
+    @OptionGroup var links: LinkOptions
 
     func run() async throws {
         let sources = try server.sources()
         guard let store = store ?? sources.text("store") else {
             throw MimeoError(.usage, "--store is missing")
         }
-        let (databaseID, token) = try await server.login()
-        let ditto = try await open(databaseID, in: store, url: try server.origin(sources))
+        let hasServer = server.url != nil || sources.text("url") != nil
+        guard hasServer || links.hasAny else {
+            throw MimeoError(
+                .usage,
+                "--url is missing; without a server a peer needs --listen-tcp, --connect, --listen-ws or"
+                    + " --connect-ws")
+        }
+        let config = try links.transportConfig()
+        let (databaseID, token) =
+            hasServer ? try await server.login() : (try server.databaseID(sources), nil)
+        let connect: DittoConfigConnect =
+            hasServer
+            ? .server(url: try server.origin(sources))
+            : .smallPeersOnly(privateKey: try links.key())
+        guard !hasServer || links.sharedKey == nil else {
+            throw MimeoError(
+                .usage, "--shared-key is for peers without a server: with --url they have certificates of it")
+        }
+        let ditto = try await open(databaseID, in: store, connect)
+        ditto.transportConfig = config
         let output = LineWriter.standardOutput
         let console = PeerConsole(ditto: ditto, output: output)
-        console.logIn(token: token, provider: server.provider(sources))
+        if let token { console.logIn(token: token, provider: server.provider(sources)) }
         do {
             for query in subscribe { try ditto.sync.registerSubscription(query: query) }
             if !offline { try ditto.sync.start() }
@@ -49,11 +72,13 @@ struct PeerCommand: AsyncParsableCommand {
         await ditto.close()
     }
 
-    private func open(_ databaseID: String, in store: String, url: String) async throws -> Ditto {
+    private func open(
+        _ databaseID: String, in store: String, _ connect: DittoConfigConnect
+    ) async throws -> Ditto {
         do {
             return try await Ditto.open(
                 config: DittoConfig(
-                    databaseID: databaseID, connect: .server(url: url),
+                    databaseID: databaseID, connect: connect,
                     persistenceDirectory: URL(fileURLWithPath: store, isDirectory: true)))
         } catch DittoSwiftError.validationError(let reason) {
             throw MimeoError(.usage, DittoSwiftError.validationError(reason: reason).localizedDescription)

@@ -66,11 +66,13 @@ final class PeerConsole: Sendable {
         case ".wait": return try await wait(words)
         case ".observe" where words.count > 1:
             return observe(String(text.dropFirst(".observe".count)).trimmingCharacters(in: .whitespaces))
+        case ".links" where words.count == 1: return links()
         case ".status" where words.count == 1: return try status()
         default:
             throw MimeoError(
                 .dotCommandInvalid,
-                "unknown command; use .sync start, .sync stop, .wait N [SECONDS], .observe SELECT or .status")
+                "unknown command; use .sync start, .sync stop, .wait N [SECONDS], .observe SELECT, .links or"
+                    + " .status")
         }
     }
 
@@ -107,6 +109,27 @@ final class PeerConsole: Sendable {
         } catch {
             return Answer(error).json
         }
+    }
+
+    private func links() -> Value {
+        let report = ditto.sync.linkReport
+        return [
+            "links": .array(
+                (report?.links ?? []).map { link in
+                    [
+                        "peer": .string(link.peerKey), "type": .string(link.kind),
+                        "dialed": .bool(link.isDialer),
+                    ]
+                }),
+            "listening": .array(
+                (report?.listening ?? []).map { listener in
+                    ["address": .string(listener.address), "port": .int(Int64(listener.port))]
+                }),
+            "failures": .array(
+                (report?.failures ?? []).map { failure in
+                    ["address": .string(failure.address), "reason": .string(failure.reason)]
+                }),
+        ]
     }
 
     private func status() throws(MimeoError) -> Value {

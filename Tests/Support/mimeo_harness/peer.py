@@ -17,10 +17,18 @@ class StatementError(RuntimeError):
         self.error = error
 
 
-def peer_command(store, server, subscribe=(), offline=False):
-    """The command line that starts a peer."""
-    arguments = [binary("mimeo"), "peer", "--store", store, "--url", server.origin]
-    arguments += ["--database", server.database, "--provider", "development", "--token", server.token]
+DATABASE = "00000000-0000-4000-8000-00000000cafe"
+"""The database of peers without a server."""
+
+
+def peer_command(store, server, subscribe=(), offline=False, links=()):
+    """The command line that starts a peer; without a server `links` says with whom it syncs."""
+    arguments = [binary("mimeo"), "peer", "--store", store, *links]
+    if server is None:
+        arguments += ["--database", DATABASE]
+    else:
+        arguments += ["--url", server.origin, "--database", server.database]
+        arguments += ["--provider", "development", "--token", server.token]
     for select in subscribe:
         arguments += ["--subscribe", select]
     return arguments + (["--offline"] if offline else [])
@@ -33,11 +41,12 @@ class PeerGone(RuntimeError):
 class Peer:
     """A store directory and the process that has it open. Runs one statement at a time, from any thread."""
 
-    def __init__(self, workspace, name, server, subscribe=(), offline=False, environment=None):
+    def __init__(self, workspace, name, server, subscribe=(), offline=False, environment=None, links=()):
         self._workspace = workspace
         self._server = server
         self._subscribe = list(subscribe)
         self._environment = environment
+        self.links = list(links)
         self.name = name
         self.store = workspace.directory / f"peer-{name}"
         self.process = None
@@ -46,7 +55,7 @@ class Peer:
 
     def start(self, offline=False):
         """Opens the store; also after `kill` or `stop`."""
-        arguments = peer_command(self.store, self._server, self._subscribe, offline)
+        arguments = peer_command(self.store, self._server, self._subscribe, offline, self.links)
         with self._asking:  # callers that wait for the former process first learn that it is gone
             self._next_line = 0
             self.events = []
