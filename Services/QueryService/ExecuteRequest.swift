@@ -34,6 +34,9 @@ struct ExecuteRequest: Sendable {
     /// The rows of a single SELECT go there; nil keeps them for the answer.
     var spool: RowSpool?
 
+    /// The form of its rows.
+    var form = RowForm.values
+
     /// A statement of the present.
     init(statement: String, arguments: ObjectValue) {
         steps = [Step(statement: statement, arguments: arguments)]

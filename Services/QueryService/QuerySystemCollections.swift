@@ -5,8 +5,17 @@ import Identity
 /// The `system:` collections of a database over HTTP. Collections without any document that the rules allow
 /// do not appear.
 struct QuerySystemCollections: SystemCollections {
-    let names: [CollectionName]
-    let rules: CompiledRules
+    private let names: [CollectionName]
+    private let rules: CompiledRules
+
+    /// The collections of a snapshot for these statements. Their names are read only for a statement that
+    /// asks for them: in PostgreSQL that is a round trip.
+    init(
+        of documents: any ProjectedDocuments, for statements: [PreparedStatement], rules: CompiledRules
+    ) throws {
+        names = statements.contains { $0.reads(.collections) } ? try documents.collectionNames() : []
+        self.rules = rules
+    }
 
     func rows(of collection: SystemCollection) -> [ObjectValue]? {
         switch collection {

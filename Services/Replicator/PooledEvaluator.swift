@@ -7,8 +7,9 @@ import Synchronization
 /// Evaluates a session's subscriptions in turns of the process's pool, as its credential.
 ///
 /// A page of a catch-up has the pool's limit for itself. In an event of the live stream each subscription has
-/// it for itself: the time is counted from one question for `interruption(of:)` to the next. Only the time
-/// that they compute counts, so who waits for others loses nothing.
+/// it for itself: the time is counted from one question for `interruption(of:)` to the next. Only the
+/// processor's time counts, so waiting for others or for a busy machine costs nothing. A page that has waited
+/// until its end is read again.
 ///
 /// `state` guards what the event at hand has taken.
 struct PooledEvaluator: SubscriptionEvaluator {
@@ -39,12 +40,13 @@ struct PooledEvaluator: SubscriptionEvaluator {
     func evaluate<Result: Sendable>(
         _ body: @escaping @Sendable (Interrupting?) throws -> Result
     ) async throws -> Result {
-        let evaluation = pool.subscription(of: credential, in: database, isLimited: true)
-        return try await evaluation.run(on: seats) { try body { evaluation.interruption() } }
+        try await pool.subscribing(of: credential, in: database) { evaluation in
+            try await evaluation.run(on: seats) { try body { evaluation.interruption() } }
+        }
     }
 
     func handle<Result: Sendable>(_ body: @escaping @Sendable () -> Result) async -> Result {
-        let evaluation = pool.subscription(of: credential, in: database, isLimited: false)
+        let evaluation = pool.subscription(of: credential, in: database, limit: nil)
         state.handling.withLock { $0 = Handling(evaluation: evaluation) }
         defer { state.handling.withLock { $0 = nil } }
         // A task that was cancelled before its turn handles the event all the same.
@@ -58,13 +60,18 @@ struct PooledEvaluator: SubscriptionEvaluator {
         let limit = pool.options.subscriptionTime
         return state.handling.withLock { handling -> Interrupting? in
             guard let evaluation = handling?.evaluation else { return nil }
-            let now = evaluation.turnComputed
+            let now = evaluation.turnProcessorTime
             if let present = handling?.present {
                 handling?.taken[present.subscription, default: .zero] += now - present.since
             }
             handling?.present = (subscription, now)
-            let end = now + (limit - (handling?.taken[subscription] ?? .zero))
-            return { evaluation.turnComputed < end ? evaluation.interruption() : .timeout }
+            let rest = limit - (handling?.taken[subscription] ?? .zero)
+            let (end, clockEnd) = (now + rest, evaluation.turnComputed + rest)
+            return {
+                // The clock runs at least as fast as the processor's time, and costs less to ask.
+                let isOver = evaluation.turnComputed >= clockEnd && evaluation.turnProcessorTime >= end
+                return isOver ? .timeout : evaluation.interruption()
+            }
         }
     }
 }

@@ -48,6 +48,8 @@ public enum PostgresLimits {
     static let keyBytes = 1_024
     /// Statements that a connection keeps prepared; a server holds each with its plan in memory.
     static let preparedStatements = 512
+    /// Tables whose names a connection keeps, some 100 bytes each.
+    static let knownTables = 1_024
     /// The least time between two notices of this process's appends to other processes: each wakes three
     /// threads and two of the server's processes.
     static let noticeSpacing = Duration.milliseconds(5)

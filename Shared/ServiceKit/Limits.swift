@@ -79,8 +79,8 @@ public enum Limits {
     /// Time limit of a statement over HTTP unless `--statement-seconds` says otherwise: hardly a client waits
     /// longer for an answer.
     public static let statementTime: Duration = .seconds(30)
-    /// Time that one evaluation of a subscription computes unless `--subscription-seconds` says otherwise: a
-    /// page of a catch-up takes some milliseconds.
+    /// The processor's time of one evaluation of a subscription unless `--subscription-seconds` says
+    /// otherwise: a page of a catch-up takes some milliseconds.
     public static let subscriptionTime: Duration = .seconds(5)
     /// Most running statements of one credential in one database unless `--statements-per-credential` says
     /// otherwise: more than a service with a pool of connections has, and few enough that a handful of

@@ -38,6 +38,12 @@ package enum PageSums {
         }
     }
 
+    /// Sets the time after which a connection compares mapped pages again, for tests.
+    static func setAge(milliseconds: CInt, of database: Database) {
+        var age = milliseconds
+        sqlite3_file_control(database.sqliteConnection, "main", PAGE_SUMS_AGE_CONTROL, &age)
+    }
+
     /// Takes everybody's rights but the owner's from a file. Somebody else's file stays as it is.
     package static func makePrivate(_ path: String) {
         var status = stat()

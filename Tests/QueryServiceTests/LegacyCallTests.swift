@@ -43,6 +43,59 @@ struct LegacyCallTests {
         }
     }
 
+    @Test("latestValuesAndTypes has each field's type, and describe the statement with its plan")
+    func types() async throws {
+        try await QueryBench.run { _, client async throws in
+            let upsert: Value = [
+                "method": "upsert", "collection": "people", "id": "123abc",
+                "value": [
+                    "name": "Grace", "friends": ["Susan"], "orderCount": 5,
+                    "home": ["city": "Ulm", "visits": 2],
+                ],
+                "valueTypeOverrides": ["orderCount": "counter", "home.visits": "counter"],
+            ]
+            #expect(try await call(client, "write", ["commands": [upsert]]).status == 200)
+            _ = try await client.execute("INSERT INTO people DOCUMENTS ({'_id': 7, 'name': 'Grace'})")
+            let typed: Value = [
+                "id": "123abc",
+                "fields": [
+                    "name": ["register": ["value": "Grace"]],
+                    "friends": ["register": ["value": ["Susan"]]],
+                    "orderCount": ["counter": ["value": 5]],
+                    "home": [
+                        "map": [
+                            "value": [
+                                "city": ["register": ["value": "Ulm"]], "visits": ["counter": ["value": 2]],
+                            ]
+                        ]
+                    ],
+                ],
+            ]
+            let other: Value = ["id": 7, "fields": ["name": ["register": ["value": "Grace"]]]]
+            var found: Value = [
+                "collection": "people", "query": "name == 'Grace'", "serializedAs": "latestValuesAndTypes",
+            ]
+            let documents = try await call(client, "find", found).body["documents"]?.arrayValue ?? []
+            #expect(documents.count == 2 && documents.contains(typed) && documents.contains(other))
+            found = [
+                "collection": "people", "sort": [["property": "orderCount", "direction": "asc"]],
+                "limit": 1, "describe": true, "serializedAs": "latestValuesAndTypes",
+            ]
+            let described = try await call(client, "find", found)
+            #expect(described.status == 200 && described.body["documents"] == [typed], "\(described.body)")
+            let statement = "SELECT * FROM `people` ORDER BY `orderCount` LIMIT 1"
+            #expect(described.body["describe"]?["statement"] == .string(statement))
+            let plan = try await client.execute("EXPLAIN " + statement).items.first
+            #expect(plan != nil && described.body["describe"]?["plan"] == plan)
+            let one = try await call(
+                client, "findbyid",
+                ["collection": "people", "id": "123abc", "serializedAs": "latestValuesAndTypes"])
+            #expect(one.body["documents"] == [typed])
+            let limited = try await call(client, "find", ["collection": "people", "describe": false])
+            #expect(limited.body["describe"] == nil)
+        }
+    }
+
     @Test("write does all its commands in one operation, with the types that they name")
     func write() async throws {
         try await QueryBench.run { _, client async throws in
@@ -187,8 +240,9 @@ struct LegacyCallTests {
             ("find", #"{"collection":"c","query":"n =="}"#, "DQL-0107"),
             ("find", #"{"collection":"c","query":"n == $args.x"}"#, "DQL-0501"),
             ("find", #"{"collection":"c","sort":"n"}"#, "QUERY-0101"),
-            ("find", #"{"collection":"c","describe":true}"#, "QUERY-0101"),
-            ("find", #"{"collection":"c","serializedAs":"latestValuesAndTypes"}"#, "QUERY-0101"),
+            ("find", #"{"collection":"c","describe":"yes"}"#, "QUERY-0101"),
+            ("find", #"{"collection":"c","formatAttachment":true}"#, "QUERY-0101"),
+            ("find", #"{"collection":"c","serializedAs":"latestTypes"}"#, "QUERY-0101"),
             ("findbyid", #"{"collection":"c"}"#, "QUERY-0101"),
             ("count", #"{"collection":"c","args":[]}"#, "QUERY-0101"),
         ])

@@ -11,10 +11,22 @@ struct RowLineTests {
     private static let headers = ["Accept": "application/x-ndjson, application/json;q=0.1"]
     private static let path = "/api/v5/store/execute"
 
+    /// 8,000 rows of about a kilobyte.
+    private static let many = "SELECT RAW b.t FROM c a JOIN c b USE INDEX '' ON a.k = b.k"
+
     private static func open(_ client: QueryClient, _ body: Value) async throws -> (type: String?, [Value]) {
         let answer = try await client.open(path, headers: headers, method: "POST", body: body)
         let lines = try await QueryClient.lines(of: answer) { _ in false }
         return (answer.headers.first(name: "content-type"), lines)
+    }
+
+    private static func fill(_ client: QueryClient) async throws {
+        let all = (0..<90).map { (number: Int64) -> Value in
+            let text = (0..<28).map { _ in UUID().uuidString }.joined().prefix(1_000)
+            return ["_id": .int(number), "k": 1, "t": .string(String(text))]
+        }
+        let filled = try await client.execute("INSERT INTO c DOCUMENTS (:all)", ["all": .array(all)])
+        #expect(filled.status == 200)
     }
 
     @Test("a row a line, and last the envelope without rows; an error before the first row is an envelope")
@@ -46,6 +58,25 @@ struct RowLineTests {
                 let error = try await QueryClient.lines(of: wrong) { _ in false }
                 #expect(error.first?["error"]?["index"] == index || error.isEmpty)
             }
+        }
+    }
+
+    @Test("a client that reads nothing holds no statement: it ends, and the client gets every row later")
+    func slowClient() async throws {
+        try await QueryBench.run { _, client async throws in
+            try await Self.fill(client)
+            let answer = try await client.open(
+                Self.path, headers: Self.headers, method: "POST", body: ["statement": .string(Self.many)])
+            var running = 1
+            for _ in 0..<3_000 where running > 0 {
+                try await Task.sleep(for: .milliseconds(10))
+                running = try await client.send("/api/v5/requests").body["requests"]?.arrayValue?.count ?? 0
+            }
+            #expect(running == 0)
+            let lines = try await QueryClient.lines(of: answer) { _ in false }
+            #expect(lines.count == 8_101)
+            #expect(lines.dropLast().allSatisfy { $0.stringValue?.count == 1_000 })
+            #expect(lines.last?["items"] == [] && lines.last?["error"] == .object(ObjectValue()))
         }
     }
 

@@ -60,6 +60,7 @@ struct WebhookTests {
         let origin: String
 
         func serving(
+            pause: Duration = .milliseconds(50), timeout: Duration = .seconds(2),
             _ body: @escaping @Sendable (QueryClient, SystemDatabase) async throws -> Void
         ) async throws {
             var logger = Logger(label: "test")
@@ -70,9 +71,9 @@ struct WebhookTests {
                 try $0.put(DatabaseRecord(id: QueryBench.database, createdAtSeconds: 1))
             }
             var bounds = QueryServicePart.Bounds()
-            bounds.webhookPause = .milliseconds(50)
+            bounds.webhookPause = pause
             bounds.nowSeconds = { QueryBench.now }
-            bounds.webhookTimeout = .seconds(2)
+            bounds.webhookTimeout = timeout
             try await bench.serving(log, bounds: bounds, system: system) { try await body($0, system) }
         }
 
@@ -208,6 +209,56 @@ struct WebhookTests {
                 let shown = try #require(try await setting.list(client).first { $0["id"] == dead["id"] })
                 #expect(shown["failures"]?.intValue ?? 0 > 0 && shown["failure"] != .null)
                 #expect(shown["lag"] == 5 && shown["nextAttemptAt"] != .null)
+            }
+        }
+    }
+
+    @Test("one that is slow, fails for long or lies about its length loses no change and holds up no other")
+    func liars() async throws {
+        try await Self.run { setting in
+            let ok = "HTTP/1.1 200 OK\r\n"
+            let server = RawServer([
+                .late(.seconds(3)), .closes, .answers("\(ok)Content-Length: 900\r\n\r\n{}"),
+                .answers("\(ok)Content-Length: -1\r\n\r\n"),
+                .answers("\(ok)Content-Length: 2\r\nContent-Length: 9\r\n\r\n{}"),
+                .answers("\(ok)Transfer-Encoding: chunked\r\n\r\nzz\r\n{}"), .drips,
+                .answers("HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"),
+                .answers("HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"),
+                // It takes the call, and adds an answer to the next one, which it must not get.
+                .answers("\(ok)Content-Length: 2\r\n\r\n{}HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
+            ])
+            defer { server.stop() }
+            let bad = 9
+            try await setting.serving(pause: .milliseconds(2), timeout: .milliseconds(400)) {
+                client, _ async throws in
+                let liar = try await setting.create(client, ["url": .string(server.url)])
+                _ = try await setting.create(client)
+                for number in 0..<4 {
+                    _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': \(number)})")
+                }
+                try await Self.wait {
+                    Set(setting.receiver.changes.compactMap { $0["id"]?.intValue }).count == 4
+                }
+                try await Self.wait { server.calls.count > bad }
+                // The first change was in every call that was not taken.
+                for call in server.calls.prefix(bad + 1) {
+                    #expect(call["changes"]?.arrayValue?.first?["id"] == 0)
+                }
+                for number in 4..<7 {
+                    _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': \(number)})")
+                }
+                func taken() -> [Value] {
+                    server.calls.dropFirst(bad).flatMap { $0["changes"]?.arrayValue ?? [] }
+                        .compactMap { $0["id"] }
+                }
+                try await Self.wait { taken().contains(6) }
+                var order: [Value] = []
+                for id in taken() where !order.contains(id) { order.append(id) }
+                #expect(order == (0..<7).map { .int($0) })
+                try await Self.wait {
+                    try await setting.list(client).allSatisfy { $0["lag"] == 0 && $0["failures"] == 0 }
+                }
+                #expect(try await setting.list(client).contains { $0["id"] == liar["id"] })
             }
         }
     }

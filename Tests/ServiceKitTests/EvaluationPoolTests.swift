@@ -24,6 +24,11 @@ struct EvaluationPoolTests {
         }
     }
 
+    private final class Counts: Sendable {
+        let attempts = Atomic<Int>(0)
+        let costly = Atomic<Int>(0)
+    }
+
     private func code(_ body: () async throws -> Void) async -> DQLErrorCode? {
         do {
             try await body()
@@ -55,11 +60,54 @@ struct EvaluationPoolTests {
 
     @Test("a subscription ends when it has computed for its limit, whatever it waited")
     func computing() async throws {
-        let pool = pool { $0.subscriptionTime = .milliseconds(60) }
-        let evaluation = pool.subscription(of: "a", in: "cars", isLimited: true)
+        let pool = pool()
+        let evaluation = pool.subscription(of: "a", in: "cars", limit: .milliseconds(60))
         let ended = await code { try await evaluation.run { try Self.spin(evaluation) } }
         #expect(ended == .timeout)
-        #expect(evaluation.computed >= .milliseconds(60))
+        #expect(evaluation.processorTime >= .milliseconds(60))
+    }
+
+    @Test("a subscription that waits for a disk or a busy machine is not ended for that")
+    func waitingComputesNothing() async throws {
+        let evaluation = pool().subscription(of: "a", in: "cars", limit: .milliseconds(60))
+        let reasons = try await evaluation.run {
+            (0..<12).compactMap { _ in
+                usleep(10_000)
+                return evaluation.interruption()
+            }
+        }
+        #expect(reasons.isEmpty && evaluation.end == nil)
+        #expect(evaluation.computed >= .milliseconds(120))
+    }
+
+    @Test("a subscription that others kept waiting until its end begins again, and one that is costly ends")
+    func begunAgain() async throws {
+        let pool = pool {
+            $0.places = 1
+            $0.statementTime = .milliseconds(150)
+            $0.subscriptionTime = .milliseconds(80)
+        }
+        let counts = Counts()
+        let other = pool.subscription(of: "b", in: "cars", limit: nil)
+        async let stuck: Void? = try? await other.run {
+            while counts.attempts.load(ordering: .relaxed) < 3 { usleep(1_000) }
+        }
+        while pool.turns < 1 { try await Task.sleep(for: .milliseconds(5)) }
+        // The place is taken until the third attempt.
+        let seven = try await pool.subscribing(of: "a", in: "cars") { evaluation in
+            counts.attempts.add(1, ordering: .relaxed)
+            return try await evaluation.run { 7 }
+        }
+        #expect(seven == 7 && counts.attempts.load(ordering: .relaxed) >= 3)
+        _ = await stuck
+        let ended = await code {
+            try await pool.subscribing(of: "a", in: "cars") { evaluation in
+                counts.costly.add(1, ordering: .relaxed)
+                try await evaluation.run { try Self.spin(evaluation) }
+            }
+        }
+        #expect(ended == .timeout)
+        #expect(counts.costly.load(ordering: .relaxed) < 20)
     }
 
     @Test("one that is cancelled ends, while it computes and while it waits for its first turn")
@@ -92,7 +140,7 @@ struct EvaluationPoolTests {
             $0.statementTime = .milliseconds(150)
         }
         let isOver = Atomic<Bool>(false)
-        let other = pool.subscription(of: "a", in: "cars", isLimited: false)
+        let other = pool.subscription(of: "a", in: "cars", limit: nil)
         async let stuck: Void? = try? await other.run {
             while !isOver.load(ordering: .relaxed) { usleep(1_000) }
         }
@@ -206,7 +254,7 @@ struct EvaluationPoolTests {
             async let first = code { try await paused.run { try Self.spin(paused) } }
             while pool.turns < 1 { try await Task.sleep(for: .milliseconds(5)) }
             // It takes the only place as soon as the first one gives way, and keeps it.
-            let other = pool.subscription(of: "b", in: "cars", isLimited: false)
+            let other = pool.subscription(of: "b", in: "cars", limit: nil)
             let took = Atomic<Bool>(false)
             async let second: Void? = try? await other.run {
                 took.store(true, ordering: .relaxed)

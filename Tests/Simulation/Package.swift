@@ -9,6 +9,7 @@ let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
 let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics")
 
 func module(
@@ -24,6 +25,7 @@ let package = Package(
     name: "simulation",
     products: [.executable(name: "simulation", targets: ["Simulation"])],
     dependencies: [
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
@@ -47,8 +49,8 @@ let package = Package(
         module(
             "Shared/Identity", ["CRDT", "DQL"],
             sources: [
-                "CompiledGrant.swift", "Errors.swift", "Grant.swift", "Identity.swift", "KeyID.swift",
-                "Limits.swift",
+                "Base64URL.swift", "CompiledGrant.swift", "Errors.swift", "Grant.swift", "Identity.swift",
+                "KeyID.swift", "Limits.swift",
             ]),
         module(
             "Shared/Sync", ["CRDT", "DQL", "Exchange", "Identity"],
@@ -63,8 +65,9 @@ let package = Package(
             ]),
         module(
             "Shared/ServiceKit",
-            ["CRDT", "Exchange", "Machine", "OperationLog", "Replica", logging, metrics],
+            ["CRDT", "Exchange", "Identity", "Machine", "OperationLog", "Replica", crypto, logging, metrics],
             sources: [
+                "SystemDatabase/ErasedDocuments.swift",
                 "Materialization/Materializer.swift", "Materialization/LeasedActor.swift",
                 "Materialization/SnapshotTransfer.swift", "Materialization/FoldThrottle.swift",
                 "Materialization/Materializations.swift", "Materialization/DatabaseFolders.swift",
@@ -81,7 +84,7 @@ let package = Package(
                 "Admission.swift", "DatabaseHub.swift", "Limits.swift",
                 "FanOut/FoldQueue.swift", "FanOut/LiveFeed.swift", "FanOut/QueryIndex.swift",
                 "FanOut/SharedFrames.swift",
-                "Admin/SessionReport.swift",
+                "Admin/SessionNames.swift", "Admin/SessionReport.swift",
                 "Histories.swift", "LiveStream.swift", "Origins.swift",
                 "ServerStore.swift", "SubscriptionEvaluator.swift",
                 "SessionRights.swift", "StateAdmission.swift", "Unfolded.swift", "WriteAdmission.swift",

@@ -69,6 +69,29 @@ struct PageSumsTests {
         }
     }
 
+    @Test("a page that is damaged while a connection has it mapped is found by a later transaction")
+    func damagedWhileMapped() throws {
+        try Self.use { path in
+            try Self.write(path)
+            let queue = try DatabaseQueue(path: path, configuration: Self.configuration(mapped: true))
+            let count = "SELECT COUNT(*) FROM rows WHERE text LIKE '21 21%'"
+            #expect(try queue.read { try Int.fetchOne($0, sql: count) } == 1)
+            let bytes = try Data(contentsOf: URL(fileURLWithPath: path))
+            let place = try #require(bytes.range(of: Data("21 21 21".utf8))).lowerBound
+            // In its place: another file under this name would not be the one that is mapped.
+            let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
+            try file.seek(toOffset: UInt64(place))
+            try file.write(contentsOf: Data("7".utf8))
+            try file.close()
+            queue.inDatabase { PageSums.setAge(milliseconds: 0, of: $0) }
+            let error = #expect(throws: DatabaseError.self) {
+                try queue.read { try Int.fetchOne($0, sql: count) }
+            }
+            #expect(error?.resultCode == .SQLITE_CORRUPT)
+            try queue.close()
+        }
+    }
+
     @Test("a page of zeros, a page that was cut, and a byte that would turn sums off are damage")
     func kinds() throws {
         try Self.use { path in

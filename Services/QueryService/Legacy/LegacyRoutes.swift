@@ -14,9 +14,8 @@ struct LegacyRoutes: Sendable {
 
     func mount(on mount: inout ServiceMount) {
         mount.on(.post, "/api/v4/store/find") { request, _ in
-            try await call(request, ["query", "args", "limit", "offset", "sort", "serializedAs"]) { call in
-                try .find(call)
-            }
+            let members = ["query", "args", "limit", "offset", "sort", "serializedAs", "describe"]
+            return try await call(request, members) { try .find($0) }
         }
         mount.on(.post, "/api/v4/store/findbyid") { request, _ in
             try await call(request, ["id", "serializedAs"]) { try .findByID($0) }
@@ -133,17 +132,21 @@ private struct ReportedCommand: HTTPReportable {
 struct LegacyCall {
     let collection: CollectionName
     let members: ObjectValue
+    /// The form of its documents.
+    let form: RowForm
 
     /// - Throws: `QUERY-0101`.
     init(_ members: ObjectValue) throws(QueryError) {
         guard case .string(let name)? = members["collection"], !name.isEmpty else {
             throw Self.malformed("\"collection\" must be the name of a collection")
         }
-        switch members["serializedAs"] {
-        case nil, .null?, .string("latestValues")?: break
-        default: throw Self.malformed("\"serializedAs\" can only be \"latestValues\" here; use execute")
-        }
         collection = CollectionName(name)
+        switch members["serializedAs"] {
+        case nil, .null?, .string("latestValues")?: form = .values
+        case .string("latestValuesAndTypes")?: form = .typedFields(collection)
+        default:
+            throw Self.malformed("\"serializedAs\" is \"latestValues\" or \"latestValuesAndTypes\"")
+        }
         self.members = members
     }
 
@@ -166,6 +169,14 @@ struct LegacyCall {
         guard let value = members[name], value != .null else { return nil }
         guard let text = value.stringValue else { throw Self.malformed("\"\(name)\" must be a string") }
         return text
+    }
+
+    func flag(_ name: String) throws(QueryError) -> Bool {
+        switch members[name] {
+        case nil, .null?: return false
+        case .bool(let flag)?: return flag
+        default: throw Self.malformed("\"\(name)\" must be true or false")
+        }
     }
 
     func whole(_ name: String) throws(QueryError) -> Int64? {
@@ -211,16 +222,33 @@ struct LegacyStatement: Sendable {
         var text = try call.select() + call.order()
         text += " LIMIT \(try call.whole("limit") ?? Limits.legacyDocuments)"
         if let offset = try call.whole("offset") { text += " OFFSET \(offset)" }
-        return LegacyStatement(
-            request: ExecuteRequest(statement: text, arguments: try call.arguments()), answer: documents)
+        let arguments = try call.arguments()
+        guard try call.flag("describe") else {
+            var request = ExecuteRequest(statement: text, arguments: arguments)
+            request.form = call.form
+            return LegacyStatement(request: request) { .object(documents($0.items, $0, call.form)) }
+        }
+        var request = ExecuteRequest(transaction: [
+            ExecuteRequest.Step(statement: text, arguments: arguments),
+            ExecuteRequest.Step(statement: "EXPLAIN " + text, arguments: arguments),
+        ])
+        request.form = call.form
+        let statement = text
+        return LegacyStatement(request: request) { answer in
+            var told = documents(answer.results?.first?.items ?? [], answer, call.form)
+            let plan = answer.results?.last?.items.first ?? .null
+            told["describe"] = ["statement": .string(statement), "plan": plan]
+            return .object(told)
+        }
     }
 
     static func findByID(_ call: LegacyCall) throws -> LegacyStatement {
         guard let id = call.members["id"] else { throw LegacyCall.malformed("\"id\" is missing") }
-        return LegacyStatement(
-            request: ExecuteRequest(
-                statement: "SELECT * FROM \(LegacyCall.quoted(call.collection.text)) WHERE _id = :id",
-                arguments: ObjectValue([(key: "id", value: id)])), answer: documents)
+        var request = ExecuteRequest(
+            statement: "SELECT * FROM \(LegacyCall.quoted(call.collection.text)) WHERE _id = :id",
+            arguments: ObjectValue([(key: "id", value: id)]))
+        request.form = call.form
+        return LegacyStatement(request: request) { .object(documents($0.items, $0, call.form)) }
     }
 
     static func count(_ call: LegacyCall) throws -> LegacyStatement {
@@ -235,11 +263,18 @@ struct LegacyStatement: Sendable {
         }
     }
 
-    @Sendable private static func documents(_ answer: ExecuteAnswer) -> Value {
-        let documents = answer.items.map { row -> Value in
-            ["id": row["_id"] ?? .null, "fields": row]
+    private static func documents(
+        _ rows: [Value], _ answer: ExecuteAnswer, _ form: RowForm
+    ) -> ObjectValue {
+        let documents = rows.map { row -> Value in
+            switch form {
+            case .values: ["id": row["_id"] ?? .null, "fields": row]
+            case .typedFields: row
+            }
         }
-        return ["documents": .array(documents), "txnId": transaction(answer)]
+        return ObjectValue([
+            (key: "documents", value: .array(documents)), (key: "txnId", value: transaction(answer)),
+        ])
     }
 
     private static func transaction(_ answer: ExecuteAnswer) -> Value {

@@ -113,7 +113,8 @@ actor Projection {
         options.documentsVisited = { evaluation.count(documents: $0) }
         let job = WriteLane.Job(
             steps: steps, transaction: request.transaction, options: options, rights: identity.rights,
-            key: request.key, evaluation: evaluation, spool: request.transaction == nil ? request.spool : nil)
+            key: request.key, evaluation: evaluation,
+            spool: request.transaction == nil ? request.spool : nil, form: request.form)
         if let point = request.asOf {
             guard job.isReadOnly else { throw QueryError(.pastIsReadOnly) }
             let offset = try await past.offset(of: point, in: database)
@@ -178,14 +179,19 @@ actor Projection {
         guard await store.wait(for: least, timeout: bounds.transactionWait) else {
             throw QueryError(.unavailable, "the projection lags behind the log")
         }
-        let evaluation = evaluation(of: query)
-        defer { pool.finish(evaluation) }
+        let start = least
+        return try await evaluating(query) { try await rows(of: query, from: start, $0) }
+    }
+
+    private nonisolated func rows(
+        of query: Observation.Query, from offset: Offset, _ evaluation: Evaluation
+    ) async throws -> Observation.Rows {
         let (options, most) = (options(isStrict: false), bounds.observedBytes)
-        return try await store.read(from: least, evaluation) { documents in
+        return try await store.read(from: offset, evaluation) { documents in
             var options = options
             options.interruption = { evaluation.interruption() }
-            options.system = QuerySystemCollections(
-                names: try documents.collectionNames(), rules: query.rights.read)
+            options.system = try QuerySystemCollections(
+                of: documents, for: [query.statement], rules: query.rights.read)
             let readable: any DocumentSource =
                 query.rights.coversWhole(query.statement)
                 ? documents : GrantedDocuments(base: documents, rules: query.rights.read)
@@ -208,15 +214,14 @@ actor Projection {
     nonisolated func computing<Result: Sendable>(
         for query: Observation.Query, _ body: @escaping @Sendable () throws -> Result
     ) async throws -> Result {
-        let evaluation = evaluation(of: query)
-        defer { pool.finish(evaluation) }
-        return try await evaluation.run(body)
+        try await evaluating(query) { try await $0.run(body) }
     }
 
-    private nonisolated func evaluation(of query: Observation.Query) -> Evaluation {
-        pool.subscription(
-            of: "observe \(query.statement.text.prefix(Limits.shownQueryCharacters))", in: database,
-            isLimited: true)
+    private nonisolated func evaluating<Result>(
+        _ query: Observation.Query, _ body: (Evaluation) async throws -> Result
+    ) async throws -> Result {
+        try await pool.subscribing(
+            of: "observe \(query.statement.text.prefix(Limits.shownQueryCharacters))", in: database, body)
     }
 
     /// Execution options of a statement that begins now.
@@ -245,8 +250,8 @@ actor Projection {
         _ job: WriteLane.Job, limit: Int, in documents: any ProjectedDocuments
     ) throws -> ExecuteAnswer {
         var options = job.options
-        options.system = QuerySystemCollections(
-            names: try documents.collectionNames(), rules: job.rights.read)
+        options.system = try QuerySystemCollections(
+            of: documents, for: job.steps.map(\.statement), rules: job.rights.read)
         var bytes = AnswerBytes(limit: limit)
         var results: [StatementResult] = []
         for (index, step) in job.steps.enumerated() {
@@ -257,9 +262,10 @@ actor Projection {
             var result = StatementResult()
             try job.spool?.begin()
             var lines = job.spool.map { RowLines($0) }
-            result.warnings = try step.statement.forEachRow(
+            result.warnings = try step.statement.forEachResult(
                 in: readable, arguments: step.arguments, options: options
-            ) { row in
+            ) { found in
+                let row = try job.form.told(found, in: readable)
                 job.evaluation.countRow()
                 if lines != nil {
                     try lines?.add(row)

@@ -34,6 +34,8 @@ actor WriteLane {
         let evaluation: Evaluation
         /// The rows of a single SELECT go there.
         var spool: RowSpool?
+        /// The form of the rows of statements that only read.
+        var form = RowForm.values
     }
 
     /// A statement takes too long for the quick lane; nothing was written.

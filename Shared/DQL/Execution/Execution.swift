@@ -73,10 +73,14 @@ extension PreparedStatement {
     private func allWarnings(
         _ arguments: ObjectValue, _ context: ExecutionContext, _ documents: any DocumentSource
     ) throws -> [DQLWarning] {
+        let meter = context.meter
         var more = argumentWarnings(arguments, context.arguments)
-        more += context.meter.subqueryWarnings
-        if !expectations.isEmpty { more += try readable { try typeWarnings(documents, context) } }
-        if !context.meter.leftOut.isEmpty { more += leftOutWarnings(context.meter.leftOut) }
+        if !meter.subqueryWarnings.isEmpty { more += meter.subqueryWarnings }
+        // A point read is so short that looking whether there is something to say would be a tenth of it.
+        if !expectations.isEmpty, meter.hasTypesToTell {
+            more += try readable { try typeWarnings(documents, context) }
+        }
+        if !meter.leftOut.isEmpty { more += leftOutWarnings(meter.leftOut) }
         return more.isEmpty ? warnings : warnings + more
     }
 

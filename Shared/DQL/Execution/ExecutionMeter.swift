@@ -21,6 +21,9 @@ final class ExecutionMeter {
     var groupsFoundNothing = false
     /// The look at the first row; nil if nothing is expected of it.
     var watch: RowWatch?
+    /// True if the types that fields have may be worth a warning: a condition was never fulfilled, or the
+    /// first row does not fit.
+    var hasTypesToTell: Bool { foundNothing || groupsFoundNothing || watch?.hasRow == true }
     /// The warnings about the subqueries, which ran before the statement itself.
     var subqueryWarnings: [DQLWarning] = []
     /// How many values each sum or mean left out because they are no numbers, by the aggregate's slot.

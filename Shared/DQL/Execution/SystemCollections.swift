@@ -81,3 +81,10 @@ struct SystemRows {
         }
     }
 }
+
+extension PreparedStatement {
+    /// Returns whether it reads a system collection.
+    public func reads(_ collection: SystemCollection) -> Bool {
+        collectionsRead.contains(CollectionName("system:\(collection.rawValue)"))
+    }
+}

@@ -56,13 +56,6 @@ struct StatementRequest: Sendable {
     }
 }
 
-extension PreparedStatement {
-    /// Returns whether it reads a system collection.
-    func reads(_ collection: SystemCollection) -> Bool {
-        collectionsRead.contains(CollectionName("system:\(collection.rawValue)"))
-    }
-}
-
 extension StatementOutcome {
     /// The same outcome with every row decoded. Throws `unreadableDocument`.
     func decoded() throws -> StatementOutcome {

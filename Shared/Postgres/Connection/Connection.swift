@@ -45,6 +45,10 @@ final class Connection {
     private var underWay: [Int] = []
     /// Asked now and then while an answer is awaited; true asks the server to cancel what it does.
     var isUnwanted: (() -> Bool)?
+    /// Tables of collections that were found on this connection, by their schema's number and the collection.
+    var knownTables: [String: String] = [:]
+    /// How often this connection has waited for the server's answer.
+    private(set) var roundTrips = 0
 
     /// Connects. `url` is anything libpq takes (`postgres://`, TLS by `sslmode`). Timeouts and keep-alives
     /// that it does not name get our values, on the server's side too, so that the server does not keep the
@@ -104,6 +108,7 @@ final class Connection {
 
     /// Runs statements without parameters or results.
     func run(_ script: String) throws(PostgresError) {
+        roundTrips += 1
         _ = try check(watch.waiting { PQexec(handle, script) })
     }
 
@@ -115,6 +120,7 @@ final class Connection {
     private func query(_ step: Step) throws(PostgresError) -> Rows {
         forgetStatements(unlessRoomFor: 1)
         let name = try prepare(step)
+        roundTrips += 1
         return try check(
             values.with(step.parameters) { count, values, lengths, formats in
                 watch.waiting { PQexecPrepared(handle, name, count, values, lengths, formats, 1) }
@@ -233,6 +239,7 @@ final class Connection {
     /// later ones of the same `send`.
     func receive() throws(PostgresError) -> [Rows] {
         let count = underWay.removeFirst()
+        roundTrips += 1
         var results: [Rows] = []
         results.reserveCapacity(count)
         var firstFailure: PostgresError?
@@ -281,6 +288,7 @@ final class Connection {
         lastStatement += 1
         let name = "s\(lastStatement)"
         let types = step.parameters.map { Oid($0.typeID) }
+        roundTrips += 1
         _ = try check(watch.waiting { PQprepare(handle, name, step.sql, Int32(types.count), types) })
         prepared[step.key] = name
         return name

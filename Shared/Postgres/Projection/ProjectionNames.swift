@@ -6,8 +6,11 @@ enum ProjectionNames {
     /// PostgreSQL cuts longer identifiers.
     static let identifierBytes = 63
 
+    /// The beginning of the name of a generation's schema; its number follows.
+    static let schemaPrefix = "mimeo_g"
+
     /// The schema of a generation's tables.
-    static func schema(_ generation: Int32) -> String { "mimeo_g\(generation)" }
+    static func schema(_ generation: Int32) -> String { "\(schemaPrefix)\(generation)" }
 
     /// The schema of a generation's views while the generation is not the one that readers use.
     static func hiddenViews(_ generation: Int32) -> String { "mimeo_v\(generation)" }

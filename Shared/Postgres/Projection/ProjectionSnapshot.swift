@@ -23,11 +23,15 @@ public final class ProjectionSnapshot: DocumentSource {
     private let isPushing: Bool
     private let wait: (any ServerWait)?
     private let generation: Int32
+    /// The server's number of the generation's schema, which is never used again for another one.
+    private let schema: Int64
     private var tables: [CollectionName: String?] = [:]
 
     private init(
-        _ generation: Generation, _ connection: Connection, isPushing: Bool, _ wait: (any ServerWait)?
+        _ generation: Generation, schema: Int64, _ connection: Connection, isPushing: Bool,
+        _ wait: (any ServerWait)?
     ) {
+        self.schema = schema
         self.isPushing = isPushing && generation.layout == Generation.currentLayout
         self.wait = wait
         position = generation.position
@@ -46,14 +50,6 @@ public final class ProjectionSnapshot: DocumentSource {
     ) throws -> Result {
         var isPushing = true
         for _ in 0..<PostgresLimits.snapshotAttempts {
-            // Plans are made for tables of unknown size, so they must always use the key.
-            try connection.run(
-                """
-                BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
-                SET LOCAL lock_timeout = '\(PostgresLimits.workerLockSeconds)s';
-                SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL jit = off;
-                SET LOCAL max_parallel_workers_per_gather = 0
-                """)
             do {
                 let result = try take(database, connection, isPushing: isPushing, wait).map(body)
                 try connection.run("ROLLBACK")
@@ -70,27 +66,46 @@ public final class ProjectionSnapshot: DocumentSource {
         throw ProjectionError(.notReady, "the projection was rebuilt at every attempt to read it; try again")
     }
 
-    /// The snapshot of the transaction that has just begun; nil when its generation was removed meanwhile.
+    /// Begins the transaction. Plans are made for tables of unknown size, so they must always use the key.
+    private static let beginning = [
+        Connection.Step("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
+        Connection.Step(
+            """
+            SELECT set_config('lock_timeout', '\(PostgresLimits.workerLockSeconds)s', true),
+                set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
+                set_config('jit', 'off', true), set_config('max_parallel_workers_per_gather', '0', true)
+            """),
+    ]
+
+    /// Begins a transaction and takes its snapshot, in one round trip; nil when its generation was removed
+    /// meanwhile.
     private static func take(
         _ database: DatabaseID, _ connection: Connection, isPushing: Bool, _ wait: (any ServerWait)?
     ) throws -> ProjectionSnapshot? {
-        let rows = try connection.query(
-            """
-            SELECT \(Generation.columns(of: "g")),
-                pg_try_advisory_xact_lock_shared(\(ProjectionLocks.generation), g.number)
-            FROM mimeo_projection.databases d
-            JOIN mimeo_projection.generations g ON g.number = d.generation WHERE d.id = $1
-            """, [.text(database.text)])
+        let answers = try connection.pipeline(
+            beginning + [
+                Connection.Step(
+                    """
+                    SELECT \(Generation.columns(of: "g")),
+                        pg_try_advisory_xact_lock_shared(\(ProjectionLocks.generation), g.number)
+                    FROM mimeo_projection.databases d
+                    JOIN mimeo_projection.generations g ON g.number = d.generation WHERE d.id = $1
+                    """, [.text(database.text)]),
+                // A statement of its own, after the lock: schemas are looked up as they are now.
+                Connection.Step(
+                    """
+                    SELECT to_regnamespace('\(ProjectionNames.schemaPrefix)' || d.generation)::oid::int8
+                    FROM mimeo_projection.databases d WHERE d.id = $1
+                    """, [.text(database.text)]),
+            ])
+        let (rows, schemas) = (answers[2], answers[3])
         guard rows.count == 1, let generation = try Generation(rows, 0) else {
             throw ProjectionError(.notReady, "the projection has not been started; try again")
         }
         // A process that removes a generation holds this lock exclusively.
-        guard rows.bool(0, 7) else { return nil }
-        let isThere = try connection.query(
-            "SELECT to_regnamespace($1) IS NOT NULL", [.text(ProjectionNames.schema(generation.number))]
-        ).bool(0, 0)
-        return isThere
-            ? ProjectionSnapshot(generation, connection, isPushing: isPushing, wait) : nil
+        guard rows.bool(0, 7), !schemas.isNull(0, 0) else { return nil }
+        return ProjectionSnapshot(
+            generation, schema: schemas.int8(0, 0), connection, isPushing: isPushing, wait)
     }
 
     /// Runs a body that may wait long for the server, until its caller no longer wants it.
@@ -216,12 +231,18 @@ public final class ProjectionSnapshot: DocumentSource {
 
     func table(_ collection: CollectionName) throws -> String? {
         if let known = tables[collection] { return known }
+        let key = "\(schema) \(collection.text)"
+        if let known = connection.knownTables[key] { return known }
         let rows = try connection.query(
             "SELECT number FROM mimeo_projection.collections WHERE generation = $1::int4 AND name = $2",
             [.int8(Int64(generation)), .bytes(Array(collection.text.utf8))])
         // Read in the snapshot: a table created later is empty there.
         let table = rows.count == 1 ? ProjectionNames.table(generation, rows.int8(0, 0)) : nil
         tables[collection] = .some(table)
+        if let table {
+            if connection.knownTables.count >= PostgresLimits.knownTables { connection.knownTables = [:] }
+            connection.knownTables[key] = table
+        }
         return table
     }
 }

@@ -62,8 +62,9 @@ public final class Evaluation: Sendable {
     private struct State {
         var end: End?
         var waiting: (@Sendable () -> Void)?
-        /// The time of all turns before the present one.
+        /// The time of all turns before the present one, by the clock and of the processor.
         var computed = Duration.zero
+        var processorTime = Duration.zero
         /// Ends it at its deadline while it waits; nil while it never had to wait long.
         var alarm: Task<Void, Never>?
     }
@@ -186,8 +187,14 @@ public final class Evaluation: Sendable {
     /// The time that its turns before the present one have computed.
     public var computed: Duration { state.withLock { $0.computed } }
 
-    /// On the thread of a turn: the time that it has computed so far, waiting not counted.
+    /// The processor's time that its turns before the present one have had.
+    public var processorTime: Duration { state.withLock { $0.processorTime } }
+
+    /// On the thread of a turn: the time that it has computed so far, waiting for others not counted.
     public var turnComputed: Duration { turn?.computed(at: .now) ?? .zero }
+
+    /// On the thread of a turn: the processor's time that it has had so far.
+    public var turnProcessorTime: Duration { turn?.processorTime ?? .zero }
 
     /// The rows counted so far.
     public var countedRows: Int { rows.load(ordering: .relaxed) }
@@ -211,11 +218,14 @@ public final class Evaluation: Sendable {
     }
 
     /// Called on the turn's thread at its beginning and, with nil, at its end.
-    func setTurn(_ turn: EvaluationTurn?, computed: Duration = .zero) {
+    func setTurn(
+        _ turn: EvaluationTurn?, computed: Duration = .zero, processorTime: Duration = .zero
+    ) {
         self.turn = turn
         state.withLock { state in
             state.waiting = nil
             state.computed += computed
+            state.processorTime += processorTime
             guard turn == nil else { return }
             state.alarm?.cancel()
             state.alarm = nil
@@ -227,7 +237,7 @@ public final class Evaluation: Sendable {
 public struct EvaluationTimes: Sendable {
     /// From its acceptance to its end, waiting included; nil without such a limit.
     public var total: Duration?
-    /// How long it may compute in all; nil if only the total counts.
+    /// How long it may have the processor in all; nil if only the total counts.
     public var computing: Duration?
 
     /// Times of an evaluation.

@@ -5,8 +5,9 @@ import Foundation
 public struct EvaluationOptions: Sendable {
     /// The time of a statement over HTTP, from its acceptance to its answer.
     public var statementTime = Limits.statementTime
-    /// The time that one evaluation of a subscription may compute: a page of a catch-up, or a batch of
-    /// changes. It ends after `statementTime` in any case.
+    /// The processor's time that one evaluation of a subscription may take: a page of a catch-up, or a batch
+    /// of changes. It ends after `statementTime` in any case, and begins again if it had less
+    /// of the processor.
     public var subscriptionTime = Limits.subscriptionTime
     /// Most running statements of one credential in one database.
     public var statementsPerCredential = Limits.statementsPerCredential

@@ -13,11 +13,12 @@ extension Surface {
                     .list(
                         .members([
                             .always("property", .text), .maybe("direction", .choice(["asc", "desc"])),
-                        ]))), .maybe("serializedAs", .choice(["latestValues"])),
-            ], documents),
+                        ]))), serializedAs,
+                .maybe("describe", .flag, "Also tells the statement that it became, and its plan."),
+            ], described),
         call(
             "findbyid", "Finds a document by its id.",
-            [.always("id", .anything), .maybe("serializedAs", .choice(["latestValues"]))], documents),
+            [.always("id", .anything), serializedAs], documents),
         call(
             "count", "Counts the documents that fulfil a query of the legacy language.",
             [.maybe("query", .text), .maybe("args", .orNull(.object))],
@@ -99,10 +100,19 @@ extension Surface {
             .init(429, "QUERY-0305", "SRV-0429"), unavailable, damaged,
         ])
 
-    private static let documents: Schema = .members([
+    private static let serializedAs = Schema.Member.maybe(
+        "serializedAs", .choice(["latestValues", "latestValuesAndTypes"]),
+        "With types a field is {\"register\" | \"map\" | \"counter\" | \"attachment\": {\"value\": …}}.")
+
+    private static let found: [Schema.Member] = [
         .always("documents", .list(.members([.always("id", .anything), .always("fields", .object)]))),
         .always("txnId", .whole(from: 0)),
-    ])
+    ]
+    private static let documents: Schema = .members(found)
+    private static let described: Schema = .members(
+        found + [
+            .maybe("describe", .members([.always("statement", .text), .always("plan", .anything)]))
+        ])
 
     private static func call(
         _ name: String, _ summary: String, _ members: [Schema.Member], _ answer: Schema

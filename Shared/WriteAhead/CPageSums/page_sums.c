@@ -4,6 +4,9 @@
  *   write-ahead log have none: SQLite's own frames have checksums.
  * - A page is compared with its sum whenever it is read into SQLite's cache, and the first time that a
  *   connection maps it. A difference is SQLITE_CORRUPT, and nothing of the page is used.
+ * - A mapped page may change afterwards: somebody writes into the file, or the kernel drops the page and reads
+ *   a damaged one again. So a transaction that begins later than PAGE_SUMS_AGE_MS after the first comparison
+ *   compares again what it maps.
  * - SQLite never sees the sums: they read as zero, and are zero in the write-ahead log. So a program without
  *   this layer that copies the log into the file leaves pages without sums, not with outdated ones. They get
  *   theirs before the next opening (page_sums_adopt).
@@ -23,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* What is known of a file. */
@@ -35,9 +39,11 @@ typedef struct {
     int page_bytes;
     /* 1 while the connection may write: it holds SQLite's lock for that. */
     int writes;
-    /* One bit per page that was compared when it was mapped. */
+    /* One bit per page that was compared when it was mapped, since a moment. */
     uint8_t *seen;
     uint64_t seen_bytes;
+    int64_t seen_since_ms;
+    int64_t age_ms;
 } sums_file;
 
 enum { HEADER_BYTES = 100, RESERVE_OFFSET = 20, MARK_OFFSET = 68, LEAST_PAGE = 512, MOST_PAGE = 65536 };
@@ -220,6 +226,10 @@ static int sums_check_lock(sqlite3_file *file, int *is_locked) {
 
 static int sums_control(sqlite3_file *file, int code, void *argument) {
     if (code == PAGE_SUMS_CONTROL) return turn_on(sums_of(file), real_of(file));
+    if (code == PAGE_SUMS_AGE_CONTROL) {
+        sums_of(file)->age_ms = *(int *)argument;
+        return SQLITE_OK;
+    }
     return real_of(file)->pMethods->xFileControl(real_of(file), code, argument);
 }
 
@@ -235,12 +245,35 @@ static int sums_shared_map(sqlite3_file *file, int number, int bytes, int extend
     return real_of(file)->pMethods->xShmMap(real_of(file), number, bytes, extends, place);
 }
 
+/* Milliseconds of a clock that never goes back. */
+static int64_t now_ms(void) {
+#ifdef CLOCK_MONOTONIC_COARSE
+    const clockid_t clock = CLOCK_MONOTONIC_COARSE;
+#else
+    const clockid_t clock = CLOCK_MONOTONIC;
+#endif
+    struct timespec now = {0, 0};
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* At the beginning of a transaction: forgets which mapped pages were compared, if that was long ago. */
+static void forget_old(sums_file *sums) {
+    if (sums->seen_bytes == 0) return;
+    int64_t now = now_ms();
+    if (now - sums->seen_since_ms < sums->age_ms) return;
+    memset(sums->seen, 0, sums->seen_bytes);
+    sums->seen_since_ms = now;
+}
+
 static int sums_shared_lock(sqlite3_file *file, int offset, int count, int flags) {
     int code = real_of(file)->pMethods->xShmLock(real_of(file), offset, count, flags);
     /* The first lock of the write-ahead log is the writer's. */
     if (code == SQLITE_OK && offset == 0 && (flags & SQLITE_SHM_EXCLUSIVE)) {
         sums_of(file)->writes = (flags & SQLITE_SHM_LOCK) != 0;
     }
+    /* A reader's transaction begins with the lock of its mark. */
+    if (code == SQLITE_OK && (flags & SQLITE_SHM_LOCK) && (flags & SQLITE_SHM_SHARED)) forget_old(sums_of(file));
     return code;
 }
 
@@ -260,6 +293,7 @@ static int was_seen(sums_file *sums, uint64_t number) {
         uint8_t *seen = realloc(sums->seen, bytes);
         if (seen == NULL) return 0;
         memset(seen + sums->seen_bytes, 0, bytes - sums->seen_bytes);
+        if (sums->seen_bytes == 0) sums->seen_since_ms = now_ms();
         sums->seen = seen;
         sums->seen_bytes = bytes;
     }
@@ -302,6 +336,7 @@ static int sums_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int
     (void)vfs;
     if (!(flags & SQLITE_OPEN_MAIN_DB)) return real_vfs->xOpen(real_vfs, name, file, flags, out_flags);
     memset(file, 0, handle_bytes);
+    sums_of(file)->age_ms = PAGE_SUMS_AGE_MS;
     sqlite3_file *real = real_of(file);
     real->pMethods = NULL;
     int code = real_vfs->xOpen(real_vfs, name, real, flags, out_flags);

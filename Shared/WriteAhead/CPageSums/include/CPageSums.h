@@ -8,6 +8,13 @@
 /* The code for sqlite3_file_control that turns sums on for one connection's file; the argument is ignored. */
 #define PAGE_SUMS_CONTROL 0x4D6D5301
 
+/* Milliseconds after which a connection compares mapped pages again: a comparison takes less than a
+ * microsecond, so a thousandth of the time goes into that at most, and damage is served no longer. */
+#define PAGE_SUMS_AGE_MS 10000
+
+/* The code that sets another time for one connection's file; the argument is an int. For tests. */
+#define PAGE_SUMS_AGE_CONTROL 0x4D6D5302
+
 /* The bytes at the end of each page that a file with sums reserves (SQLITE_FCNTL_RESERVE_BYTES). */
 #define PAGE_SUMS_BYTES 8
 
