@@ -29,7 +29,7 @@ public struct AttachmentStoreCommand: AsyncParsableCommand {
 
     @OptionGroup private var options: ServiceOptions
     @OptionGroup private var issuer: IssuerOptions
-
+    @OptionGroup private var admin: AdminOptions
     @OptionGroup private var attachments: AttachmentFlags
 
     /// Empty, for the parser.
@@ -38,7 +38,7 @@ public struct AttachmentStoreCommand: AsyncParsableCommand {
     /// Prints `url:`, then serves until it is told to stop.
     public func run() async throws {
         let configuration = try ServiceConfiguration(
-            options, issuer: issuer, port: AttachmentStore.defaultPort)
+            options, issuer: issuer, admin: admin, port: AttachmentStore.defaultPort)
         let logger = Logger(label: "attachment-store")
         let room = configuration.diskRoom()
         let log = try configuration.openLog(room: room, logger: logger)

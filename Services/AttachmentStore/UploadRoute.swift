@@ -31,6 +31,7 @@ struct UploadRoute {
         }
         let info = try await isForm ? form(request, contentType) : raw(request, announced)
         whenStored(info.id)
+        Measured.count("mimeo_attachment_bytes_total", [("direction", "in")], by: info.length)
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys]
         return .json(try encoder.encode(Answer(id: info.id.text, len: info.length)))
