@@ -4,7 +4,7 @@ LISTEN ?= 127.0.0.1:4000
 DATA ?= ./mimeo-data
 
 .DEFAULT_GOAL := help
-.PHONY: run demo test test-deep lint format bench fuzz simulate system docs compose clean help
+.PHONY: run demo test test-deep lint format bench fuzz simulate system docs compose deb clean help
 
 run: ## Build and start all four services in one process (LISTEN=HOST:PORT, DATA=DIRECTORY)
 	@scripts/setup build
@@ -59,6 +59,11 @@ compose: ## The services in containers, with PostgreSQL and nginx (needs a runni
 	@scripts/setup compose
 	@compose/secrets
 	@docker-compose -f compose/compose.yaml up --build
+
+deb: ## A Debian package of the release build, in .build/deb: program, unit, configuration, service user
+	@scripts/setup build
+	@MIMEO_BUILD_COMMIT=$$(git rev-parse HEAD 2>/dev/null) swift build -c release --static-swift-stdlib --product mimeo
+	@scripts/deb
 
 lint: ## Check the formatting of every Swift file
 	@scripts/setup build

@@ -5,7 +5,6 @@ import Hummingbird
 import Identity
 import Logging
 import Machine
-import Metrics
 import OperationLog
 import ServiceKit
 import Synchronization
@@ -220,6 +219,18 @@ public final class AttachmentStore: ServicePart {
         }
     }
 
+    /// Not ready while its folder cannot be written.
+    public func readiness() async -> [Unreadiness] {
+        let folder = folder
+        let isWritable = try? await BlobStore.onDisk { FileManager.default.isWritableFile(atPath: folder) }
+        guard isWritable != true else { return [] }
+        return [
+            Unreadiness(
+                part: name, code: ServiceErrorCode.dataFolderUnusable.rawValue,
+                message: "the attachments folder in the data folder is missing or read-only")
+        ]
+    }
+
     private func allowance(
         _ id: BlobID, _ identity: Identity
     ) async throws -> BlobReferences.Allowance? {
@@ -264,7 +275,7 @@ public final class AttachmentStore: ServicePart {
 
     private func note(_ id: BlobID, _ path: String, _ database: DatabaseID) {
         damaged.withLock { _ = $0.insert("\(database)/\(id)") }
-        Counter(label: "attachments_damaged_total").increment()
+        for name in ["mimeo_attachments_damaged_total", "attachments_damaged_total"] { Measured.count(name) }
         logger.error(
             "an attachment is damaged and was set aside",
             metadata: ["database": "\(database)", "id": "\(id)", "file": "\(path)"])

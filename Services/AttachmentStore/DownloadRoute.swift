@@ -59,6 +59,8 @@ struct DownloadRoute {
                 }
                 try await writer.write(ByteBuffer(bytes: chunk))
                 offset += Int64(chunk.count)
+                Measured.count(
+                    "mimeo_attachment_bytes_total", [("direction", "out")], by: Int64(chunk.count))
             }
             try await writer.finish(nil)
         }

@@ -80,7 +80,8 @@ public struct AuthGateway: ServicePart {
         // Made, or refused if others may read it; `AdminCredential` reads it again when it changes.
         _ = try credential.text(logger: logger)
         admin = AdminRoutes(
-            state: state, credential: AdminCredential(path: credential.path, contact: system.contact),
+            state: state,
+            credential: AdminCredential(path: credential.path, system: system, nowSeconds: nowSeconds),
             limiter: limiter,
             trustsProxy: options.trustsProxy, nowSeconds: nowSeconds, configured: providers,
             registerDatabase: registerDatabase)
@@ -149,8 +150,12 @@ public struct AuthGateway: ServicePart {
                 let response = try await answer(
                     login, from: request.source(context, trustsProxy: trustsProxy), &entry)
                 audit.note(entry)
+                Measured.count("mimeo_auth_logins_total", [("result", entry.result.rawValue)])
                 return response
             } catch {
+                let isFailure = ErrorAnswer.reportable(error).httpStatus.code >= 500
+                let result: AuditEntry.Result = isFailure ? .failed : .refused
+                Measured.count("mimeo_auth_logins_total", [("result", result.rawValue)])
                 audit.note(entry, error)
                 throw error
             }
@@ -175,6 +180,16 @@ public struct AuthGateway: ServicePart {
             }
         }
         admin.mount(on: &mount)
+    }
+
+    /// Not ready while its key file is away: nothing can be sealed, and the next start would fail.
+    public func readiness() async -> [Unreadiness] {
+        guard !state.sealer.isKeyThere else { return [] }
+        return [
+            Unreadiness(
+                part: name, code: ServiceErrorCode.keyFileUnusable.rawValue,
+                message: "the file of the key that seals secrets is missing: restore it")
+        ]
     }
 
     /// Issues the peer's certificate, and returns it with those of the currently valid authorities.

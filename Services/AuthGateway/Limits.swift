@@ -49,6 +49,8 @@ public enum Limits {
     static let apiKeyLifeSeconds: Int64 = 366 * 24 * 60 * 60
     /// Longest name of an API key.
     static let nameBytes = 256
+    /// Most named admin credentials: people and programs of one operator.
+    static let adminCredentials = 1_000
     /// Failed logins within `attemptWindow` after which an address has to wait: people mistype.
     static let failuresPerAddress = 20
     /// Failed logins at one provider, from all addresses, after which an address may fail once instead of

@@ -53,7 +53,7 @@ public struct ConsolePart: ServicePart {
         let path = "/admin/metrics/series"
         mount.on(.get, path) { [admin, system, metrics] request, context in
             try await system.audit.admin(
-                request, context, route: path, admit: { try admin.admit(request) }
+                request, context, route: path, admit: { try admin.admit(request, route: path) }
             ) {
                 let query = try QueryValues(request)
                 let since = try query.whole("since", in: 0...UInt64(Int64.max)) ?? 0

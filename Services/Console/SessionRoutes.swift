@@ -28,7 +28,7 @@ struct SessionRoutes: Sendable {
             var entry = system.audit.entry("POST \(Self.path)", .ok, request, context)
             do {
                 let response = try await begin(request, context)
-                entry.user = response.place == .admin ? "admin" : response.user
+                entry.user = response.user ?? "admin"
                 try? await system.audit.record(entry)
                 return response.answer
             } catch {
@@ -58,13 +58,15 @@ struct SessionRoutes: Sendable {
                     .adminRefused, "only a browser of the server's own user on its machine is let in so")
             }
             session = .init(token: nil, expiresAtSeconds: latest)
-        } else if try admin.isCarried(by: request) {
-            session = .init(token: nil, expiresAtSeconds: latest)
+        } else if let administrator = try admin.administrator(of: request) {
+            let bearer = administrator.name == nil ? nil : Self.bearer(of: request)
+            session = .init(
+                token: bearer, expiresAtSeconds: min(latest, administrator.expiresAtSeconds ?? latest))
+            user = administrator.user
         } else {
             let identity = try await authenticator.identity(for: request)
-            let bearer = (request.headers[.authorization] ?? "").split(separator: " ").last ?? ""
             session = .init(
-                token: String(bearer), expiresAtSeconds: min(latest, identity.expiresAtSeconds))
+                token: Self.bearer(of: request), expiresAtSeconds: min(latest, identity.expiresAtSeconds))
             place = .database(identity.databaseID.text)
             user = identity.userID
         }
@@ -74,6 +76,10 @@ struct SessionRoutes: Sendable {
         var answer = try await report(all, request, context)
         answer.headers[.setCookie] = cookie
         return Begun(answer: answer, place: place, user: user)
+    }
+
+    private static func bearer(of request: Request) -> String {
+        String((request.headers[.authorization] ?? "").split(separator: " ").last ?? "")
     }
 
     /// Ends the session of the database that `?database=` names, or all of them.
@@ -124,9 +130,14 @@ struct SessionRoutes: Sendable {
             ])
         }
         databases.sort { ($0["id"]?.stringValue ?? "") < ($1["id"]?.stringValue ?? "") }
+        let role = all[.admin].flatMap { session -> AdminRole? in
+            guard let token = session.token else { return .own }
+            return try? admin.administrator(bearer: token)?.role
+        }
         let body: Value = [
-            "admin": .bool(all[.admin] != nil),
-            "adminExpiresAt": all[.admin].map { .int($0.expiresAtSeconds) } ?? .null,
+            "admin": .bool(role != nil),
+            "adminRole": role.map { .string($0.rawValue) } ?? .null,
+            "adminExpiresAt": role == nil ? .null : all[.admin].map { .int($0.expiresAtSeconds) } ?? .null,
             "databases": .array(databases),
             "local": .bool(LocalVisitor.isOwner(request, context, access)),
             "version": .string(BuildVersion.number),

@@ -38,6 +38,14 @@ enum Limits {
     static let longestReconnectPause = Duration.seconds(15)
     /// Largest answer over HTTP.
     static let answerBytes = 1_073_741_824
+    /// Timeout of an admin request: a snapshot of a large database takes minutes.
+    static let adminTimeoutSeconds: Int64 = 600
+    /// Longest wait of `--wait`, in seconds: a projection of some hundred million operations.
+    static let adminWaitSeconds = 86_400
+    /// Interval of asking how far such work is.
+    static let adminLook = Duration.milliseconds(500)
+    /// Largest file of an option's value; the server takes less.
+    static let adminBodyBytes = 1_048_576
     /// Timeout of `.wait` without its second argument.
     static let waitSeconds = 30.0
     /// Widest column of a table, in characters; longer values are cut.

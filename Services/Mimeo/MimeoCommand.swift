@@ -14,6 +14,7 @@ public struct MimeoCommand: AsyncParsableCommand {
         subcommands: [
             ServeCommand.self, DQLCommand.self, ParseCommand.self, ImportCommand.self,
             ExportCommand.self, ObserveCommand.self, ChangesCommand.self, PeerCommand.self,
+            AdminCommand.self, SupportBundleCommand.self,
         ])
 
     /// Empty, for the parser.

@@ -25,6 +25,8 @@ public final class QueryServicePart: ServicePart {
     private let authenticator: Authenticator
     private let logger: Logger
     private let projections: OpenDatabases<Projection>
+    /// How far the projections are behind the log.
+    private let lag = LagWatch()
     private let stores: ProjectionStores
     private let past: Past
     private let slots: StreamSlots
@@ -139,28 +141,11 @@ public final class QueryServicePart: ServicePart {
                 return try await evaluated(statement, isStrict: false, identity, after: minimum, evaluation)
             }, identity: { [self] in try await identity(of: $0) }
         ).mount(on: &mount)
+        mount.background("lag") { [self] in try await watchLag() }
         mount.background("lost histories") { [self] in
             for await projection in lost { await retire(projection) }
         }
-        if let system = authenticator.system {
-            let eraser = Eraser(
-                system: system, holder: name, place: stores.place, logger: logger,
-                work: Eraser.Work(
-                    isHeld: { [stores] in try await stores.keeps($0) },
-                    erase: { [projections, stores, past] database in
-                        await past.folds.forget(database)
-                        await projections.close(database, if: { _ in true }) { await $0.close() }
-                        try await stores.erase(database)
-                    },
-                    clean: { [projections, stores, past] erasure in
-                        await past.folds.forget(erasure.databaseID)
-                        guard try await stores.keeps(erasure.databaseID) else { return }
-                        let projection = try await projections(erasure.databaseID)
-                        projection.recent.forget()
-                        try await projection.store.compact(through: Offset(erasure.erasedThrough ?? 0))
-                    }))
-            mount.background("erasure") { await eraser.run() }
-        }
+        if let system = authenticator.system { mountErasure(system, on: &mount) }
         for (version, isStrict) in [("v4", true), ("v5", false)] {
             mount.on(.post, "/api/\(version)/store/execute", failure: ExecuteAnswer.failure) {
                 [self] request, context in try await answer(request, context, isStrict: isStrict)
@@ -184,6 +169,26 @@ public final class QueryServicePart: ServicePart {
         mount.background("webhooks") { await Webhooks(shared: webhooks).run() }
     }
 
+    private func mountErasure(_ system: SystemDatabase, on mount: inout ServiceMount) {
+        let eraser = Eraser(
+            system: system, holder: name, place: stores.place, logger: logger,
+            work: Eraser.Work(
+                isHeld: { [stores] in try await stores.keeps($0) },
+                erase: { [projections, stores, past] database in
+                    await past.folds.forget(database)
+                    await projections.close(database, if: { _ in true }) { await $0.close() }
+                    try await stores.erase(database)
+                },
+                clean: { [projections, stores, past] erasure in
+                    await past.folds.forget(erasure.databaseID)
+                    guard try await stores.keeps(erasure.databaseID) else { return }
+                    let projection = try await projections(erasure.databaseID)
+                    projection.recent.forget()
+                    try await projection.store.compact(through: Offset(erasure.erasedThrough ?? 0))
+                }))
+        mount.background("erasure") { await eraser.run() }
+    }
+
     /// Deletes a projection in a folder, and folds the log again.
     private func rebuild(_ database: DatabaseID) async {
         logger.notice("rebuilding a projection", metadata: ["database": "\(database)"])
@@ -205,6 +210,43 @@ public final class QueryServicePart: ServicePart {
         for projection in await projections.removeAll() { await projection.close() }
         await stores.close()
         await past.folds.close()
+    }
+
+    /// Not ready while the log takes no writes, and while no open projection can be used or is up to date.
+    public func readiness() async -> [Unreadiness] {
+        if isDraining.withLock({ $0 }) {
+            return [
+                Unreadiness(
+                    part: name, code: ServiceErrorCode.stopping.rawValue, message: "the streams are ending")
+            ]
+        }
+        if let refusal = log.status.refusal { return [.ofLog(name, code: refusal.code.rawValue)] }
+        var failures: [Bool] = []
+        for projection in projections.all {
+            let isFailing = await projection.store.failure != nil
+            failures.append(isFailing ? await !projection.store.hasLostHistory : false)
+        }
+        if failures.isEmpty, openingFailure.withLock({ $0 }) != nil { return [.ofProjection(name)] }
+        return Unreadiness.ofFolds(name, failures: failures, lag: lag)
+    }
+
+    /// Compares projections with the log's heads, until the task is cancelled.
+    private func watchLag() async throws {
+        try await lag.run(
+            open: { [projections] in projections.all.map(\.database) },
+            look: { [log, projections] database in
+                guard let found = projections.all.first(where: { $0.database == database }) else {
+                    return nil
+                }
+                let head = try await log.head(of: database).offset
+                return (head, await found.store.position.offset)
+            })
+    }
+
+    /// Tells the projections' lags and the open streams.
+    public func measure() async {
+        lag.measure("mimeo_projection_lag")
+        Measured.set("mimeo_http_streams", Double(slots.count))
     }
 
     /// Failing while the log accepts no writes, or a database cannot be opened or folded.
@@ -338,6 +380,10 @@ public final class QueryServicePart: ServicePart {
         func note(_ rows: Int?, _ error: (any Error)?) {
             let now = Environment.system.wallMilliseconds()
             slow.note(evaluation, request.text, rows: rows, error: error, milliseconds: now)
+            let kind = error == nil ? StatementKinds.kind(of: request.text) : "error"
+            Measured.time(
+                "mimeo_query_duration_seconds", [("kind", kind)], ContinuousClock.now - evaluation.begin)
+            if let rows { Measured.count("mimeo_query_rows_total", by: Int64(rows)) }
         }
         do {
             let answer = try await execute(request, isStrict: isStrict, identity, after: minimum, evaluation)

@@ -24,7 +24,7 @@ struct RequestRoutes: Sendable {
         guard let admin else { return }
         let path = "/admin/query-service/databases/:database/requests"
         mount.on(.get, path) { request, context in
-            try admin.admit(request)
+            try admin.admit(request, route: path)
             return list(try await database(context), nil)
         }
         mount.on(.delete, "\(path)/:request") { request, context in

@@ -32,6 +32,10 @@ public final class ReplicatorPart: ServicePart {
     private let draining = Mutex(Draining.no)
     /// The names of this instance's sessions, which no other instance behind one address has.
     let names = SessionNames()
+    /// How far the folds are behind the log.
+    let foldLag = LagWatch()
+    /// How far the slowest sessions are; looked at when somebody asks for metrics.
+    let sessionLag = LagWatch()
     private let rightsLook: Duration
     /// Evaluates the sessions' subscriptions.
     private let pool: EvaluationPool
@@ -88,6 +92,7 @@ public final class ReplicatorPart: ServicePart {
             try await jobs.run()
         }
         mount.background("databases of before") { [self] in await foldKnown() }
+        mount.background("lag") { [self] in try await watchLag() }
         mount.background("lost histories") { [self] in
             for await hub in lost { await retire(hub, of: hub.database) }
         }
@@ -360,6 +365,8 @@ public final class ReplicatorPart: ServicePart {
         let identity = guest.identity
         let (expiry, greeting) = (SessionDeadline(deadlines), SessionDeadline(deadlines))
         let rights = SessionRights(identity)
+        let start = ContinuousClock.now
+        noteStart(of: number, identity)
         let evaluator = PooledEvaluator(pool, seats: seats(of: identity.databaseID), identity)
         let store = ServerStore(
             hub: hub, log: log, database: identity.databaseID, session: number, rights: rights,
@@ -393,7 +400,7 @@ public final class ReplicatorPart: ServicePart {
             expiry.cancel()
             greeting.cancel()
             rights.unfollow()
-            logger.debug("a session ended", metadata: ["reason": "\(reason)"])
+            noteEnd(of: number, rights.identity, since: start, reason)
             Task { await ended(number, at: hub) }
         }
     }

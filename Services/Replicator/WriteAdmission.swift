@@ -200,6 +200,9 @@ extension DatabaseHub {
         }
         var all = done
         all.add(appended)
+        for refusal in rejected {
+            Measured.count("mimeo_sync_refused_writes_total", [("code", refusal.error.code)])
+        }
         return rejected.isEmpty
             ? .appended(all.acknowledgements, offset: all.offset)
             : .refused(all.acknowledgements, rejected, offset: all.offset)

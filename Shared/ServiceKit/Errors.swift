@@ -25,6 +25,8 @@ public enum ServiceErrorCode: String, Sendable, CaseIterable {
     case logMissing = "SRV-0204"
     /// 401: the admin credential is missing or wrong.
     case adminRefused = "SRV-0401"
+    /// 403: the role of the admin credential does not suffice for the route.
+    case roleTooLow = "SRV-0403"
     /// 404: nothing is served at the path.
     case notFound = "SRV-0404"
     /// 405: the path does not accept the method; `Allow` lists the ones it accepts.
@@ -64,6 +66,18 @@ public enum ServiceErrorCode: String, Sendable, CaseIterable {
     /// 503: the log was put back to an earlier state, which takes back revocations or keys. No token is
     /// accepted until an operator accepts that: `POST /admin/auth/restore`, or `--accept-restore`.
     case restoreNotAccepted = "SRV-0603"
+    /// Not ready: the databases of this process cannot be folded from the log.
+    case notFolded = "SRV-0701"
+    /// Not ready: what is folded is older than the log by more than half a minute.
+    case foldBehind = "SRV-0702"
+    /// Not ready: the projection cannot be opened or used.
+    case projectionUnusable = "SRV-0703"
+    /// Not ready: the process is about to stop.
+    case stopping = "SRV-0704"
+    /// Not ready: the log has no database, so it is probably not the one of the auth-gateway.
+    case noDatabase = "SRV-0705"
+    /// Not ready: a file with a key or credential is missing or cannot be used.
+    case keyFileUnusable = "SRV-0706"
 }
 
 /// The error of this module. It holds no secret; `message` may be sent to the client that caused it.

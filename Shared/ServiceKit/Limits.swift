@@ -199,5 +199,30 @@ public enum Limits {
     /// Readings kept of each metric at the coarser interval: one day.
     static let metricCoarsePoints = 1_440
     /// Metrics with kept readings: more than there are, some 35 KB each.
-    static let metricNames = 100
+    static let metricNames = 200
+    /// Latest lines of the log that are kept in memory for an operator; up to twice as many for a moment.
+    static let keptLines = 500
+    /// Longest line of the log that is kept whole: a stack of errors has a few hundred bytes.
+    static let keptLineBytes = 2_048
+    /// Time of a changed level of the log unless said otherwise, and the longest: debug lines fill a disk.
+    static let levelSeconds: UInt64 = 600
+    static let longestLevelSeconds: UInt64 = 86_400
+    /// Interval of comparing what is folded with the log's head, for the lag.
+    public static let lagLook: Duration = .seconds(5)
+    /// Databases that are compared in one look, and that have a series of their own in a metric.
+    public static let watchedDatabases = 100
+    /// Heads of one database that are remembered while its fold is behind; the lag's error is a 32nd of it.
+    static let watchedHeads = 64
+    /// Age of the oldest operation that is not folded, from which an instance is not ready: its answers would
+    /// be older than people accept, and another instance may be further.
+    static let readyLag: Duration = .seconds(30)
+    /// Shortest time between two readings of what metrics tell and what is read only for them: anybody may
+    /// ask for them.
+    static let measureInterval: Duration = .seconds(5)
+    /// Combinations of method, route and status that a process counts: more than there are.
+    static let requestKinds = 2_000
+    /// Life of a named admin credential unless said otherwise: people forget what they have handed out.
+    public static let adminCredentialSeconds: Int64 = 90 * 86_400
+    /// Longest life of a named admin credential.
+    public static let longestAdminCredentialSeconds: Int64 = 366 * 86_400
 }

@@ -19,7 +19,10 @@ struct AdminDocumentTests {
             let parts = route.split(separator: " ").map(String.init)
             guard parts[0] == method else { return false }
             let known = AdminDocumentTests.plain(parts[1])
-            return path.hasPrefix("…") ? known.hasSuffix(path.dropFirst()) : known == path
+            guard !path.hasPrefix("…") else { return known.hasSuffix(path.dropFirst()) }
+            // `/admin/<service>/settings` stands for that of each service.
+            let (wanted, found) = (path.split(separator: "/"), known.split(separator: "/"))
+            return wanted.count == found.count && zip(wanted, found).allSatisfy { $0 == "*" || $0 == $1 }
         }
     }
 
@@ -65,19 +68,21 @@ struct AdminDocumentTests {
                 try ServiceConfiguration(options, port: AllServices.defaultPort),
                 logger: Logger(label: "test"))
             // The health of each service is documented once for all, by ServiceKit.
-            let routes = try ServiceMount.routes(of: services.parts)
-                .filter { $0.contains(" /admin/") && !$0.hasSuffix("/health") }
+            let all = try ServiceMount.routes(of: services.parts)
+            let routes = all.filter { $0.contains(" /admin/") && !$0.hasSuffix("/health") }
             await services.close()
             var documented: Set<Documented> = []
             for service in ["AuthGateway", "Replicator", "QueryService", "AttachmentStore", "Console"] {
                 let page = Self.root.appendingPathComponent("Services/\(service)/README.md")
                 documented.formUnion(Self.documented(try String(contentsOf: page, encoding: .utf8)))
             }
+            let page = Self.root.appendingPathComponent("Docs/admin.md")
+            documented.formUnion(Self.documented(try String(contentsOf: page, encoding: .utf8)))
             let admin = documented.filter { $0.path.hasPrefix("/admin/") || $0.path.hasPrefix("…") }
             #expect(admin.count > 20)
             for request in admin {
                 #expect(
-                    routes.contains { request.isOf($0) }, "\(request.method) \(request.path) is not served")
+                    all.contains { request.isOf($0) }, "\(request.method) \(request.path) is not served")
             }
             for route in routes {
                 #expect(admin.contains { $0.isOf(route) }, "\(route) is not documented")

@@ -1,3 +1,5 @@
+import ServiceKit
+
 /// The rights of each identity, one row for each operation over HTTP: the statuses in the order of the
 /// columns. A digit after a colon is the number of rows that a statement gives, or of documents it changes.
 ///
@@ -11,12 +13,19 @@
 /// | ids | reads and writes the document `own` of `cars`, by a query over `_id` |
 /// | all | reads and writes everything |
 /// | key | an API key that does |
-/// | admin | the admin credential |
+/// | admin-read, admin-operate, admin-own | a named admin credential with this role |
+/// | admin | the admin credential of the file |
+///
+/// A row has no cells for the three named credentials: at routes that take none they are what the admin
+/// credential is, and at others the row names the least role.
 ///
 /// The server's database has `own` and `other` in `cars` and one document in `boats`; the other database has
 /// nothing. Whoever adds a route or a kind of statement adds its rows: a test misses them.
 enum AuthorizationMatrix {
-    static let columns = ["none", "gone", "else", "read", "coll", "ids", "all", "key", "admin"]
+    static let columns = [
+        "none", "gone", "else", "read", "coll", "ids", "all", "key", "admin-read", "admin-operate",
+        "admin-own", "admin",
+    ]
 
     /// `kind` is the `StatementKind` that a row stands for.
     struct StatementRow: Sendable {
@@ -119,7 +128,27 @@ enum AuthorizationMatrix {
     struct RouteRow: Sendable {
         let route: String
         var body = ""
+        /// The least role of a named admin credential; nil for a route that takes none.
+        var role: AdminRole?
         let cells: String
+        /// The status for the first holder of that role who asks, where it differs from the next one's.
+        var first: String?
+    }
+
+    /// The cells of a row with those of the named credentials: 403 below the role, else as the admin's.
+    static func cells(_ cells: String, role: AdminRole? = nil, first: String? = nil) -> [String] {
+        var all = cells.split(separator: " ").map(String.init)
+        guard let last = all.popLast() else { return [] }
+        var next = first ?? last
+        for own in AdminRole.allCases {
+            guard let role else {
+                all.append(last)
+                continue
+            }
+            all.append(own < role ? "403" : next)
+            if own >= role { next = last }
+        }
+        return all + [last]
     }
 
     private static let everybody = "200 200 200 200 200 200 200 200 200"
@@ -128,6 +157,8 @@ enum AuthorizationMatrix {
     static let routes: [RouteRow] = [
         .init(route: "GET /health", cells: everybody),
         .init(route: "GET /metrics", cells: everybody),
+        .init(route: "GET /health/live", cells: everybody),
+        .init(route: "GET /health/ready", cells: everybody),
         .init(route: "GET /openapi.json", cells: everybody),
         .init(route: "GET /mimeo.js", cells: everybody),
         .init(route: "GET /api/v5/openapi.json", cells: everybody),
@@ -148,9 +179,10 @@ enum AuthorizationMatrix {
         .init(route: "GET /admin/console/session", cells: everybody),
         .init(route: "POST /admin/console/session", cells: "400 400 400 400 400 400 400 400 400"),
         .init(route: "DELETE /admin/console/session", cells: "400 400 400 400 400 400 400 400 400"),
-        .init(route: "GET /admin/metrics/series", cells: "\(nobodyButAdmin) 200"),
+        .init(route: "GET /admin/metrics/series", role: .read, cells: "\(nobodyButAdmin) 200"),
         .init(
-            route: "POST /admin/auth/databases/:database/explain-access", cells: "\(nobodyButAdmin) 400"),
+            route: "POST /admin/auth/databases/:database/explain-access", role: .read,
+            cells: "\(nobodyButAdmin) 400"),
         // What a login may is its provider's word; a credential that comes with it says nothing.
         .init(route: "POST /_ditto/auth/login", cells: "400 400 400 400 400 400 400 400 400"),
         .init(route: "GET /_ditto/auth/jwks.json", cells: everybody),
@@ -179,30 +211,38 @@ enum AuthorizationMatrix {
         .init(route: "DELETE /api/v5/requests/:request", cells: "401 401 404 404 404 404 404 404 401"),
         .init(
             route: "GET /admin/query-service/databases/:database/requests",
-            cells: "\(nobodyButAdmin) 200"),
+            role: .read, cells: "\(nobodyButAdmin) 200"),
         .init(
             route: "DELETE /admin/query-service/databases/:database/requests/:request",
-            cells: "\(nobodyButAdmin) 404"),
-        .init(route: "GET /admin/query-service/databases", cells: "\(nobodyButAdmin) 200"),
+            role: .operate, cells: "\(nobodyButAdmin) 404"),
+        .init(route: "GET /admin/query-service/databases", role: .read, cells: "\(nobodyButAdmin) 200"),
         .init(
-            route: "GET /admin/query-service/databases/:database/projection", cells: "\(nobodyButAdmin) 200"),
+            route: "GET /admin/query-service/databases/:database/projection", role: .read,
+            cells: "\(nobodyButAdmin) 200"),
         .init(
-            route: "POST /admin/query-service/databases/:database/rebuilds", cells: "\(nobodyButAdmin) 202"),
+            route: "POST /admin/query-service/databases/:database/rebuilds", role: .operate,
+            cells: "\(nobodyButAdmin) 202"),
         .init(
             route: "GET /admin/query-service/databases/:database/collections",
-            cells: "\(nobodyButAdmin) 200"),
+            role: .read, cells: "\(nobodyButAdmin) 200"),
         .init(
             route: "GET /admin/query-service/databases/:database/collections/:collection/shape",
+            role: .operate, cells: "\(nobodyButAdmin) 200"),
+        .init(
+            route: "GET /admin/query-service/databases/:database/indexes", role: .read,
             cells: "\(nobodyButAdmin) 200"),
-        .init(route: "GET /admin/query-service/databases/:database/indexes", cells: "\(nobodyButAdmin) 200"),
-        .init(route: "GET /admin/query-service/databases/:database/slow", cells: "\(nobodyButAdmin) 200"),
-        .init(route: "GET /admin/query-service/databases/:database/webhooks", cells: "\(nobodyButAdmin) 200"),
+        .init(
+            route: "GET /admin/query-service/databases/:database/slow", role: .read,
+            cells: "\(nobodyButAdmin) 200"),
+        .init(
+            route: "GET /admin/query-service/databases/:database/webhooks", role: .read,
+            cells: "\(nobodyButAdmin) 200"),
         .init(
             route: "POST /admin/query-service/databases/:database/webhooks", body: #"{"url":"ftp://x"}"#,
-            cells: "\(nobodyButAdmin) 400"),
+            role: .own, cells: "\(nobodyButAdmin) 400"),
         .init(
             route: "DELETE /admin/query-service/databases/:database/webhooks/:webhook",
-            cells: "\(nobodyButAdmin) 404"),
+            role: .own, cells: "\(nobodyButAdmin) 404"),
         .init(
             route: "POST /api/v4/attachments/upload", body: "x",
             cells: "401 401 200 403 200 200 200 200 401"),
@@ -252,67 +292,122 @@ enum AuthorizationMatrix {
             route: "HEAD /api/v5/attachments/:id", cells: "401 401 404 200 404 404 200 200 401"),
         // Without an upgrade nobody is asked who they are. Sessions: ReplicatorTests.
         .init(route: "GET /_ditto/sync", cells: "426 426 426 426 426 426 426 426 426"),
-        .init(route: "GET /admin/auth/databases", cells: "\(nobodyButAdmin) 200"),
-        .init(route: "POST /admin/auth/databases", body: #"{"id":"."}"#, cells: "\(nobodyButAdmin) 400"),
-        .init(route: "GET /admin/auth/databases/:database", cells: "\(nobodyButAdmin) 200"),
-        .init(route: "GET /admin/auth/databases/:database/erasure", cells: "\(nobodyButAdmin) 404"),
-        .init(route: "GET /admin/auth/databases/:database/providers", cells: "\(nobodyButAdmin) 200"),
-        .init(route: "POST /admin/auth/databases/:database/providers", cells: "\(nobodyButAdmin) 400"),
+        .init(route: "GET /admin/auth/databases", role: .read, cells: "\(nobodyButAdmin) 200"),
+        .init(
+            route: "POST /admin/auth/databases", body: #"{"id":"."}"#, role: .own,
+            cells: "\(nobodyButAdmin) 400"),
+        .init(route: "GET /admin/auth/databases/:database", role: .own, cells: "\(nobodyButAdmin) 200"),
+        .init(
+            route: "GET /admin/auth/databases/:database/erasure", role: .read,
+            cells: "\(nobodyButAdmin) 404"),
+        .init(
+            route: "GET /admin/auth/databases/:database/providers", role: .read,
+            cells: "\(nobodyButAdmin) 200"),
+        .init(
+            route: "POST /admin/auth/databases/:database/providers", role: .own,
+            cells: "\(nobodyButAdmin) 400"),
         .init(
             route: "DELETE /admin/auth/databases/:database/providers/:provider",
-            cells: "\(nobodyButAdmin) 404"),
-        .init(route: "GET /admin/auth/databases/:database/api-keys", cells: "\(nobodyButAdmin) 200"),
-        .init(route: "POST /admin/auth/databases/:database/api-keys", cells: "\(nobodyButAdmin) 400"),
+            role: .own, cells: "\(nobodyButAdmin) 404"),
         .init(
-            route: "DELETE /admin/auth/databases/:database/api-keys/:key", cells: "\(nobodyButAdmin) 404"),
-        .init(route: "GET /admin/auth/databases/:database/revocations", cells: "\(nobodyButAdmin) 200"),
-        .init(route: "POST /admin/auth/databases/:database/revocations", cells: "\(nobodyButAdmin) 400"),
+            route: "GET /admin/auth/databases/:database/api-keys", role: .read, cells: "\(nobodyButAdmin) 200"
+        ),
+        .init(
+            route: "POST /admin/auth/databases/:database/api-keys", role: .own, cells: "\(nobodyButAdmin) 400"
+        ),
+        .init(
+            route: "DELETE /admin/auth/databases/:database/api-keys/:key", role: .own,
+            cells: "\(nobodyButAdmin) 404"),
+        .init(
+            route: "GET /admin/auth/databases/:database/revocations", role: .read,
+            cells: "\(nobodyButAdmin) 200"),
+        .init(
+            route: "POST /admin/auth/databases/:database/revocations", role: .operate,
+            cells: "\(nobodyButAdmin) 400"),
         .init(
             route: "DELETE /admin/auth/databases/:database/revocations/:revocation",
-            cells: "\(nobodyButAdmin) 404"),
-        .init(route: "GET /admin/auth/databases/:database/keys", cells: "\(nobodyButAdmin) 200"),
+            role: .own, cells: "\(nobodyButAdmin) 404"),
+        .init(route: "GET /admin/auth/databases/:database/keys", role: .read, cells: "\(nobodyButAdmin) 200"),
         .init(
             route: "POST /admin/auth/databases/:database/keys", body: #"{"overlapSeconds":-1}"#,
-            cells: "\(nobodyButAdmin) 400"),
-        .init(route: "GET /admin/replicator/databases", cells: "\(nobodyButAdmin) 200"),
-        .init(route: "POST /admin/replicator/drain", cells: "\(nobodyButAdmin) 200"),
-        .init(route: "DELETE /admin/replicator/drain", cells: "\(nobodyButAdmin) 200"),
-        .init(route: "GET /admin/replicator/databases/:database/sessions", cells: "\(nobodyButAdmin) 200"),
+            role: .own, cells: "\(nobodyButAdmin) 400"),
+        .init(route: "GET /admin/replicator/databases", role: .read, cells: "\(nobodyButAdmin) 200"),
+        .init(route: "POST /admin/replicator/drain", role: .operate, cells: "\(nobodyButAdmin) 200"),
+        .init(route: "DELETE /admin/replicator/drain", role: .operate, cells: "\(nobodyButAdmin) 200"),
+        .init(
+            route: "GET /admin/replicator/databases/:database/sessions", role: .read,
+            cells: "\(nobodyButAdmin) 200"),
         .init(
             route: "DELETE /admin/replicator/databases/:database/sessions/:session",
-            cells: "\(nobodyButAdmin) 404"),
-        .init(route: "GET /admin/replicator/databases/:database/log", cells: "\(nobodyButAdmin) 200"),
-        .init(route: "POST /admin/replicator/databases/:database/snapshots", cells: "\(nobodyButAdmin) 201"),
+            role: .operate, cells: "\(nobodyButAdmin) 404"),
         .init(
-            route: "POST /admin/replicator/databases/:database/truncations", cells: "\(nobodyButAdmin) 200"),
-        .init(route: "GET /admin/replicator/databases/:database/erasures", cells: "\(nobodyButAdmin) 200"),
+            route: "GET /admin/replicator/databases/:database/log", role: .read,
+            cells: "\(nobodyButAdmin) 200"),
+        .init(
+            route: "POST /admin/replicator/databases/:database/snapshots", role: .operate,
+            cells: "\(nobodyButAdmin) 201"),
+        .init(
+            route: "POST /admin/replicator/databases/:database/truncations", role: .operate,
+            cells: "\(nobodyButAdmin) 200"),
+        .init(
+            route: "GET /admin/replicator/databases/:database/erasures", role: .read,
+            cells: "\(nobodyButAdmin) 200"),
         .init(
             route: "POST /admin/replicator/databases/:database/erasures", body: #"{"ids":[]}"#,
-            cells: "\(nobodyButAdmin) 400"),
+            role: .own, cells: "\(nobodyButAdmin) 400"),
         .init(
             route: "GET /admin/auth/databases/:database/providers/:provider/secrets",
-            cells: "\(nobodyButAdmin) 404"),
+            role: .read, cells: "\(nobodyButAdmin) 404"),
         .init(
             route: "POST /admin/auth/databases/:database/providers/:provider/secrets",
-            cells: "\(nobodyButAdmin) 404"),
+            role: .own, cells: "\(nobodyButAdmin) 404"),
         .init(
             route: "DELETE /admin/auth/databases/:database/providers/:provider/secrets/:secret",
-            cells: "\(nobodyButAdmin) 404"),
+            role: .own, cells: "\(nobodyButAdmin) 404"),
         .init(
-            route: "GET /admin/auth/databases/:database/providers/:provider", cells: "\(nobodyButAdmin) 404"),
+            route: "GET /admin/auth/databases/:database/providers/:provider", role: .read,
+            cells: "\(nobodyButAdmin) 404"),
         .init(
             route: "PATCH /admin/auth/databases/:database/providers/:provider",
-            cells: "\(nobodyButAdmin) 404"),
-        .init(route: "GET /admin/auth/audit", cells: "\(nobodyButAdmin) 200"),
+            role: .own, cells: "\(nobodyButAdmin) 404"),
+        .init(route: "GET /admin/auth/audit", role: .read, cells: "\(nobodyButAdmin) 200"),
         .init(
             route: "POST /admin/auth/audit", body: #"{"statement":"DELETE FROM audit"}"#,
-            cells: "\(nobodyButAdmin) 400"),
-        .init(route: "GET /admin/auth/sealing-key", cells: "\(nobodyButAdmin) 200"),
-        .init(route: "POST /admin/auth/sealing-key", cells: "\(nobodyButAdmin) 201"),
-        .init(route: "DELETE /admin/auth/sealing-key/previous", cells: "\(nobodyButAdmin) 204"),
-        .init(route: "GET /admin/auth/restore", cells: "\(nobodyButAdmin) 200"),
-        .init(route: "POST /admin/auth/restore", cells: "\(nobodyButAdmin) 204"),
+            role: .read, cells: "\(nobodyButAdmin) 400"),
+        .init(route: "GET /admin/auth/sealing-key", role: .read, cells: "\(nobodyButAdmin) 200"),
+        .init(
+            route: "POST /admin/auth/sealing-key", role: .own, cells: "\(nobodyButAdmin) 409", first: "201"),
+        .init(
+            route: "DELETE /admin/auth/sealing-key/previous", role: .own, cells: "\(nobodyButAdmin) 404",
+            first: "204"),
+        .init(route: "GET /admin/auth/restore", role: .read, cells: "\(nobodyButAdmin) 200"),
+        .init(route: "POST /admin/auth/restore", role: .own, cells: "\(nobodyButAdmin) 204"),
+        .init(route: "GET /admin/auth/whoami", role: .read, cells: "\(nobodyButAdmin) 200"),
+        .init(route: "GET /admin/auth/credentials", role: .read, cells: "\(nobodyButAdmin) 200"),
+        .init(route: "POST /admin/auth/credentials", role: .own, cells: "\(nobodyButAdmin) 400"),
+        .init(
+            route: "DELETE /admin/auth/credentials/:credential", role: .own,
+            cells: "\(nobodyButAdmin) 404"),
+        .init(route: "GET /admin/settings", role: .read, cells: "\(nobodyButAdmin) 200"),
+        .init(route: "GET /admin/auth-gateway/settings", role: .read, cells: "\(nobodyButAdmin) 200"),
+        .init(route: "GET /admin/auth-gateway/log-level", role: .read, cells: "\(nobodyButAdmin) 200"),
+        .init(route: "PUT /admin/auth-gateway/log-level", role: .operate, cells: "\(nobodyButAdmin) 400"),
+        .init(route: "GET /admin/auth-gateway/log-lines", role: .read, cells: "\(nobodyButAdmin) 200"),
+        .init(route: "GET /admin/replicator/settings", role: .read, cells: "\(nobodyButAdmin) 200"),
+        .init(route: "GET /admin/replicator/log-level", role: .read, cells: "\(nobodyButAdmin) 200"),
+        .init(route: "PUT /admin/replicator/log-level", role: .operate, cells: "\(nobodyButAdmin) 400"),
+        .init(route: "GET /admin/replicator/log-lines", role: .read, cells: "\(nobodyButAdmin) 200"),
+        .init(route: "GET /admin/query-service/settings", role: .read, cells: "\(nobodyButAdmin) 200"),
+        .init(route: "GET /admin/query-service/log-level", role: .read, cells: "\(nobodyButAdmin) 200"),
+        .init(route: "PUT /admin/query-service/log-level", role: .operate, cells: "\(nobodyButAdmin) 400"),
+        .init(route: "GET /admin/query-service/log-lines", role: .read, cells: "\(nobodyButAdmin) 200"),
+        .init(route: "GET /admin/attachment-store/settings", role: .read, cells: "\(nobodyButAdmin) 200"),
+        .init(route: "GET /admin/attachment-store/log-level", role: .read, cells: "\(nobodyButAdmin) 200"),
+        .init(route: "PUT /admin/attachment-store/log-level", role: .operate, cells: "\(nobodyButAdmin) 400"),
+        .init(route: "GET /admin/attachment-store/log-lines", role: .read, cells: "\(nobodyButAdmin) 200"),
         // The last row: nobody of the others is anybody any more.
-        .init(route: "DELETE /admin/auth/databases/:database", cells: "\(nobodyButAdmin) 202"),
+        .init(
+            route: "DELETE /admin/auth/databases/:database", role: .own, cells: "\(nobodyButAdmin) 404",
+            first: "202"),
     ]
 }

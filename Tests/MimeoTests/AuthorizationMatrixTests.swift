@@ -17,6 +17,10 @@ struct AuthorizationMatrixTests {
         try await MatrixServer.run { server in
             #expect(server.routes == AuthorizationMatrix.routes.map(\.route).sorted())
         }
+        for row in AuthorizationMatrix.routes {
+            let declared = Surface.routes.first { "\($0.method.rawValue) \($0.path)" == row.route }
+            #expect(declared?.role == row.role, "\(row.route)")
+        }
         let kinds = Set(AuthorizationMatrix.statements.map(\.kind))
         #expect(StatementKind.allCases.map(\.rawValue).filter { !kinds.contains($0) } == [])
         for row in AuthorizationMatrix.statements {
@@ -29,7 +33,7 @@ struct AuthorizationMatrixTests {
     func cells() async throws {
         try await MatrixServer.run { server in
             for row in AuthorizationMatrix.statements {
-                let cells = row.cells.split(separator: " ").map(String.init)
+                let cells = AuthorizationMatrix.cells(row.cells)
                 #expect(cells.count == AuthorizationMatrix.columns.count)
                 for (column, cell) in zip(AuthorizationMatrix.columns, cells) {
                     try await server.reset()
@@ -40,7 +44,7 @@ struct AuthorizationMatrixTests {
             }
             for row in AuthorizationMatrix.attachments {
                 let blob = try await server.attach(to: row)
-                let cells = row.cells.split(separator: " ").map(String.init)
+                let cells = AuthorizationMatrix.cells(row.cells)
                 #expect(cells.count == AuthorizationMatrix.columns.count)
                 for (column, cell) in zip(AuthorizationMatrix.columns, cells) {
                     for method in ["GET", "HEAD"] {
@@ -50,7 +54,7 @@ struct AuthorizationMatrixTests {
                 }
             }
             for row in AuthorizationMatrix.routes {
-                let cells = row.cells.split(separator: " ").map(String.init)
+                let cells = AuthorizationMatrix.cells(row.cells, role: row.role, first: row.first)
                 #expect(cells.count == AuthorizationMatrix.columns.count)
                 for (column, cell) in zip(AuthorizationMatrix.columns, cells) {
                     let found = try await server.status(of: row, as: column)
@@ -75,11 +79,13 @@ private struct MatrixServer: Sendable {
         try await withTemporaryDirectory { folder in
             var logger = Logger(label: "test")
             logger.logLevel = .critical
-            let options = try ServiceOptions.parse(["--data", folder.path, "--behind-proxy"])
+            let options = try ServiceOptions.parse([
+                "--data", folder.path, "--listen", "127.0.0.1:0", "--behind-proxy", "--drain-seconds", "0",
+            ])
             let configuration = try ServiceConfiguration(options, port: AllServices.defaultPort)
             let services = try AllServices(configuration, logger: logger)
             let routes = try ServiceMount.routes(of: services.parts)
-            let host = ServiceHost(parts: services.parts, listen: .anyLoopbackPort, logger: logger)
+            let host = try ServiceHost(configuration, parts: services.parts, logger: logger) { _ in }
             let file = folder.appendingPathComponent("auth/admin.token")
             do {
                 try await host.run { address async throws in
@@ -137,6 +143,11 @@ private struct MatrixServer: Sendable {
             "/admin/auth/databases/\(Self.database)/api-keys",
             ["name": "k", "permissions": try JSONText.parse(Array(everything.utf8))])
         credentials["key"] = key["key"]?.stringValue
+        for role in AdminRole.allCases {
+            let made = try await post(
+                "/admin/auth/credentials", ["name": .string("k"), "role": .string(role.rawValue)])
+            credentials["admin-\(role.rawValue)"] = made["credential"]?.stringValue
+        }
         let blob = try await Self.send(
             origin, "POST", "/api/v5/attachments/upload", credentials["all"], Array("blob".utf8)
         ).value

@@ -37,7 +37,8 @@ struct CommandOptions: Decodable {
         ("replicator", ReplicatorCommand.self), ("query-service", QueryServiceCommand.self),
         ("attachment-store", AttachmentStoreCommand.self), ("mimeo peer", PeerCommand.self),
         ("mimeo dql", DQLCommand.self), ("mimeo import", ImportCommand.self),
-        ("mimeo export", ExportCommand.self), ("mimeo parse", ParseCommand.self),
+        ("mimeo export", ExportCommand.self), ("mimeo admin", AdminCommand.self),
+        ("mimeo support-bundle", SupportBundleCommand.self), ("mimeo parse", ParseCommand.self),
     ]
 
     /// The options of a command: without `--help`, `--version`, positional arguments and `--no-…`.

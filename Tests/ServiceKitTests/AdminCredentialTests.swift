@@ -13,7 +13,7 @@ struct AdminCredentialTests {
             let credential = AdminCredential(path: file.path)
             try await serving { mount in
                 mount.on(.get, "/admin/test") { request, _ in
-                    try credential.admit(request)
+                    try credential.admit(request, route: "/x")
                     return .json(Array("{}".utf8))
                 }
             } _: { address async throws in

@@ -125,7 +125,7 @@ struct LogContactTests {
                     .json(Array(try await authenticator.identity(for: request).userID.utf8))
                 }
                 mount.on(.get, "/admin/who") { request, _ in
-                    try admin.admit(request)
+                    try admin.admit(request, route: "/x")
                     return .json(Array("admin".utf8))
                 }
             })

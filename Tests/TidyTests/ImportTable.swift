@@ -127,7 +127,7 @@ struct ImportTable {
                     "Attachments", "CRDT", "Exchange", "Identity", "Machine", "OperationLog", "Replica",
                     "ServiceKit",
                 ],
-                packages: ["ArgumentParser", "Crypto", "HTTPTypes", "Hummingbird", "Metrics", "NIOCore"],
+                packages: ["ArgumentParser", "Crypto", "HTTPTypes", "Hummingbird", "NIOCore"],
                 platform: foundation),
             // Asks to whom a connection's other end belongs.
             "Services/Console": Row(

@@ -42,7 +42,9 @@ enum SourceTree {
     static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
-    private static let folders = ["Docs", "Shared", "Services", "Tests", "scripts", "compose", ".ci"]
+    private static let folders = [
+        "Docs", "Shared", "Services", "Tests", "scripts", "compose", "monitoring", "packaging", ".ci",
+    ]
     private static let rootFiles = [
         "Package.swift", "Makefile", "README.md", "CONTRIBUTING.md", "LICENSE", ".swift-format", ".gitignore",
     ]

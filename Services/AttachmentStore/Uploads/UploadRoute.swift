@@ -34,6 +34,7 @@ struct UploadRoute {
         if let announced { try await admit(min(announced, maximumBytes)) }
         let info = try await isForm ? form(request, contentType) : raw(request, announced)
         whenStored(info)
+        Measured.count("mimeo_attachment_bytes_total", [("direction", "in")], by: info.length)
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys]
         return .json(try encoder.encode(Answer(id: info.id.text, len: info.length)))

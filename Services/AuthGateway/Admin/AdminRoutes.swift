@@ -5,7 +5,7 @@ import Identity
 import ServiceKit
 
 /// `/admin/auth/…`: manages databases, providers, API keys, revocations and signing keys. Every request
-/// needs the admin credential; access tokens and API keys are refused.
+/// needs an admin credential with the route's role; access tokens and API keys are refused.
 struct AdminRoutes: Sendable {
     let state: GatewayState
     let credential: AdminCredential
@@ -42,13 +42,16 @@ struct AdminRoutes: Sendable {
         (.delete, "/admin/auth/sealing-key/previous"),
         (.get, "/admin/auth/restore"), (.post, "/admin/auth/restore"),
         (.post, "/admin/auth/databases/:database/explain-access"),
+        (.get, "/admin/auth/whoami"),
+        (.get, "/admin/auth/credentials"), (.post, "/admin/auth/credentials"),
+        (.delete, "/admin/auth/credentials/:credential"),
     ]
 
     func mount(on mount: inout ServiceMount) {
         for (method, path) in Self.paths {
             mount.on(method, path) { request, context in
                 try await state.system.audit.admin(
-                    request, context, route: path, admit: { try admit(request, context) }
+                    request, context, route: path, admit: { try admit(request, context, route: path) }
                 ) {
                     try await answer(method, path, request, context)
                 }
@@ -56,11 +59,15 @@ struct AdminRoutes: Sendable {
         }
     }
 
-    /// - Throws: `AUTH-0407`, `AUTH-0410`, `SRV-0602`.
-    private func admit(_ request: Request, _ context: ServiceContext) throws {
+    /// - Throws: `AUTH-0407`, `AUTH-0410`, `SRV-0403`, `SRV-0602`, `SRV-0603`.
+    private func admit(
+        _ request: Request, _ context: ServiceContext, route: String
+    ) throws -> Administrator {
         // The right credential first: whoever shares an address with a guesser is let in. It has 256 random
         // bits, so a guess that is compared and not counted finds nothing.
-        guard try !credential.isCarried(by: request) else { return }
+        if let found = try credential.administrator(of: request) {
+            return try AdminCredential.admitted(found, request, route: route)
+        }
         let source = AttemptLimiter.Source.admin(
             AttemptLimiter.network(of: request.source(context, trustsProxy: trustsProxy)))
         try limiter.begin(source)
@@ -77,6 +84,8 @@ struct AdminRoutes: Sendable {
             if parts.first == "sealing-key" { return try await sealingKey(method, request) }
             if parts.first == "audit" { return try await audit(method, request) }
             if parts.first == "restore" { return try await restore(method) }
+            if parts.first == "whoami" { return try whoami(request) }
+            if parts.first == "credentials" { return try await credentials(method, request, context) }
             return method == .get ? listDatabases() : try await createDatabase(request)
         }
         switch (method, parts.last.map(String.init)) {

@@ -49,6 +49,9 @@ final class Sealer: Sendable {
         return box
     }
 
+    /// True while the file of the key is there.
+    var isKeyThere: Bool { key.exists }
+
     /// Opens a secret with the keys read last, or else with the current ones.
     /// - Throws: `AUTH-0505`, and as `box`.
     func open(_ sealed: String, at place: String) throws(AuthGatewayError) -> String {

@@ -33,16 +33,20 @@ public struct AllServices: Sendable {
     }
 
     /// Opens the log and all files in the data folder.
+    /// - Parameter named: makes the logger of a service; the one logger for all unless it is given.
     /// - Throws: errors of the log and the services if they cannot use their files.
     public init(
-        _ configuration: ServiceConfiguration, options: Options = Options(), logger: Logger
+        _ configuration: ServiceConfiguration, options: Options = Options(), logger: Logger,
+        named: ((String) -> Logger)? = nil
     ) throws {
+        let named = named ?? { _ in logger }
         // First creates the data folder as private; the log, which is in it by default, would not.
         _ = try configuration.folder()
         let room = configuration.diskRoom()
         let log = try configuration.openLog(room: room, logger: logger)
         let system = try configuration.systemDatabase(on: log, logger: logger)
-        let gateway = try AuthGateway(configuration, log: log, system: system, logger: logger)
+        let gateway = try AuthGateway(
+            configuration, log: log, system: system, logger: named("auth-gateway"))
         let authenticator = Authenticator(system: system)
         let pool = EvaluationPool(options.evaluation)
         let admin = AdminCredential(configuration, system: system)
@@ -60,16 +64,17 @@ public struct AllServices: Sendable {
             ReplicatorPart(
                 log: log, authenticator: authenticator, materializations: materializations,
                 housekeeping: options.housekeeping, sessions: options.sessions, admin: admin, pool: pool,
-                logger: logger),
+                logger: named("replicator")),
             QueryServicePart(
                 log: log, authenticator: authenticator,
                 projection: try ProjectionPlace(configuration, sharing: materializations),
                 past: try configuration.folder("past"),
-                pool: pool, admin: admin, secretsKey: configuration.secretsKeyFile, logger: logger),
+                pool: pool, admin: admin, secretsKey: configuration.secretsKeyFile,
+                logger: named("query-service")),
             AttachmentStore(
                 folder: try configuration.folder("attachments"), log: log,
                 documents: materializations, authenticator: authenticator,
-                options: options.attachments, admin: admin, room: room, logger: logger),
+                options: options.attachments, admin: admin, room: room, logger: named("attachment-store")),
             ConsolePart(
                 admin: admin, authenticator: authenticator, system: system,
                 access: ConsoleAccess(configuration, isWhole: true)),

@@ -25,7 +25,9 @@ struct ServeCommand: AsyncParsableCommand {
             options, projection: projection, providers: providers, port: AllServices.defaultPort)
         let logger = Logger(label: "mimeo")
         let services = try AllServices(
-            configuration, options: try partOptions(configuration), logger: logger)
+            configuration, options: try partOptions(configuration), logger: logger,
+            // So that each service's lines have its name, and its level can be changed.
+            named: { Logger(label: $0) })
         let host = try ServiceHost(configuration, parts: services.parts, logger: logger) { address in
             let development = services.development
             ServiceMain.say("url: \(address.origin)", "database: \(development.id)")

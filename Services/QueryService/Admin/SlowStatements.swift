@@ -33,6 +33,7 @@ final class SlowStatementLog: Sendable {
     ) {
         let elapsed = ContinuousClock.now - evaluation.begin
         guard elapsed >= least else { return }
+        Measured.count("mimeo_query_slow_total")
         let shown = StatementText.withoutValues(text)
         let entry = Entry(
             database: evaluation.purpose.database, time: milliseconds,

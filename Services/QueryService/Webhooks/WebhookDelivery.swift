@@ -167,6 +167,7 @@ final class WebhookDelivery {
         position = batch.completed
         deliveredAt = shared.bounds.nowSeconds()
         failures = 0
+        Measured.count("mimeo_webhook_deliveries_total", [("result", "ok")])
         note()
         batch = WebhookBatch(after: position)
         if let saved, ContinuousClock.now - saved.at > Limits.webhookSaving { await save() }
@@ -176,6 +177,7 @@ final class WebhookDelivery {
     private func rest(after error: any Error) async {
         await save()
         failures += 1
+        Measured.count("mimeo_webhook_deliveries_total", [("result", "failed")])
         let factor = 1 << min(failures - 1, 16)
         let pause = min(shared.bounds.webhookPause * factor, Limits.webhookLongestPause)
         let reason =

@@ -33,11 +33,12 @@ struct AdminRoutes: Sendable {
                     return try await answer(method, path, request, context)
                 }
                 guard let audit = part.audit else {
-                    try credential.admit(request)
+                    try credential.admit(request, route: path)
                     return try await answered()
                 }
                 return try await audit.admin(
-                    request, context, route: path, admit: { try credential.admit(request) }, answered)
+                    request, context, route: path,
+                    admit: { try credential.admit(request, route: path) }, answered)
             }
         }
     }

@@ -24,20 +24,21 @@ extension AuditLog {
     /// refused credentials are counted.
     /// - Parameters:
     ///   - route: the route's path, with the names of its parameters.
-    ///   - admit: throws for a request without the admin credential.
+    ///   - admit: throws for a request without an admin credential of the route's role.
     public nonisolated func admin(
-        _ request: Request, _ context: ServiceContext, route: String, admit: () throws -> Void,
+        _ request: Request, _ context: ServiceContext, route: String, admit: () throws -> Administrator,
         _ body: () async throws -> Response
     ) async throws -> Response {
+        let administrator: Administrator
         do {
-            try admit()
+            administrator = try admit()
         } catch {
             note(entry("admin", .refused, request, context), error)
             throw error
         }
         guard request.method != .get, request.method != .head else { return try await body() }
         var entry = entry("\(request.method.rawValue) \(route)", .ok, request, context)
-        entry.user = "admin"
+        entry.user = administrator.user
         entry.path = request.uri.path
         entry.database = context.parameters.get("database")
         let result: Swift.Result<Response, any Error>
@@ -61,10 +62,11 @@ extension AdminCredential {
         _ body: () async throws -> Response
     ) async throws -> Response {
         guard let audit else {
-            try admit(request)
+            try admit(request, route: route)
             return try await body()
         }
-        return try await audit.admin(request, context, route: route, admit: { try admit(request) }, body)
+        return try await audit.admin(
+            request, context, route: route, admit: { try admit(request, route: route) }, body)
     }
 }
 

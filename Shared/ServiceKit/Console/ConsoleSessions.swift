@@ -20,7 +20,7 @@ public struct ConsoleSessions: Sendable {
         public var id: String
         /// Seconds since 1970.
         public var expiresAtSeconds: Int64
-        /// The access token or API key; nil for the admin credential.
+        /// The access token, API key or named admin credential; nil for the admin credential of the file.
         public var token: String?
 
         /// A session that begins now.
@@ -77,7 +77,7 @@ public struct ConsoleSessions: Sendable {
         let isAdmin = request.uri.path.hasPrefix("/admin/")
         let place = isAdmin ? Place.admin : Place.database(database)
         guard let session = session(at: place, of: request),
-            let bearer = isAdmin ? credential.text : session.token
+            let bearer = session.token ?? (isAdmin ? credential.text : nil)
         else { return request }
         var head = request.head
         head.headerFields[.authorization] = "Bearer \(bearer)"

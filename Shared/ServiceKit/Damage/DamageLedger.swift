@@ -1,5 +1,4 @@
 import Logging
-import Metrics
 import Synchronization
 
 /// Remembers which copies of the log's documents were damaged and rebuilt in this process.
@@ -34,7 +33,7 @@ public final class DamageLedger: Sendable {
             entries[folder] = entry
             return entry.moments.count
         }
-        Counter(label: "storage_copies_damaged_total").increment()
+        Measured.count("mimeo_storage_copies_damaged_total", formerly: "storage_copies_damaged_total")
         logger.error(
             "a copy of the log's documents is damaged and is rebuilt from the log",
             metadata: ["folder": "\(folder)", "error": "\(reason)", "times": "\(count)"])

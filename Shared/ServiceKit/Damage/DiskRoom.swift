@@ -1,5 +1,4 @@
 import Foundation
-import Metrics
 import Synchronization
 
 /// Watches the room on the disks that a service writes to. The last part of a disk is kept for those who make
@@ -21,6 +20,8 @@ public final class DiskRoom: Sendable {
     }
 
     private let folders: [String]
+    /// The file of the log; nil where it is in PostgreSQL.
+    private let logFile: String?
     private let percent: Int
     private let measure: @Sendable (_ folder: String) -> Room?
     private let now: @Sendable () -> ContinuousClock.Instant
@@ -29,15 +30,18 @@ public final class DiskRoom: Sendable {
     /// - Parameters:
     ///   - folders: folders on the disks to watch.
     ///   - percent: the reserve; 0 keeps none.
-    public convenience init(folders: [String], percent: Int) {
-        self.init(folders: folders, percent: percent, now: { .now }) { Self.measured($0) }
+    ///   - logFile: the file of the log, if it has one.
+    public convenience init(folders: [String], percent: Int, logFile: String? = nil) {
+        self.init(folders: folders, percent: percent, logFile: logFile, now: { .now }) { Self.measured($0) }
     }
 
     init(
-        folders: [String], percent: Int, now: @escaping @Sendable () -> ContinuousClock.Instant,
+        folders: [String], percent: Int, logFile: String? = nil,
+        now: @escaping @Sendable () -> ContinuousClock.Instant,
         measure: @escaping @Sendable (_ folder: String) -> Room?
     ) {
         (self.folders, self.percent, self.now, self.measure) = (folders, percent, now, measure)
+        self.logFile = logFile
     }
 
     /// True while only the reserve is left on one of the disks.
@@ -45,6 +49,15 @@ public final class DiskRoom: Sendable {
 
     /// Free share of the fullest disk, in percent.
     var freePercent: Int { look().fullest }
+
+    /// Size of the log's file with its write-ahead log; nil where there is none.
+    var logBytes: Int64? {
+        guard let logFile else { return nil }
+        return ["", "-wal"].reduce(0) { sum, suffix in
+            let size = try? FileManager.default.attributesOfItem(atPath: logFile + suffix)[.size]
+            return sum + ((size as? NSNumber)?.int64Value ?? 0)
+        }
+    }
 
     private func look() -> State {
         let now = now()
@@ -59,10 +72,14 @@ public final class DiskRoom: Sendable {
                 state.fullest = min(state.fullest, share)
                 if room.freeBytes < reserve { state.isNearlyFull = true }
                 let labels = [("folder", folder)]
-                Gauge(label: "disk_free_bytes", dimensions: labels).record(room.freeBytes)
-                Gauge(label: "disk_size_bytes", dimensions: labels).record(room.totalBytes)
+                Measured.set("disk_free_bytes", labels, Double(room.freeBytes))
+                Measured.set("disk_size_bytes", labels, Double(room.totalBytes))
+                Measured.set("mimeo_disk_free_bytes", [("volume", folder)], Double(room.freeBytes))
+                Measured.set("mimeo_disk_size_bytes", [("volume", folder)], Double(room.totalBytes))
             }
-            Gauge(label: "disk_nearly_full").record(state.isNearlyFull ? 1 : 0)
+            for name in ["disk_nearly_full", "mimeo_disk_nearly_full"] {
+                Measured.set(name, state.isNearlyFull ? 1 : 0)
+            }
             return state
         }
     }

@@ -1,6 +1,5 @@
 import CRDT
 import Logging
-import Metrics
 import OperationLog
 import Synchronization
 
@@ -17,6 +16,10 @@ public final class GuardedLog: OperationLog {
     private let old: OldInstallation?
     private let logger: Logger
     private let damage = Mutex<OperationLogError?>(nil)
+    private let appendTime = PrometheusRegistry.shared.makeTimer(
+        label: "mimeo_log_append_duration_seconds", dimensions: [])
+    private let group = PrometheusRegistry.shared.makeRecorder(
+        label: "mimeo_log_group_operations", dimensions: [], aggregate: true)
 
     /// Wraps a log.
     /// - Parameters:
@@ -45,7 +48,11 @@ public final class GuardedLog: OperationLog {
                 .nearlyFull, "the disk is nearly full; nothing is stored until there is room",
                 database: database)
         }
-        return try await noting { try await inner.append(requests, to: database) }
+        let begin = ContinuousClock.now
+        let outcomes = try await noting { try await inner.append(requests, to: database) }
+        appendTime.recordNanoseconds((ContinuousClock.now - begin).nanoseconds)
+        group.record(Int64(requests.count))
+        return outcomes
     }
 
     /// See `OperationLog`.
@@ -90,8 +97,9 @@ public final class GuardedLog: OperationLog {
     private func noting<Result>(_ body: () async throws -> Result) async throws -> Result {
         do {
             return try await body()
-        } catch let error as OperationLogError where Self.isDamage(error) {
-            note(error)
+        } catch let error as OperationLogError {
+            Measured.count("mimeo_log_errors_total", [("code", error.code.rawValue)])
+            if Self.isDamage(error) { note(error) }
             throw error
         }
     }
@@ -101,7 +109,7 @@ public final class GuardedLog: OperationLog {
             defer { damage = damage ?? error }
             return damage == nil
         }
-        Counter(label: "log_damage_met_total").increment()
+        Measured.count("mimeo_log_damage_met_total", formerly: "log_damage_met_total")
         guard isFirst else { return }
         logger.critical(
             "the operation log is damaged: restore it from a backup", metadata: ["error": "\(error)"])

@@ -1,3 +1,4 @@
+import CRDT
 import OperationLog
 
 /// The storage as a part of a host: one place for the health of log, copies and disks.
@@ -52,4 +53,41 @@ public struct StoragePart: ServicePart {
         }
         return .ok
     }
+
+    /// Not ready while only the reserve is left on a disk: writes are refused.
+    public func readiness() async -> [Unreadiness] {
+        guard let room, room.isNearlyFull else { return [] }
+        return [
+            Unreadiness(
+                part: name, code: OperationLogErrorCode.nearlyFull.rawValue,
+                message: "a disk is nearly full (\(room.freePercent) % free)")
+        ]
+    }
+
+    /// Tells offsets and size of the log, of the first `Limits.watchedDatabases` databases, and disks.
+    public func measure() async {
+        _ = room?.isNearlyFull
+        if let size = room?.logBytes { Measured.set("mimeo_log_size_bytes", Double(size)) }
+        let status = log.status
+        Measured.set("mimeo_log_queued_operations", Double(status.queuedOperations))
+        Measured.set("mimeo_log_queued_bytes", Double(status.queuedBytes))
+        Measured.set("mimeo_log_waiting_appends", Double(status.waitingAppends))
+        guard let all = try? await log.databases().sorted() else { return }
+        var (heads, oldest, snapshots): (Readings, Readings, Readings) = ([], [], [])
+        for id in all.prefix(Limits.watchedDatabases) {
+            guard let head = try? await log.head(of: id).offset,
+                let truncated = try? await log.truncation(of: id).offset
+            else { continue }
+            heads.append((id, Double(head.rawValue)))
+            oldest.append((id, Double(truncated.rawValue)))
+            if let snapshot = try? await log.snapshot(of: id) {
+                snapshots.append((id, Double(snapshot.position.offset.rawValue)))
+            }
+        }
+        Measured.replace("mimeo_log_head_offset", byDatabase: heads)
+        Measured.replace("mimeo_log_oldest_offset", byDatabase: oldest)
+        Measured.replace("mimeo_log_snapshot_offset", byDatabase: snapshots)
+    }
+
+    private typealias Readings = [(DatabaseID, Double)]
 }

@@ -6,6 +6,7 @@ extension ServiceError: HTTPReportable {
         switch code {
         case .notFound: .notFound
         case .adminRefused: .unauthorized
+        case .roleTooLow: .forbidden
         case .methodNotAllowed: .methodNotAllowed
         case .requestTimeout: .requestTimeout
         case .notAcceptable: .notAcceptable

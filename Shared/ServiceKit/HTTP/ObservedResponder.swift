@@ -1,20 +1,22 @@
 import HTTPTypes
 import Hummingbird
 import Logging
-import Metrics
 
 /// Wraps the router with what all requests have in common above the wire: turns every failure into an error
 /// answer, unpacks bodies and packs answers, adds what other origins need, writes the request log, counts
 /// requests. What happens on the wire is `RequestGate`'s.
 ///
-/// The log holds the request's id, method, path without query, status and duration; no header and no body, so
-/// no secret. Answers below 400 are logged at debug level: at a thousand requests a second the log would be
-/// the load.
+/// The log holds the request's id, method, path without query, status and duration, and the trace's id if the
+/// request names one; no header and no body, so no secret. Answers below 400 are logged at debug level: at a
+/// thousand requests a second the log would be the load. `--log-requests` logs all at info.
 struct ObservedResponder<Inner: HTTPResponder>: HTTPResponder where Inner.Context == ServiceContext {
     let inner: Inner
     let cors: CORSPolicy
     /// Turns the console's cookies into credentials; nil where there is no admin credential.
     var console: ConsoleSessions?
+    var meter = RequestMeter()
+    /// True if every request has its line.
+    var logsAll = false
 
     func respond(to request: Request, context: ServiceContext) async throws -> Response {
         let started = ContinuousClock.now
@@ -25,7 +27,15 @@ struct ObservedResponder<Inner: HTTPResponder>: HTTPResponder where Inner.Contex
         var response: Response
         do {
             let asked = console?.authorized(request) ?? request
-            response = try await inner.respond(to: asked.prepared(context), context: context)
+            if let trace = RequestTrace(request.headers[RequestTrace.field]) {
+                context.logger[metadataKey: "trace"] = "\(trace.id)"
+                let traced = context
+                response = try await RequestTrace.$current.withValue(trace) {
+                    try await inner.respond(to: asked.prepared(traced), context: traced)
+                }
+            } else {
+                response = try await inner.respond(to: asked.prepared(context), context: context)
+            }
         } catch {
             response = ErrorAnswer.response(for: error)
             report(error, response.status, context)
@@ -46,25 +56,20 @@ struct ObservedResponder<Inner: HTTPResponder>: HTTPResponder where Inner.Contex
         _ request: Request, _ status: HTTPResponse.Status, _ duration: Duration, _ context: ServiceContext
     ) {
         let route = context.endpointPath ?? "NotFound"
-        let dimensions = [
-            ("method", Self.methods.contains(request.method) ? request.method.rawValue : "other"),
-            ("route", route), ("status", "\(status.code)"),
-        ]
-        Counter(label: "http_requests_total", dimensions: dimensions).increment()
-        Metrics.Timer(label: "http_request_duration_seconds", dimensions: [dimensions[0], dimensions[1]])
-            .recordNanoseconds(duration.nanoseconds)
-        let level: Logger.Level = status.code >= 500 ? .error : status.code >= 400 ? .info : .debug
-        context.logger.log(
+        meter.note(request.method, route, status.code, duration)
+        let usual: Logger.Level = logsAll ? .info : .debug
+        let level: Logger.Level = status.code >= 500 ? .error : status.code >= 400 ? .info : usual
+        var logger = context.logger
+        let service = meter.service(of: route)
+        // The level that was set for a service is that of its requests too.
+        if let own = LogOutput.shared.changed(of: service) { logger.logLevel = own }
+        logger.log(
             level: level, "request",
             metadata: [
                 "method": "\(request.method.rawValue)", "path": "\(request.uri.path)",
                 "status": "\(status.code)",
-                "milliseconds": "\(duration.nanoseconds / 1_000_000)",
+                "duration_ms": "\(duration.nanoseconds / 1_000_000)",
             ])
-    }
-
-    private static var methods: Set<HTTPRequest.Method> {
-        [.get, .head, .post, .put, .patch, .delete, .options]
     }
 }
 

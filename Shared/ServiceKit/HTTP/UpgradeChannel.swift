@@ -87,9 +87,11 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
             }
             await refuse(connection, reported)
         case .webSocket(let channel, let handler):
-            let open = Meter(label: "websocket_connections")
-            open.increment()
-            channel.closeFuture.whenComplete { _ in open.decrement() }
+            let open = ["mimeo_websocket_connections", "websocket_connections"].map { Meter(label: $0) }
+            for meter in open { meter.increment() }
+            channel.closeFuture.whenComplete { _ in
+                for meter in open { meter.decrement() }
+            }
             await handler(channel, logger)
         }
     }

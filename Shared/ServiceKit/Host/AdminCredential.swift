@@ -4,8 +4,11 @@ import Identity
 import Machine
 import Synchronization
 
-/// The credential for a service's admin endpoints, read from `DATA/auth/admin.token`, which the auth-gateway
-/// makes, or from the file that `--admin-token` names.
+/// The credentials for a service's admin endpoints. The first, with all rights, is read from
+/// `DATA/auth/admin.token`, which the auth-gateway makes, or from the file that `--admin-token` names.
+///
+/// Beside it the named credentials of the system database open the routes that their role suffices for; each
+/// route says in `Surface` which role it needs.
 ///
 /// The file is read again when it changes; one that is missing or too short opens nothing. A service may
 /// start before the gateway has made it. The credential has 256 random bits, so attempts need not be limited.
@@ -13,6 +16,9 @@ import Synchronization
 public struct AdminCredential: Sendable {
     private let path: String
     private let contact: LogContact?
+    /// Has the named credentials; nil where only the file's counts.
+    private let system: SystemDatabase?
+    private let nowSeconds: @Sendable () -> Int64
     private let known = Cached()
 
     private final class Cached: Sendable {
@@ -34,37 +40,82 @@ public struct AdminCredential: Sendable {
         var nanoseconds: Int
     }
 
-    /// The credential in this file.
-    /// - Parameter contact: without contact with the log the credential is refused, as all others are.
-    public init(path: String, contact: LogContact? = nil) {
-        self.path = path
-        self.contact = contact
+    /// The credential in this file, and the named ones of a system database.
+    /// - Parameter contact: without contact with the log every credential is refused, as all others are.
+    public init(
+        path: String, contact: LogContact? = nil, system: SystemDatabase? = nil,
+        nowSeconds: @escaping @Sendable () -> Int64 = SystemClock.seconds
+    ) {
+        (self.path, self.contact, self.system) = (path, contact ?? system?.contact, system)
+        self.nowSeconds = nowSeconds
     }
 
-    /// The credential of a service's process.
+    /// The credentials of a service's process.
     public init(_ configuration: ServiceConfiguration, system: SystemDatabase) {
-        self.init(path: configuration.adminCredentialFile, contact: system.contact)
+        self.init(path: configuration.adminCredentialFile, system: system)
     }
 
-    /// Accepts a request whose bearer token is the credential.
-    /// - Throws: `SRV-0401` for any other request; `SRV-0602` without contact with the log.
-    public func admit(_ request: Request) throws(ServiceError) {
-        guard try isCarried(by: request) else {
+    /// Accepts a request whose bearer token is a credential with the role that its route needs.
+    /// - Parameter route: the route's path, with the names of its parameters.
+    /// - Throws: `SRV-0401` without a credential, `SRV-0403` for a role that does not suffice; `SRV-0602`
+    ///   without contact with the log, `SRV-0603` for a named one while a restore of it is not accepted.
+    @discardableResult
+    public func admit(_ request: Request, route: String) throws(ServiceError) -> Administrator {
+        guard let found = try administrator(of: request) else {
+            Self.count(nil, "refused")
             throw ServiceError(
                 .adminRefused, "this path needs the admin credential: send it as Authorization: Bearer …")
         }
+        return try Self.admitted(found, request, route: route)
     }
 
-    /// Returns whether a request's bearer token is the credential.
-    /// - Throws: `SRV-0602` if it is, and there is no contact with the log.
-    public func isCarried(by request: Request) throws(ServiceError) -> Bool {
-        let parts = (request.headers[.authorization] ?? "").split(separator: " ")
-        guard parts.count == 2, parts[0].lowercased() == "bearer", let text,
-            ConstantTime.equal(String(parts[1]), text)
-        else { return false }
-        try contact?.require()
-        return true
+    /// Accepts an administrator whose role suffices for a route.
+    /// - Throws: `SRV-0403`.
+    public static func admitted(
+        _ found: Administrator, _ request: Request, route: String
+    ) throws(ServiceError) -> Administrator {
+        let needed = Surface.role(request.method, route)
+        guard found.role >= needed else {
+            count(found, "refused")
+            throw ServiceError(
+                .roleTooLow,
+                "this path needs an admin credential with the role \(needed.rawValue); this one has "
+                    + found.role.rawValue)
+        }
+        count(found, "ok")
+        return found
     }
+
+    private static func count(_ found: Administrator?, _ result: String) {
+        let labels = [("role", found?.role.rawValue ?? "none"), ("result", result)]
+        Measured.count("mimeo_admin_requests_total", labels)
+    }
+
+    /// The holder of the credential that a request's bearer token is; nil if it is none.
+    /// - Throws: `SRV-0602`, `SRV-0603` if it is one that cannot be trusted now.
+    public func administrator(of request: Request) throws(ServiceError) -> Administrator? {
+        let parts = (request.headers[.authorization] ?? "").split(separator: " ")
+        guard parts.count == 2, parts[0].lowercased() == "bearer" else { return nil }
+        return try administrator(bearer: String(parts[1]))
+    }
+
+    /// The holder of a credential; nil if the text is none.
+    /// - Throws: `SRV-0602`, `SRV-0603` if it is one that cannot be trusted now.
+    public func administrator(bearer: String) throws(ServiceError) -> Administrator? {
+        if let text, ConstantTime.equal(bearer, text) {
+            try contact?.require()
+            return .root
+        }
+        guard let system, let found = system.directory.administrator(bearer, nowSeconds: nowSeconds()) else {
+            return nil
+        }
+        // A log that was put back may have brought a deleted credential back.
+        try system.requireTrust()
+        return found
+    }
+
+    /// True if the file of the credential can be used.
+    var isThere: Bool { text != nil }
 
     /// The credential itself; nil while its file has none.
     var text: String? {

@@ -11,6 +11,17 @@ public enum BuildVersion {
         return commit.isEmpty ? nil : shown(commit)
     }
 
+    /// The compiler's version, major and minor.
+    static var swift: String {
+        #if swift(>=6.4)
+            "6.4"
+        #elseif swift(>=6.3)
+            "6.3"
+        #else
+            "6"
+        #endif
+    }
+
     /// `0.1.0`, with the commit if the build knew it: `0.1.0 (commit 1a2b3c4d5e6f)`.
     public static var text: String { text(number, String(cString: mimeo_build_commit())) }
 

@@ -1,3 +1,4 @@
+import CRDT
 import Foundation
 import HTTPTypes
 import Hummingbird
@@ -10,6 +11,8 @@ struct HostRoutes {
     let parts: [any ServicePart]
     let mount: ServiceMount
     var drain: HostDrain?
+    /// Settings and log of the process, for operators; nil where nobody has told.
+    var operation: HostOperation?
 
     func responder() -> HostResponder {
         let routes = Router(context: ServiceContext.self)
@@ -100,12 +103,20 @@ struct HostRoutes {
 
     var ownRoutes: [ServiceMount.Route] {
         let (parts, drain) = (parts, drain)
+        let figures = HostFigures(parts: parts, drain: drain)
         var routes = [
             ServiceMount.Route(method: .get, path: "/health", query: []) { _, _ in
                 await Self.health(parts, drain)
             },
+            ServiceMount.Route(method: .get, path: "/health/live", query: []) { _, _ in
+                .json(JSONText.print(["status": "live", "version": .string(BuildVersion.number)]).utf8)
+            },
+            ServiceMount.Route(method: .get, path: "/health/ready", query: []) { _, _ in
+                Self.ready(await figures.reasons())
+            },
             ServiceMount.Route(method: .get, path: "/metrics", query: []) { _, _ in
-                Response(
+                await figures.measure()
+                return Response(
                     status: .ok, headers: [.contentType: "text/plain; version=0.0.4; charset=utf-8"],
                     body: ResponseBody(byteBuffer: ByteBuffer(string: PrometheusRegistry.shared.text())))
             },
@@ -130,6 +141,7 @@ struct HostRoutes {
                         .contentSecurityPolicy: ReferencePage.policy,
                     ], body: ResponseBody(byteBuffer: ByteBuffer(bytes: ReferencePage.html)))
             })
+        routes += (operation ?? HostOperation()).routes
         // Without the log no part works, so each one's health includes the system database's.
         let system = parts.filter { $0 is SystemDatabasePart }
         for part in parts {
@@ -140,6 +152,22 @@ struct HostRoutes {
                 })
         }
         return routes
+    }
+
+    /// 200 without reasons, else 503.
+    private static func ready(_ reasons: [Unreadiness]) -> Response {
+        let body: Value = [
+            "status": .string(reasons.isEmpty ? "ready" : "not ready"),
+            "reasons": .array(
+                reasons.map {
+                    [
+                        "part": .string($0.part), "code": .string($0.code), "message": .string($0.message),
+                    ]
+                }),
+        ]
+        return .json(
+            JSONText.print(body).utf8, status: reasons.isEmpty ? .ok : .serviceUnavailable,
+            headers: [.cacheControl: "no-store"])
     }
 
     private struct HealthReport: Encodable {
@@ -204,7 +232,7 @@ struct HostResponder: HTTPResponder {
 
     /// Hummingbird's name for an endpoint that does not exist.
     private static let unknown = "NotFound"
-    private static let anyMethod = "DELETE, GET, HEAD, OPTIONS, PATCH, POST"
+    private static let anyMethod = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"
 }
 
 private struct MethodNotAllowed: HTTPReportable {

@@ -7,12 +7,14 @@ extension ServiceConfiguration {
     /// Opens the operation log that the flags name, and creates its folder if necessary. Close the log after
     /// the host has ended. If PostgreSQL does not answer yet, waits for `PostgresLimits.startPatience`.
     ///
-    /// From then on files of this process are its owner's only, and those that are there become so.
+    /// From then on the log lines of this process have the configured form. Its files are its owner's only,
+    /// and those that are there become so.
     /// - Parameter room: refuses appends while a disk is nearly full.
     /// - Throws: `SRV-0203` for the folder, `SRV-0204` for an empty log beside an older one's folders,
     ///   `OperationLogError` for the file or server.
     public func openLog(room: DiskRoom? = nil, logger: Logger) throws -> GuardedLog {
         umask(0o077)
+        LogOutput.shared.form = logForm
         // The data folder first: `folder()` creates it for its owner only, `openSQLite` would not.
         let data = try self.folder()
         try PrivateFiles.protect(dataFolder: data)
@@ -28,11 +30,13 @@ extension ServiceConfiguration {
     /// The disks that a service of this configuration writes to.
     public func diskRoom() -> DiskRoom {
         var folders = [URL(fileURLWithPath: dataFolder).path]
+        var file: String?
         if case .sqlite(let path) = log {
+            file = path
             folders.append(URL(fileURLWithPath: path).deletingLastPathComponent().path)
         }
         if case .sqlite(let path)? = projection { folders.append(URL(fileURLWithPath: path).path) }
-        return DiskRoom(folders: Array(Set(folders)).sorted(), percent: diskReservePercent)
+        return DiskRoom(folders: Array(Set(folders)).sorted(), percent: diskReservePercent, logFile: file)
     }
 
     private func openDriver(_ old: OldInstallation?, _ logger: Logger) throws -> any OperationLog {

@@ -21,6 +21,8 @@ public struct ServiceHost: Sendable {
     private let forwarding: ForwardingWatch?
     private let console: ConsoleSessions?
     private let stopping: Stopping
+    private var operation: HostOperation?
+    private var logsRequests = false
     private let logger: Logger
     private let onListening: @Sendable (ListenAddress) async -> Void
 
@@ -79,6 +81,20 @@ public struct ServiceHost: Sendable {
             },
             stopping: Stopping(drain: configuration.drain, grace: configuration.stop),
             logger: logger, onListening: onListening)
+        logsRequests = configuration.logsRequests
+        operation = system.map { system in
+            HostOperation(
+                admin: AdminCredential(configuration, system: system), audit: system.audit,
+                services: parts.map(\.name),
+                settings: configuration.effective(of: Self.command(of: parts)))
+        }
+    }
+
+    /// The command whose parts these are.
+    private static func command(of parts: [any ServicePart]) -> Setting.Command {
+        let services = parts.map(\.name).filter(Surface.services.contains)
+        guard services.count == 1, let only = services.first else { return .serve }
+        return Setting.Command(rawValue: only) ?? .serve
     }
 
     /// Serves until a signal arrives or the task is cancelled; returns after an orderly end.
@@ -95,13 +111,22 @@ public struct ServiceHost: Sendable {
     ) async throws -> Result {
         let (addresses, continuation) = AsyncStream.makeStream(of: ListenAddress.self)
         let told = onListening
-        let host = ServiceHost(
+        var host = ServiceHost(
             parts: parts, listen: listen, tls: tls, cors: cors, forwarding: forwarding, console: console,
             stopping: stopping, logger: logger
         ) { address in
             await told(address)
             continuation.yield(address)
         }
+        (host.operation, host.logsRequests) = (operation, logsRequests)
+        return try await host.serve(while: body, addresses, continuation)
+    }
+
+    private func serve<Result: Sendable>(
+        while body: @escaping @Sendable (ListenAddress) async throws -> Result,
+        _ addresses: AsyncStream<ListenAddress>, _ continuation: AsyncStream<ListenAddress>.Continuation
+    ) async throws -> Result {
+        let host = self
         let group = try await host.prepare(signals: [])
         return try await withTaskGroup(of: Ended<Result>.self) { tasks -> Swift.Result<Result, any Error> in
             tasks.addTask {
@@ -158,18 +183,24 @@ public struct ServiceHost: Sendable {
 
     private func prepare(signals: [UnixSignal]) async throws -> ServiceGroup {
         _ = PrometheusRegistry.shared
-        let build = [("version", BuildVersion.number), ("commit", BuildVersion.commit ?? "")]
+        let build = [
+            ("version", BuildVersion.number), ("commit", BuildVersion.commit ?? ""),
+            ("swift", BuildVersion.swift),
+        ]
         Gauge(label: "mimeo_build_info", dimensions: build).record(1)
         var mount = ServiceMount()
-        for part in parts { try part.mount(on: &mount) }
+        for part in parts { try mount.add(part) }
+        let meter = RequestMeter(owners: mount.owners)
+        tls?.measure()
         let webSockets = mount.webSockets
         let onListening = onListening
         let (listen, tls, forwarding) = (listen, tls, forwarding)
         let drain = HostDrain(pause: stopping.drain)
         let application = Application(
             responder: ObservedResponder(
-                inner: HostRoutes(parts: parts, mount: mount, drain: drain).responder(), cors: cors,
-                console: console),
+                inner: HostRoutes(parts: parts, mount: mount, drain: drain, operation: operation)
+                    .responder(),
+                cors: cors, console: console, meter: meter, logsAll: logsRequests),
             server: HTTPServerBuilder {
                 UpgradeChannel(
                     responder: $0, routes: webSockets, tls: tls, forwarding: forwarding, drain: drain)

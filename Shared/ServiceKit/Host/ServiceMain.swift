@@ -65,11 +65,9 @@ public enum ServiceMain {
             let levels = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
             report("LOG_LEVEL is '\(word)', none of \(levels): info is used")
         }
-        let level = found ?? .info
+        LogOutput.shared.level = found ?? .info
         LoggingSystem.bootstrap { label in
-            var handler = StreamLogHandler.standardError(label: label)
-            handler.logLevel = level
-            return handler
+            ServiceLogHandler(label: label)
         }
     }
 

@@ -23,6 +23,14 @@ public protocol ServicePart: Sendable {
 
     /// Called for each `GET /health`; returns at once.
     func health() async -> HealthCheck
+
+    /// Called for each `GET /health/ready`: the reasons why no request should be sent here, none while the
+    /// part can serve. Returns at once.
+    func readiness() async -> [Unreadiness]
+
+    /// Called before an answer with the metrics, at most every `Limits.measureInterval`: sets gauges that are
+    /// read only when somebody asks (`Measured`).
+    func measure() async
 }
 
 extension ServicePart {
@@ -34,6 +42,10 @@ extension ServicePart {
     public func stop() async {}
     /// `ok`, as long as the process answers.
     public func health() async -> HealthCheck { .ok }
+    /// Ready, as long as the process answers.
+    public func readiness() async -> [Unreadiness] { [] }
+    /// Sets nothing.
+    public func measure() async {}
 }
 
 /// Health of a part.
@@ -74,6 +86,8 @@ public struct ServiceMount {
     struct Route: Sendable {
         var method: HTTPRequest.Method
         var path: String
+        /// The part that serves it; empty for the host's own.
+        var owner = ""
         /// The query parameters there are; nil for any.
         var query: [String]?
         /// The media types that it can answer in; empty for any.
@@ -95,6 +109,8 @@ public struct ServiceMount {
         var run: @Sendable () async throws -> Void
     }
 
+    /// The part that adds routes now.
+    private var owner = ""
     private(set) var routes: [Route] = []
     private(set) var webSockets: [WebSocketRoute] = []
     private(set) var backgrounds: [Background] = []
@@ -104,10 +120,24 @@ public struct ServiceMount {
     /// All routes of a host's parts, as `METHOD path`, for tests that check every route.
     public static func routes(of parts: [any ServicePart]) throws -> [String] {
         var mount = ServiceMount()
-        for part in parts { try part.mount(on: &mount) }
+        for part in parts { try mount.add(part) }
         let all = mount.routes + HostRoutes(parts: parts, mount: mount).ownRoutes
         return (all.map { "\($0.method.rawValue) \($0.path)" } + mount.webSockets.map { "GET \($0.path)" })
             .sorted()
+    }
+
+    /// Adds everything of a part.
+    mutating func add(_ part: any ServicePart) throws {
+        owner = part.name
+        try part.mount(on: &self)
+        owner = ""
+    }
+
+    /// The part of each route, by the route's name in the router.
+    var owners: [String: String] {
+        Dictionary(
+            routes.map { (RouterPath($0.path).description, $0.owner) },
+            uniquingKeysWith: { first, _ in first })
     }
 
     /// Serves a path, like `/api/v4/attachments/:id` (`context.parameters.require("id")`, decoded).
@@ -126,6 +156,7 @@ public struct ServiceMount {
             method: method, path: path, query: query ?? description?.query ?? [], failure: failure,
             handler: handler)
         route.types = description?.types ?? []
+        route.owner = owner
         routes.append(route)
     }
 

@@ -53,6 +53,7 @@ public final class TLSFiles: Sendable {
             do {
                 state.context = try Self.read(certificate, key)
                 state.stamp = stamp
+                measure()
                 logger.notice("the certificate was renewed", metadata: ["file": "\(certificate)"])
             } catch {
                 // Perhaps one of the two is still being written. The next connection tries again.
@@ -62,6 +63,12 @@ public final class TLSFiles: Sendable {
             }
             return state.context
         }
+    }
+
+    /// Tells the end of the certificate as a metric.
+    func measure() {
+        guard let end = try? NIOSSLCertificate.fromPEMFile(certificate).first?.notValidAfter else { return }
+        Measured.set("mimeo_tls_certificate_expiry_timestamp_seconds", Double(end))
     }
 
     private static func read(_ certificate: String, _ key: String) throws -> NIOSSLContext {

@@ -50,7 +50,7 @@ public final class MetricHistory: Sendable {
     public func record(milliseconds: Int64) {
         var readings = registry.readings()
         readings["process_resident_memory_bytes"] =
-            Self.residentBytes().map { (.gauge, MetricReading(value: $0)) }
+            ProcessFigures.residentBytes().map { (.gauge, MetricReading(value: $0)) }
         state.withLock { state in
             state.records += 1
             for (name, found) in readings {
@@ -94,13 +94,5 @@ public final class MetricHistory: Sendable {
         // Moves the rest once in many additions, and not at each.
         if ring.count >= most + most / 4 { ring.removeFirst(ring.count - most + 1) }
         ring.append(point)
-    }
-
-    /// Memory of the process that is not on disk; nil where the system does not say so in a file.
-    private static func residentBytes() -> Double? {
-        guard let text = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8),
-            let pages = text.split(separator: " ").dropFirst().first.flatMap({ Double($0) })
-        else { return nil }
-        return pages * Double(sysconf(Int32(_SC_PAGESIZE)))
     }
 }

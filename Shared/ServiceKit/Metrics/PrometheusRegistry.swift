@@ -54,11 +54,34 @@ public final class PrometheusRegistry: MetricsFactory, Sendable {
         }
     }
 
+    /// Sets all series of a gauge; others of its name end.
+    func replace(_ name: String, _ series: [(labels: [(String, String)], value: Double)]) {
+        families.withLock { families in
+            var family = Family(kind: .gauge)
+            for (dimensions, value) in series.prefix(seriesLimit) {
+                let gauge = GaugeSeries()
+                gauge.set(value)
+                let labels = dimensions.map { Label(name: MetricText.labelName($0.0), value: $0.1) }
+                family.series[labels.sorted { $0.name < $1.name }] = gauge
+            }
+            families[name] = family
+        }
+    }
+
+    /// Sets a counter that somebody else counts, such as the operating system.
+    func setCounter(_ name: String, to value: Double) {
+        let counter = series(name, [], .counter) { FloatingCounterSeries() }
+        counter.increment(by: value - counter.reading.value)
+    }
+
     /// The Prometheus text exposition format, version 0.0.4.
     public func text() -> String {
         let families = families.withLock { $0 }
         var text = ""
         for (name, family) in families.sorted(by: { $0.key < $1.key }) {
+            if let row = MetricRow.byName[name] {
+                text += "# HELP \(name) \(row.help.replacing("\\", with: "\\\\"))\n"
+            }
             text += "# TYPE \(name) \(family.kind.rawValue)\n"
             let series = family.series.sorted { MetricText.labels($0.key) < MetricText.labels($1.key) }
             for (labels, series) in series { series.append(to: &text, name: name, labels: labels) }

@@ -63,7 +63,9 @@ final class GaugeSeries: Series, MeterHandler, RecorderHandler {
 
 final class HistogramSeries: Series, TimerHandler, RecorderHandler {
     /// Bounds in seconds, from a lookup to a long poll.
-    static let secondBounds: [Double] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10]
+    static let secondBounds: [Double] = [
+        0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
+    ]
     /// Bounds for sizes and counts: powers of ten.
     static let valueBounds: [Double] = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000]
 

@@ -31,6 +31,10 @@ public struct ServiceOptions: ParsableArguments, Sendable {
     @Option(help: .setting("stopSeconds")) public var stopSeconds: UInt32?
     /// The share of a disk that is kept free.
     @Option(help: .setting("diskReservePercent")) public var diskReservePercent: UInt32?
+    /// `text` or `json`.
+    @Option(help: .setting("logFormat")) public var logFormat: String?
+    /// True if every request has a line in the log.
+    @Flag(inversion: .prefixedNo, help: .setting("logRequests")) public var logRequests: Bool?
     /// True if a new log may begin beside an older one's folders.
     @Flag(help: .setting("newLog")) public var newLog = false
     /// The configuration file.
@@ -59,7 +63,7 @@ public struct IssuerOptions: ParsableArguments, Sendable {
     public init() {}
 }
 
-/// Flags of services with admin endpoints, except the auth-gateway.
+/// The admin credential of services, except the auth-gateway.
 public struct AdminOptions: ParsableArguments, Sendable {
     /// The file of the admin credential.
     @Option(help: .setting("adminToken")) public var adminToken: String?
@@ -134,6 +138,10 @@ public struct ServiceConfiguration: Sendable, Equatable {
     public var beginsNewLog = false
     /// The share of a disk that is kept free, in percent; 0 for none.
     public var diskReservePercent = Limits.diskReservePercent
+    /// The form of the process's log lines.
+    public var logForm = LogOutput.Form.text
+    /// True if every request has a line.
+    public var logsRequests = false
     /// True if an operator accepts that the log was put back (the auth-gateway's flag).
     public var acceptsRestore = false
 
@@ -172,6 +180,8 @@ public struct ServiceConfiguration: Sendable, Equatable {
         secretsKey = providers?.secretsKey ?? secrets?.secretsKey ?? sources.text("secretsKey")
         adminToken = providers?.adminToken ?? admin?.adminToken ?? sources.text("adminToken")
         behindProxy = try sources.flag("behindProxy", over: options.behindProxy) ?? false
+        logsRequests = try sources.flag("logRequests", over: options.logRequests) ?? false
+        logForm = try form(options)
         showToken = try sources.flag("showToken", over: providers?.showToken)
         beginsNewLog = options.newLog
         acceptsRestore = options.newLog || providers?.acceptRestore ?? false
@@ -191,6 +201,26 @@ public struct ServiceConfiguration: Sendable, Equatable {
             try number(options.drainSeconds, "drainSeconds").map { .seconds($0) }
             ?? (behindProxy ? Limits.proxyDrain : .zero)
         stop = try number(options.stopSeconds, "stopSeconds").map { .seconds($0) } ?? Limits.shutdownGrace
+    }
+
+    /// - Throws: `SRV-0104`, `SRV-0108` for an unknown form.
+    private func form(_ options: ServiceOptions) throws(ServiceError) -> LogOutput.Form {
+        let name = "logFormat"
+        guard let text = options.logFormat ?? sources.text(name) else { return .text }
+        guard let form = LogOutput.Form(rawValue: text) else {
+            let problem = "must be text or json"
+            guard options.logFormat == nil else {
+                throw ServiceError(.configurationInvalid, "\(SettingSources.flag(name)) \(problem)")
+            }
+            throw sources.wrong(name, problem)
+        }
+        return form
+    }
+
+    /// The settings of a command as this process uses them.
+    func effective(of command: Setting.Command) -> [EffectiveSetting] {
+        EffectiveSetting.all(
+            of: command, arguments: Array(CommandLine.arguments.dropFirst()), sources: sources)
     }
 
     /// - Throws: `SRV-0104`, `SRV-0108` for a share of which nothing would be left to use.

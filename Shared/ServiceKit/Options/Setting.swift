@@ -43,6 +43,8 @@ public struct Setting: Sendable {
         case dql = "mimeo dql"
         case importing = "mimeo import"
         case exporting = "mimeo export"
+        case admin = "mimeo admin"
+        case supportBundle = "mimeo support-bundle"
     }
 
     /// The name in the file: a flag `--tls-key` is `tlsKey`.

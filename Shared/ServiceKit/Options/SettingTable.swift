@@ -3,6 +3,7 @@ extension Setting {
         .serve, .authGateway, .replicator, .queryService, .attachmentStore,
     ]
     private static let clients: Set<Command> = [.peer, .dql, .importing, .exporting]
+    private static let administration: Set<Command> = [.admin, .supportBundle]
     private static let statements: Set<Command> = [.dql, .importing, .exporting]
 
     /// All settings, in the order of the reference page.
@@ -12,11 +13,12 @@ extension Setting {
     /// `configuration.number(flags.someSeconds, "someSeconds")`, or `text` or `flag`, which also look into
     /// the environment and the file. Then `MIMEO_WRITE_REFERENCE=1 swift test --filter OptionTableTests`
     /// writes the page.
-    public static let all: [Setting] = everywhere + ofServices + ofSome + ofReplicators + ofClients
+    public static let all: [Setting] =
+        everywhere + ofServices + ofSome + ofReplicators + ofClients + ofAdministration
 
     private static let everywhere = [
         Setting(
-            "config", .text, "file", of: services.union(clients),
+            "config", .text, "file", of: services.union(clients).union(administration),
             """
             JSON file with values of options: --tls-key is {"tlsKey": "k.pem"} there, and MIMEO_TLS_KEY in \
             the environment. A flag overrides the environment, the environment the file.
@@ -62,6 +64,12 @@ extension Setting {
         Setting(
             "diskReservePercent", .number(least: 0), "percent", of: services, default: "5",
             "Refuse writes when less than this share of a disk, at most 10 GiB, is free; 0: none."),
+        Setting(
+            "logFormat", .text, "form", of: services, default: "text",
+            "Form of the log's lines: text for people, or json, an object each."),
+        Setting(
+            "logRequests", .flag, of: services, default: "no",
+            "Log a line for every request, not only for those that are refused or fail."),
         Setting(
             "newLog", .word, of: services,
             "Begin a new log although the data folder has followed another one; its copies are rebuilt."),
@@ -133,10 +141,24 @@ extension Setting {
             "Time between two looks at what is due. At least 1."),
     ]
 
+    private static let ofAdministration = [
+        Setting(
+            "profile", .text, "name", of: administration, default: "that of the last login",
+            "The profile that mimeo admin login has kept."),
+        Setting(
+            "profiles", .text, "file", of: administration, default: "~/.config/mimeo/profiles.json",
+            "File of the profiles; only its owner may read it."),
+        Setting(
+            "adminCredentialFile", .text, "file", of: administration, default: "the profile's",
+            "A file with the admin credential; - for the first line of standard input."),
+    ]
+
     private static let ofClients = [
         Setting("store", .text, "dir", of: clients, "The store's directory."),
-        Setting("url", .text, "origin", of: clients, "The server, like http://127.0.0.1:4000."),
-        Setting("database", .text, "id", of: clients, "The database on the server."),
+        Setting(
+            "url", .text, "origin", of: clients.union(administration),
+            "The server, like http://127.0.0.1:4000."),
+        Setting("database", .text, "id", of: clients.union(administration), "The database on the server."),
         Setting(
             "provider", .text, "name", of: clients, default: "development",
             "The login provider that checks the token."),

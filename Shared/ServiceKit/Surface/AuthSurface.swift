@@ -61,7 +61,7 @@ extension Surface {
     /// `/admin/auth/…`.
     static let adminOfLogins =
         databaseRoutes + providerRoutes + keyRoutes + accessRoutes + auditRoutes + sealingRoutes
-        + restoreRoutes
+        + restoreRoutes + credentialRoutes
 
     private static let erasure = Schema.members([
         .always("database", .text), .always("deletedAt", seconds),
@@ -71,12 +71,12 @@ extension Surface {
 
     private static let databaseRoutes: [RouteDescription] = [
         RouteDescription(
-            .get, "/admin/auth/databases", "listDatabases", .administrator, "Lists the databases.",
+            .get, "/admin/auth/databases", "listDatabases", .admin(.read), "Lists the databases.",
             answers: [
                 list("databases", [id, .always("createdAt", seconds), .always("development", .flag)])
             ]),
         RouteDescription(
-            .post, "/admin/auth/databases", "createDatabase", .administrator, "Makes a database.",
+            .post, "/admin/auth/databases", "createDatabase", .admin(.own), "Makes a database.",
             body: .json(
                 .members([
                     .maybe("id", .text, "1 to 128 letters, digits, '-' or '_'; without it a new UUID."),
@@ -85,19 +85,19 @@ extension Surface {
             answers: [made([id, .always("developmentToken", .orNull(.text))])],
             failures: [malformed, .init(409, "AUTH-0409")]),
         RouteDescription(
-            .get, base, "showDatabase", .administrator, "Shows a database and its development token.",
+            .get, base, "showDatabase", .admin(.own), "Shows a database and its development token.",
             answers: [
                 .init(
                     200, "The database.",
                     .json(.members([id, .always("developmentToken", .orNull(.text))])))
             ], failures: [unknown]),
         RouteDescription(
-            .delete, base, "deleteDatabase", .administrator,
+            .delete, base, "deleteDatabase", .admin(.own),
             "Deletes a database, and erases its data for good.",
             details: "Every service erases what it has after the answer. The id stays in use.",
             answers: [.init(202, "The erasure has begun.", .json(erasure))], failures: [unknown]),
         RouteDescription(
-            .get, "\(base)/erasure", "showErasure", .administrator,
+            .get, "\(base)/erasure", "showErasure", .admin(.read),
             "Shows which services have erased a deleted database.",
             answers: [.init(200, "The receipts.", .json(erasure))], failures: [unknown]),
     ]
@@ -112,7 +112,7 @@ extension Surface {
 
     private static let auditRoutes: [RouteDescription] = [
         RouteDescription(
-            .get, "/admin/auth/audit", "listAudit", .administrator,
+            .get, "/admin/auth/audit", "listAudit", .admin(.read),
             "Lists admin changes, logins and certificates, the newest first.",
             parameters: [
                 .query("where", .text, "A condition in DQL."),
@@ -129,7 +129,7 @@ extension Surface {
                         ])))
             ], failures: [malformed]),
         RouteDescription(
-            .post, "/admin/auth/audit", "queryAudit", .administrator,
+            .post, "/admin/auth/audit", "queryAudit", .admin(.read),
             "Executes a SELECT over the collection audit.",
             body: .json(.members([.always("statement", .text), .maybe("args", .object)])),
             answers: [
@@ -145,16 +145,16 @@ extension Surface {
 
     private static let providerRoutes: [RouteDescription] = [
         RouteDescription(
-            .get, "\(base)/providers", "listProviders", .administrator, "Lists the login providers.",
+            .get, "\(base)/providers", "listProviders", .admin(.read), "Lists the login providers.",
             answers: [
                 list("providers", provider)
             ], failures: [unknown]),
         RouteDescription(
-            .get, "\(base)/providers/:provider", "showProvider", .administrator,
+            .get, "\(base)/providers/:provider", "showProvider", .admin(.read),
             "Shows a login provider, without its secrets.",
             answers: [.init(200, "The provider.", .json(.members(provider)))], failures: [unknownRecord]),
         RouteDescription(
-            .patch, "\(base)/providers/:provider", "changeProvider", .administrator,
+            .patch, "\(base)/providers/:provider", "changeProvider", .admin(.own),
             "Changes the settings of a login provider that the request names.",
             details: "Null removes one; the members of anonymous are merged. Other secrets stay.",
             body: .json(
@@ -165,7 +165,7 @@ extension Surface {
             answers: [.init(200, "The provider as it is now.", .json(.members(provider)))],
             failures: [malformed, unknownRecord, .init(409, "AUTH-0409", "AUTH-0412")]),
         RouteDescription(
-            .post, "\(base)/providers", "createProvider", .administrator,
+            .post, "\(base)/providers", "createProvider", .admin(.own),
             "Makes or replaces a login provider.",
             body: .json(
                 .members([
@@ -175,10 +175,10 @@ extension Surface {
             answers: [made([.always("name", .text)])],
             failures: [malformed, unknown, .init(409, "AUTH-0409", "AUTH-0412")]),
         RouteDescription(
-            .delete, "\(base)/providers/:provider", "deleteProvider", .administrator,
+            .delete, "\(base)/providers/:provider", "deleteProvider", .admin(.own),
             "Deletes a login provider.", answers: [noContent], failures: [unknownRecord]),
         RouteDescription(
-            .get, "\(base)/providers/:provider/secrets", "listSecrets", .administrator,
+            .get, "\(base)/providers/:provider/secrets", "listSecrets", .admin(.read),
             "Lists the signing secrets of a webhook, without the secrets.",
             answers: [
                 list(
@@ -186,7 +186,7 @@ extension Surface {
                     [id, .always("notBefore", .orNull(seconds)), .always("notAfter", .orNull(seconds))])
             ], failures: [unknownRecord, .init(409, "AUTH-0412")]),
         RouteDescription(
-            .post, "\(base)/providers/:provider/secrets", "createSecret", .administrator,
+            .post, "\(base)/providers/:provider/secrets", "createSecret", .admin(.own),
             "Makes a signing secret of a webhook.",
             body: .json(
                 .members([
@@ -196,14 +196,14 @@ extension Surface {
             answers: [made([id, .always("secret", .text)])],
             failures: [malformed, unknownRecord, .init(409, "AUTH-0409", "AUTH-0412")]),
         RouteDescription(
-            .delete, "\(base)/providers/:provider/secrets/:secret", "deleteSecret", .administrator,
+            .delete, "\(base)/providers/:provider/secrets/:secret", "deleteSecret", .admin(.own),
             "Deletes a signing secret.", answers: [noContent],
             failures: [unknownRecord, .init(409, "AUTH-0409", "AUTH-0412")]),
     ]
 
     private static let keyRoutes: [RouteDescription] = [
         RouteDescription(
-            .get, "\(base)/api-keys", "listAPIKeys", .administrator, "Lists the API keys.",
+            .get, "\(base)/api-keys", "listAPIKeys", .admin(.read), "Lists the API keys.",
             answers: [
                 list(
                     "apiKeys",
@@ -214,7 +214,7 @@ extension Surface {
                 )
             ], failures: [unknown]),
         RouteDescription(
-            .post, "\(base)/api-keys", "createAPIKey", .administrator, "Makes an API key.",
+            .post, "\(base)/api-keys", "createAPIKey", .admin(.own), "Makes an API key.",
             body: .json(
                 .members([
                     .always("name", .text), .always("permissions", .object),
@@ -223,10 +223,10 @@ extension Surface {
             answers: [made([id, .always("key", .text), .always("expiresAt", seconds)])],
             failures: [malformed, unknown]),
         RouteDescription(
-            .delete, "\(base)/api-keys/:key", "deleteAPIKey", .administrator, "Deletes an API key.",
+            .delete, "\(base)/api-keys/:key", "deleteAPIKey", .admin(.own), "Deletes an API key.",
             answers: [noContent], failures: [unknownRecord]),
         RouteDescription(
-            .get, "\(base)/revocations", "listRevocations", .administrator, "Lists the revocations.",
+            .get, "\(base)/revocations", "listRevocations", .admin(.read), "Lists the revocations.",
             answers: [
                 list(
                     "revocations",
@@ -236,19 +236,19 @@ extension Surface {
                     ])
             ], failures: [unknown]),
         RouteDescription(
-            .post, "\(base)/revocations", "revoke", .administrator, "Revokes a user, a peer or a token.",
+            .post, "\(base)/revocations", "revoke", .admin(.operate), "Revokes a user, a peer or a token.",
             body: .json(.members([.always("kind", .text), .always("value", .text)])),
             answers: [made([id])], failures: [malformed, unknown]),
         RouteDescription(
-            .delete, "\(base)/revocations/:revocation", "liftRevocation", .administrator,
+            .delete, "\(base)/revocations/:revocation", "liftRevocation", .admin(.own),
             "Lifts a revocation.", answers: [noContent], failures: [unknownRecord]),
         RouteDescription(
-            .get, "\(base)/keys", "listKeys", .administrator, "Lists the keys that sign tokens.",
+            .get, "\(base)/keys", "listKeys", .admin(.read), "Lists the keys that sign tokens.",
             answers: [
                 list("keys", [id, .always("createdAt", seconds), .always("retiresAt", .orNull(seconds))])
             ], failures: [unknown]),
         RouteDescription(
-            .post, "\(base)/keys", "rotateKey", .administrator, "Begins to sign tokens with a new key.",
+            .post, "\(base)/keys", "rotateKey", .admin(.own), "Begins to sign tokens with a new key.",
             body: .json(
                 .members([.maybe("overlapSeconds", seconds, "How long the present key stays valid.")]),
                 isRequired: false),
@@ -261,7 +261,7 @@ extension Surface {
 
     private static let accessRoutes: [RouteDescription] = [
         RouteDescription(
-            .post, "\(base)/explain-access", "explainAccess", .administrator,
+            .post, "\(base)/explain-access", "explainAccess", .admin(.read),
             "Tells whether an identity may read and write a document, and by which rule.",
             body: .json(
                 .members([
@@ -284,7 +284,7 @@ extension Surface {
 
     private static let sealingRoutes: [RouteDescription] = [
         RouteDescription(
-            .get, "/admin/auth/sealing-key", "showSealingKey", .administrator,
+            .get, "/admin/auth/sealing-key", "showSealingKey", .admin(.read),
             "Tells whether the sealing key is being changed.",
             answers: [
                 .init(
@@ -292,19 +292,65 @@ extension Surface {
                     .json(.members([.always("changing", .flag), .always("outdated", seconds)])))
             ]),
         RouteDescription(
-            .post, "/admin/auth/sealing-key", "changeSealingKey", .administrator,
+            .post, "/admin/auth/sealing-key", "changeSealingKey", .admin(.own),
             "Makes the next sealing key, and seals every secret under it.",
             body: .json(.members([]), isRequired: false),
             answers: [made([.always("sealed", seconds)])],
             failures: [malformed, .init(409, "AUTH-0409", "AUTH-0412")]),
         RouteDescription(
-            .delete, "/admin/auth/sealing-key/previous", "deletePreviousSealingKey", .administrator,
-            "Deletes the previous sealing key.", answers: [noContent], failures: [.init(409, "AUTH-0412")]),
+            .delete, "/admin/auth/sealing-key/previous", "deletePreviousSealingKey", .admin(.own),
+            "Deletes the previous sealing key.", answers: [noContent],
+            failures: [.init(404, "AUTH-0411"), .init(409, "AUTH-0412")]),
+    ]
+
+    private static let role = Schema.choice(AdminRole.allCases.map(\.rawValue))
+
+    private static let credentialRoutes: [RouteDescription] = [
+        RouteDescription(
+            .get, "/admin/auth/whoami", "whoami", .admin(.read), "Tells the name and role of the credential.",
+            answers: [
+                .init(
+                    200, "The name is null for the credential of the file.",
+                    .json(
+                        .members([
+                            .always("name", .orNull(.text)), .always("role", role),
+                            .always("expiresAt", .orNull(seconds)),
+                        ])))
+            ]),
+        RouteDescription(
+            .get, "/admin/auth/credentials", "listCredentials", .admin(.read),
+            "Lists the named admin credentials, without their secrets.",
+            answers: [
+                list(
+                    "credentials",
+                    [
+                        id, .always("name", .text), .always("role", role), .always("createdAt", seconds),
+                        .always("expiresAt", seconds),
+                    ])
+            ]),
+        RouteDescription(
+            .post, "/admin/auth/credentials", "createCredential", .admin(.own),
+            "Makes a named admin credential.",
+            body: .json(
+                .members([
+                    .always("name", .text, "Stands in the audit."), .always("role", role),
+                    .maybe(
+                        "expiresAt", seconds, "Seconds since 1970; in 90 days unless said, at most a year."),
+                ])),
+            answers: [
+                made([
+                    id, .always("credential", .text), .always("role", role), .always("expiresAt", seconds),
+                ])
+            ], failures: [malformed, .init(409, "AUTH-0412")]),
+        RouteDescription(
+            .delete, "/admin/auth/credentials/:credential", "deleteCredential", .admin(.own),
+            "Deletes a named admin credential, which ends it at once in every service.",
+            answers: [noContent], failures: [.init(404, "AUTH-0411")]),
     ]
 
     private static let restoreRoutes: [RouteDescription] = [
         RouteDescription(
-            .get, "/admin/auth/restore", "showRestore", .administrator,
+            .get, "/admin/auth/restore", "showRestore", .admin(.read),
             "Tells what a restore of the log takes back.",
             answers: [
                 .init(
@@ -317,7 +363,7 @@ extension Surface {
                         ])))
             ]),
         RouteDescription(
-            .post, "/admin/auth/restore", "acceptRestore", .administrator,
+            .post, "/admin/auth/restore", "acceptRestore", .admin(.own),
             "Accepts that the log was put back, in every service.", answers: [noContent]),
     ]
 }

@@ -45,7 +45,7 @@ extension Surface {
             answers: [.init(200, "Whoever is still signed in.", .json(session))],
             failures: [.init(503, "SRV-0602")]),
         RouteDescription(
-            .get, "/admin/metrics/series", "listMetricSeries", .administrator,
+            .get, "/admin/metrics/series", "listMetricSeries", .admin(.read),
             "Lists readings of the process's metrics, for plots.",
             details: "Each metric is the sum of its series. A histogram's points have sum and count.",
             parameters: [
@@ -81,7 +81,8 @@ extension Surface {
     }
 
     private static let session = Schema.members([
-        .always("admin", .flag, "True with the rights of the admin credential."),
+        .always("admin", .flag, "True with the rights of an admin credential."),
+        .always("adminRole", .orNull(.choice(["read", "operate", "own"])), "Its role."),
         .always("adminExpiresAt", .orNull(.whole(from: 0)), "Seconds since 1970."),
         .always(
             "databases",

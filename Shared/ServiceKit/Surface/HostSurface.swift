@@ -6,6 +6,22 @@ extension Surface {
             details: "503 with the same shape while one does not.",
             answers: [.init(200, "All work.", .json(health)), .init(503, "One fails.", .json(health))]),
         RouteDescription(
+            .get, "/health/live", "live", .anybody, "Answers as long as the process does.",
+            details: "For a manager that restarts what hangs. It asks nothing else, not even the log.",
+            answers: [
+                .init(
+                    200, "The process answers.",
+                    .json(.members([.always("status", .choice(["live"])), .always("version", .text)])))
+            ]),
+        RouteDescription(
+            .get, "/health/ready", "ready", .anybody, "Tells whether requests should be sent here.",
+            details: """
+                For a load balancer. Never 2xx while the log is out of contact, everything folded is too \
+                old, no projection can be used, a disk is nearly full, a key file is missing, or the process \
+                drains.
+                """,
+            answers: [.init(200, "Ready.", .json(ready)), .init(503, "Not ready.", .json(ready))]),
+        RouteDescription(
             .get, "/metrics", "metrics", .anybody, "Lists the process's metrics.",
             details: "In the text format of Prometheus.",
             answers: [.init(200, "The metrics.", .of(["text/plain"], .bytes))]),
@@ -39,6 +55,14 @@ extension Surface {
             details: "503 with the same shape while it does not.",
             answers: [.init(200, "It works.", .json(health)), .init(503, "It does not.", .json(health))])
     }
+
+    private static let ready: Schema = .members([
+        .always("status", .choice(["ready", "not ready"])),
+        .always(
+            "reasons",
+            .list(.members([.always("part", .text), .always("code", .text), .always("message", .text)])),
+            "Empty while it is ready."),
+    ])
 
     private static let health: Schema = .members([
         .always("status", .choice(["ok", "failing"])),

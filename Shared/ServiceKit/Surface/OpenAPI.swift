@@ -27,7 +27,9 @@ enum OpenAPI {
                 "schemas": .object(schemas),
                 "securitySchemes": [
                     "user": scheme("An access token or an API key."),
-                    "administrator": scheme("The admin credential: the text of DATA/auth/admin.token."),
+                    "administrator": scheme(
+                        "The admin credential: the text of DATA/auth/admin.token, or a named one whose role "
+                            + "is at least the route's x-role."),
                 ],
             ],
         ]
@@ -57,8 +59,9 @@ enum OpenAPI {
             switch route.access {
             case .anybody: []
             case .user: [["user": []]]
-            case .administrator: [["administrator": []]]
+            case .admin: [["administrator": []]]
             }
+        if case .admin(let role) = route.access { operation["x-role"] = .string(role.rawValue) }
         return operation
     }
 

@@ -30,7 +30,7 @@ extension Surface {
     /// `/admin/query-service/…` but for running statements.
     static let adminOfProjections: [RouteDescription] = [
         RouteDescription(
-            .get, "/admin/query-service/databases", "listProjections", .administrator,
+            .get, "/admin/query-service/databases", "listProjections", .admin(.read),
             "Lists the databases with the state of their projections in this process.",
             parameters: [
                 .query("after", .text, "Begin after this id."),
@@ -52,11 +52,11 @@ extension Surface {
                         ])))
             ], failures: [unavailable]),
         RouteDescription(
-            .get, "\(base)/projection", "showProjection", .administrator,
+            .get, "\(base)/projection", "showProjection", .admin(.read),
             "Shows how far a database's projection is, and the progress of a rebuild.",
             answers: [.init(200, "The state.", .json(projection))], failures: [unknownDatabase, unavailable]),
         RouteDescription(
-            .post, "\(base)/rebuilds", "rebuildProjection", .administrator,
+            .post, "\(base)/rebuilds", "rebuildProjection", .admin(.operate),
             "Builds a database's projection again from its log.",
             details: """
                 In PostgreSQL it is built beside the present one, which serves until then. In a folder it is \
@@ -65,7 +65,7 @@ extension Surface {
             answers: [.init(202, "It begins, or runs.", .json(projection))],
             failures: [unknownDatabase, unavailable]),
         RouteDescription(
-            .get, "\(base)/collections", "listCollections", .administrator,
+            .get, "\(base)/collections", "listCollections", .admin(.read),
             "Lists the collections with their sizes.",
             details: "The sizes are counted again after ten seconds.",
             answers: [
@@ -86,7 +86,7 @@ extension Surface {
             ], failures: failures),
         shape,
         RouteDescription(
-            .get, "\(base)/indexes", "listIndexes", .administrator, "Lists the indexes of the collections.",
+            .get, "\(base)/indexes", "listIndexes", .admin(.read), "Lists the indexes of the collections.",
             parameters: [.query("collection", .text, "Only this collection.")],
             answers: [
                 .init(
@@ -94,7 +94,7 @@ extension Surface {
                     .json(.members([.always("indexes", .list(.members(index)))])))
             ], failures: failures),
         RouteDescription(
-            .get, "\(base)/slow", "listSlowStatements", .administrator,
+            .get, "\(base)/slow", "listSlowStatements", .admin(.read),
             "Lists the latest slow statements of this process, without values.",
             details: "A statement is slow from half a second. The last 1,000 are kept.",
             parameters: [.query("limit", .whole(from: 1), "Most rows; 100 unless said.")],
@@ -120,7 +120,7 @@ extension Surface {
     /// Webhooks that get changes.
     static let webhooks: [RouteDescription] = [
         RouteDescription(
-            .get, "\(base)/webhooks", "listWebhooks", .administrator,
+            .get, "\(base)/webhooks", "listWebhooks", .admin(.read),
             "Lists the webhooks for changes, without their secrets.",
             answers: [
                 .init(
@@ -128,7 +128,7 @@ extension Surface {
                     .json(.members([.always("webhooks", .list(.members(webhook)))])))
             ], failures: [unknownDatabase, unavailable]),
         RouteDescription(
-            .post, "\(base)/webhooks", "createWebhook", .administrator,
+            .post, "\(base)/webhooks", "createWebhook", .admin(.own),
             "Makes a webhook that gets the changes of a database.",
             details: """
                 Calls have up to 100 changes or 256 KiB, in the lines of the changes feed, and are signed as \
@@ -153,12 +153,12 @@ extension Surface {
                 .init(409, "QUERY-0602", "QUERY-0603"), unavailable,
             ]),
         RouteDescription(
-            .delete, "\(base)/webhooks/:webhook", "deleteWebhook", .administrator, "Deletes a webhook.",
+            .delete, "\(base)/webhooks/:webhook", "deleteWebhook", .admin(.own), "Deletes a webhook.",
             answers: [noContent], failures: [.init(404, "QUERY-0201", "QUERY-0601"), unavailable]),
     ]
 
     private static let shape = RouteDescription(
-        .get, "\(base)/collections/:collection/shape", "showShape", .administrator,
+        .get, "\(base)/collections/:collection/shape", "showShape", .admin(.operate),
         "Shows which keys the documents of a collection have, from a sample.",
         parameters: [.query("sample", .whole(from: 1), "Documents; 1,000 unless said, 10,000 at most.")],
         answers: [

@@ -202,26 +202,27 @@ extension Surface {
 
     /// The running statements of a credential.
     static let requests = running(
-        "/api/v5/requests", "Requests", .user, "Lists the credential's running statements.",
+        "/api/v5/requests", "Requests", (.user, .user), "Lists the credential's running statements.",
         "Cancels one of the credential's running statements.", [])
 
     /// `/admin/query-service/…`.
     static let adminOfStatements = running(
-        "/admin/query-service/databases/:database/requests", "AllRequests", .administrator,
+        "/admin/query-service/databases/:database/requests", "AllRequests", (.admin(.read), .admin(.operate)),
         "Lists all running statements of a database.", "Cancels a running statement.", ["QUERY-0201"])
 
     private static func running(
-        _ path: String, _ name: String, _ caller: RouteDescription.Access, _ list: String, _ cancel: String,
-        _ unknown: [String]
+        _ path: String, _ name: String,
+        _ callers: (list: RouteDescription.Access, cancel: RouteDescription.Access), _ list: String,
+        _ cancel: String, _ unknown: [String]
     ) -> [RouteDescription] {
         [
             RouteDescription(
-                .get, path, "list\(name)", caller, list,
+                .get, path, "list\(name)", callers.list, list,
                 answers: [
                     .init(200, "The oldest first.", .json(.members([.always("requests", .list(running))])))
                 ], failures: unknown.isEmpty ? [] : [unknownDatabase]),
             RouteDescription(
-                .delete, "\(path)/:request", "cancel\(name)", caller, cancel,
+                .delete, "\(path)/:request", "cancel\(name)", callers.cancel, cancel,
                 answers: [.init(200, "It ends at its next check.", .json(ending))],
                 failures: [
                     unknown.isEmpty

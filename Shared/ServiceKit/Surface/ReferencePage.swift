@@ -75,7 +75,7 @@ enum ReferencePage {
         switch route.access {
         case .anybody: "Needs no credential."
         case .user: "Needs an access token or an API key."
-        case .administrator: "Needs the admin credential."
+        case .admin(let role): "Needs an admin credential with the role \(role.rawValue)."
         }
     }
 

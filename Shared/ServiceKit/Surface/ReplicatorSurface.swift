@@ -21,7 +21,7 @@ extension Surface {
     /// `/admin/replicator/…`.
     static let adminOfReplicator: [RouteDescription] = [
         RouteDescription(
-            .get, "/admin/replicator/databases", "listReplicatedDatabases", .administrator,
+            .get, "/admin/replicator/databases", "listReplicatedDatabases", .admin(.read),
             "Lists the databases with their heads, snapshots and sessions.",
             parameters: [.query("after", .text, "Begin after this id."), limit],
             answers: [
@@ -35,7 +35,7 @@ extension Surface {
         drain(.post, "drain", "Sends sessions away, and takes no new ones."),
         drain(.delete, "undrain", "Takes sessions again."),
         RouteDescription(
-            .get, "\(base)/sessions", "listSessions", .administrator, "Lists the sessions of this instance.",
+            .get, "\(base)/sessions", "listSessions", .admin(.read), "Lists the sessions of this instance.",
             parameters: [.query("after", number, "Begin after this number."), limit],
             answers: [
                 .init(
@@ -43,10 +43,10 @@ extension Surface {
                     .json(.members([.always("sessions", .list(.object)), instance])))
             ], failures: [malformed, unknown]),
         RouteDescription(
-            .delete, "\(base)/sessions/:session", "disconnect", .administrator, "Ends a session.",
+            .delete, "\(base)/sessions/:session", "disconnect", .admin(.operate), "Ends a session.",
             answers: [noContent], failures: [.init(404, "REPL-0101", "REPL-0201")]),
         RouteDescription(
-            .get, "\(base)/log", "readLog", .administrator, "Lists operations of the log, without contents.",
+            .get, "\(base)/log", "readLog", .admin(.read), "Lists operations of the log, without contents.",
             parameters: [.query("after", number, "Begin after this offset."), limit],
             answers: [
                 .init(
@@ -54,7 +54,7 @@ extension Surface {
                     .json(.members([.always("operations", .list(.object)), instance])))
             ], failures: [malformed, unknown, .init(410, "REPL-0203")]),
         RouteDescription(
-            .post, "\(base)/snapshots", "writeSnapshot", .administrator, "Writes a snapshot of the log.",
+            .post, "\(base)/snapshots", "writeSnapshot", .admin(.operate), "Writes a snapshot of the log.",
             body: noBody,
             answers: [
                 .init(
@@ -62,7 +62,7 @@ extension Surface {
                     .json(.members([.always("offset", number), .always("bytes", number), instance])))
             ], failures: [unknown, .init(409, "REPL-0204", "REPL-0205")]),
         RouteDescription(
-            .post, "\(base)/truncations", "truncate", .administrator,
+            .post, "\(base)/truncations", "truncate", .admin(.operate),
             "Removes operations that the snapshot stands for.",
             parameters: [.query("keep", number, "Operations before the snapshot that stay.")],
             body: noBody,
@@ -72,7 +72,7 @@ extension Surface {
                     200, "Nothing was old.", .json(.members([.always("truncated", number), instance]))),
             ], failures: [malformed, unknown, .init(409, "REPL-0204", "REPL-0205")]),
         RouteDescription(
-            .get, "\(base)/erasures", "listErasures", .administrator,
+            .get, "\(base)/erasures", "listErasures", .admin(.read),
             "Lists the erasures of documents, the latest first.",
             answers: [
                 .init(
@@ -80,7 +80,7 @@ extension Surface {
                     .json(.members([.always("erasures", .list(.members(erasure))), instance])))
             ], failures: [unknown, .init(409, "REPL-0208")]),
         RouteDescription(
-            .post, "\(base)/erasures", "eraseDocuments", .administrator,
+            .post, "\(base)/erasures", "eraseDocuments", .admin(.own),
             "Erases documents for good, here and at every peer.",
             details: "Names them by ids or by a condition. The work goes on after the answer.",
             body: .json(
@@ -111,7 +111,7 @@ extension Surface {
         _ method: HTTPRequest.Method, _ name: String, _ summary: String
     ) -> RouteDescription {
         RouteDescription(
-            method, "/admin/replicator/drain", name, .administrator, summary,
+            method, "/admin/replicator/drain", name, .admin(.operate), summary,
             body: method == .post ? noBody : nil,
             answers: [
                 .init(

@@ -9,8 +9,8 @@ public struct RouteDescription: Sendable {
         case anybody
         /// An access token or API key of the database, with a grant for what the request touches.
         case user
-        /// The admin credential.
-        case administrator
+        /// The admin credential, or one with this role or a greater one.
+        case admin(AdminRole)
     }
 
     /// A parameter of the path, the query or the head.
@@ -142,7 +142,7 @@ public struct RouteDescription: Sendable {
     }
 
     /// The path's parameters, in their order.
-    var pathParameters: [String] {
+    public var pathParameters: [String] {
         path.split(separator: "/").filter { $0.first == ":" }.map { String($0.dropFirst()) }
     }
 
@@ -172,10 +172,10 @@ public struct RouteDescription: Sendable {
                     "AUTH-0107", "AUTH-0108", "AUTH-0109", "AUTH-0110", "AUTH-0111", "AUTH-0112"),
                 Failure(403, "AUTH-0203"), Failure(503, "SRV-0601", "SRV-0602", "SRV-0603"),
             ]
-        case .administrator:
-            path.hasPrefix("/admin/auth/")
-                ? [Failure(401, "AUTH-0407"), Failure(429, "AUTH-0410"), Failure(503, "SRV-0602")]
-                : [Failure(401, "SRV-0401"), Failure(503, "SRV-0602")]
+        case .admin:
+            [Failure(403, "SRV-0403"), Failure(503, "SRV-0602", "SRV-0603")]
+                + (path.hasPrefix("/admin/auth/")
+                    ? [Failure(401, "AUTH-0407"), Failure(429, "AUTH-0410")] : [Failure(401, "SRV-0401")])
         }
     }
 

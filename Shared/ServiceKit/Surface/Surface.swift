@@ -38,6 +38,8 @@ public enum Surface {
         Group(
             name: "Console", about: "The web page, its sessions and the metrics that it draws.",
             routes: console),
+        Group(
+            name: "Operation", about: "For administrators, from every process.", routes: operation),
         Group(name: "Every service", about: "Health, metrics and this description.", routes: host),
     ]
 
@@ -46,9 +48,16 @@ public enum Surface {
 
     /// The description of a route; `HEAD` is described by its `GET`.
     static func route(_ method: HTTPRequest.Method, _ path: String) -> RouteDescription? {
-        let method = method == .head ? .get : method
-        return routes.first { $0.method == method && $0.path == path }
+        byName[(method == .head ? .get : method).rawValue + " " + path]
     }
+
+    /// The role that an admin route needs; the greatest for a route without a description.
+    static func role(_ method: HTTPRequest.Method, _ path: String) -> AdminRole {
+        if case .admin(let role)? = route(method, path)?.access { role } else { .own }
+    }
+
+    private static let byName = Dictionary(
+        routes.map { ("\($0.method.rawValue) \($0.path)", $0) }, uniquingKeysWith: { first, _ in first })
 
     /// Shapes that several routes share.
     static let shapes: [(name: String, schema: Schema)] = [

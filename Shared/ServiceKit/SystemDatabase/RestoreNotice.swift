@@ -35,7 +35,7 @@ public struct RestoreNotice: Sendable, Equatable, Codable {
     init?(from old: SystemDirectory, to new: SystemDirectory, loss: LogLoss?) {
         var sentences = loss.map { [Self.sentence($0)] } ?? []
         sentences += Self.revocations(old, new) + Self.keys(old, new) + Self.databases(old, new)
-        sentences += Self.erasures(old, new)
+        sentences += Self.erasures(old, new) + Self.credentials(old, new)
         guard !sentences.isEmpty else { return nil }
         takenBack = Array(sentences.prefix(Limits.namedRecords))
         others = sentences.count - takenBack.count
@@ -84,6 +84,16 @@ public struct RestoreNotice: Sendable, Equatable, Codable {
         old.documentErasures.values.filter { new.documentErasures[$0.id] == nil }.map {
             "the erasure of \($0.digests.count) documents of database \($0.databaseID) is taken back"
         }.sorted()
+    }
+
+    private static func credentials(_ old: SystemDirectory, _ new: SystemDirectory) -> [String] {
+        let revived = new.adminCredentials.values.filter { old.adminCredentials[$0.id] == nil }.map {
+            "the admin credential \($0.id) (\($0.name)), which was deleted, is valid again"
+        }
+        let lost = old.adminCredentials.values.filter { new.adminCredentials[$0.id] == nil }.map {
+            "the admin credential \($0.id) (\($0.name)) is lost"
+        }
+        return (revived + lost).sorted()
     }
 
     private static func databases(_ old: SystemDirectory, _ new: SystemDirectory) -> [String] {

@@ -41,4 +41,27 @@ public struct SystemDatabasePart: ServicePart {
         return system.directory.databases.isEmpty
             ? .failing("the log has no database; give --log the value that the auth-gateway has") : .ok
     }
+
+    /// Not ready without contact with the log, while a restore is not accepted, and without a database.
+    public func readiness() async -> [Unreadiness] {
+        guard system.contact.state == .held else {
+            let reason = system.contact.health.detail ?? "no contact with the operation log"
+            return [Unreadiness(name, .contactLost, reason)]
+        }
+        if system.restoreNotice != nil {
+            let reason = "the log was put back to an earlier state, and nobody has accepted that"
+            return [Unreadiness(name, .restoreNotAccepted, reason)]
+        }
+        guard await system.failure() == nil else {
+            return [Unreadiness(name, .notFolded, "the system database cannot be followed")]
+        }
+        return system.directory.databases.isEmpty
+            ? [Unreadiness(name, .noDatabase, "the log has no database")] : []
+    }
+
+    /// Tells the age of the contact with the log.
+    public func measure() async {
+        guard let silence = system.contact.silence else { return }
+        Measured.set("mimeo_log_contact_age_seconds", silence / .seconds(1))
+    }
 }

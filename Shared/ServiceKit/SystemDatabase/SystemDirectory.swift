@@ -23,6 +23,8 @@ public struct SystemDirectory: Sendable {
     public private(set) var webhooks: [String: WebhookRecord] = [:]
     /// By the webhook's id.
     public private(set) var webhookPositions: [String: WebhookPosition] = [:]
+    /// By the credential's id.
+    public private(set) var adminCredentials: [String: AdminCredentialRecord] = [:]
     /// The documents whose ids take no writes; a database without any is missing.
     public private(set) var erasedDocuments: [DatabaseID: ErasedDocuments] = [:]
     /// By the word's id.
@@ -50,6 +52,7 @@ public struct SystemDirectory: Sendable {
         restores = try Self.all(transaction, &unreadable)
         webhooks = try Self.all(transaction, &unreadable)
         webhookPositions = try Self.all(transaction, &unreadable)
+        adminCredentials = try Self.all(transaction, &unreadable)
         for erasure in documentErasures.values {
             erasedDocuments[erasure.databaseID, default: ErasedDocuments([], of: erasure.databaseID)]
                 .insert(erasure.digests)
@@ -90,6 +93,15 @@ public struct SystemDirectory: Sendable {
         of subject: Revocation.Subject, _ value: String, in database: DatabaseID
     ) -> Revocation? {
         revocations.isEmpty ? nil : revocations[Revocation.id(database, subject, value)]
+    }
+
+    /// The holder of a named admin credential; nil for any other text, and after the credential's end.
+    func administrator(_ text: String, nowSeconds: Int64) -> Administrator? {
+        guard let key = APIKey(text), let record = adminCredentials[key.id],
+            ConstantTime.equal(key.secretHash, record.secretHash), nowSeconds < record.expiresAtSeconds
+        else { return nil }
+        return Administrator(
+            name: record.name, role: record.role, expiresAtSeconds: record.expiresAtSeconds)
     }
 
     /// Returns whether a holder has removed what it had of erased documents.

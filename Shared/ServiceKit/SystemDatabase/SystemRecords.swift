@@ -25,6 +25,8 @@ public enum SystemCollectionName: String, Sendable, CaseIterable {
     case webhooks
     /// `WebhookPosition`, by the webhook's id.
     case webhookPositions
+    /// `AdminCredentialRecord`, by the credential's id.
+    case adminCredentials
 
     /// The collection's name.
     public var name: CollectionName { CollectionName(rawValue) }

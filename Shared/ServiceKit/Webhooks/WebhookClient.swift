@@ -19,9 +19,14 @@ public enum WebhookClient {
 
     /// Sends a request and reads its whole answer.
     public static func call(_ request: HTTPClientRequest, within timeout: Duration) async -> Outcome {
+        var request = request
+        if let trace = RequestTrace.current {
+            request.headers.replaceOrAdd(name: RequestTrace.name, value: trace.text)
+        }
+        let traced = request
         // The library's own timeout covers only the head of an answer; this one covers all of it.
-        await withTaskGroup { group in
-            group.addTask { await exchange(request, timeout) }
+        return await withTaskGroup { group in
+            group.addTask { await exchange(traced, timeout) }
             group.addTask {
                 try? await Task.sleep(for: timeout)
                 return .failed("its answer was not complete within \(timeout)", mayTryAgain: false)
