@@ -43,6 +43,11 @@ public struct Setting: Sendable {
         case dql = "mimeo dql"
         case importing = "mimeo import"
         case exporting = "mimeo export"
+        case backup = "mimeo backup create"
+        case backupFollowing = "mimeo backup follow"
+        case restore = "mimeo restore"
+        case verify = "mimeo verify"
+        case doctor = "mimeo doctor"
     }
 
     /// The name in the file: a flag `--tls-key` is `tlsKey`.
