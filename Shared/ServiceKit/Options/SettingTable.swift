@@ -80,7 +80,7 @@ extension Setting {
             "issuer", .text, "origin", of: [.replicator, .queryService, .attachmentStore],
             "Fetch public keys from this auth-gateway instead of reading them from the log."),
         Setting(
-            "adminToken", .text, "file", of: [.serve, .authGateway, .replicator, .queryService],
+            "adminToken", .text, "file", of: services,
             default: "DATA/auth/admin.token, which the auth-gateway creates",
             "File with the credential of the admin endpoints."),
         Setting(
@@ -100,6 +100,15 @@ extension Setting {
         Setting(
             "maxAttachmentBytes", .number(least: 0), "bytes", of: [.serve, .attachmentStore],
             default: "5368709120", "Largest attachment to accept."),
+        Setting(
+            "attachmentQuotaBytes", .number(least: 0), "bytes", of: [.serve, .attachmentStore],
+            default: "0", "Bytes that the attachments of each database may have together; 0: no bound."),
+        Setting(
+            "attachmentGraceHours", .number(least: 0), "hours", of: [.serve, .attachmentStore],
+            default: "168", "Age at which an attachment is removed that no document mentions; 0: never."),
+        Setting(
+            "attachmentCollectionSeconds", .number(least: 1), "seconds", of: [.serve, .attachmentStore],
+            default: "3600", "Time between two looks for such attachments. At least 1."),
         Setting(
             "statementSeconds", .number(least: 1), "seconds", of: [.serve, .queryService, .replicator],
             default: "30", "Time limit of a statement over HTTP. At least 1."),
