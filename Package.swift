@@ -217,7 +217,8 @@ let checks: [Target] = [
         "BackupTests",
         [
             "Backup", "OperationLog", "Postgres", "Replica", "CRDT", "DQL", "Machine", "TestSupport", logging,
-        ]),
+        ],
+        exclude: ["Fixtures"]),
     tests("WriteAheadTests", ["WriteAhead", "FaultDisk", "TestSupport", grdb]),
     tests("SyncTests", ["Sync", "Exchange", "DQL", "CRDT", "TestSupport"], exclude: ["Fixtures"]),
     tests("IdentityTests", ["Identity", "CRDT", crypto, certificates, asn1, nioCore, nioEmbedded, nioSSL]),

@@ -16,8 +16,8 @@ struct VerifyCommand: AsyncParsableCommand {
             Reads every operation of every database and follows the chain of hashes; reads the snapshot, and \
             compares it with a fold of the operations while those are there; folds everything and compares \
             each collection of the projection with that; with --attachments compares each blob with its \
-            digest. Works beside a running server; --bytes-per-second holds it back. The projection in a \
-            folder can only be read while the query-service is stopped. Prints a JSON object for each \
+            digest. Works beside a running server; --bytes-per-second holds it back. A projection \
+            in a folder can only be read while no service has it open. Prints a JSON object for each \
             database, and ends with exit code 1 if anything is wrong.
             """)
 
@@ -93,12 +93,13 @@ struct VerifyCommand: AsyncParsableCommand {
 
 /// Reads projections for a comparison with the log.
 struct ProjectionCheck {
-    private let storage: StorageURL
+    /// Nil for the folder that a server chooses.
+    private let storage: StorageURL?
+    private let data: String
 
     init(_ text: String?, _ data: String) throws(ServiceError) {
-        storage =
-            try text.map { text throws(ServiceError) in try StorageURL(text, flag: "projection") }
-            ?? .sqlite(path: "\(data)/query")
+        storage = try text.map { text throws(ServiceError) in try StorageURL(text, flag: "projection") }
+        self.data = data
     }
 
     /// The documents of a database in the projection; nil, with a notice, if they cannot be read now.
@@ -106,14 +107,21 @@ struct ProjectionCheck {
         do {
             switch storage {
             case .postgres(let url): return try inPostgres(database, url)
-            case .sqlite(let folder):
-                return try ProjectedDigests(folder: "\(folder)/\(database.text)", logger: logger)
+            case .sqlite(let folder): return try Self.inFolder("\(folder)/\(database.text)", logger)
+            case nil:
+                // `mimeo serve` has one fold for all services, a query-service one of its own.
+                return try Self.inFolder("\(data)/query/\(database.text)", logger)
+                    ?? Self.inFolder("\(data)/replicator/\(database.text)", logger)
             }
         } catch {
             logger.notice(
                 "the projection is not compared", metadata: ["database": "\(database)", "reason": "\(error)"])
             return nil
         }
+    }
+
+    private static func inFolder(_ folder: String, _ logger: Logger) throws -> ProjectedDigests? {
+        try ProjectedDigests(folder: folder, logger: logger)
     }
 
     private func inPostgres(_ database: DatabaseID, _ url: String) throws -> ProjectedDigests? {

@@ -116,7 +116,7 @@ public struct LogVerifier: Sendable {
         if let projected, projected.position.logID == head.logID, projected.position.offset >= place {
             stops.append(projected.position.offset)
         }
-        for stop in stops.filter({ $0 <= head.offset }).sorted() {
+        for stop in Set(stops.filter { $0 <= head.offset }).sorted() {
             try await read(database, after: place, through: stop, fold, &pace)
             place = stop
             if let snapshot, truncated.offset == 0, stop == snapshot.position.offset {

@@ -28,7 +28,7 @@ public struct BackupFolder: Sendable {
     /// All backups, oldest first.
     /// - Throws: `BAK-0101`.
     public func list() throws(BackupError) -> [Listed] {
-        try Folder.names(path).filter { $0.hasPrefix(Self.prefix) }.map { name in
+        try Folder.names(path).filter(Self.isName).map { name in
             Listed(name: name, content: Result { () throws(BackupError) in try manifest(name) })
         }
     }
@@ -78,7 +78,7 @@ public struct BackupFolder: Sendable {
         if url.count > 1, url.hasSuffix("/") { url.removeLast() }
         guard Folder.exists(url) else { throw BackupError(.unknownBackup, "there is no folder \(path)") }
         let name = (url as NSString).lastPathComponent
-        guard Folder.exists("\(url)/\(Manifest.file)") || name.hasPrefix(prefix) else {
+        guard Folder.exists("\(url)/\(Manifest.file)") || isName(name) else {
             return (BackupFolder(url), nil)
         }
         return (BackupFolder((url as NSString).deletingLastPathComponent), name)
@@ -116,7 +116,7 @@ public struct BackupFolder: Sendable {
 
     /// The name of a backup that begins now: later than all that are there, whatever the clock says.
     func newName(at milliseconds: UInt64) throws(BackupError) -> String {
-        let last = try Folder.names(path).last { $0.hasPrefix(Self.prefix) }
+        let last = try Folder.names(path).last(where: Self.isName)
         var time = milliseconds
         while true {
             let name = Self.prefix + Self.text(of: time)
@@ -125,6 +125,13 @@ public struct BackupFolder: Sendable {
             guard time - milliseconds < 1_000 else { return "\(last)a" }
             time += 1
         }
+    }
+
+    /// Returns whether a folder's name is one that a backup gets, not just begins alike.
+    private static func isName(_ name: String) -> Bool {
+        guard name.hasPrefix(prefix) else { return false }
+        let time = name.dropFirst(prefix.count)
+        return time.prefix(8).count { $0.isNumber } == 8 && time.dropFirst(8).first == "T"
     }
 
     /// `20261126T083000.123Z`.
