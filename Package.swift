@@ -115,6 +115,12 @@ let shared: [Target] = [
     .systemLibrary(
         name: "CZlib", path: "Shared/ServiceKit/CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     module("Postgres", ["CRDT", "DQL", "OperationLog", "CLibPQ", logging], exclude: ["CLibPQ"]),
+    module(
+        "Backup",
+        [
+            "CRDT", "Machine", "OperationLog", "Replica", crypto, logging,
+            .product(name: "CryptoExtras", package: "swift-crypto"),
+        ]),
     .systemLibrary(
         name: "CLibPQ", path: "Shared/Postgres/CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
 ]
@@ -149,8 +155,8 @@ let services: [Target] =
     + service(
         "Mimeo",
         [
-            "ServiceKit", "AuthGateway", "Replicator", "QueryService", "AttachmentStore", "Console",
-            "CRDT", "DQL", "DittoSwift", "OperationLog", "CLibEdit", hummingbird, httpClient,
+            "ServiceKit", "AuthGateway", "Replicator", "QueryService", "AttachmentStore", "Backup", "Console",
+            "CRDT", "DQL", "DittoSwift", "OperationLog", "Postgres", "CLibEdit", hummingbird, httpClient,
             arguments, logging,
         ],
         exclude: ["CLibEdit"])
@@ -212,6 +218,12 @@ let checks: [Target] = [
     tests(
         "OperationLogTests",
         ["OperationLog", "Postgres", "CRDT", "FaultDisk", "LogFakes", "TestSupport", grdb, logging]),
+    tests(
+        "BackupTests",
+        [
+            "Backup", "OperationLog", "Postgres", "Replica", "CRDT", "DQL", "Machine", "TestSupport", logging,
+        ],
+        exclude: ["Fixtures"]),
     tests("WriteAheadTests", ["WriteAhead", "FaultDisk", "TestSupport", grdb]),
     tests("SyncTests", ["Sync", "Exchange", "DQL", "CRDT", "TestSupport"], exclude: ["Fixtures"]),
     tests("IdentityTests", ["Identity", "CRDT", crypto, certificates, asn1, nioCore, nioEmbedded, nioSSL]),
@@ -276,8 +288,9 @@ let checks: [Target] = [
     tests(
         "MimeoTests",
         [
-            "AttachmentStore", "AuthGateway", "QueryService", "Replicator", "Attachments", "Identity",
-            "Mimeo", "DittoSwift", "ServiceKit", "CRDT", "DQL", "OperationLog",
+            "AttachmentStore", "AuthGateway", "QueryService", "Replicator", "Attachments", "Backup",
+            "Identity",
+            "Mimeo", "DittoSwift", "ServiceKit", "CRDT", "DQL", "OperationLog", "Postgres",
             "TestSupport", httpClient, nioCore, logging,
         ]),
     // The simulator: an executable, because it takes over the whole process's concurrency. `make simulate`

@@ -29,6 +29,8 @@ public enum MimeoErrorCode: String, Sendable, CaseIterable {
     case dotCommandInvalid = "CLI-0501"
     /// The server did not acknowledge in time.
     case waitTimedOut = "CLI-0502"
+    /// The log that a command works on does not exist.
+    case logMissing = "CLI-0601"
     /// A statement that is being typed is longer than any statement may be.
     case statementTooLong = "CLI-0503"
 }

@@ -1,5 +1,7 @@
 import ArgumentParser
+import Backup
 import Foundation
+import OperationLog
 import ServiceKit
 
 /// `mimeo`: the server in one process, and the command line.
@@ -15,6 +17,7 @@ public struct MimeoCommand: AsyncParsableCommand {
             ServeCommand.self, DQLCommand.self, ParseCommand.self, ImportCommand.self,
             ExportCommand.self, ObserveCommand.self, ChangesCommand.self, PeerCommand.self,
             AdminCommand.self, SupportBundleCommand.self,
+            BackupCommand.self, RestoreCommand.self, VerifyCommand.self, DoctorCommand.self,
         ])
 
     /// Empty, for the parser.
@@ -37,6 +40,12 @@ public struct MimeoCommand: AsyncParsableCommand {
         } catch let error as MimeoError {
             report("mimeo: \(error)")
             Foundation.exit(error.exitCode)
+        } catch let error as BackupError {
+            report("mimeo: \(error)")
+            Foundation.exit(1)
+        } catch let error as OperationLogError {
+            report("mimeo: \(error)")
+            Foundation.exit(error.code == .unreachable ? 3 : 1)
         } catch let error as ServiceError {
             report("mimeo: \(error)")
             Foundation.exit(error.exitCode)

@@ -115,6 +115,8 @@ public enum Limits {
     public static let snapshotOperations: UInt64 = 100_000
     /// Operations that stay before a snapshot: some minutes of a busy database.
     public static let keptOperations: UInt64 = 10_000
+    /// Operations between two marks of a log's measure: some thousand marks for a million operations.
+    static let measuredOperations: UInt64 = 256
     /// Interval of checking for due housekeeping.
     public static let housekeepingInterval = Duration.seconds(60)
     /// The least time that a lease for it lasts: many times what one step takes on a busy machine.

@@ -39,6 +39,11 @@ struct CommandOptions: Decodable {
         ("mimeo dql", DQLCommand.self), ("mimeo import", ImportCommand.self),
         ("mimeo export", ExportCommand.self), ("mimeo admin", AdminCommand.self),
         ("mimeo support-bundle", SupportBundleCommand.self), ("mimeo parse", ParseCommand.self),
+        ("mimeo backup create", BackupCommand.Create.self),
+        ("mimeo backup follow", BackupCommand.Follow.self),
+        ("mimeo backup list", BackupCommand.List.self), ("mimeo backup verify", BackupCommand.Verify.self),
+        ("mimeo backup prune", BackupCommand.Prune.self), ("mimeo restore", RestoreCommand.self),
+        ("mimeo verify", VerifyCommand.self), ("mimeo doctor", DoctorCommand.self),
     ]
 
     /// The options of a command: without `--help`, `--version`, positional arguments and `--no-…`.

@@ -1,10 +1,14 @@
-"""A standby that lacks acknowledged writes takes over from a killed primary: what is lost, the peers give back."""
+"""A standby takes over from a killed primary: one that lacks acknowledged writes, and one that has them all."""
 
-from mimeo_harness import FourProcesses, Peer, Postgres, until
+import threading
+import time
+
+from mimeo_harness import FourProcesses, OneProcess, Peer, Postgres, deep_only, until
 from system_test import SystemTest, report
 
 EVERYTHING = ["SELECT * FROM c"]
 INCREMENT = "UPDATE c APPLY n INCREMENT BY 1 WHERE _id = 'x'"
+FAILOVERS = 3
 
 
 class Failover(SystemTest):
@@ -58,3 +62,93 @@ class Failover(SystemTest):
     @staticmethod
     def operations(postgres):
         return int(postgres.query("SELECT count(*) FROM mimeo_log.operations")[0][0])
+
+
+@deep_only("the test above promotes a standby, and test_postgres_away takes PostgreSQL away under load")
+class SynchronousStandby(SystemTest):
+    """A standby that has every acknowledged write takes over under load: nothing is lost, nothing is doubled."""
+
+    seconds = 240 + 60 * FAILOVERS
+
+    def test_a_promoted_synchronous_standby_has_every_acknowledged_write_once(self):
+        first = Postgres(self.workspace, "primary-0").start()
+        second = Postgres(self.workspace, "standby-0", standby_of=first).start()
+        self.await_synchronous(first)
+        server = OneProcess(self.workspace, extra_arguments=["--log", first.url_with(second)]).start()
+        peer = Peer(self.workspace, "peer", server, EVERYTHING)
+        peer.wait_for_commit(peer.execute("INSERT INTO c DOCUMENTS ({'_id': 'x'})")["commitID"], 60)
+        load = Load(server)
+        try:
+            for number in range(FAILOVERS):
+                until(lambda: load.acknowledged > 20 * (number + 1), 60, "nothing is written")
+                commits = [peer.execute(INCREMENT)["commitID"] for _ in range(5)]
+                first.kill()
+                killed = time.monotonic()
+                second.promote()
+                # Nobody is left to wait for.
+                second.query("ALTER SYSTEM SET synchronous_standby_names = ''")
+                second.query("SELECT pg_reload_conf()")
+                before = load.acknowledged
+                until(lambda: load.acknowledged > before, 90, lambda: f"no write after the fail-over: {load.last}")
+                away = time.monotonic() - killed
+                peer.wait_for_commit(commits[-1], 90)
+                report(f"fail-over {number + 1}: writes answered again {away:.1f} s after the kill")
+                if number + 1 == FAILOVERS:
+                    break
+                first, second = second, Postgres(self.workspace, f"standby-{number + 1}", standby_of=second).start()
+                self.await_synchronous(first)
+                server.stop()
+                server = OneProcess(
+                    self.workspace, extra_arguments=["--log", first.url_with(second)])
+                server.port, server.origin = load.server.port, load.server.origin
+                load.server = server.start()
+        finally:
+            load.stop()
+        rows = {row["_id"]: row for row in server.query("SELECT * FROM w")}
+        lost = [written for written in load.written if str(written) not in rows]
+        self.assertEqual(lost, [], f"of {load.acknowledged} acknowledged writes")
+        until(lambda: server.query("SELECT n FROM c WHERE _id = 'x'") == [{"n": 5 * FAILOVERS}], 60,
+              lambda: f"{server.query('SELECT n FROM c')}")
+        report(f"{load.acknowledged} of {load.tried} writes acknowledged, each there, over {FAILOVERS} fail-overs")
+
+    @staticmethod
+    def await_synchronous(primary):
+        """Commits of the primary wait for its standby from here on."""
+        until(lambda: primary.query("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'") == [["1"]],
+              60, "the standby does not follow")
+        primary.query("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        primary.query("SELECT pg_reload_conf()")
+        until(lambda: primary.query("SELECT sync_state FROM pg_stat_replication") == [["sync"]], 60,
+              "the standby is not synchronous")
+
+
+class Load:
+    """Writes documents over HTTP, one after the other, and remembers those that were acknowledged."""
+
+    def __init__(self, server):
+        self.server = server
+        self.written, self.tried, self.last = [], 0, None
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    @property
+    def acknowledged(self):
+        return len(self.written)
+
+    def _run(self):
+        while not self._is_over.is_set():
+            self.tried += 1
+            number = self.tried
+            try:
+                answer = self.server.post_statement(f"INSERT INTO w DOCUMENTS ({{'_id': '{number}'}})", seconds=30)
+                self.last = answer.status
+                if answer.status == 200:
+                    self.written.append(number)
+            except (OSError, RuntimeError) as problem:
+                self.last = problem
+                time.sleep(0.05)
+
+    def stop(self):
+        self._is_over.set()
+        self._thread.join(60)

@@ -68,6 +68,10 @@ struct ImportTable {
             "Shared/Postgres": Row(
                 ours: ["CRDT", "DQL", "OperationLog"], packages: ["CLibPQ"],
                 platform: ["Dispatch", "Glibc", "Synchronization"]),
+            // Decision 0093: what it reads and writes is the log's, and what follows from it a fold.
+            "Shared/Backup": Row(
+                ours: ["CRDT", "Machine", "OperationLog", "Replica"], packages: ["Crypto", "CryptoExtras"],
+                platform: ["Foundation", "Glibc"]),
             "Shared/Identity": Row(
                 ours: ["CRDT", "DQL"], packages: ["Crypto", "JWTKit", "SwiftASN1", "X509"],
                 platform: ["Foundation"]),
@@ -137,8 +141,8 @@ struct ImportTable {
             // Mimeo assembles the services and is a client of the whole system.
             "Services/Mimeo": Row(
                 ours: [
-                    "AttachmentStore", "AuthGateway", "CRDT", "Console", "DQL", "DittoSwift", "OperationLog",
-                    "QueryService", "Replicator", "ServiceKit",
+                    "AttachmentStore", "AuthGateway", "Backup", "CRDT", "Console", "DQL", "DittoSwift",
+                    "OperationLog", "Postgres", "QueryService", "Replicator", "ServiceKit",
                 ],
                 packages: ["ArgumentParser", "AsyncHTTPClient", "CLibEdit"],
                 platform: foundation),

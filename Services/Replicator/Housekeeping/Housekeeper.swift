@@ -18,11 +18,23 @@ package struct Housekeeper {
     let logger: Logger
     /// Unix time: what tombstones' ages are measured by.
     let wallMilliseconds: @Sendable () -> UInt64
+    /// Sizes and times of operations; nil where only their number counts.
+    let measures: LogMeasures?
 
     /// The housekeeping of this database.
     package init(
         materializer: Materializer, log: any OperationLog, database: DatabaseID, options: HousekeepingOptions,
         logger: Logger, wallMilliseconds: @escaping @Sendable () -> UInt64
+    ) {
+        self.init(
+            materializer: materializer, log: log, database: database, options: options, logger: logger,
+            wallMilliseconds: wallMilliseconds, measures: nil)
+    }
+
+    /// The same with retention by size and age.
+    init(
+        materializer: Materializer, log: any OperationLog, database: DatabaseID, options: HousekeepingOptions,
+        logger: Logger, wallMilliseconds: @escaping @Sendable () -> UInt64, measures: LogMeasures?
     ) {
         self.materializer = materializer
         self.log = log
@@ -30,6 +42,7 @@ package struct Housekeeper {
         self.options = options
         self.logger = logger
         self.wallMilliseconds = wallMilliseconds
+        self.measures = measures
     }
 
     /// The result of one turn.
@@ -180,15 +193,17 @@ package struct Housekeeper {
         var snapshot = try await log.snapshot(of: database)
         let folded = await materializer.position.offset
         let position = snapshot?.position.offset ?? 0
-        if folded.rawValue >= due, folded.reduced(by: due) >= position {
+        let measure = try await options.measure(of: database, in: log, measures)
+        let isGrown = folded.rawValue >= due && folded.reduced(by: due) >= position
+        if isGrown || folded > position && options.isTooLarge(measure) {
             guard let written = try await write(lease) else {
                 report.isCutShort = true
                 return
             }
             (snapshot, report.snapshot) = (written, written.position.offset)
         }
-        guard let known = snapshot, known.position.offset.rawValue > options.keptOperations else { return }
-        let kept = known.position.offset.reduced(by: options.keptOperations)
+        guard let known = snapshot else { return }
+        let kept = options.cut(before: known.position.offset, measure, at: wallMilliseconds())
         guard try await log.truncation(of: database).offset < kept else { return }
         // Before anything is removed: what stands for it can be read. What this turn wrote was read back.
         if report.snapshot == nil, try await !isReadable(known, lease) {
@@ -199,7 +214,7 @@ package struct Housekeeper {
             (snapshot, report.snapshot) = (written, written.position.offset)
         }
         guard let end = snapshot?.position.offset else { return }
-        let target = end.reduced(by: options.keptOperations)
+        let target = options.cut(before: end, measure, at: wallMilliseconds())
         let replica = materializer.replica
         let floor = try await materializer.executor.run { try replica.reapFloor() }
         try await log.truncate(database, through: target, keepingHashesAfter: floor)

@@ -26,6 +26,19 @@ struct Housekeeping {
     let idle: IdleDatabases
 
     private static let purpose = "reaping"
+    private let measures = LogMeasures()
+
+    init(
+        log: any OperationLog, options: HousekeepingOptions, logger: Logger,
+        isOpen: @escaping @Sendable (DatabaseID) -> Bool,
+        hub: @escaping @Sendable (DatabaseID) async throws -> DatabaseHub,
+        close: @escaping @Sendable (DatabaseHub) async -> Void, open: @escaping @Sendable () -> [DatabaseHub],
+        idle: IdleDatabases
+    ) {
+        (self.log, self.options, self.logger) = (log, options, logger)
+        (self.isOpen, self.hub, self.close) = (isOpen, hub, close)
+        (self.open, self.idle) = (open, idle)
+    }
 
     func run() async throws {
         let clock = ContinuousClock()
@@ -93,7 +106,9 @@ struct Housekeeping {
     private func isSnapshotDue(_ database: DatabaseID, _ head: Offset) async throws -> Bool {
         guard let due = options.snapshotOperations else { return false }
         let last = try await log.snapshot(of: database)?.position.offset ?? 0
-        return head.rawValue >= due && head.reduced(by: due) >= last
+        if head.rawValue >= due && head.reduced(by: due) >= last { return true }
+        let measure = try await options.measure(of: database, in: log, measures)
+        return head > last && options.isTooLarge(measure)
     }
 
     /// One database's turn; false when it failed or another process has it.
@@ -103,7 +118,7 @@ struct Housekeeping {
             let hub = try await hub(database)
             let housekeeper = Housekeeper(
                 materializer: hub.materializer, log: log, database: database, options: options,
-                logger: logger, wallMilliseconds: Environment.system.wallMilliseconds)
+                logger: logger, wallMilliseconds: Environment.system.wallMilliseconds, measures: measures)
             do {
                 let report = try await housekeeper.turn(reaps: reaps)
                 if !wasOpen { await close(hub) }

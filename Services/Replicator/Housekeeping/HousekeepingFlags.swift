@@ -9,6 +9,10 @@ public struct HousekeepingFlags: ParsableArguments, Sendable {
     @Option(help: .setting("snapshotOperations")) public var snapshotOperations: UInt64?
     /// In operations.
     @Option(help: .setting("keptOperations")) public var keptOperations: UInt64?
+    /// In hours.
+    @Option(help: .setting("logKeepHours")) public var logKeepHours: UInt32?
+    /// In bytes.
+    @Option(help: .setting("logMaxBytes")) public var logMaxBytes: UInt64?
     /// In seconds.
     @Option(help: .setting("housekeepingSeconds")) public var housekeepingSeconds: UInt32?
 
@@ -27,6 +31,12 @@ public struct HousekeepingFlags: ParsableArguments, Sendable {
         }
         if let count = try configuration.number(keptOperations, "keptOperations") {
             options.keptOperations = count
+        }
+        if let hours = try configuration.number(logKeepHours, "logKeepHours"), hours > 0 {
+            options.keptAge = .seconds(Int64(hours) * 3_600)
+        }
+        if let bytes = try configuration.number(logMaxBytes, "logMaxBytes"), bytes > 0 {
+            options.mostBytes = bytes
         }
         if let seconds = try configuration.number(housekeepingSeconds, "housekeepingSeconds") {
             options.interval = .seconds(Int64(seconds))

@@ -1,3 +1,6 @@
+import CRDT
+import OperationLog
+
 /// The bounds of a database's storage: reaping, snapshots, truncation.
 public struct HousekeepingOptions: Sendable, Hashable {
     /// The age at which tombstones are reaped; nil reaps none. Must not be less than any peer's, or a peer
@@ -10,6 +13,11 @@ public struct HousekeepingOptions: Sendable, Hashable {
     public var snapshotOperations: UInt64? = Limits.snapshotOperations
     /// Operations covered by the snapshot that stay, for services that lag a little.
     public var keptOperations = Limits.keptOperations
+    /// The age up to which operations stay as well, behind the snapshot too; nil keeps none for their age.
+    public var keptAge: Duration?
+    /// The bytes of a database's operations beyond which a snapshot is due and fewer operations stay than by
+    /// their number and age; nil sets no limit.
+    public var mostBytes: UInt64?
     /// Interval of checking for due work.
     public var interval = Limits.housekeepingInterval
     /// How long after the request of an erasure the log is truncated for it: what was uploaded before the
@@ -20,4 +28,36 @@ public struct HousekeepingOptions: Sendable, Hashable {
 
     /// The defaults.
     public init() {}
+}
+
+extension HousekeepingOptions {
+    /// The measure of a database; nil where neither size nor age counts.
+    func measure(
+        of database: DatabaseID, in log: any OperationLog, _ measures: LogMeasures?
+    ) async throws -> LogMeasure? {
+        guard let measures, keptAge != nil || mostBytes != nil else { return nil }
+        return try await measures.measure(of: database, in: log)
+    }
+
+    /// Returns whether the operations take more room than they may.
+    func isTooLarge(_ measure: LogMeasure?) -> Bool {
+        guard let measure, let mostBytes else { return false }
+        return measure.bytes > mostBytes
+    }
+
+    /// The place up to which operations may go that a snapshot covers: by their number and age, and if too
+    /// much would be left by that, by their size.
+    func cut(before snapshot: Offset, _ measure: LogMeasure?, at now: UInt64) -> Offset {
+        var cut = snapshot.reduced(by: keptOperations)
+        guard let measure else { return cut }
+        if let keptAge {
+            let age = UInt64(keptAge.components.seconds) * 1_000
+            cut = min(cut, measure.offset(notAfter: now > age ? now - age : 0))
+        }
+        if let mostBytes, measure.bytes(after: cut) > mostBytes {
+            // Half of the limit, so that it is not reached again at once.
+            cut = max(cut, min(snapshot, measure.offset(leaving: mostBytes / 2)))
+        }
+        return cut
+    }
 }

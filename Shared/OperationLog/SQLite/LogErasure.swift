@@ -12,6 +12,11 @@ enum LogErasure {
     /// - Returns: the offset of its last entry; nil when there is no such database.
     static func begin(_ db: Database, _ database: DatabaseID) throws -> Offset? {
         guard database.isValidInLog else { return nil }
+        return try takeName(db, database)
+    }
+
+    /// The same for a name that only this module gives.
+    static func takeName(_ db: Database, _ database: DatabaseID) throws -> Offset? {
         let row = try Row.fetchOne(
             db, sql: "SELECT number, head FROM databases WHERE id = ?", arguments: [database.text])
         guard let row, let number = Int64.fromDatabaseValue(row[0]) else { return nil }
@@ -64,11 +69,16 @@ extension SQLiteOperationLog {
         let last = try await writing { writer throws(LogWriter.Failure) in
             try writer.change { try LogErasure.begin($0, database) }
         }
+        try await removeErased()
+        try await scrub()
+        return last
+    }
+
+    /// Removes the rows of all databases that have lost their names.
+    func removeErased() async throws {
         while try await writing({ writer throws(LogWriter.Failure) in
             try writer.change { try LogErasure.step($0) }
         }) { try Task.checkCancellation() }
-        try await scrub()
-        return last
     }
 
     /// Copies the write-ahead log into the file and truncates it: its frames still have the removed content.

@@ -42,7 +42,7 @@ public final class SQLiteOperationLog: OperationLog {
     private let writer: LogWriter
     private let committer: GroupCommitter
     private let hub: ChangeHub
-    private let wakeFile: WakeFile
+    let wakeFile: WakeFile
     private let file: FileIdentity?
     private let watcher: ChangeWatcher
     private let closing = Mutex(false)

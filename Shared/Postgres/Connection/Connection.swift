@@ -364,7 +364,9 @@ final class Connection {
             let state = PQresultErrorField(result, 0x43).map { String(cString: $0) }
             throw PostgresError(
                 state: state, message: PostgresError.line(String(cString: PQresultErrorMessage(result))),
-                isConnectionLost: PQstatus(handle) != CONNECTION_OK || (state?.hasPrefix("57P") ?? true))
+                // A server that was demoted beneath this connection (25006) is not the one to write to.
+                isConnectionLost: PQstatus(handle) != CONNECTION_OK || state == "25006"
+                    || (state?.hasPrefix("57P") ?? true))
         }
     }
 

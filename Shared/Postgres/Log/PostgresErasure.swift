@@ -17,10 +17,15 @@ extension PostgresOperationLog {
         if database.isValidInLog {
             last = try await changing { try Self.takeName($0, database) }
         }
+        try await removeErased()
+        return last
+    }
+
+    /// Removes the rows of all databases that have lost their names.
+    func removeErased() async throws {
         for number in try await reading({ try Self.unfinished($0) }) {
             try await keepingUp { try Self.remove(number, $0) }
         }
-        return last
     }
 
     /// Nothing: `truncate` ends with a VACUUM.
@@ -28,14 +33,19 @@ extension PostgresOperationLog {
 
     /// Writers that know the head by the database's number look for another head from now on, and find none.
     private static func takeName(_ connection: Connection, _ database: DatabaseID) throws -> Offset? {
-        let rows = try connection.query(
+        let rows = try connection.run([nameTaking(database)])[0]
+        return rows.count == 1 ? Offset(rows.bits(0, 0)) : nil
+    }
+
+    /// The statement that takes a database's name.
+    static func nameTaking(_ database: DatabaseID) -> Connection.Step {
+        Connection.Step(
             """
             WITH known AS (SELECT number, head FROM mimeo_log.databases WHERE id = $1 FOR UPDATE)
             UPDATE mimeo_log.databases d SET id = 'erasing:' || d.number, head = -1, hash = 0,
                 truncated_hash = 0, log_id = decode(repeat('00', 16), 'hex')
             FROM known WHERE d.number = known.number RETURNING known.head
             """, [.text(database.text)])
-        return rows.count == 1 ? Offset(rows.bits(0, 0)) : nil
     }
 
     private static func unfinished(_ connection: Connection) throws -> [Int64] {

@@ -8,9 +8,11 @@ import Synchronization
 /// when somebody asks, at most every `Limits.diskLook`, so the state ends by itself when room returns.
 public final class DiskRoom: Sendable {
     /// The room on one disk.
-    struct Room: Sendable {
-        var freeBytes: Int64
-        var totalBytes: Int64
+    public struct Room: Sendable {
+        /// Bytes that are free for this user.
+        public var freeBytes: Int64
+        /// All bytes of the disk.
+        public var totalBytes: Int64
     }
 
     private struct State {
@@ -84,7 +86,8 @@ public final class DiskRoom: Sendable {
         }
     }
 
-    private static func measured(_ folder: String) -> Room? {
+    /// The room on a folder's disk now; nil if there is no such folder.
+    public static func measured(_ folder: String) -> Room? {
         var status = statvfs()
         guard statvfs(folder, &status) == 0 else { return nil }
         let block = Int64(status.f_frsize)

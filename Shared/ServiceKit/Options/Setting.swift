@@ -45,6 +45,11 @@ public struct Setting: Sendable {
         case exporting = "mimeo export"
         case admin = "mimeo admin"
         case supportBundle = "mimeo support-bundle"
+        case backup = "mimeo backup create"
+        case backupFollowing = "mimeo backup follow"
+        case restore = "mimeo restore"
+        case verify = "mimeo verify"
+        case doctor = "mimeo doctor"
     }
 
     /// The name in the file: a flag `--tls-key` is `tlsKey`.

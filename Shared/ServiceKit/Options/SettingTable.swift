@@ -2,6 +2,8 @@ extension Setting {
     private static let services: Set<Command> = [
         .serve, .authGateway, .replicator, .queryService, .attachmentStore,
     ]
+    /// Commands that work on a server's storage, without the server.
+    private static let tools: Set<Command> = [.backup, .backupFollowing, .restore, .verify, .doctor]
     private static let clients: Set<Command> = [.peer, .dql, .importing, .exporting]
     private static let administration: Set<Command> = [.admin, .supportBundle]
     private static let statements: Set<Command> = [.dql, .importing, .exporting]
@@ -18,7 +20,7 @@ extension Setting {
 
     private static let everywhere = [
         Setting(
-            "config", .text, "file", of: services.union(clients).union(administration),
+            "config", .text, "file", of: services.union(clients).union(administration).union(tools),
             """
             JSON file with values of options: --tls-key is {"tlsKey": "k.pem"} there, and MIMEO_TLS_KEY in \
             the environment. A flag overrides the environment, the environment the file.
@@ -27,18 +29,20 @@ extension Setting {
 
     private static let ofServices = [
         Setting(
-            "data", .text, "dir", of: services, default: "./mimeo-data", "Folder for all stored data."),
+            "data", .text, "dir", of: services.union(tools), default: "./mimeo-data",
+            "Folder for all stored data."),
         Setting(
             "listen", .text, "host:port", of: services,
             default: "127.0.0.1 and the command's port, 4000 to 4004",
             "Address to serve on; port 0 lets the system choose."),
         Setting(
-            "log", .text, "url", of: services, default: "DATA/log.sqlite",
+            "log", .text, "url", of: services.union(tools), default: "DATA/log.sqlite",
             "Operation log: sqlite:PATH or postgres://…."),
         Setting(
-            "tlsCertificate", .text, "file", of: services,
+            "tlsCertificate", .text, "file", of: services.union([.doctor]),
             "Certificate chain (PEM): serve with TLS. Read again when the file changes."),
-        Setting("tlsKey", .text, "file", of: services, "Private key of the certificate (PEM)."),
+        Setting(
+            "tlsKey", .text, "file", of: services.union([.doctor]), "Private key of the certificate (PEM)."),
         Setting(
             "corsOrigin", .list, "origin", of: services, default: "none",
             "Origin of web pages that may call this server, or '*'; may be given several times."),
@@ -77,7 +81,8 @@ extension Setting {
 
     private static let ofSome = [
         Setting(
-            "projection", .text, "url", of: [.serve, .queryService], default: "a folder in DATA",
+            "projection", .text, "url", of: [.serve, .queryService, .verify, .doctor],
+            default: "a folder in DATA",
             "Projection: sqlite:FOLDER or postgres://…."),
         Setting(
             "issuer", .text, "origin", of: [.replicator, .queryService, .attachmentStore],
@@ -90,7 +95,8 @@ extension Setting {
             "providers", .text, "file", of: [.serve, .authGateway], default: "development only",
             "JSON file that says who may log in to which databases."),
         Setting(
-            "secretsKey", .text, "file", of: [.serve, .authGateway, .queryService],
+            "secretsKey", .text, "file",
+            of: [.serve, .authGateway, .queryService, .backup, .backupFollowing, .restore, .doctor],
             default: "DATA/auth/secrets.key, which the auth-gateway creates",
             "File with the key that seals the system database's secrets."),
         Setting(
@@ -136,6 +142,15 @@ extension Setting {
         Setting(
             "keptOperations", .number(least: 0), "operations", of: [.serve, .replicator], default: "10000",
             "Operations that stay readable behind a snapshot."),
+        Setting(
+            "logKeepHours", .number(least: 0), "hours", of: [.serve, .replicator], default: "0",
+            "Age up to which operations stay readable as well, however many they are."),
+        Setting(
+            "logMaxBytes", .number(least: 0), "bytes", of: [.serve, .replicator], default: "0",
+            """
+            Size of a database's operations beyond which fewer stay than by number and age; 0: no limit. A \
+            snapshot is then written early.
+            """),
         Setting(
             "housekeepingSeconds", .number(least: 1), "seconds", of: [.serve, .replicator], default: "60",
             "Time between two looks at what is due. At least 1."),

@@ -89,7 +89,7 @@ let package = Package(
                 "ServerStore.swift", "SubscriptionEvaluator.swift",
                 "SessionRights.swift", "StateAdmission.swift", "Unfolded.swift", "WriteAdmission.swift",
                 "Housekeeping/Housekeeper.swift",
-                "Housekeeping/HousekeepingOptions.swift",
+                "Housekeeping/HousekeepingOptions.swift", "Housekeeping/LogMeasures.swift",
             ]),
         .executableTarget(
             name: "session-benchmark",

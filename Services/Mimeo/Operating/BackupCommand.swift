@@ -1,0 +1,274 @@
+import ArgumentParser
+import Backup
+import CRDT
+import DQL
+import Foundation
+import Logging
+import OperationLog
+import ServiceKit
+
+/// `mimeo backup`: backups of a server's log, keys and attachments.
+struct BackupCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "backup", abstract: "Back up a server's log, keys and attachments; list, verify, prune.",
+        discussion: """
+            A folder of backups has a folder for each. `create` works while the server runs; `mimeo restore` \
+            puts a backup back. Answers are JSON on standard output. Docs/backup.md has the whole story.
+            """,
+        subcommands: [Create.self, Follow.self, List.self, Verify.self, Prune.self])
+
+    /// The wishes that `create` and `follow` share.
+    struct Source: ParsableArguments {
+        @OptionGroup var place: LogPlace
+        @Option(help: .setting("secretsKey")) var secretsKey: String?
+        @Option(help: ArgumentHelp("The folder of backups; made if it is missing.", valueName: "dir"))
+        var to: String
+        @Option(help: ArgumentHelp("Back up this database of the log only.", valueName: "id"))
+        var database: String?
+        @Option(
+            help: ArgumentHelp(
+                "The attachment-store's folder. Without it blobs are left out.", valueName: "dir"))
+        var attachments: String?
+        @Option(
+            help: ArgumentHelp("Seal the sealing key with the passphrase in this file.", valueName: "file"))
+        var passphraseFile: String?
+
+        /// - Throws: `BAK-0501`, `CLI-0401`, and as `LogPlace.resolved`.
+        func options(_ resolved: LogPlace.Resolved) throws -> BackupMaker.Options {
+            var options = BackupMaker.Options()
+            options.version = BuildVersion.text
+            options.database = database.map { DatabaseID($0) }
+            options.attachments = attachments
+            if let attachments, !FileManager.default.fileExists(atPath: attachments) {
+                throw MimeoError(.fileUnreadable, "--attachments: there is no folder \(attachments)")
+            }
+            if let passphraseFile {
+                options.key = (
+                    resolved.secretsKey(secretsKey), try SealedKey.passphrase(file: passphraseFile)
+                )
+            }
+            return options
+        }
+    }
+
+    /// `mimeo backup create`.
+    struct Create: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "create", abstract: "Back up while the server runs.",
+            discussion: """
+                Copies every database of the log up to its present end; with --attachments the blobs; with \
+                --passphrase-file the key that seals the server's secrets. Then it folds the copy and notes \
+                the documents' digest, which takes time in proportion to the log: --quick leaves that to \
+                `verify`. --incremental copies what is new since the newest backup in the folder.
+                """)
+
+        @OptionGroup var source: Source
+        @Flag(help: "Copy what is new since the newest backup. The first one is full.")
+        var incremental = false
+        @Flag(help: "Do not fold the copy for the documents' digest.")
+        var quick = false
+
+        func run() async throws {
+            let logger = Logger(label: "mimeo.backup")
+            let resolved = try source.place.resolved()
+            var options = try source.options(resolved)
+            options.isIncremental = incremental
+            options.takesDigests = !quick
+            if options.key == nil {
+                logger.warning(
+                    "the sealing key is left out, and secrets are lost without it: --passphrase-file")
+            }
+            if options.attachments == nil { logger.notice("attachments are left out; give --attachments") }
+            let manifest = try await resolved.with(name: "mimeo-backup", logger: logger) { log in
+                try await BackupMaker(log, into: BackupFolder(source.to), options, logger: logger).make()
+            }
+            for blob in manifest.attachments?.damaged ?? [] {
+                logger.error("a blob is damaged in the store and left out", metadata: ["blob": "\(blob)"])
+            }
+            LineWriter.standardOutput.write(BackupAnswer.value(manifest))
+        }
+    }
+
+    /// `mimeo backup follow`.
+    struct Follow: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "follow", abstract: "Make incremental backups whenever there is something new.",
+            discussion: """
+                Looks every --every seconds, and makes a quick incremental backup if the log has grown; a \
+                full one every --full-hours, with digests. So a disaster costs what was written in one \
+                interval. Ends with a signal. A backup that fails is logged and tried again.
+                """)
+
+        @OptionGroup var source: Source
+        @Option(help: "Seconds between two looks.")
+        var every: UInt32 = 60
+        @Option(help: "Hours between two full backups.")
+        var fullHours: UInt32 = 24
+
+        func validate() throws {
+            guard every > 0, fullHours > 0 else {
+                throw ValidationError("--every and --full-hours must be at least 1")
+            }
+        }
+
+        func run() async throws {
+            let logger = Logger(label: "mimeo.backup")
+            let resolved = try source.place.resolved()
+            var options = try source.options(resolved)
+            let folder = BackupFolder(source.to)
+            var lastFull: ContinuousClock.Instant?
+            while true {
+                let period = Duration.seconds(Int64(fullHours) * 3_600)
+                let isFull = lastFull.map { $0.duration(to: .now) >= period } ?? true
+                (options.isIncremental, options.takesDigests) = (!isFull, isFull)
+                do {
+                    let chosen = options
+                    let made = try await resolved.with(name: "mimeo-backup", logger: logger) { log in
+                        try await BackupMaker(log, into: folder, chosen, logger: logger).makeIfGrown()
+                    }
+                    if isFull { lastFull = .now }
+                    if let made { LineWriter.standardOutput.write(BackupAnswer.value(made)) }
+                } catch let error as MimeoError {
+                    throw error
+                } catch {
+                    logger.error("no backup was made; trying again", metadata: ["error": "\(error)"])
+                }
+                try await Task.sleep(for: .seconds(Int64(every)))
+            }
+        }
+    }
+
+    /// `mimeo backup list`.
+    struct List: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "list", abstract: "List the backups of a folder, oldest first.",
+            discussion: "One JSON object a line. A backup that cannot be read has an error instead.")
+
+        @Argument(help: ArgumentHelp("The folder of backups.", valueName: "dir"))
+        var folder: String
+
+        func run() async throws {
+            for listed in try BackupFolder(folder).list() {
+                switch listed.content {
+                case .success(let manifest): LineWriter.standardOutput.write(BackupAnswer.value(manifest))
+                case .failure(let error):
+                    LineWriter.standardOutput.write(["backup": .string(listed.name), "error": error.value])
+                }
+            }
+        }
+    }
+
+    /// `mimeo backup verify`.
+    struct Verify: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "verify", abstract: "Check that a backup, with all it continues, can be restored.",
+            discussion: """
+                Compares sizes and SHA-256 of all files, follows the chain of hashes, decodes and folds \
+                everything, and compares the documents' digest with the manifest's. Needs room for all \
+                documents in --scratch. Ends with exit code 1 at the first thing that is wrong.
+                """)
+
+        @Argument(
+            help: ArgumentHelp("A folder of backups (its newest), or one backup in it.", valueName: "dir"))
+        var path: String
+        @Option(
+            help: ArgumentHelp(
+                "The folder for temporary files; the folder of backups if missing.", valueName: "dir"))
+        var scratch: String?
+
+        func run() async throws {
+            let (folder, given) = try BackupFolder.find(path)
+            guard let name = try given ?? folder.list().last?.name else {
+                throw BackupError(.unknownBackup, "\(path) has no backup")
+            }
+            let verifier = BackupVerifier(folder, scratch: scratch, logger: Logger(label: "mimeo.backup"))
+            let results = try verifier.verify(name)
+            LineWriter.standardOutput.write([
+                "backup": .string(name), "verified": true,
+                "databases": .array(
+                    results.map {
+                        [
+                            "database": .string($0.database.text),
+                            "through": .int(Int64(clamping: $0.through.rawValue)),
+                            "documents": .int(Int64($0.digest.documents)), "digest": .string($0.digest.text),
+                            "compared": .bool($0.isCompared),
+                        ]
+                    }),
+            ])
+        }
+    }
+
+    /// `mimeo backup prune`.
+    struct Prune: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "prune", abstract: "Remove old backups, never one that a kept one continues.",
+            discussion: """
+                Keeps the newest backup, the newest --keep-last, and the newest of each of --keep-daily days \
+                and --keep-weekly weeks that have one, by UTC. Backups that cannot be read are left alone.
+                """)
+
+        @Argument(help: ArgumentHelp("The folder of backups.", valueName: "dir"))
+        var folder: String
+        @Option(help: "Backups that stay whatever their days.")
+        var keepLast = 1
+        @Option(help: "Days of which the newest backup stays.")
+        var keepDaily = 0
+        @Option(help: "Weeks of which the newest backup stays.")
+        var keepWeekly = 0
+        @Flag(help: "Only tell what would be removed.")
+        var dryRun = false
+
+        func validate() throws {
+            guard keepLast >= 0, keepDaily >= 0, keepWeekly >= 0 else {
+                throw ValidationError("--keep-last, --keep-daily and --keep-weekly must be 0 or more")
+            }
+        }
+
+        func run() async throws {
+            var pruning = Pruning()
+            (pruning.keptLast, pruning.keptDays, pruning.keptWeeks) = (keepLast, keepDaily, keepWeekly)
+            let removed = try pruning.run(in: BackupFolder(folder), isDry: dryRun)
+            LineWriter.standardOutput.write([
+                "removed": .array(removed.map { .string($0) }), "dryRun": .bool(dryRun),
+            ])
+        }
+    }
+}
+
+extension BackupError {
+    /// Code and message as commands print them.
+    var value: Value { ["code": .string(code.rawValue), "message": .string(message)] }
+}
+
+/// A manifest as commands print it.
+enum BackupAnswer {
+    static func value(_ manifest: Manifest) -> Value {
+        var answer = ObjectValue([
+            (key: "backup", value: .string(manifest.name)),
+            (key: "kind", value: .string(manifest.parent == nil ? "full" : "incremental")),
+            (key: "continues", value: manifest.parent.map { .string($0.name) } ?? .null),
+            (key: "createdAt", value: .string(RFC3339.text(clamping: manifest.createdAt))),
+            (key: "bytes", value: .int(manifest.bytes)),
+        ])
+        answer["databases"] = .array(manifest.databases.map(value))
+        answer["attachments"] =
+            manifest.attachments.map { blobs in
+                [
+                    "count": .int(Int64(blobs.count)), "bytes": .int(blobs.bytes),
+                    "damaged": .array(blobs.damaged.map { .string($0) }),
+                ]
+            } ?? .null
+        answer["key"] = .bool(manifest.key != nil)
+        return .object(answer)
+    }
+
+    private static func value(_ part: Manifest.Part) -> Value {
+        [
+            "database": .string(part.database), "base": .string(part.base.rawValue),
+            "from": .int(Int64(clamping: part.from)), "through": .int(Int64(clamping: part.through)),
+            "time": .string(RFC3339.text(clamping: part.throughTime)),
+            "documents": part.documents.map { .int(Int64($0)) } ?? .null,
+            "digest": part.digest.map { .string($0) } ?? .null,
+        ]
+    }
+}

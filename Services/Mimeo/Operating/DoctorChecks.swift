@@ -1,0 +1,297 @@
+import Backup
+import CRDT
+import Foundation
+import Logging
+import OperationLog
+import Postgres
+import ServiceKit
+
+/// The data folder, its disks and the sealing key.
+struct FileChecks {
+    private let resolved: LogPlace.Resolved
+    private let key: String
+
+    init(_ resolved: LogPlace.Resolved, secretsKey: String?) {
+        self.resolved = resolved
+        key = resolved.secretsKey(secretsKey)
+    }
+
+    func run() -> [DoctorFinding] {
+        let data = resolved.data
+        guard FileManager.default.fileExists(atPath: data) else {
+            return [
+                DoctorFinding(
+                    .dataMissing, .note, data, "the folder does not exist; a server would begin a new one",
+                    "check --data, or start the server")
+            ]
+        }
+        var folders = [data]
+        if case .sqlite(let path) = resolved.log {
+            folders.append(URL(fileURLWithPath: path).deletingLastPathComponent().path)
+        }
+        return rights(data) + Set(folders).sorted().flatMap { Self.room($0, DiskRoom.measured($0)) } + keys()
+    }
+
+    private func rights(_ data: String) -> [DoctorFinding] {
+        let remedy = "chown it to the server's user and chmod it to 0700"
+        guard access(data, R_OK | W_OK | X_OK) == 0 else {
+            return [DoctorFinding(.dataRights, .error, data, "this user cannot write into it", remedy)]
+        }
+        return Self.isOpen(data)
+            ? [DoctorFinding(.dataRights, .warning, data, "others can read the folder", remedy)] : []
+    }
+
+    /// Returns whether others than the owner have rights.
+    static func isOpen(_ path: String) -> Bool {
+        let facts = try? FileManager.default.attributesOfItem(atPath: path)
+        return ((facts?[.posixPermissions] as? Int) ?? 0) & 0o077 != 0
+    }
+
+    static func room(_ folder: String, _ room: DiskRoom.Room?) -> [DoctorFinding] {
+        guard let room, room.totalBytes > 0 else { return [] }
+        let percent = Int(Double(room.freeBytes) / Double(room.totalBytes) * 100)
+        let text = "\(percent) % of the disk are free (\(room.freeBytes >> 20) MiB)"
+        switch percent {
+        case ..<5:
+            return [
+                DoctorFinding(
+                    .diskNearlyFull, .error, folder, text,
+                    "make room: writes are refused while less than --disk-reserve-percent is free")
+            ]
+        case ..<20:
+            return [
+                DoctorFinding(
+                    .diskFilling, .warning, folder, text, "enlarge the disk, or set --log-max-bytes")
+            ]
+        default: return []
+        }
+    }
+
+    private func keys() -> [DoctorFinding] {
+        var findings: [DoctorFinding] = []
+        let isThere = FileManager.default.fileExists(atPath: key)
+        let hasLog =
+            if case .sqlite(let path) = resolved.log { FileManager.default.fileExists(atPath: path) } else {
+                false
+            }
+        if !isThere, hasLog {
+            findings.append(
+                DoctorFinding(
+                    .keyUnusable, .error, key, "the log exists and its sealing key does not",
+                    "restore the file, with mimeo restore --passphrase-file"))
+        }
+        if isThere, Self.isOpen(key) {
+            findings.append(
+                DoctorFinding(
+                    .keyUnusable, .error, key, "others can read the sealing key",
+                    "chmod it to 0600 and change the key: somebody may have read it"))
+        }
+        if FileManager.default.fileExists(atPath: "\(key).previous") {
+            findings.append(
+                DoctorFinding(
+                    .keyChanging, .warning, key, "a change of the sealing key was not ended",
+                    "remove the previous key with DELETE /admin/auth/secrets-key/previous"))
+        }
+        return findings
+    }
+}
+
+/// The TLS certificate.
+enum CertificateChecks {
+    static func run(
+        _ certificate: String, _ key: String, now: Int64 = Int64(Date().timeIntervalSince1970)
+    ) -> [DoctorFinding] {
+        do {
+            let end = try CertificateFile.end(certificate: certificate, key: key)
+            let days = Int((Double(end - now) / 86_400).rounded(.down))
+            let text = days < 0 ? "the certificate has ended" : "the certificate ends in \(days) days"
+            let remedy = "renew it; the server reads the files again by itself"
+            switch days {
+            case ..<7: return [DoctorFinding(.certificateEnding, .error, certificate, text, remedy)]
+            case ..<30: return [DoctorFinding(.certificateRenewal, .warning, certificate, text, remedy)]
+            default: return []
+            }
+        } catch {
+            return [
+                DoctorFinding(
+                    .certificateUnusable, .error, certificate, "\(error)",
+                    "give the chain and the key that belong together, both as PEM")
+            ]
+        }
+    }
+}
+
+/// The machine.
+enum HostChecks {
+    /// 2025-01-01: no build of this program is older.
+    private static let earliest: Double = 1_735_689_600
+
+    static func run(now: Double = Date().timeIntervalSince1970) -> [DoctorFinding] {
+        var findings: [DoctorFinding] = []
+        if now < earliest {
+            findings.append(
+                DoctorFinding(
+                    .clock, .error, "clock", "the machine's clock is years behind",
+                    "set it and run a time service: tokens and certificates depend on it"))
+        }
+        var limit = rlimit()
+        if getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_max < 65_536 {
+            findings.append(
+                DoctorFinding(
+                    .openFiles, .warning, "open files",
+                    "a process may have \(limit.rlim_max) files open; each session takes one",
+                    "raise the hard limit (LimitNOFILE, ulimit -Hn) to 65536 or more"))
+        }
+        return findings
+    }
+}
+
+/// The log.
+struct LogChecks {
+    private let resolved: LogPlace.Resolved
+
+    init(_ resolved: LogPlace.Resolved) { self.resolved = resolved }
+
+    /// Operations without a snapshot that are too many, if they are ten times what makes one due.
+    static let unboundedOperations: UInt64 = 1_000_000
+    /// Milliseconds that an operation may be ahead of the clock.
+    private static let aheadMilliseconds: UInt64 = 300_000
+
+    func run() async -> [DoctorFinding] {
+        if case .sqlite(let path) = resolved.log, !FileManager.default.fileExists(atPath: path) { return [] }
+        let logger = Logger(label: "mimeo.doctor")
+        do {
+            return try await resolved.with(name: "mimeo-doctor", logger: logger) { log in
+                var findings: [DoctorFinding] = []
+                for database in try await log.databases() { findings += try await look(at: database, log) }
+                return findings
+            }
+        } catch {
+            return [
+                DoctorFinding(
+                    .logUnusable, .error, "log", "\(error)",
+                    "see Docs/damage.md; mimeo verify reads all of it, mimeo restore puts a backup back")
+            ]
+        }
+    }
+
+    private func look(at database: DatabaseID, _ log: any OperationLog) async throws -> [DoctorFinding] {
+        var findings: [DoctorFinding] = []
+        let head = try await log.head(of: database)
+        let snapshot = try await log.snapshot(of: database)?.position.offset ?? 0
+        let behind = head.offset.rawValue - min(head.offset.rawValue, snapshot.rawValue)
+        if behind > Self.unboundedOperations {
+            findings.append(
+                DoctorFinding(
+                    .logUnbounded, .warning, "database \(database)",
+                    "\(behind) operations are not covered by a snapshot",
+                    "set --snapshot-operations, and look why the replicator writes none"))
+        }
+        guard head.offset > (try await log.truncation(of: database).offset),
+            let last = try await log.read(database, after: head.offset.previous).last
+        else { return findings }
+        let now = UInt64(max(0, Date().timeIntervalSince1970) * 1_000)
+        let time = HybridClock.milliseconds(of: last.timestamp)
+        if time > now + Self.aheadMilliseconds {
+            findings.append(
+                DoctorFinding(
+                    .clock, .error, "database \(database)",
+                    "its newest operation is \((time - now) / 1_000) s ahead of this machine's clock",
+                    "check this machine's clock"))
+        }
+        return findings
+    }
+}
+
+/// PostgreSQL's settings.
+enum PostgresChecks {
+    static func run(_ name: String, _ url: String) -> [DoctorFinding] {
+        do {
+            return judge(name, try ServerFacts(url: url))
+        } catch {
+            return [
+                DoctorFinding(
+                    .postgresUnusable, .error, name, "\(error)",
+                    "check URL, server and pg_hba.conf; the user needs CONNECT and CREATE on the database")
+            ]
+        }
+    }
+
+    static func judge(_ name: String, _ facts: ServerFacts) -> [DoctorFinding] {
+        var findings: [DoctorFinding] = []
+        let add = { (code: DoctorCode, severity: DoctorFinding.Severity, message: String, remedy: String) in
+            findings.append(DoctorFinding(code, severity, "PostgreSQL of the \(name)", message, remedy))
+        }
+        if facts.version < 150_000 {
+            add(.postgresUnusable, .error, "version \(facts.version / 10_000)", "use PostgreSQL 15 or newer")
+        }
+        if facts.isStandby {
+            add(
+                .postgresStandby, .error, "the server that answers is a standby",
+                "name all hosts in the URL, with target_session_attrs=read-write")
+        }
+        for setting in ["fsync", "full_page_writes", "synchronous_commit"] where facts[setting] == "off" {
+            add(
+                .postgresDurability, name == "log" || setting != "synchronous_commit" ? .error : .note,
+                "\(setting) is off: acknowledged writes can be lost", "set \(setting) to on")
+        }
+        if facts["server_encoding"] != "UTF8" {
+            add(
+                .postgresUnusable, .error, "the database's encoding is \(facts["server_encoding"] ?? "?")",
+                "make one with ENCODING 'UTF8'")
+        }
+        if facts["data_checksums"] == "off" {
+            add(.postgresSetting, .note, "pages have no checksums", "pg_checksums --enable, server down")
+        }
+        if facts["autovacuum"] == "off" {
+            add(.postgresSetting, .warning, "autovacuum is off", "set autovacuum to on")
+        }
+        if facts.connections * 10 > facts.connectionLimit * 8 {
+            add(
+                .postgresSetting, .warning,
+                "\(facts.connections) of \(facts.connectionLimit) connections are in use",
+                "raise max_connections; each service needs up to 30")
+        }
+        for slot in facts.inactiveSlots {
+            add(
+                .postgresSlot, .warning,
+                "the inactive replication slot \(slot.name) holds \(slot.bytes >> 20) MiB of write-ahead log",
+                "start its standby, or drop it with pg_drop_replication_slot")
+        }
+        if facts.transactionAge > 1_000_000_000 {
+            add(
+                .postgresWraparound, .error, "\(facts.transactionAge) transactions since the last freeze",
+                "VACUUM FREEZE, and look why autovacuum does not")
+        }
+        if abs(facts.clockDifferenceMilliseconds) > 2_000 {
+            add(
+                .postgresClock, .warning,
+                "its clock differs by \(facts.clockDifferenceMilliseconds) ms from this machine's",
+                "run a time service on both")
+        }
+        return findings
+    }
+}
+
+/// The newest backup.
+enum BackupChecks {
+    private static let oldMilliseconds: UInt64 = 26 * 3_600_000
+
+    static func run(
+        _ path: String, now: UInt64 = UInt64(max(0, Date().timeIntervalSince1970) * 1_000)
+    ) -> [DoctorFinding] {
+        let remedy = "mimeo backup create, from a timer"
+        guard let listed = try? BackupFolder(path).list(), let newest = listed.last else {
+            return [DoctorFinding(.backupMissing, .error, path, "there is no backup", remedy)]
+        }
+        guard let manifest = try? newest.content.get() else {
+            return [DoctorFinding(.backupMissing, .error, path, "\(newest.name) cannot be read", remedy)]
+        }
+        let age = now - min(now, manifest.createdAt)
+        guard age > oldMilliseconds else { return [] }
+        return [
+            DoctorFinding(
+                .backupOld, .warning, path, "the newest backup is \(age / 3_600_000) hours old", remedy)
+        ]
+    }
+}

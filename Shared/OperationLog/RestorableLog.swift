@@ -1,0 +1,51 @@
+import CRDT
+
+/// A log into which a backup can be put back.
+///
+/// A database is restored under a hidden name (`restoring:ID`), which no other call lists or accepts from a
+/// client, and gets its own name when it is complete. So a restore that is interrupted leaves nothing that
+/// anybody sees; the next one drops its remains. Each restored database gets a log id of its own: positions
+/// of the log before are not positions of this one.
+///
+/// A draft is an ordinary database for `append`, `beginSnapshot`, `add`, `finish`, `read` and `head`.
+public protocol RestorableLog: OperationLog {
+    /// Makes a draft of a database.
+    /// - Parameter start: the place whose entries, with all before it, are only in a snapshot that follows;
+    ///   offset 0 for a log that begins with its first entry.
+    /// - Throws: `LOG-0102`, `LOG-0302` while another restore of this database runs.
+    func beginRestore(of database: DatabaseID, after start: Offset, hash: UInt64) async throws -> DatabaseID
+
+    /// Registers actors whose operations are not among the entries of a draft.
+    func register(_ actors: [ActorID: FrontierEntry], in draft: DatabaseID) async throws
+
+    /// Gives drafts their names, all at once and durably. Databases in `replaced` are gone from then on.
+    /// - Throws: `LOG-0103` when a database of such a name exists and is not in `replaced`.
+    func publish(_ drafts: [DatabaseID], replacing replaced: [DatabaseID]) async throws
+
+    /// Drops drafts of this and of interrupted restores.
+    func discardDrafts() async throws
+
+    /// Returns whether another process, or another opening in this one, uses the log.
+    func hasOtherUsers() async throws -> Bool
+}
+
+/// Names of drafts.
+package enum RestoreDraft {
+    /// No database can be called so.
+    package static let prefix = "restoring:"
+
+    /// The name of a draft.
+    package static func name(of database: DatabaseID) -> DatabaseID { DatabaseID(prefix + database.text) }
+
+    /// The name that a draft gets.
+    package static func target(of draft: DatabaseID) -> DatabaseID {
+        precondition(draft.text.hasPrefix(prefix), "\(draft) is no draft of a restore")
+        return DatabaseID(String(draft.text.dropFirst(prefix.count)))
+    }
+
+    package static func taken(_ database: DatabaseID) -> OperationLogError {
+        OperationLogError(
+            .invalidRequest, "the log has a database of this id, or another restore of it runs",
+            database: database)
+    }
+}

@@ -1,0 +1,96 @@
+import CRDT
+import Foundation
+import OperationLog
+import Replica
+import TestSupport
+import Testing
+
+@testable import Backup
+
+@Suite("Verification of a log in use")
+struct VerifyTests {
+    private static func verifier(_ log: any OperationLog, _ place: Place, rate: Int? = nil) -> LogVerifier {
+        LogVerifier(log, scratch: place.folder.path, bytesPerSecond: rate, logger: Author.quiet)
+    }
+
+    @Test("a log that is well has the digest of its documents, and its snapshot is compared while it can be")
+    func well() async throws {
+        try await Place.use { place in
+            var random = SplitMix64(seed: 23)
+            let log = try place.log("log")
+            let author = try await Author(log, folder: place.folder)
+            try await author.writeSome(10, &random)
+            try await author.snapshot()
+            try await author.writeSome(10, &random)
+            let whole = try await Self.verifier(log, place).verify("app")
+            #expect(whole.findings.isEmpty && whole.comparesSnapshot)
+            #expect(whole.digest == author.digests.last)
+            try await author.truncate()
+            try await author.writeSome(5, &random)
+            let cut = try await Self.verifier(log, place).verify("app")
+            #expect(cut.findings.isEmpty && !cut.comparesSnapshot)
+            #expect(cut.truncated > 0 && cut.digest == author.digests.last)
+            // Nothing is left of the folds.
+            let names = try FileManager.default.contentsOfDirectory(atPath: place.folder.path)
+            #expect(!names.contains { $0.hasPrefix(".") })
+            try author.close()
+        }
+    }
+
+    @Test("a snapshot and a projection that say something else than the log are named")
+    func different() async throws {
+        try await Place.use { place in
+            let log = try place.log("log")
+            let author = try await Author(log, folder: place.folder)
+            try await author.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+            let other = try await Author(log, "other", folder: place.folder)
+            try await other.execute("INSERT INTO c DOCUMENTS ({'_id': 2})")
+            // The other database's documents, under the place of the first one.
+            try await author.snapshot(of: other)
+            let head = try await log.head(of: "app")
+            let wrong = ["c": other.digests[1]]
+            let found = try await Self.verifier(log, place).verify("app")
+            #expect(found.findings.map(\.code) == ["BAK-0205"])
+            try await author.snapshot()
+            let projected = ProjectedDigests(position: head, collections: wrong)
+            let compared = try await Self.verifier(log, place).verify("app", projected: projected)
+            #expect(compared.projection == 1)
+            #expect(compared.findings.map(\.code) == ["BAK-0205"])
+            #expect(compared.findings.first?.message.contains("collection c") == true)
+            let right = ProjectedDigests(position: head, collections: ["c": author.digests[1]])
+            #expect(try await Self.verifier(log, place).verify("app", projected: right).findings.isEmpty)
+            try author.close()
+            try other.close()
+        }
+    }
+
+    @Test("a rate holds the reading back")
+    func rate() async throws {
+        try await Place.use { place in
+            let log = try place.log("log")
+            let author = try await Author(log, folder: place.folder)
+            for id in 0..<5 { try await author.execute("INSERT INTO c DOCUMENTS ({'_id': \(id)})") }
+            let bytes = try await log.read("app", after: 0).reduce(0) { $0 + $1.bytes.count }
+            let began = ContinuousClock.now
+            _ = try await Self.verifier(log, place, rate: bytes * 5).verify("app")
+            #expect(began.duration(to: .now) >= .milliseconds(190))
+            try author.close()
+        }
+    }
+
+    @Test("blobs that are not what their names say are named")
+    func blobs() async throws {
+        try await Place.use { place in
+            let store = try BlobTests.store(place, ["one", "two"])
+            #expect(try BlobCheck(folder: store).run().damaged.isEmpty)
+            let two = try #require(
+                FileManager.default.subpathsOfDirectory(atPath: store).first {
+                    (try? String(contentsOfFile: "\(store)/\($0)", encoding: .utf8)) == "two"
+                })
+            try Data("tow".utf8).write(to: URL(fileURLWithPath: "\(store)/\(two)"))
+            let report = try BlobCheck(folder: store, bytesPerSecond: 1_000_000).run()
+            #expect(report.count == 2 && report.damaged.count == 1)
+            #expect(try BlobCheck(folder: store).run(only: "other").count == 0)
+        }
+    }
+}

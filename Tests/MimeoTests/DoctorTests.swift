@@ -1,0 +1,117 @@
+import Backup
+import Foundation
+import Logging
+import OperationLog
+import Postgres
+import TestSupport
+import Testing
+
+@testable import Mimeo
+@testable import ServiceKit
+
+@Suite("mimeo doctor")
+struct DoctorTests {
+    private static func healthy() -> ServerFacts {
+        var facts = ServerFacts()
+        (facts.version, facts.connectionLimit) = (150_004, 100)
+        facts.settings = [
+            "fsync": "on", "full_page_writes": "on", "synchronous_commit": "on", "server_encoding": "UTF8",
+            "data_checksums": "on", "autovacuum": "on",
+        ]
+        return facts
+    }
+
+    private static func codes(_ change: (inout ServerFacts) -> Void) -> [DoctorCode] {
+        var facts = healthy()
+        change(&facts)
+        return PostgresChecks.judge("log", facts).map(\.code)
+    }
+
+    @Test("each wrong fact of a PostgreSQL server has its code, and a well server none")
+    func postgres() {
+        #expect(Self.codes { _ in } == [])
+        #expect(Self.codes { $0.version = 140_009 } == [.postgresUnusable])
+        #expect(Self.codes { $0.settings["server_encoding"] = "SQL_ASCII" } == [.postgresUnusable])
+        #expect(Self.codes { $0.settings["fsync"] = "off" } == [.postgresDurability])
+        #expect(Self.codes { $0.settings["synchronous_commit"] = "off" } == [.postgresDurability])
+        #expect(Self.codes { $0.isStandby = true } == [.postgresStandby])
+        #expect(Self.codes { $0.settings["autovacuum"] = "off" } == [.postgresSetting])
+        #expect(Self.codes { $0.connections = 81 } == [.postgresSetting])
+        #expect(Self.codes { $0.inactiveSlots = [.init(name: "s", bytes: 1)] } == [.postgresSlot])
+        #expect(Self.codes { $0.transactionAge = 1_500_000_000 } == [.postgresWraparound])
+        #expect(Self.codes { $0.clockDifferenceMilliseconds = -2_500 } == [.postgresClock])
+        #expect(PostgresChecks.run("log", "postgres://127.0.0.1:1/x").map(\.code) == [.postgresUnusable])
+    }
+
+    @Test(
+        "a real server's facts are read",
+        .enabled(if: ProcessInfo.processInfo.environment["MIMEO_TEST_POSTGRES"] != nil))
+    func facts() throws {
+        let url = try #require(ProcessInfo.processInfo.environment["MIMEO_TEST_POSTGRES"])
+        let facts = try ServerFacts(url: url)
+        #expect(facts.version >= 150_000 && facts["server_encoding"] == "UTF8" && facts.connectionLimit > 0)
+        #expect(abs(facts.clockDifferenceMilliseconds) < 2_000)
+    }
+
+    @Test("rooms, clocks and backups")
+    func host() throws {
+        let room = { (free: Int64) in
+            FileChecks.room("/d", .init(freeBytes: free, totalBytes: 1_000)).map(\.code)
+        }
+        #expect(room(30) == [.diskNearlyFull] && room(150) == [.diskFilling] && room(500) == [])
+        #expect(HostChecks.run(now: 1_000).contains { $0.code == .clock })
+        #expect(!HostChecks.run(now: 1_800_000_000).contains { $0.code == .clock })
+        #expect(BackupChecks.run("/nowhere").map(\.code) == [.backupMissing])
+    }
+
+    @Test("a data folder and its keys: missing, open to others, without the key of its log")
+    func files() throws {
+        try withTemporaryDirectory { folder in
+            let data = folder.appendingPathComponent("data")
+            let checks = { (path: String) throws -> [DoctorCode] in
+                let place = LogPlace.Resolved(
+                    data: path, log: .sqlite(path: "\(path)/log.sqlite"),
+                    sources: try SettingSources(config: nil, environment: [:]))
+                return FileChecks(place, secretsKey: nil).run().map(\.code).filter {
+                    ![.diskFilling, .diskNearlyFull].contains($0)
+                }
+            }
+            #expect(try checks(data.path) == [.dataMissing])
+            let manager = FileManager.default
+            try manager.createDirectory(
+                at: data.appendingPathComponent("auth"), withIntermediateDirectories: true,
+                attributes: [.posixPermissions: 0o700])
+            try manager.setAttributes([.posixPermissions: 0o755], ofItemAtPath: data.path)
+            #expect(try checks(data.path) == [.dataRights])
+            try manager.setAttributes([.posixPermissions: 0o700], ofItemAtPath: data.path)
+            #expect(try checks(data.path) == [])
+            try Data().write(to: data.appendingPathComponent("log.sqlite"))
+            #expect(try checks(data.path) == [.keyUnusable])
+            let key = data.appendingPathComponent("auth/secrets.key")
+            for file in [key.path, "\(key.path).previous"] {
+                #expect(manager.createFile(atPath: file, contents: Data("k".utf8)))
+                try manager.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file)
+            }
+            #expect(try checks(data.path) == [.keyChanging])
+            try manager.setAttributes([.posixPermissions: 0o644], ofItemAtPath: key.path)
+            #expect(try checks(data.path) == [.keyUnusable, .keyChanging])
+        }
+    }
+
+    @Test("certificates that cannot be used have a code")
+    func certificates() {
+        #expect(CertificateChecks.run("/none.pem", "/none.key").map(\.code) == [.certificateUnusable])
+    }
+
+    @Test("each code stands in the page with its row")
+    func page() throws {
+        let root = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath().deletingLastPathComponent()
+            .deletingLastPathComponent().deletingLastPathComponent()
+        let doctor = try String(
+            contentsOf: root.appendingPathComponent("Docs/doctor.md"), encoding: .utf8)
+        #expect(DoctorCode.allCases.filter { !doctor.contains("`\($0.rawValue)`") } == [])
+        let backup = try String(
+            contentsOf: root.appendingPathComponent("Docs/backup.md"), encoding: .utf8)
+        #expect(BackupErrorCode.allCases.filter { !backup.contains("`\($0.rawValue)`") } == [])
+    }
+}

@@ -1,0 +1,144 @@
+"""Backups of a running server: restored elsewhere, killed at any moment, refused over live data."""
+
+import json
+import random
+import threading
+import time
+
+from mimeo_harness import SEED, OneProcess, Peer, binary, mimeo, pick, until
+from system_test import SystemTest, report
+
+EVERYTHING = ["SELECT * FROM c"]
+INCREMENT = "UPDATE c APPLY n INCREMENT BY 1 WHERE _id = 'x'"
+KILLS = pick(fast=3, deep=60)
+
+
+class Backups(SystemTest):
+    seconds = 300
+
+    def run_mimeo(self, *arguments, expected=0):
+        done = mimeo(*arguments)
+        self.assertEqual(done.returncode, expected, f"{arguments}: {done.stdout}{done.stderr}")
+        return json.loads(done.stdout.splitlines()[-1]) if expected == 0 else done.stderr
+
+    def setUp(self):
+        super().setUp()
+        self.folder = self.workspace.directory / "backups"
+        self.passphrase = self.workspace.directory / "passphrase"
+        self.passphrase.write_text("a passphrase of some length\n")
+
+    def create(self, server, *arguments):
+        return self.run_mimeo(
+            "backup", "create", "--data", server.data, "--to", self.folder, "--attachments",
+            server.data / "attachments", "--passphrase-file", self.passphrase, *arguments)
+
+    def restore(self, server, *arguments, expected=0):
+        return self.run_mimeo(
+            "restore", self.folder, "--data", server.data, "--attachments", server.data / "attachments",
+            "--passphrase-file", self.passphrase, *arguments, expected=expected)
+
+    def test_a_server_is_restored_elsewhere_and_peers_ahead_behind_and_unknown_agree(self):
+        server = OneProcess(self.workspace).start()
+        ahead, behind = (Peer(self.workspace, name, server, EVERYTHING) for name in ("ahead", "behind"))
+        ahead.wait_for_commit(ahead.execute("INSERT INTO c DOCUMENTS ({'_id': 'x'})")["commitID"])
+        until(lambda: behind.count("c") == 1, 60, "the peer never saw the document")
+        attachment = server.upload(b"a blob of the first backup").json["id"]
+        self.create(server)
+        behind.wait_for_commit(behind.execute(INCREMENT)["commitID"])
+        behind.kill()
+        is_over = threading.Event()
+        writer = threading.Thread(target=self.write_until, args=(server, is_over))
+        writer.start()
+        try:
+            made = self.create(server, "--incremental")
+        finally:
+            is_over.set()
+            writer.join()
+        self.assertEqual(made["kind"], "incremental")
+        for _ in range(3):
+            commit = ahead.execute(INCREMENT)["commitID"]
+        ahead.wait_for_commit(commit)
+        server.stop()
+        verified = self.run_mimeo("backup", "verify", self.folder)
+        self.assertTrue(all(database["compared"] for database in verified["databases"]), verified)
+
+        second = OneProcess(self.workspace, "second")
+        second.port, second.origin = server.port, server.origin
+        restored = self.restore(second)
+        self.assertEqual(
+            [(part["database"], part["digest"]) for part in restored["databases"]],
+            [(part["database"], part["digest"]) for part in made["databases"]])
+        self.assertTrue(restored["key"])
+        second.start()
+        self.assertEqual(second.download(attachment).body, b"a blob of the first backup")
+        behind.start()
+        unknown = Peer(self.workspace, "unknown", second, EVERYTHING)
+        sides = {"server": second, "ahead": ahead, "behind": behind, "unknown": unknown}
+        seen = {}
+
+        def agree():
+            for name, side in sides.items():
+                seen[name] = sorted((row["_id"], row.get("n")) for row in side.query("SELECT * FROM c"))
+            return len({str(rows) for rows in seen.values()}) == 1 and ("x", 4) in seen["server"]
+
+        until(agree, 90, lambda: f"{seen}", pause=0.2)
+        commit = ahead.execute(INCREMENT)["commitID"]
+        ahead.wait_for_commit(commit)
+        until(lambda: unknown.query("SELECT n FROM c WHERE _id = 'x'") == [{"n": 5}], 60, "nothing goes on")
+
+    @staticmethod
+    def write_until(server, is_over):
+        number = 0
+        while not is_over.is_set():
+            number += 1
+            server.execute(f"INSERT INTO c DOCUMENTS ({{'_id': 'under load {number}'}})")
+
+    def test_a_restore_goes_to_a_time_and_a_copy_beside_and_never_over_live_data(self):
+        server = OneProcess(self.workspace).start()
+        server.execute("INSERT INTO c DOCUMENTS ({'_id': 'early'})")
+        time.sleep(0.05)
+        point = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()) + f".{int(time.time() % 1 * 1000):03d}Z"
+        time.sleep(0.05)
+        server.execute("INSERT INTO c DOCUMENTS ({'_id': 'late'})")
+        self.create(server)
+        server.execute("INSERT INTO c DOCUMENTS ({'_id': 'live'})")
+        for arguments, code in (((), "BAK-0401"), (("--replace",), "BAK-0402")):
+            self.assertIn(code, self.run_mimeo("restore", self.folder, "--data", server.data, *arguments, expected=1))
+        self.assertEqual(server.count("c"), 3)
+        copied = self.run_mimeo(
+            "restore", self.folder, "--data", server.data, "--database", server.database, "--as", "copy", "--to", point)
+        self.assertEqual([part["documents"] for part in copied["databases"]], [1])
+        server.stop()
+        self.run_mimeo("restore", self.folder, "--data", server.data, "--replace", "--dry-run")
+        self.run_mimeo("restore", self.folder, "--data", server.data, "--replace", "--to", point)
+        # The services had folded more than the log has now: an operator has to say that this is meant.
+        server = OneProcess(self.workspace, extra_arguments=["--accept-restore"])
+        server.start()
+        self.assertEqual([row["_id"] for row in server.query("SELECT * FROM c")], ["early"])
+
+    def test_a_backup_that_is_killed_leaves_none_that_is_listed_and_broken(self):
+        server = OneProcess(self.workspace).start()
+        for number in range(20):
+            server.execute(f"INSERT INTO c DOCUMENTS ({{'_id': {number}}})")
+            server.upload(f"blob {number}".encode() * 1000)
+        started = time.monotonic()
+        self.create(server)
+        seconds = time.monotonic() - started
+        draw = random.Random(SEED)
+        arguments = [binary("mimeo"), "backup", "create", "--data", server.data, "--to", self.folder, "--attachments",
+                     server.data / "attachments", "--passphrase-file", self.passphrase]
+        listed = 0
+        for number in range(KILLS):
+            process = self.workspace.start(f"backup-{number}", arguments + ["--incremental"] * (number % 2))
+            time.sleep(draw.uniform(0.2, 1.1) * seconds)
+            process.kill()
+            answers = [json.loads(line) for line in mimeo("backup", "list", self.folder).stdout.splitlines()]
+            self.assertTrue(all("error" not in answer for answer in answers), answers)
+            listed = len(answers)
+        self.create(server)
+        self.run_mimeo("backup", "verify", self.folder)
+        self.assertEqual(
+            [path.name for path in self.folder.iterdir() if path.name.startswith(".")], [".lock"])
+        removed = self.run_mimeo("backup", "prune", self.folder, "--keep-last", "1")["removed"]
+        self.run_mimeo("backup", "verify", self.folder)
+        report(f"{KILLS} backups killed, {listed} listed and whole, {len(removed)} pruned")
