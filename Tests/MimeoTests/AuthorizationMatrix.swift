@@ -253,17 +253,22 @@ enum AuthorizationMatrix {
             route: "GET /api/v5/attachments/:id/chunks", cells: "401 401 404 200 404 404 200 200 401"),
         .init(
             route: "GET /admin/attachment-store/databases/:database/attachments",
+            role: .read,
             cells: "\(nobodyButAdmin) 200"),
         .init(
-            route: "GET /admin/attachment-store/databases/:database/usage", cells: "\(nobodyButAdmin) 200"),
+            route: "GET /admin/attachment-store/databases/:database/usage", role: .read,
+            cells: "\(nobodyButAdmin) 200"),
         .init(
             route: "GET /admin/attachment-store/databases/:database/verifications",
+            role: .read,
             cells: "\(nobodyButAdmin) 200"),
         .init(
             route: "POST /admin/attachment-store/databases/:database/verifications",
+            role: .operate,
             cells: "\(nobodyButAdmin) 202"),
         .init(
             route: "POST /admin/attachment-store/databases/:database/collections",
+            role: .own,
             cells: "\(nobodyButAdmin) 200"),
         .init(
             route: "OPTIONS /api/v5/attachments/uploads", cells: "204 204 204 204 204 204 204 204 204"),

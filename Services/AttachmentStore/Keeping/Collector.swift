@@ -3,7 +3,6 @@ import CRDT
 import Foundation
 import Logging
 import Machine
-import Metrics
 import OperationLog
 import ServiceKit
 
@@ -39,7 +38,7 @@ struct Collector: Sendable {
             }
         }
         let report = try await pass.end()
-        Counter(label: "attachments_collected_total").increment(by: report.removed)
+        Measured.count("mimeo_attachments_collected_total", by: Int64(report.removed))
         return report
     }
 

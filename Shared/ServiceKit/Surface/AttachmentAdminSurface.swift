@@ -15,7 +15,7 @@ extension Surface {
     /// `/admin/attachment-store/…`.
     static let adminOfAttachments: [RouteDescription] = [
         RouteDescription(
-            .get, "\(base)/attachments", "listAttachments", .administrator, "Lists stored attachments.",
+            .get, "\(base)/attachments", "listAttachments", .admin(.read), "Lists stored attachments.",
             parameters: [
                 .query("after", .text, "Begin after this id."),
                 .query("limit", .whole(from: 1), "Most rows."),
@@ -35,7 +35,7 @@ extension Surface {
                         ])))
             ], failures: [malformed, unknown, broken]),
         RouteDescription(
-            .get, "\(base)/usage", "attachmentUsage", .administrator,
+            .get, "\(base)/usage", "attachmentUsage", .admin(.read),
             "Says how many bytes attachments and unfinished uploads take.",
             answers: [
                 .init(
@@ -49,16 +49,16 @@ extension Surface {
                         ])))
             ], failures: [unknown, broken]),
         RouteDescription(
-            .get, "\(base)/verifications", "attachmentVerification", .administrator,
+            .get, "\(base)/verifications", "attachmentVerification", .admin(.read),
             "Says how the latest verification goes.",
             answers: [.init(200, "Its course; only running where there was none.", .json(course))],
             failures: [unknown, broken]),
         RouteDescription(
-            .post, "\(base)/verifications", "verifyAttachments", .administrator,
+            .post, "\(base)/verifications", "verifyAttachments", .admin(.operate),
             "Begins to compare all attachments with their ids; damaged ones are set aside.", body: noBody,
             answers: [.init(202, "It runs, or did already.", .json(course))], failures: [unknown, broken]),
         RouteDescription(
-            .post, "\(base)/collections", "collectAttachments", .administrator,
+            .post, "\(base)/collections", "collectAttachments", .admin(.own),
             "Removes attachments that no document has mentioned for the grace period.",
             parameters: [.query("graceHours", number, "Instead of --attachment-grace-hours.")],
             body: noBody,
