@@ -138,7 +138,8 @@ let services: [Target] =
         "AttachmentStore",
         [
             "ServiceKit", "Attachments", "CRDT", "Exchange", "Machine", "OperationLog", "Identity", "Replica",
-            hummingbird, nioCore, logging, arguments, serverProduct("Metrics", "swift-metrics"),
+            crypto, httpClient, httpTypes, hummingbird, nioCore, logging, arguments,
+            serverProduct("Metrics", "swift-metrics"),
         ])
     + service(
         "Mimeo",
@@ -209,7 +210,7 @@ let checks: [Target] = [
     tests("WriteAheadTests", ["WriteAhead", "FaultDisk", "TestSupport", grdb]),
     tests("SyncTests", ["Sync", "Exchange", "DQL", "CRDT", "TestSupport"], exclude: ["Fixtures"]),
     tests("IdentityTests", ["Identity", "CRDT", crypto, certificates, asn1, nioCore, nioEmbedded, nioSSL]),
-    tests("AttachmentsTests", ["Attachments", crypto]),
+    tests("AttachmentsTests", ["Attachments", "TestSupport", crypto]),
     tests(
         "ServiceKitTests",
         [

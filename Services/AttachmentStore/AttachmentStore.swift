@@ -11,49 +11,51 @@ import Synchronization
 
 /// Serves blobs over HTTP: for clients without a sync session, and as the fallback source of every peer.
 ///
-/// Each database has its own folder, so an id learned in one database opens nothing in another. `stores`
-/// holds the open blob stores and guards opening: two stores on one folder would remove each other's uploads.
+/// Each database has its own folder, so an id learned in one database opens nothing in another. `shelves`
+/// holds what is open of them.
 ///
 /// A client may read a blob if it may read everything, or a document that refers to the blob. For others the
 /// answer is 404.
 public final class AttachmentStore: ServicePart {
     /// The default port of a process of its own.
     public static let defaultPort = 4004
-    /// The largest attachment that is accepted unless `--max-attachment-bytes` says otherwise.
-    public static let defaultMaximumBytes = Attachments.Limits.blobBytes
     /// `attachment-store`.
     public let name = "attachment-store"
 
     private let folder: String
-    private let documents: String
+    private let documents: Materializations
     private let logger: Logger
-    private let maximumBytes: Int64
+    private let options: AttachmentOptions
+    private let log: any OperationLog
+    private let admin: AdminCredential?
     private let authenticator: Authenticator
     private let room: DiskRoom?
     private let damaged = Mutex<Set<String>>([])
-    private let stores = Mutex<[DatabaseID: BlobStore]>([:])
+    private let shelves = Mutex<[DatabaseID: BlobShelf]>([:])
     private let references: OpenDatabases<BlobReferences>
 
     /// - Parameters:
     ///   - folder: `DATA/attachments`; created at first use.
     ///   - log: the source of the documents and their references.
-    ///   - documents: folder for materializations of databases that clients may read only in part.
+    ///   - documents: materializations, of databases that clients may read only in part.
     ///   - authenticator: checks access tokens.
-    ///   - maximumBytes: largest attachment that is accepted.
+    ///   - options: the bounds of attachments.
+    ///   - admin: opens the admin routes; nil for none.
     ///   - room: refuses uploads while it is nearly full.
     public init(
-        folder: String, log: any OperationLog, documents: String, authenticator: Authenticator,
-        maximumBytes: Int64 = Attachments.Limits.blobBytes, room: DiskRoom? = nil,
+        folder: String, log: any OperationLog, documents: Materializations, authenticator: Authenticator,
+        options: AttachmentOptions = AttachmentOptions(), admin: AdminCredential? = nil,
+        room: DiskRoom? = nil,
         logger: Logger = Logger(label: "attachment-store")
     ) {
         self.folder = folder
         self.documents = documents
         self.logger = logger
         self.authenticator = authenticator
-        self.maximumBytes = maximumBytes
+        (self.options, self.log, self.admin) = (options, log, admin)
         self.room = room
         references = OpenDatabases(logger: logger) { database in
-            try await BlobReferences.open(database, log: log, folder: documents, logger: logger)
+            try await BlobReferences.open(database, in: documents)
         }
     }
 
@@ -73,64 +75,114 @@ public final class AttachmentStore: ServicePart {
                 try await Task.sleep(for: Limits.scrubInterval)
             }
         }
-        for version in ["v4", "v5"] {
-            mount.on(.post, "/api/\(version)/attachments/upload") { request, _ in
-                let identity = try await self.authenticator.identity(for: request)
-                guard identity.rights.write.allowsAnything else {
-                    throw IdentityError.notPermitted("write attachments")
-                }
-                guard self.room?.isNearlyFull != true else { throw BlobFailure(error: .nearlyFull) }
-                return try await UploadRoute(
-                    store: self.store(of: identity.databaseID), maximumBytes: self.maximumBytes,
-                    standing: { try self.authenticator.requireStanding(of: identity) },
-                    whenStored: { self.mended($0, identity.databaseID) }
-                ).respond(to: request)
+        mount.background("unfinished uploads") { [self] in
+            while true {
+                await removeOldUploads()
+                try await Task.sleep(for: Limits.uploadLook)
             }
-            for method in [HTTPRequest.Method.get, .head] {
-                mount.on(method, "/api/\(version)/attachments/:id") { request, context in
-                    let identity = try await self.authenticator.identity(for: request)
-                    guard identity.rights.read.allowsAnything else {
-                        throw IdentityError.notPermitted("read attachments")
-                    }
-                    let id = try BlobFailure.from { try BlobID(context.parameters.require("id")) }
-                    guard try await self.mayRead(id, identity) else {
-                        // The same answer as for an unknown id, so that the client does not learn whether
-                        // the attachment exists.
-                        throw BlobFailure(error: .unknown)
-                    }
-                    return try await DownloadRoute(
-                        store: self.store(of: identity.databaseID),
-                        standing: { try self.authenticator.requireStanding(of: identity) }
-                    ).respond(to: request, id: id)
+        }
+        if let grace = options.graceSeconds {
+            mount.background("attachment collection") { [self] in
+                while true {
+                    // Not at the start, when everybody reads the disk.
+                    try await Task.sleep(for: .seconds(options.collectionSeconds))
+                    await collect(graceSeconds: grace)
                 }
+            }
+        }
+        TusRoutes(authenticator: authenticator, maximumBytes: options.maximumBytes) { identity in
+            try self.uploadShelf(of: identity.databaseID)
+        }.mount(on: &mount)
+        for version in ["v4", "v5"] { mountRoutes(version, on: &mount) }
+        mount.on(.get, "/api/v5/attachments/:id/chunks") { request, context in
+            let (identity, id, _) = try await self.readable(request, context)
+            return try await ChunkRoute(store: self.shelf(of: identity.databaseID).blobs).respond(id)
+        }
+        guard let admin else { return }
+        AdminRoutes(
+            admin: admin, authenticator: authenticator, log: log, options: options,
+            shelf: { try self.shelf(of: $0) }, collector: { try self.collector($0) }
+        ).mount(on: &mount)
+    }
+
+    private func mountRoutes(_ version: String, on mount: inout ServiceMount) {
+        mount.on(.post, "/api/\(version)/attachments/upload") { request, _ in
+            let identity = try await self.authenticator.identity(for: request)
+            guard identity.rights.write.allowsAnything else {
+                throw IdentityError.notPermitted("write attachments")
+            }
+            try self.requireRoom()
+            let shelf = try self.shelf(of: identity.databaseID)
+            return try await UploadRoute(
+                store: shelf.blobs, maximumBytes: self.options.maximumBytes,
+                standing: { try self.authenticator.requireStanding(of: identity) },
+                admit: { try await shelf.quota.admit($0) },
+                whenStored: { self.stored($0, identity.databaseID) }
+            ).respond(to: request)
+        }
+        for method in [HTTPRequest.Method.get, .head] {
+            mount.on(method, "/api/\(version)/attachments/:id") { request, context in
+                let (identity, id, name) = try await self.readable(request, context)
+                return try await DownloadRoute(
+                    store: self.shelf(of: identity.databaseID).blobs,
+                    standing: { try self.authenticator.requireStanding(of: identity) },
+                    fileName: request.uri.queryParameters.get("filename").flatMap { FileName.checked($0) }
+                        ?? name
+                ).respond(to: request, id: id)
             }
         }
     }
 
+    /// The attachment that a request asks for, if its client may read it; with the name that a document gives
+    /// the file.
+    private func readable(
+        _ request: Request, _ context: ServiceContext
+    ) async throws -> (identity: Identity, id: BlobID, name: String?) {
+        let identity = try await authenticator.identity(for: request)
+        guard identity.rights.read.allowsAnything else {
+            throw IdentityError.notPermitted("read attachments")
+        }
+        let id = try BlobFailure.from { try BlobID(context.parameters.require("id")) }
+        guard let allowance = try await allowance(id, identity) else {
+            // The same answer as for an unknown id, so that the client does not learn whether the attachment
+            // exists.
+            throw BlobFailure(error: .unknown)
+        }
+        if identity.grant.read.everything {
+            let blobs = try shelf(of: identity.databaseID).blobs
+            try await BlobStore.onDisk {
+                guard try blobs.info(id) == nil, blobs.wasCollected(id) else { return }
+                throw AttachmentError.gone
+            }
+        }
+        return (identity, id, allowance.fileName)
+    }
+
     /// Closes the materializations.
     public func stop() async {
+        for shelf in shelves.withLock({ Array($0.values) }) { await shelf.verification.stop() }
         for opened in await references.removeAll() { await opened.close() }
     }
 
     /// Returns whether anything of a database is stored here.
     private func keeps(_ database: DatabaseID) -> Bool {
         FileManager.default.fileExists(atPath: "\(folder)/\(database)")
-            || !DatabaseFolders.of(database, in: documents).isEmpty
+            || documents.keeps(database)
     }
 
     /// Removes the blobs of a deleted database. Its tokens are refused by now. An upload that began before
     /// may end after this; the eraser finds it at its next look.
     private func erase(_ database: DatabaseID) async throws {
         await references.close(database, if: { _ in true }) { await $0.close() }
-        let (folder, documents) = ("\(folder)/\(database)", documents)
-        stores.withLock { _ = $0.removeValue(forKey: database) }
+        let folder = "\(folder)/\(database)"
+        await shelves.withLock { $0.removeValue(forKey: database) }?.verification.stop()
         damaged.withLock { damaged in damaged = damaged.filter { !$0.hasPrefix("\(database)/") } }
         try await BlobStore.onDisk {
             if FileManager.default.fileExists(atPath: folder) {
                 try FileManager.default.removeItem(atPath: folder)
             }
-            try DatabaseFolders.remove(database, in: documents)
         }
+        try await documents.erase(database)
     }
 
     /// Removes the blobs of erased documents that no other document refers to, and rewrites the
@@ -140,7 +192,7 @@ public final class AttachmentStore: ServicePart {
         guard keeps(database) else { return }
         let opened = try await references(database)
         try await opened.compact(through: Offset(erasure.erasedThrough ?? 0))
-        let blobs = try store(of: database)
+        let blobs = try shelf(of: database).blobs
         for text in erasure.blobs {
             guard let id = try? BlobID(text), try await !opened.isReferred(to: id) else { continue }
             try await BlobStore.onDisk { try blobs.remove(id) }
@@ -179,8 +231,10 @@ public final class AttachmentStore: ServicePart {
         ]
     }
 
-    private func mayRead(_ id: BlobID, _ identity: Identity) async throws -> Bool {
-        if identity.grant.read.everything { return true }
+    private func allowance(
+        _ id: BlobID, _ identity: Identity
+    ) async throws -> BlobReferences.Allowance? {
+        if identity.grant.read.everything { return BlobReferences.Allowance() }
         let database = identity.databaseID
         let opened = try await usable(database)
         do {
@@ -203,9 +257,8 @@ public final class AttachmentStore: ServicePart {
 
     /// Compares every attachment with its name, slowly: what nobody reads may be damaged too.
     private func scrub() async {
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
-        for name in names.sorted() where !Task.isCancelled {
-            guard let store = try? store(of: DatabaseID(name)) else { continue }
+        for database in databases where !Task.isCancelled {
+            guard let store = try? shelf(of: database).blobs else { continue }
             try? await Self.scrubbing.run {
                 try store.forEachID { id in
                     // The store reports it; an unreadable file is met again by its reader.
@@ -233,18 +286,99 @@ public final class AttachmentStore: ServicePart {
         damaged.withLock { _ = $0.remove("\(database)/\(id)") }
     }
 
-    private func store(of database: DatabaseID) throws -> BlobStore {
-        // A verified token's database id is letters, digits, '-' and '_', so it is safe as a folder name.
-        try stores.withLock { stores in
-            if let store = stores[database] { return store }
-            let store = try BlobFailure.from {
-                try BlobStore(folder: "\(folder)/\(database)", maximumBytes: maximumBytes) {
-                    [weak self] id, path in self?.note(id, path, database)
+    private func uploadShelf(of database: DatabaseID) throws -> UploadShelf {
+        let shelf = try shelf(of: database)
+        return UploadShelf(
+            uploads: shelf.uploads,
+            admit: { [self] bytes in
+                try requireRoom()
+                try await shelf.quota.admit(bytes)
+            },
+            admitWhole: { try await shelf.quota.admitWhole($0) },
+            requireRoom: { [self] in try requireRoom() },
+            adopt: { [self] info, path in
+                try await BlobStore.onDisk { try shelf.blobs.adopt(path, as: info.id) }
+                stored(info, database)
+            })
+    }
+
+    private func stored(_ info: BlobInfo, _ database: DatabaseID) {
+        mended(info.id, database)
+        try? shelf(of: database).quota.added(info.length)
+    }
+
+    private func collector(_ database: DatabaseID) throws -> Collector {
+        Collector(
+            database: database, store: try shelf(of: database).blobs,
+            references: { [self] in try await usable(database) }, logger: logger)
+    }
+
+    /// One pass over each database that the log has.
+    private func collect(graceSeconds: Int64) async {
+        for database in databases where !Task.isCancelled {
+            do {
+                guard try await log.databaseExists(database) else { continue }
+                guard let report = try await collector(database).collect(graceSeconds: graceSeconds) else {
+                    continue
                 }
+                try shelf(of: database).quota.counted(report.keptBytes)
+            } catch {
+                logger.warning(
+                    "attachments cannot be collected; nothing was removed",
+                    metadata: ["database": "\(database)", "error": "\(error)"])
             }
-            stores[database] = store
-            for id in store.damagedIDs { damaged.withLock { _ = $0.insert("\(database)/\(id)") } }
-            return store
+        }
+    }
+
+    private func requireRoom() throws {
+        guard room?.isNearlyFull != true else { throw BlobFailure(error: .nearlyFull) }
+    }
+
+    /// Removes uploads that nobody has gone on with.
+    private func removeOldUploads() async {
+        let old = SystemClock.seconds() - Limits.uploadLifeSeconds
+        for database in databases where !Task.isCancelled {
+            guard let shelf = try? shelf(of: database) else { continue }
+            do {
+                let removed = try await BlobStore.onDisk {
+                    try shelf.uploads.removeUploads(untouchedSince: old)
+                }
+                if removed > 0 {
+                    logger.info(
+                        "unfinished uploads were removed",
+                        metadata: ["database": "\(database)", "uploads": "\(removed)"])
+                }
+            } catch {
+                logger.warning(
+                    "unfinished uploads cannot be removed",
+                    metadata: ["database": "\(database)", "error": "\(error)"])
+            }
+        }
+    }
+
+    /// The databases that have a folder here.
+    private var databases: [DatabaseID] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        return names.sorted().map { DatabaseID($0) }
+    }
+
+    private func shelf(of database: DatabaseID) throws -> BlobShelf {
+        // A verified token's database id is letters, digits, '-' and '_', so it is safe as a folder name.
+        try shelves.withLock { shelves in
+            if let shelf = shelves[database] { return shelf }
+            let maximumBytes = options.maximumBytes
+            let shelf = try BlobFailure.from {
+                BlobShelf(
+                    try BlobStore(folder: "\(folder)/\(database)", maximumBytes: maximumBytes) {
+                        [weak self] id, path in self?.note(id, path, database)
+                    },
+                    try PartialUploads(
+                        folder: "\(folder)/\(database)/uploads", maximumBytes: maximumBytes),
+                    quotaBytes: options.quotaBytes)
+            }
+            shelves[database] = shelf
+            for id in shelf.blobs.damagedIDs { damaged.withLock { _ = $0.insert("\(database)/\(id)") } }
+            return shelf
         }
     }
 }

@@ -1,24 +1,7 @@
 import ArgumentParser
-import Attachments
 import Logging
 import OperationLog
 import ServiceKit
-
-/// The flags of attachments.
-public struct AttachmentFlags: ParsableArguments, Sendable {
-    /// In bytes.
-    @Option(help: .setting("maxAttachmentBytes")) public var maxAttachmentBytes: Int64?
-
-    /// Empty, for the parser.
-    public init() {}
-
-    /// The largest attachment to accept, with environment and configuration file.
-    /// - Throws: `SRV-0104`, `SRV-0108`.
-    public func maximumBytes(_ configuration: ServiceConfiguration) throws(ServiceError) -> Int64 {
-        try configuration.number(maxAttachmentBytes, "maxAttachmentBytes")
-            ?? AttachmentStore.defaultMaximumBytes
-    }
-}
 
 /// `attachment-store`: the attachment store in its own process.
 public struct AttachmentStoreCommand: AsyncParsableCommand {
@@ -45,9 +28,11 @@ public struct AttachmentStoreCommand: AsyncParsableCommand {
         let system = try configuration.systemDatabase(on: log, logger: logger)
         let store = try AttachmentStore(
             folder: configuration.folder("attachments"), log: log,
-            documents: configuration.folder("attachment-documents"),
+            documents: Materializations(
+                of: log, folder: configuration.folder("attachment-documents"), logger: logger),
             authenticator: Authenticator(configuration, system: system, logger: logger),
-            maximumBytes: try attachments.maximumBytes(configuration), room: room, logger: logger)
+            options: try attachments.options(configuration),
+            admin: AdminCredential(configuration, system: system), room: room, logger: logger)
         let host = try ServiceHost(
             configuration, parts: [SystemDatabasePart(system), StoragePart(log: log, room: room), store],
             logger: logger

@@ -21,8 +21,11 @@ final class BlobReferences: Sendable {
         var isWhole = false
         var documents: [String: Set<DocumentKey>] = [:]
         var blobs: [DocumentKey: [String]] = [:]
+        /// File names in the metadata of tokens, by document and attachment.
+        var names: [DocumentKey: [String: String]] = [:]
 
         mutating func forget(_ key: DocumentKey) {
+            names[key] = nil
             for blob in blobs.removeValue(forKey: key) ?? [] {
                 documents[blob]?.remove(key)
                 if documents[blob]?.isEmpty == true { documents[blob] = nil }
@@ -32,7 +35,11 @@ final class BlobReferences: Sendable {
         mutating func add(_ key: DocumentKey, _ document: DocumentReader) throws {
             var found: [String] = []
             // An id of another form cannot be an attachment of this store.
-            try document.root.forEachAttachment { if let id = try? BlobID($0.id) { found.append(id.text) } }
+            try document.root.forEachAttachment { token in
+                guard let id = try? BlobID(token.id) else { return }
+                found.append(id.text)
+                if let name = FileName.of(token) { names[key, default: [:]][id.text] = name }
+            }
             guard !found.isEmpty else { return }
             blobs[key] = found
             for blob in found { documents[blob, default: []].insert(key) }
@@ -74,39 +81,45 @@ final class BlobReferences: Sendable {
         }
     }
 
-    private let materializer: Materializer
+    private let share: Materializations.Share
+    private var materializer: Materializer { share.materializer }
     private let changes: Changes
-    private let following: Task<Void, Never>
     private let table = Mutex(Table())
 
-    private init(_ materializer: Materializer, _ changes: Changes) {
-        self.materializer = materializer
+    private init(_ share: Materializations.Share, _ changes: Changes) {
+        self.share = share
         self.changes = changes
-        following = Task { await materializer.run() }
     }
 
-    /// Opens the materialization, or creates it.
+    /// Opens the materialization, or joins the services that have it open.
     static func open(
-        _ database: DatabaseID, log: any OperationLog, folder: String, logger: Logger
+        _ database: DatabaseID, in materializations: Materializations
     ) async throws -> BlobReferences {
         let changes = Changes()
-        let materializer = try await Materializer.open(
-            database, log: log, folder: "\(folder)/\(database)", logger: logger
-        ) { changes.note($0) }
-        return BlobReferences(materializer, changes)
+        let share = try await materializations.open(database, onFold: { changes.note($0) })
+        return BlobReferences(share, changes)
     }
 
     /// True if the log was reset to an earlier state, so that this object must be closed and opened again.
     var hasLostHistory: Bool { get async { await materializer.hasLostHistory } }
 
-    /// Returns whether a document that these rules allow refers to the attachment, as of the log's head now.
-    func allows(_ id: BlobID, by rules: CompiledRules) async throws -> Bool {
+    /// A document that a client may read refers to the attachment.
+    struct Allowance: Sendable {
+        /// The file name in the document's token.
+        var fileName: String?
+    }
+
+    /// Returns whether a document that these rules allow refers to the attachment, as of the log's head now,
+    /// and the name that it gives the file; nil if none does.
+    func allows(_ id: BlobID, by rules: CompiledRules) async throws -> Allowance? {
         // A refusal must not rest on an old state.
         try await materializer.advance()
         return try await materializer.executor.run { [self] in
             try table.withLock { table in
                 try update(&table)
-                return table.documents[id.text]?.contains { rules.allows($0) } ?? false
+                let allowed = (table.documents[id.text] ?? []).filter { rules.allows($0) }
+                guard !allowed.isEmpty else { return nil }
+                return Allowance(fileName: allowed.compactMap { table.names[$0]?[id.text] }.min())
             }
         }
     }
@@ -122,14 +135,29 @@ final class BlobReferences: Sendable {
         }
     }
 
+    /// Returns the ones that no live document mentions, as of the log's head now. Reads all documents, and
+    /// keeps nothing of them.
+    func unmentioned(_ prefixes: Set<UInt64>) async throws -> Set<UInt64> {
+        try await materializer.advance()
+        return try await materializer.executor.run { [self] in
+            var left = prefixes
+            try materializer.replica.read { transaction in
+                for collection in try transaction.collectionNames() where !left.isEmpty {
+                    try transaction.scan(collection) { record in
+                        BlobMentions.forEach(in: record.document.bytes) { left.remove($0) }
+                        return !left.isEmpty
+                    }
+                }
+            }
+            return left
+        }
+    }
+
     /// Rewrites the materialization without its free pages.
     func compact(through offset: Offset) async throws { try await materializer.compact(through: offset) }
 
-    /// Stops following the log and closes the materialization.
-    func close() async {
-        following.cancel()
-        await materializer.close()
-    }
+    /// Gives the share of the materialization back.
+    func close() async { await share.close() }
 
     private func update(_ table: inout Table) throws {
         let taken = changes.take()

@@ -9,6 +9,8 @@ struct DownloadRoute {
     let store: BlobStore
     /// Throws when the client's credential is revoked, or may be; called before each chunk.
     let standing: @Sendable () throws -> Void
+    /// The name under which a client is to save it.
+    var fileName: String?
 
     func respond(to request: Request, id: BlobID) async throws -> Response {
         let store = store
@@ -17,10 +19,16 @@ struct DownloadRoute {
         var headers: HTTPFields = [
             .eTag: tag, .acceptRanges: "bytes", .cacheControl: "private, max-age=31536000, immutable",
         ]
+        if let known = request.headers[.ifMatch], known != "*", !known.contains(tag) {
+            throw AttachmentStoreError(
+                .changed, "the attachment has another ETag than If-Match", headers: [.eTag: tag])
+        }
         if let known = request.headers[.ifNoneMatch], known == "*" || known.contains(tag) {
             return Response(status: .notModified, headers: headers)
         }
         headers[.contentType] = "application/octet-stream"
+        headers[.xContentTypeOptions] = "nosniff"
+        if let fileName { headers[.contentDisposition] = FileName.disposition(fileName) }
         var wanted: ByteRange?
         if let range = request.headers[.range], request.headers[.ifRange].map({ $0 == tag }) ?? true {
             wanted = ByteRange(range)

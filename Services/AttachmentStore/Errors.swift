@@ -12,6 +12,24 @@ public enum AttachmentStoreErrorCode: String, Sendable, CaseIterable {
     case uploadIncomplete = "ATT-0103"
     /// 416: the range lies outside the attachment.
     case rangeNotSatisfiable = "ATT-0104"
+    /// 412: the attachment has another ETag than the client's `If-Match`.
+    case changed = "ATT-0105"
+    /// 400: a header field of the tus protocol is missing or malformed.
+    case tusFieldInvalid = "ATT-0201"
+    /// 412: the request speaks no version of tus that this server knows.
+    case tusVersion = "ATT-0202"
+    /// 415: a piece of an upload has another content type than the protocol's.
+    case tusContentType = "ATT-0203"
+    /// 460: a piece of an upload does not have its checksum. None of its bytes counts.
+    case checksumMismatch = "ATT-0204"
+    /// 507: the database's attachments have as many bytes as they may (`--attachment-quota-bytes`).
+    case quotaExceeded = "ATT-0301"
+    /// 400: a parameter of an admin request is malformed.
+    case requestMalformed = "ATT-0302"
+    /// 404: no such database.
+    case unknownDatabase = "ATT-0303"
+    /// 409: another process is collecting in the database.
+    case collectionRunning = "ATT-0304"
 }
 
 /// The error of this service.
@@ -31,7 +49,17 @@ public struct AttachmentStoreError: Error, Sendable, HTTPReportable, CustomStrin
 
     /// The status that goes with the code.
     public var httpStatus: HTTPResponse.Status {
-        code == .rangeNotSatisfiable ? .rangeNotSatisfiable : .badRequest
+        switch code {
+        case .rangeNotSatisfiable: .rangeNotSatisfiable
+        case .tusVersion, .changed: .preconditionFailed
+        case .tusContentType: .unsupportedMediaType
+        case .checksumMismatch: HTTPResponse.Status(code: 460, reasonPhrase: "Checksum Mismatch")
+        case .quotaExceeded: HTTPResponse.Status(code: 507, reasonPhrase: "Insufficient Storage")
+        case .unknownDatabase: .notFound
+        case .collectionRunning: .conflict
+        case .formMalformed, .formFileCount, .uploadIncomplete, .tusFieldInvalid, .requestMalformed:
+            .badRequest
+        }
     }
     /// The stable code as text.
     public var publicCode: String { code.rawValue }
@@ -59,15 +87,27 @@ struct BlobFailure: HTTPReportable {
     var httpStatus: HTTPResponse.Status {
         switch error.code {
         case .idMalformed, .digestMismatch: .badRequest
-        case .notFound: .notFound
+        case .notFound, .uploadUnknown: .notFound
+        case .collected: .gone
+        case .uploadBusy: HTTPResponse.Status(code: 423, reasonPhrase: "Locked")
+        case .uploadLimit: .tooManyRequests
+        case .uploadOffset: .conflict
         case .tooLarge: .contentTooLarge
         case .rangeInvalid: .rangeNotSatisfiable
         case .storageFull, .nearlyFull: HTTPResponse.Status(code: 507, reasonPhrase: "Insufficient Storage")
-        case .storageFailed, .corrupt: .internalServerError
+        case .storageFailed, .corrupt, .chunksMalformed: .internalServerError
         }
     }
 
     var publicCode: String { error.code.rawValue }
+
+    var httpHeaders: HTTPFields {
+        switch error.code {
+        case .uploadBusy: [.retryAfter: "1"]
+        case .uploadLimit: [.retryAfter: "60"]
+        default: [:]
+        }
+    }
 
     var publicMessage: String {
         // A damaged attachment has a message of its own, without a path.

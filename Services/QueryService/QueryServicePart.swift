@@ -100,7 +100,7 @@ public final class QueryServicePart: ServicePart {
         self.logger = logger
         let statements = PreparedStatements()
         self.statements = statements
-        let stores = ProjectionStores(projection, tails: "\(past)-tail", logger: logger)
+        let stores = ProjectionStores(projection, log: log, tails: "\(past)-tail", logger: logger)
         self.past = Past(
             log: log, folds: PastFolds(log: log, folder: past, logger: logger), times: PastTimes(log: log))
         slots = StreamSlots(most: bounds.streams, ofCredential: bounds.streamsOfCredential)

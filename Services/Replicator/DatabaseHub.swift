@@ -21,6 +21,7 @@ import Synchronization
 /// fold.
 package actor DatabaseHub {
     package nonisolated let materializer: Materializer
+    private nonisolated let fold: HubFold
     /// Clock and randomness.
     nonisolated let environment: Environment
     let log: any OperationLog
@@ -67,9 +68,20 @@ package actor DatabaseHub {
     /// Whether it is being closed: sessions find another one.
     private var isRetired = false
 
-    /// Opens the database's materialization and follows its log. `erased` names the
-    /// documents that an operator has erased. `whenLost` is called when the log is found
-    /// to lack the folded history or the next entries: this hub is unusable then.
+    /// Opens a database over a share of its materialization. `erased` names the documents that an operator
+    /// has erased. `whenLost` is called when the log is found to lack the folded history or the next entries:
+    /// this hub is unusable then.
+    static func open(
+        _ database: DatabaseID, log: any OperationLog, sharing materializations: Materializations,
+        erased: @escaping @Sendable () -> ErasedDocuments? = { nil },
+        whenLost: @escaping @Sendable (DatabaseHub) -> Void = { _ in }
+    ) async throws -> DatabaseHub {
+        try await open(database, log, .system, AdmissionBounds(), erased, whenLost) { onFold in
+            HubFold(share: try await materializations.open(database, onFold: onFold))
+        }
+    }
+
+    /// The same over a materialization of its own, in a folder: for simulations and benchmarks.
     package static func open(
         _ database: DatabaseID, log: any OperationLog, folder: String, logger: Logger,
         environment: Environment = .system,
@@ -78,14 +90,25 @@ package actor DatabaseHub {
         erased: @escaping @Sendable () -> ErasedDocuments? = { nil },
         whenLost: @escaping @Sendable (DatabaseHub) -> Void = { _ in }
     ) async throws -> DatabaseHub {
+        try await open(database, log, environment, bounds, erased, whenLost) { onFold in
+            HubFold(
+                owned: try await Materializer.open(
+                    database, log: log, folder: folder, logger: logger, environment: environment,
+                    executor: executor, onFold: onFold))
+        }
+    }
+
+    private static func open(
+        _ database: DatabaseID, _ log: any OperationLog, _ environment: Environment,
+        _ bounds: AdmissionBounds, _ erased: @escaping @Sendable () -> ErasedDocuments?,
+        _ whenLost: @escaping @Sendable (DatabaseHub) -> Void,
+        fold: (@escaping @Sendable ([FoldedOperation]) async -> Void) async throws -> HubFold
+    ) async throws -> DatabaseHub {
         let folds = FoldQueue<[FoldedOperation]>()
         // Nobody hears of what is folded before the live stream begins, so nothing of it is kept.
         let isFollowed = Gate()
-        let materializer = try await Materializer.open(
-            database, log: log, folder: folder, logger: logger, environment: environment, executor: executor
-        ) { folded in
-            if isFollowed.isOpen { await folds.put(folded) }
-        }
+        let fold = try await fold { folded in if isFollowed.isOpen { await folds.put(folded) } }
+        let materializer = fold.materializer
         // Read what is there before the first session, so that the live stream begins at the head.
         let term = log.term
         do {
@@ -93,22 +116,22 @@ package actor DatabaseHub {
                 try await materializer.advance()
             } onCancel: {
                 // Who stops does not wait for a long fold.
-                Task { await materializer.close() }
+                Task { await fold.close() }
             }
         } catch {
-            await materializer.close()
+            await fold.close()
             throw error
         }
         isFollowed.open()
         let hub = DatabaseHub(
-            database, log, materializer, environment, LiveStream(head: await materializer.position), folds,
+            database, log, fold, environment, LiveStream(head: await materializer.position), folds,
             bounds, term, erased, whenLost)
         await hub.follow(from: await materializer.position.offset)
         return hub
     }
 
     private init(
-        _ database: DatabaseID, _ log: any OperationLog, _ materializer: Materializer,
+        _ database: DatabaseID, _ log: any OperationLog, _ fold: HubFold,
         _ environment: Environment, _ stream: LiveStream,
         _ folds: FoldQueue<[FoldedOperation]>, _ bounds: AdmissionBounds, _ term: UInt64,
         _ erased: @escaping @Sendable () -> ErasedDocuments?,
@@ -121,7 +144,8 @@ package actor DatabaseHub {
         unfolded = UnfoldedDocuments(partBytes: bounds.unfoldedBytes / 4)
         self.database = database
         self.log = log
-        self.materializer = materializer
+        self.fold = fold
+        materializer = fold.materializer
         self.environment = environment
         queries = QueryIndex()
         feed = LiveFeed(stream, queries)
@@ -133,7 +157,7 @@ package actor DatabaseHub {
         follower = Task {
             await withDiscardingTaskGroup { group in
                 group.addTask {
-                    await self.materializer.run()
+                    await self.fold.run()
                     if await self.materializer.hasLostHistory { self.whenLost(self) }
                 }
                 group.addTask {
@@ -153,7 +177,7 @@ package actor DatabaseHub {
         folds.close()
         feed.releaseAll()
         await writer.close()
-        await materializer.close()
+        await fold.close()
     }
 
     /// Lets no session in any more; false while there are some.
@@ -324,6 +348,27 @@ package actor DatabaseHub {
             return LiveStream.Concerned(operation: told, numbers: found.numbers)
         }
         return feed.append(operations, waking: waking)
+    }
+}
+
+/// A hub's materializer: a share of the process's, or its own.
+private struct HubFold: Sendable {
+    let materializer: Materializer
+    /// Follows the log, or waits as long as its owner does.
+    let run: @Sendable () async -> Void
+    /// Ends that; later calls do nothing.
+    let close: @Sendable () async -> Void
+
+    init(share: Materializations.Share) {
+        materializer = share.materializer
+        run = { await share.waitForEnd() }
+        close = { await share.close() }
+    }
+
+    init(owned: Materializer) {
+        materializer = owned
+        run = { await owned.run() }
+        close = { await owned.close() }
     }
 }
 

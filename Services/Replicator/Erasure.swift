@@ -9,9 +9,10 @@ import ServiceKit
 extension ReplicatorPart {
     func mountErasure(_ system: SystemDatabase, on mount: inout ServiceMount) {
         let eraser = Eraser(
-            system: system, holder: name, place: Eraser.place(folder: folder), logger: logger,
+            system: system, holder: name, place: Eraser.place(folder: materializations.folder),
+            logger: logger,
             work: Eraser.Work(
-                isHeld: { [folder] in !DatabaseFolders.of($0, in: folder).isEmpty },
+                isHeld: { [materializations] in materializations.keeps($0) },
                 erase: { [self] in try await erase($0) },
                 clean: { [self] in try await clean($0) }))
         mount.background("erasure") { await eraser.run() }
@@ -38,13 +39,13 @@ extension ReplicatorPart {
             guard ContinuousClock.now < deadline else { throw SessionsRemain() }
             try await Task.sleep(for: Limits.drainPause)
         }
-        try DatabaseFolders.remove(database, in: folder)
+        try await materializations.erase(database)
     }
 
     /// Rewrites the materialization, so that its free pages keep nothing of erased documents.
     private func clean(_ erasure: DocumentErasure) async throws {
         let database = erasure.databaseID
-        guard !DatabaseFolders.of(database, in: folder).isEmpty else { return }
+        guard materializations.keeps(database) else { return }
         try await visiting(database) { hub in
             try await hub.materializer.compact(through: Offset(erasure.erasedThrough ?? 0))
         }

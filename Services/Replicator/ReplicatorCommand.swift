@@ -32,7 +32,9 @@ public struct ReplicatorCommand: AsyncParsableCommand {
         let system = try configuration.systemDatabase(on: log, logger: logger)
         let part = ReplicatorPart(
             log: log, authenticator: Authenticator(configuration, system: system, logger: logger),
-            folder: try configuration.folder("replicator"), housekeeping: housekeeping,
+            materializations: Materializations(
+                of: log, folder: try configuration.folder("replicator"), logger: logger),
+            housekeeping: housekeeping,
             sessions: sessions, admin: AdminCredential(configuration, system: system),
             pool: EvaluationPool(evaluation), logger: logger)
         let host = try ServiceHost(

@@ -24,7 +24,8 @@ public final class ReplicatorPart: ServicePart {
     let authenticator: Authenticator
     let logger: Logger
     let hubs: OpenDatabases<DatabaseHub>
-    let folder: String
+    /// The materializations of the databases that are open here.
+    let materializations: Materializations
     let housekeeping: HousekeepingOptions
     private let sessions: SessionOptions
     private let admin: AdminCredential?
@@ -45,12 +46,12 @@ public final class ReplicatorPart: ServicePart {
     private let lost: AsyncStream<DatabaseHub>
 
     /// - Parameters:
-    ///   - folder: the folder of the materializations, a folder each.
+    ///   - materializations: the process's; databases are opened in them.
     ///   - admin: the credential for `/admin/replicator/…`; nil serves only the health there.
     ///   - rightsLook: interval of checking running sessions without an event.
     ///   - pool: evaluates the subscriptions of the sessions.
     public init(
-        log: any OperationLog, authenticator: Authenticator, folder: String,
+        log: any OperationLog, authenticator: Authenticator, materializations: Materializations,
         housekeeping: HousekeepingOptions = HousekeepingOptions(),
         sessions: SessionOptions = SessionOptions(), admin: AdminCredential? = nil,
         rightsLook: Duration = Limits.rightsLook, pool: EvaluationPool = EvaluationPool(), logger: Logger
@@ -64,12 +65,12 @@ public final class ReplicatorPart: ServicePart {
         self.log = log
         self.authenticator = authenticator
         self.logger = logger
-        self.folder = folder
+        self.materializations = materializations
         let (lost, continuation) = AsyncStream.makeStream(of: DatabaseHub.self)
         self.lost = lost
         hubs = OpenDatabases(logger: logger) { database in
             try await DatabaseHub.open(
-                database, log: log, folder: "\(folder)/\(database)", logger: logger,
+                database, log: log, sharing: materializations,
                 erased: { authenticator.system?.directory.erasedDocuments[database] },
                 whenLost: { continuation.yield($0) })
         }
@@ -148,7 +149,7 @@ public final class ReplicatorPart: ServicePart {
     /// peer after a restart does not wait for what was written meanwhile.
     private func foldKnown() async {
         do {
-            let known = FoldedBefore.databases(in: folder, of: try await log.databases())
+            let known = FoldedBefore.databases(in: materializations.folder, of: try await log.databases())
             for database in known.prefix(sessions.idleDatabases) where !Task.isCancelled {
                 // What cannot be opened is in the log; its first peer tries again.
                 _ = try? await hubs(database)

@@ -23,6 +23,9 @@ public struct BlobID: Sendable, Hashable, CustomStringConvertible {
         text = Self.encode(digest)
     }
 
+    /// The 32 bytes of the SHA-256.
+    var digest: [UInt8] { Self.decode(text) ?? [] }
+
     /// The text.
     public var description: String { text }
 

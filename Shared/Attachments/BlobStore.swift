@@ -5,8 +5,9 @@ import Synchronization
 ///
 /// Layout: `<folder>/<first two characters of the id>/<id>`, `<folder>/incoming/<number>` for blobs that are
 /// arriving, and `<folder>/damaged/<id>` for those that no longer have their digest. Invariants: a file under
-/// its id is complete and durable (written, fsynced, renamed, folder fsynced), and never changes. Files in
-/// `incoming` at the time of opening are left over from a crash and are removed.
+/// its id is complete and durable (written, fsynced, renamed, folder fsynced), and never changes. A file in
+/// `incoming` is locked by its writer; one without a lock is left over from a crash, and the next opening
+/// removes it.
 ///
 /// A disk may change a file all the same. So a blob's digest is compared when it is first read after the
 /// opening, and again if the file's length or times have changed since. A damaged blob is set aside: moved
@@ -16,10 +17,11 @@ import Synchronization
 /// `whole` guards what is known to be undamaged. `naming` is held while a file gets or loses the name of its
 /// id, so that whoever has read a damaged file sets aside that one, and not one that has replaced it.
 ///
-/// One store has a folder at a time. Memory per transfer is one chunk. Names in `incoming` are never reused,
-/// by any store or process, so writes in flight of a closed store cannot collide with those of a new one.
+/// Several stores, also of several processes, may have a folder at a time: a file gets and loses the name of
+/// its id under a lock of the folder (`File.alone`). Memory per transfer is one chunk. Names in `incoming`
+/// are never reused while they are in use.
 public final class BlobStore: Sendable {
-    private let folder: String
+    let folder: String
     private let maximumBytes: Int64
     /// Shared by all stores of this process.
     private static let counter = Atomic<UInt64>(0)
@@ -45,20 +47,38 @@ public final class BlobStore: Sendable {
         try Self.makeFolder("\(folder)/incoming")
         do {
             for name in try FileManager.default.contentsOfDirectory(atPath: "\(folder)/incoming") {
-                File.remove("\(folder)/incoming/\(name)")
+                Self.removeLeftOver("\(folder)/incoming/\(name)")
             }
         } catch {
             throw AttachmentError(.storageFailed, "the folder \(folder)/incoming cannot be read")
         }
     }
 
+    /// A text that no other file of this process has.
+    static func drawNumber() -> String {
+        let number = counter.add(1, ordering: .relaxed).newValue
+        return "\(ProcessInfo.processInfo.processIdentifier)-\(number)"
+    }
+
+    /// Removes a file in `incoming` unless somebody is writing it.
+    private static func removeLeftOver(_ path: String) {
+        guard let file = try? File(path: path, flags: O_RDWR), (try? file.lock(waits: false)) == true else {
+            return
+        }
+        File.remove(path)
+    }
+
     /// Starts to receive a blob whose id is not known yet.
     /// - Throws: `BLOB-0201`.
     public func writer() throws(AttachmentError) -> BlobWriter {
-        let number = Self.counter.add(1, ordering: .relaxed).newValue
-        return try BlobWriter(
-            store: self, path: "\(folder)/incoming/\(ProcessInfo.processInfo.processIdentifier)-\(number)",
-            maximumBytes: maximumBytes)
+        while true {
+            let name = Self.drawNumber()
+            let writer = try BlobWriter(
+                store: self, path: "\(folder)/incoming/\(name)", maximumBytes: maximumBytes)
+            // Nil if a process with the same number on another host has the name, or removed the file just
+            // before it was locked.
+            if let writer { return writer }
+        }
     }
 
     /// The id and length of a stored blob; nil when it is not stored.
@@ -139,6 +159,7 @@ public final class BlobStore: Sendable {
     /// it open goes on.
     public func remove(_ id: BlobID) throws(AttachmentError) {
         _ = whole.withLock { $0.removeValue(forKey: id) }
+        File.remove("\(folder)/chunks/\(id.text)")
         if File.exists(path(id)) {
             File.remove(path(id))
             try File.syncFolder("\(folder)/\(id.text.prefix(Limits.shelfCharacters))")
@@ -152,7 +173,7 @@ public final class BlobStore: Sendable {
 
     /// The fate of a damaged file that was to be set aside.
     private enum Fate {
-        case moved(String)
+        case moved
         /// Another reader was first.
         case isGone
         /// Another file has its name by now.
@@ -165,38 +186,52 @@ public final class BlobStore: Sendable {
         let id = reader.id
         try Self.makeFolder(damaged)
         let fate = try naming.withLock { _ throws(AttachmentError) -> Fate in
-            _ = whole.withLock { $0.removeValue(forKey: id) }
-            guard File.exists(path(id)) else { return .isGone }
-            guard try openReader(id).state.isOfSameFile(as: reader.state) else { return .isReplaced }
-            var target = "\(damaged)/\(id.text)"
-            var number = 1
-            while File.exists(target), number < Limits.damagedCopies {
-                number += 1
-                target = "\(damaged)/\(id.text).\(number)"
+            try File.alone(in: folder) { () throws(AttachmentError) -> Fate in
+                _ = whole.withLock { $0.removeValue(forKey: id) }
+                guard File.exists(path(id)) else { return .isGone }
+                guard try openReader(id).state.isOfSameFile(as: reader.state) else { return .isReplaced }
+                var target = "\(damaged)/\(id.text)"
+                var number = 1
+                while File.exists(target), number < Limits.damagedCopies {
+                    number += 1
+                    target = "\(damaged)/\(id.text).\(number)"
+                }
+                // Told before the name is gone: whoever is answered that it is damaged finds health failing.
+                whenDamaged(id, target)
+                try File.rename(path(id), to: target)
+                return .moved
             }
-            try File.rename(path(id), to: target)
-            return .moved(target)
         }
         switch fate {
         case .isReplaced: return false
         case .isGone: return true
-        case .moved(let target):
+        case .moved:
             try File.syncFolder(damaged)
             try File.syncFolder("\(folder)/\(id.text.prefix(Limits.shelfCharacters))")
-            whenDamaged(id, target)
             return true
         }
     }
 
-    /// Moves a complete file to its id. A blob that is stored already is compared: a whole one stays, a
-    /// damaged one is set aside and replaced.
-    func adopt(_ path: String, as id: BlobID) throws(AttachmentError) {
+    /// Moves a complete and durable file of the same disk to its id. A blob that is stored already is
+    /// compared: a whole one stays, a damaged one is set aside and replaced.
+    /// - Throws: `BLOB-0201`, `BLOB-0203`.
+    public func adopt(_ path: String, as id: BlobID) throws(AttachmentError) {
         let target = self.path(id)
         if File.exists(target) {
             do {
                 try verify(id)
-                File.remove(path)
-                return
+                // Stored again now, so that nobody collects it as old. If it was collected meanwhile, the new
+                // file takes its place.
+                let isThere = try File.alone(in: folder) { () throws(AttachmentError) in
+                    guard File.exists(target) else { return false }
+                    try File.touch(target)
+                    return true
+                }
+                if isThere {
+                    remember(id, try openReader(id).state)
+                    File.remove(path)
+                    return
+                }
             } catch {
                 guard error.code == .corrupt || error.code == .notFound else { throw error }
             }
@@ -206,14 +241,19 @@ public final class BlobStore: Sendable {
             try Self.makeFolder(shelf)
             try File.syncFolder(folder)
         }
-        try naming.withLock { _ throws(AttachmentError) in try File.rename(path, to: target) }
+        try naming.withLock { _ throws(AttachmentError) in
+            try File.alone(in: folder) { () throws(AttachmentError) in
+                try File.touch(path)
+                try File.rename(path, to: target)
+            }
+        }
         try File.syncFolder(shelf)
         remember(id, try openReader(id).state)
     }
 
     private var damaged: String { "\(folder)/damaged" }
 
-    private static func names(in folder: String) throws(AttachmentError) -> [String] {
+    static func names(in folder: String) throws(AttachmentError) -> [String] {
         do {
             return try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
         } catch {
@@ -225,7 +265,7 @@ public final class BlobStore: Sendable {
         "\(folder)/\(id.text.prefix(Limits.shelfCharacters))/\(id.text)"
     }
 
-    private static func makeFolder(_ path: String) throws(AttachmentError) {
+    static func makeFolder(_ path: String) throws(AttachmentError) {
         do {
             try FileManager.default.createDirectory(
                 atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])

@@ -14,11 +14,15 @@ public final class BlobWriter {
     /// The number of bytes received so far.
     public private(set) var length: Int64 = 0
 
-    init(store: BlobStore, path: String, maximumBytes: Int64) throws(AttachmentError) {
+    /// - Returns: nil if another writer has the path, or the file was removed before it was locked.
+    init?(store: BlobStore, path: String, maximumBytes: Int64) throws(AttachmentError) {
+        let file = try File(path: path, flags: O_RDWR | O_CREAT)
+        guard try file.lock(waits: false), try !file.isRemoved else { return nil }
         self.store = store
         self.path = path
         self.maximumBytes = maximumBytes
-        file = try File(path: path, flags: O_WRONLY | O_CREAT | O_TRUNC)
+        self.file = file
+        try self.file.cut(to: 0)
     }
 
     deinit {
@@ -30,7 +34,7 @@ public final class BlobWriter {
     public func write(_ chunk: some ContiguousBytes & Collection<UInt8>) throws(AttachmentError) {
         precondition(!isFinished, "a finished blob takes no more bytes")
         guard length + Int64(chunk.count) <= maximumBytes else {
-            throw AttachmentError(.tooLarge, "an attachment may have at most \(maximumBytes) bytes")
+            throw AttachmentError.tooLarge(maximumBytes)
         }
         digest.update(chunk)
         var failure: AttachmentError?
@@ -65,5 +69,7 @@ struct BlobDigest {
         chunk.withUnsafeBytes { hash.update(bufferPointer: $0) }
     }
 
-    var id: BlobID { BlobID(digest: Array(hash.finalize())) }
+    var bytes: [UInt8] { Array(hash.finalize()) }
+
+    var id: BlobID { BlobID(digest: bytes) }
 }

@@ -51,9 +51,77 @@ struct File: ~Copyable {
         guard fsync(descriptor) == 0 else { throw Self.failure("fsync", nil) }
     }
 
+    /// Writes at an offset, whatever was there.
+    func write(_ bytes: [UInt8], at offset: Int64) throws(AttachmentError) {
+        var written = 0
+        while written < bytes.count {
+            let count = bytes.withUnsafeBytes { buffer in
+                pwrite(
+                    descriptor, buffer.baseAddress! + written, bytes.count - written,
+                    off_t(offset) + off_t(written))
+            }
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw Self.failure("write", nil) }
+            written += count
+        }
+    }
+
+    /// Cuts the file to a length, and writes on from there.
+    func cut(to length: Int64) throws(AttachmentError) {
+        guard ftruncate(descriptor, off_t(length)) == 0 else { throw Self.failure("ftruncate", nil) }
+        try moveToEnd()
+    }
+
+    /// Writes on at the end.
+    func moveToEnd() throws(AttachmentError) {
+        guard lseek(descriptor, 0, SEEK_END) >= 0 else { throw Self.failure("lseek", nil) }
+    }
+
+    /// Locks the file against other openings of it, also those of other processes, until it is closed.
+    /// - Returns: false if another one has the lock and `waits` is false.
+    func lock(waits: Bool) throws(AttachmentError) -> Bool {
+        while flock(descriptor, LOCK_EX | (waits ? 0 : LOCK_NB)) != 0 {
+            if errno == EINTR { continue }
+            if errno == EWOULDBLOCK { return false }
+            throw Self.failure("flock", nil)
+        }
+        return true
+    }
+
+    /// True if the open file has no name any more.
+    var isRemoved: Bool {
+        get throws(AttachmentError) {
+            var status = stat()
+            guard fstat(descriptor, &status) == 0 else { throw Self.failure("stat", nil) }
+            return status.st_nlink == 0
+        }
+    }
+
+    /// Runs `body` while no other process and no other caller here is in such a section of the folder.
+    static func alone<Result>(
+        in folder: String, _ body: () throws(AttachmentError) -> Result
+    ) throws(AttachmentError) -> Result {
+        let file = try File(path: folder, flags: O_RDONLY | O_DIRECTORY)
+        _ = try file.lock(waits: true)
+        return try body()
+    }
+
+    /// Sets the time of the last change to now.
+    static func touch(_ path: String) throws(AttachmentError) {
+        guard utimensat(AT_FDCWD, path, nil, 0) == 0 else { throw failure("utimensat", path) }
+    }
+
+    /// The state of the file of this name; nil if there is none.
+    static func state(of path: String) -> State? {
+        var status = stat()
+        return stat(path, &status) == 0 ? State(status) : nil
+    }
+
     /// Facts of a file that differ after a program has changed it: enough to trust an earlier comparison.
     struct State: Sendable, Equatable {
         let length: Int64
+        /// Seconds since 1970 when the content was last written, or the file touched.
+        var writtenAtSeconds: Int64 { Int64(times[0]) }
         private let inode: UInt64
         /// Seconds and nanoseconds, of the content and of the rest.
         private let times: [Int]

@@ -12,6 +12,7 @@ import ServiceKit
 /// A store with a folder of its own and keys of two databases.
 final class StoreFixture: Sendable {
     static let now: Int64 = 1_800_000_000
+    static let adminToken = "0123456789abcdef0123456789abcdef0123456789abcdef"
     let folder: String
     let key: DatabaseSigningKey
     let otherKey: DatabaseSigningKey
@@ -22,19 +23,20 @@ final class StoreFixture: Sendable {
 
     /// Another store on the folder of one that has stopped, with the same keys.
     convenience init(at other: StoreFixture) throws {
-        try self.init(5_000_000, other.folder, other.key, other.otherKey, ownsFolder: false)
+        try self.init(5_000_000, 0, other.folder, other.key, other.otherKey, ownsFolder: false)
     }
 
-    convenience init(maximumBytes: Int64 = 5_000_000) throws {
+    convenience init(maximumBytes: Int64 = 5_000_000, quotaBytes: Int64 = 0) throws {
         try self.init(
-            maximumBytes,
+            maximumBytes, quotaBytes,
             FileManager.default.temporaryDirectory.appendingPathComponent("store-\(UUID().uuidString)").path,
             try DatabaseSigningKey(databaseID: "cars", number: 1),
             try DatabaseSigningKey(databaseID: "boats", number: 1), ownsFolder: true)
     }
 
     private init(
-        _ maximumBytes: Int64, _ folder: String, _ key: DatabaseSigningKey, _ otherKey: DatabaseSigningKey,
+        _ maximumBytes: Int64, _ quotaBytes: Int64, _ folder: String, _ key: DatabaseSigningKey,
+        _ otherKey: DatabaseSigningKey,
         ownsFolder: Bool
     ) throws {
         (self.folder, self.key, self.otherKey, self.ownsFolder) = (folder, key, otherKey, ownsFolder)
@@ -43,18 +45,24 @@ final class StoreFixture: Sendable {
         let source = InMemoryKeySource(KeySet([key.publicKey, otherKey.publicKey]))
         var logger = Logger(label: "test")
         logger.logLevel = .critical
+        var options = AttachmentOptions()
+        (options.maximumBytes, options.quotaBytes) = (maximumBytes, quotaBytes)
+        try Data(Self.adminToken.utf8).write(to: URL(fileURLWithPath: "\(folder)/admin.token"))
         part = AttachmentStore(
-            folder: "\(folder)/blobs", log: log, documents: "\(folder)/documents",
+            folder: "\(folder)/blobs", log: log,
+            documents: Materializations(of: log, folder: "\(folder)/documents", logger: logger),
             authenticator: Authenticator(source: source, nowSeconds: { Self.now }),
-            maximumBytes: maximumBytes, logger: logger)
+            options: options, admin: AdminCredential(path: "\(folder)/admin.token"), logger: logger)
     }
 
     deinit { if ownsFolder { try? FileManager.default.removeItem(atPath: folder) } }
 
-    func token(_ grant: Grant = .everything, key: DatabaseSigningKey? = nil) -> String {
+    func token(
+        _ grant: Grant = .everything, key: DatabaseSigningKey? = nil, user: String = "ada"
+    ) -> String {
         let key = key ?? self.key
         let identity = Identity(
-            userID: "ada", databaseID: key.keyID.databaseID, peerKey: nil, grant: grant,
+            userID: user, databaseID: key.keyID.databaseID, peerKey: nil, grant: grant,
             expiresAtSeconds: Self.now + 100)
         return AccessToken.issue(identity, with: key, nowSeconds: Self.now)
     }
@@ -117,8 +125,9 @@ struct StoreClient: Sendable {
         try await send(method, "/api/v4/attachments/\(id)", headers, nil)
     }
 
-    private func send(
-        _ method: String, _ path: String, _ headers: [String: String], _ body: HTTPClientRequest.Body?
+    func send(
+        _ method: String, _ path: String, _ headers: [String: String] = [:],
+        _ body: HTTPClientRequest.Body? = nil
     ) async throws -> Answer {
         var request = HTTPClientRequest(url: "\(address.origin)\(path)")
         request.method = .RAW(value: method)

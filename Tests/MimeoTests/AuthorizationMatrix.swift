@@ -250,6 +250,44 @@ enum AuthorizationMatrix {
             route: "POST /api/v5/attachments/upload", body: "x",
             cells: "401 401 200 403 200 200 200 200 401"),
         .init(
+            route: "GET /api/v5/attachments/:id/chunks", cells: "401 401 404 200 404 404 200 200 401"),
+        .init(
+            route: "GET /admin/attachment-store/databases/:database/attachments",
+            role: .read,
+            cells: "\(nobodyButAdmin) 200"),
+        .init(
+            route: "GET /admin/attachment-store/databases/:database/usage", role: .read,
+            cells: "\(nobodyButAdmin) 200"),
+        .init(
+            route: "GET /admin/attachment-store/databases/:database/verifications",
+            role: .read,
+            cells: "\(nobodyButAdmin) 200"),
+        .init(
+            route: "POST /admin/attachment-store/databases/:database/verifications",
+            role: .operate,
+            cells: "\(nobodyButAdmin) 202"),
+        .init(
+            route: "POST /admin/attachment-store/databases/:database/collections",
+            role: .own,
+            cells: "\(nobodyButAdmin) 200"),
+        .init(
+            route: "OPTIONS /api/v5/attachments/uploads", cells: "204 204 204 204 204 204 204 204 204"),
+        // Without the field of tus, whoever may write is told its version.
+        .init(
+            route: "POST /api/v5/attachments/uploads", cells: "401 401 412 403 412 412 412 412 401"),
+        .init(
+            route: "POST /api/v5/attachments/uploads/:upload",
+            cells: "401 401 412 403 412 412 412 412 401"),
+        .init(
+            route: "PATCH /api/v5/attachments/uploads/:upload",
+            cells: "401 401 412 403 412 412 412 412 401"),
+        .init(
+            route: "DELETE /api/v5/attachments/uploads/:upload",
+            cells: "401 401 412 403 412 412 412 412 401"),
+        .init(
+            route: "HEAD /api/v5/attachments/uploads/:upload",
+            cells: "401 401 412 403 412 412 412 412 401"),
+        .init(
             route: "GET /api/v4/attachments/:id", cells: "401 401 404 200 404 404 200 200 401"),
         .init(
             route: "GET /api/v5/attachments/:id", cells: "401 401 404 200 404 404 200 200 401"),

@@ -39,7 +39,7 @@ struct FolderTests {
             try makeOpenFolder(existing)
             for data in [made.path, existing.path] { try await EmbeddedServer.run(data: data) { _ in } }
             #expect(try mode(made) == 0o700)
-            for name in ["auth", "replicator", "query", "attachments"] {
+            for name in ["auth", "replicator", "attachments"] {
                 #expect(try mode(made.appendingPathComponent(name)) == 0o700, "\(name)")
             }
             #expect(try mode(existing) == 0o700)

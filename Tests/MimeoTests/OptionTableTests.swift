@@ -72,7 +72,12 @@ struct OptionTableTests {
             "housekeepingSeconds": housekeeping.interval.components.seconds,
             "contactSeconds": configuration.contact.contact.components.seconds,
             "contactGraceSeconds": configuration.contact.grace.components.seconds,
-            "maxAttachmentBytes": try AttachmentFlags.parse([]).maximumBytes(configuration),
+            "maxAttachmentBytes": try AttachmentFlags.parse([]).options(configuration).maximumBytes,
+            "attachmentQuotaBytes": try AttachmentFlags.parse([]).options(configuration).quotaBytes,
+            "attachmentGraceHours":
+                (try AttachmentFlags.parse([]).options(configuration).graceSeconds ?? 0) / 3_600,
+            "attachmentCollectionSeconds":
+                try AttachmentFlags.parse([]).options(configuration).collectionSeconds,
             "stopSeconds": configuration.stop.components.seconds,
             "diskReservePercent": Int64(configuration.diskReservePercent),
         ]
@@ -144,7 +149,7 @@ struct OptionTableTests {
         #expect(housekeeping.snapshotOperations == nil)
         #expect(housekeeping.keptOperations == 5 && housekeeping.interval == .seconds(9))
         #expect(filed.behindProxy && filed.showToken == true)
-        #expect(try AttachmentFlags.parse([]).maximumBytes(filed) == 12)
+        #expect(try AttachmentFlags.parse([]).options(filed).maximumBytes == 12)
 
         let variables = [
             "MIMEO_KEEP_ALIVE_SECONDS": "8", "MIMEO_TOMBSTONE_TTL_HOURS": "0", "MIMEO_BEHIND_PROXY": "false",
@@ -154,7 +159,7 @@ struct OptionTableTests {
         #expect(try SessionFlags.parse([]).options(both).keepAlive == .seconds(8))
         #expect(try HousekeepingFlags.parse([]).options(both).tombstoneTimeToLive == nil)
         #expect(!both.behindProxy && both.showToken == true)
-        #expect(try AttachmentFlags.parse(["--max-attachment-bytes", "14"]).maximumBytes(both) == 14)
+        #expect(try AttachmentFlags.parse(["--max-attachment-bytes", "14"]).options(both).maximumBytes == 14)
         let flags = try SessionFlags.parse(["--keep-alive-seconds", "9"])
         #expect(try flags.options(both).keepAlive == .seconds(9))
         let switched = try ServiceConfiguration(

@@ -17,7 +17,8 @@ struct FoldedBeforeTests {
         source.insert(bench.key.publicKey)
         let part = ReplicatorPart(
             log: bench.log, authenticator: Authenticator(source: source),
-            folder: bench.folder.appendingPathComponent("second").path, logger: TestBench.quiet)
+            materializations: TestBench.materializations(of: bench.log, bench.folder, "second"),
+            logger: TestBench.quiet)
         let host = ServiceHost(parts: [part], listen: .anyLoopbackPort, logger: TestBench.quiet)
         try await host.run { address in
             let second = TestBench(folder: bench.folder, log: bench.log, key: bench.key, address: address)

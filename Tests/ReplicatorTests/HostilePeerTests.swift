@@ -86,7 +86,8 @@ struct HostilePeerTests {
             source.insert(key.publicKey)
             let part = ReplicatorPart(
                 log: bench.log, authenticator: Authenticator(source: source),
-                folder: bench.folder.appendingPathComponent("other").path, logger: TestBench.quiet)
+                materializations: TestBench.materializations(of: bench.log, bench.folder, "other"),
+                logger: TestBench.quiet)
             let host = ServiceHost(parts: [part], listen: .anyLoopbackPort, logger: TestBench.quiet)
             let status = try await host.run { address -> Int? in
                 let other = TestBench(folder: bench.folder, log: bench.log, key: key, address: address)

@@ -16,7 +16,8 @@ struct InstancesTests {
         source.insert(bench.key.publicKey)
         let part = ReplicatorPart(
             log: bench.log, authenticator: Authenticator(source: source),
-            folder: bench.folder.appendingPathComponent("second").path, logger: TestBench.quiet)
+            materializations: TestBench.materializations(of: bench.log, bench.folder, "second"),
+            logger: TestBench.quiet)
         let host = ServiceHost(parts: [part], listen: .anyLoopbackPort, logger: TestBench.quiet)
         try await host.run { address in
             try await body(

@@ -289,7 +289,7 @@ private enum SystemBench {
             let part = ReplicatorPart(
                 log: log,
                 authenticator: Authenticator(source: source, system: system, nowSeconds: nowSeconds),
-                folder: folder.appendingPathComponent("replicator").path,
+                materializations: TestBench.materializations(of: log, folder, "replicator"),
                 admin: AdminCredential(path: admin.path), rightsLook: rightsLook, logger: TestBench.quiet)
             let parts: [any ServicePart] = [SystemDatabasePart(system), part]
             let host = ServiceHost(parts: parts, listen: .anyLoopbackPort, logger: TestBench.quiet)

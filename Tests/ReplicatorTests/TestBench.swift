@@ -59,12 +59,19 @@ struct TestBench {
         source.insert(key.publicKey)
         let part = ReplicatorPart(
             log: served, authenticator: Authenticator(source: source, system: system),
-            folder: folder.appendingPathComponent("replicator").path, housekeeping: housekeeping,
+            materializations: materializations(of: served, folder, "replicator"),
+            housekeeping: housekeeping,
             sessions: sessions, pool: EvaluationPool(evaluation), logger: quiet)
         let parts: [any ServicePart] = system.map { [SystemDatabasePart($0), part] } ?? [part]
         try await ServiceHost(parts: parts, listen: .anyLoopbackPort, logger: quiet).run { address in
             try await body(TestBench(folder: folder, log: log, key: key, address: address, part: part))
         }
+    }
+
+    static func materializations(
+        of log: any OperationLog, _ folder: URL, _ name: String
+    ) -> Materializations {
+        Materializations(of: log, folder: folder.appendingPathComponent(name).path, logger: quiet)
     }
 
     static var quiet: Logger {

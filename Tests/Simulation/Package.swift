@@ -33,7 +33,10 @@ let package = Package(
         module("Shared/DQL", ["CRDT"], exclude: ["README.md", "Functions.md", "Parameters.md"]),
         module("Shared/Exchange", ["CRDT"], exclude: ["README.md"]),
         module("Shared/Machine", [], exclude: ["README.md"]),
-        module("Shared/WriteAhead", [grdb, sqlite], exclude: ["README.md"]),
+        .target(
+            name: "CPageSums", path: "Shared/WriteAhead/CPageSums",
+            linkerSettings: [.linkedLibrary("sqlite3")]),
+        module("Shared/WriteAhead", ["CPageSums", grdb, sqlite], exclude: ["CPageSums", "README.md"]),
         module(
             "Shared/Replica",
             ["CRDT", "DQL", "Exchange", "Machine", "WriteAhead", grdb, sqlite, logging],
@@ -63,7 +66,8 @@ let package = Package(
             sources: [
                 "Materialization/Materializer.swift", "Materialization/LeasedActor.swift",
                 "Materialization/SnapshotTransfer.swift", "Materialization/FoldThrottle.swift",
-                "Materialization/DatabaseFolders.swift", "Damage/DamageLedger.swift", "Errors.swift",
+                "Materialization/Materializations.swift", "Materialization/DatabaseFolders.swift",
+                "Damage/DamageLedger.swift", "Errors.swift",
                 "Limits.swift",
             ]),
         module(

@@ -132,7 +132,7 @@ class Rest(SystemTest):
 
 
 class Unopenable(SystemTest):
-    """What is in the way of a database's folder keeps its sessions out, with a reason, until it is gone."""
+    """What is in the way of a database's folder keeps sessions and statements out, with a reason, until it is gone."""
 
     def test_a_session_is_told_why_and_comes_back_by_itself(self):
         server = OneProcess(self.workspace).start()
@@ -148,7 +148,11 @@ class Unopenable(SystemTest):
             opcode, reason = connection.receive()
             self.assertEqual((opcode, reason), (8, struct.pack("!H", 1011) + b"SYNC-0501"))
         peer = Peer(self.workspace, "a", server, ["SELECT * FROM cars"])
-        self.assertEqual(server.query("SELECT * FROM cars"), [{"_id": 1}])
+        # One fold serves all: statements say so too, and the server's health.
+        answer = server.post_statement("SELECT * FROM cars")
+        self.assertEqual((answer.status, answer.error["code"]), (503, "QUERY-0304"), answer.body)
         self.assertEqual(peer.count("cars"), 0)
         folder.unlink()
+        until(lambda: server.post_statement("SELECT * FROM cars").status == 200, 60, "statements run again")
+        self.assertEqual(server.query("SELECT * FROM cars"), [{"_id": 1}])
         until(lambda: peer.count("cars") == 1, 60, "the peer to come back")

@@ -125,7 +125,8 @@ struct ImportTable {
                     "Attachments", "CRDT", "Exchange", "Identity", "Machine", "OperationLog", "Replica",
                     "ServiceKit",
                 ],
-                packages: ["ArgumentParser", "Hummingbird", "NIOCore"], platform: foundation),
+                packages: ["ArgumentParser", "Crypto", "HTTPTypes", "Hummingbird", "NIOCore"],
+                platform: foundation),
             // Asks to whom a connection's other end belongs.
             "Services/Console": Row(
                 ours: ["CRDT", "Identity", "Machine", "ServiceKit"],

@@ -25,8 +25,8 @@ public struct AllServices: Sendable {
         public var housekeeping = HousekeepingOptions()
         /// The bounds of statements and subscriptions.
         public var evaluation = EvaluationOptions()
-        /// The largest attachment to accept.
-        public var attachmentBytes = AttachmentStore.defaultMaximumBytes
+        /// The bounds of attachments.
+        public var attachments = AttachmentOptions()
 
         /// The defaults.
         public init() {}
@@ -50,22 +50,32 @@ public struct AllServices: Sendable {
         let authenticator = Authenticator(system: system)
         let pool = EvaluationPool(options.evaluation)
         let admin = AdminCredential(configuration, system: system)
+        let materializations = Materializations(
+            of: log, folder: try configuration.folder("replicator"), logger: logger)
+        if configuration.projection == nil {
+            // Before one fold served all, query-service and attachment-store had one each.
+            for unused in ["query", "attachment-documents"] {
+                Materializations.removeUnused(in: try configuration.folder(unused))
+            }
+        }
         parts = [
             SystemDatabasePart(system), StoragePart(log: log, room: room),
             gateway,
             ReplicatorPart(
-                log: log, authenticator: authenticator, folder: try configuration.folder("replicator"),
+                log: log, authenticator: authenticator, materializations: materializations,
                 housekeeping: options.housekeeping, sessions: options.sessions, admin: admin, pool: pool,
                 logger: named("replicator")),
             QueryServicePart(
                 log: log, authenticator: authenticator,
-                projection: try ProjectionPlace(configuration), past: try configuration.folder("past"),
+                projection: try ProjectionPlace(configuration, sharing: materializations),
+                past: try configuration.folder("past"),
                 pool: pool, admin: admin, secretsKey: configuration.secretsKeyFile,
                 logger: named("query-service")),
             AttachmentStore(
                 folder: try configuration.folder("attachments"), log: log,
-                documents: try configuration.folder("attachment-documents"), authenticator: authenticator,
-                maximumBytes: options.attachmentBytes, room: room, logger: named("attachment-store")),
+                documents: materializations, authenticator: authenticator,
+                options: options.attachments, admin: admin, room: room,
+                logger: named("attachment-store")),
             ConsolePart(
                 admin: admin, authenticator: authenticator, system: system,
                 access: ConsoleAccess(configuration, isWhole: true)),

@@ -48,7 +48,7 @@ struct ServeCommand: AsyncParsableCommand {
         options.sessions = try replicator.options(configuration)
         options.housekeeping = try housekeeping.options(configuration)
         options.evaluation = try evaluation.options(configuration)
-        options.attachmentBytes = try attachments.maximumBytes(configuration)
+        options.attachments = try attachments.options(configuration)
         return options
     }
 

@@ -1,22 +1,21 @@
 import CRDT
 import DQL
-import Logging
 import OperationLog
 import Replica
 import ServiceKit
 
 /// A projection in a local replica of this process.
 struct EmbeddedStore: ProjectionStore {
-    private let materializer: Materializer
+    private let share: Materializations.Share
+    private var materializer: Materializer { share.materializer }
     private let seats = EvaluationSeats(ServiceKit.Limits.evaluationsOfStore)
 
     static func open(
-        _ database: DatabaseID, log: any OperationLog, folder: String, recent: RecentChanges, logger: Logger
+        _ database: DatabaseID, in materializations: Materializations, recent: RecentChanges
     ) async throws -> EmbeddedStore {
-        let materializer = try await Materializer.open(
-            database, log: log, folder: folder, logger: logger, onFold: { recent.append($0) })
-        recent.begin(at: await materializer.position.offset)
-        return EmbeddedStore(materializer: materializer)
+        EmbeddedStore(
+            share: try await materializations.open(
+                database, beginning: { recent.begin(at: $0.offset) }, onFold: { recent.append($0) }))
     }
 
     var position: LogPosition { get async { await materializer.position } }
@@ -25,7 +24,7 @@ struct EmbeddedStore: ProjectionStore {
 
     /// It does from its opening on.
     func beginFollowing() {}
-    func run() async { await materializer.run() }
+    func run() async { await share.waitForEnd() }
     func advance() async throws { try await materializer.advance() }
     func wait(for offset: Offset, timeout: Duration) async -> Bool {
         await materializer.wait(for: offset, timeout: timeout)
@@ -92,7 +91,7 @@ struct EmbeddedStore: ProjectionStore {
     /// A folder has room for one build.
     func rebuild() -> Bool { false }
 
-    func close(discards: Bool) async { await materializer.close(discards: discards) }
+    func close(discards: Bool) async { await share.close(discards: discards) }
 }
 
 extension ReadTransaction: ProjectedDocuments {

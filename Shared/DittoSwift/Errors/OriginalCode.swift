@@ -119,9 +119,11 @@ package enum OriginalCode: String, Sendable, CaseIterable {
         self =
             switch code {
             case .idMalformed: .attachmentTokenInvalid
-            case .notFound: .attachmentNotFound
-            case .tooLarge, .storageFailed, .storageFull, .nearlyFull: .attachmentNotCreated
-            case .digestMismatch, .rangeInvalid, .corrupt: .attachmentNotFetched
+            case .notFound, .collected: .attachmentNotFound
+            case .tooLarge, .storageFailed, .storageFull, .nearlyFull, .uploadUnknown, .uploadBusy,
+                .uploadLimit, .uploadOffset:
+                .attachmentNotCreated
+            case .digestMismatch, .rangeInvalid, .chunksMalformed, .corrupt: .attachmentNotFetched
             }
     }
 

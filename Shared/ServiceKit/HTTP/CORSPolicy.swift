@@ -39,6 +39,10 @@ public struct CORSPolicy: Sendable, Equatable {
     private static let exposed = [
         "Accept-Ranges", "Allow", "Content-Encoding", "Content-Range", "ETag", "Retry-After",
         "WWW-Authenticate", "X-DITTO-TXN-ID", IdempotencyKey.repeatedField, RequestID.name,
+        // Of resumable uploads.
+        "Location", "Mimeo-Attachment-Id", "Tus-Checksum-Algorithm", "Tus-Extension", "Tus-Max-Size",
+        "Tus-Resumable", "Tus-Version", "Upload-Defer-Length", "Upload-Expires", "Upload-Length",
+        "Upload-Metadata", "Upload-Offset",
     ].joined(separator: ", ")
 
     /// Adds what a browser needs to an answer, whether it is an error or not. To a preflight it also says

@@ -34,7 +34,9 @@ public actor Materializer {
     let log: any OperationLog
     private nonisolated let folder: String
     private let logger: Logger
-    private let onFold: @Sendable ([FoldedOperation]) async -> Void
+    /// The listeners, by number: each is told of every fold after it has joined.
+    private var listeners: [(id: UInt64, onFold: @Sendable ([FoldedOperation]) async -> Void)]
+    private var lastListener: UInt64 = 0
     /// The latest fold: running, queued or done.
     private var folding: Task<Void, any Error>?
     /// The fold that has not begun yet.
@@ -53,8 +55,8 @@ public actor Materializer {
     }
     private nonisolated let damage: Damage
     /// True if this replica is unusable: the log lacks the folded history or the next operation (it was reset
-    /// to an earlier state, or truncated while this fold lagged), or the replica is damaged. Nothing may be
-    /// decided by it any more; its owner opens another one, which begins with the log's snapshot.
+    /// to an earlier state, or truncated while this fold lagged), or the replica is damaged or discarded.
+    /// Nothing may be decided by it any more; its owner opens another one, which begins with the log's snapshot.
     public var hasLostHistory: Bool { isHistoryLost || damage.isThere }
 
     /// Damage that a read or fold of the replica has met. Calls come from any thread.
@@ -177,15 +179,19 @@ public actor Materializer {
         let parent = URL(fileURLWithPath: folder).deletingLastPathComponent().path
         for other in DatabaseFolders.of(database, in: parent)
         where URL(fileURLWithPath: other).path != URL(fileURLWithPath: folder).path {
-            // Opening takes the folder's lock; a folder in use throws.
-            guard
-                let unused = try? Materialization(
-                    directory: other, environment: .system,
-                    logger: Logger(label: "mimeo.materializer"))
-            else { continue }
-            try? Materialization.discard(directory: other)
-            try? unused.close()
+            removeUnused(other)
         }
+    }
+
+    /// Removes a materialization that no process has open.
+    static func removeUnused(_ folder: String) {
+        // Opening takes the folder's lock; a folder in use throws.
+        guard
+            let unused = try? Materialization(
+                directory: folder, environment: .system, logger: Logger(label: "mimeo.materializer"))
+        else { return }
+        try? Materialization.discard(directory: folder)
+        try? unused.close()
     }
 
     private static func openReplica(
@@ -218,7 +224,7 @@ public actor Materializer {
         self.position = position
         self.executor = executor
         self.logger = logger
-        self.onFold = onFold
+        listeners = [(0, onFold)]
         let damage = Damage()
         self.damage = damage
         let folder = replica.directory
@@ -226,6 +232,22 @@ public actor Materializer {
             if damage.note() { DamageLedger.shared.note(folder, reason: reason, logger: logger) }
         }
     }
+
+    /// Tells a listener of every operation folded from now on, in log order; the next fold waits until all
+    /// listeners have taken one. `beginning` is told the position that they follow, before the first.
+    /// - Returns: a number for `leave`.
+    func join(
+        beginning: @Sendable (LogPosition) -> Void,
+        onFold: @escaping @Sendable ([FoldedOperation]) async -> Void
+    ) -> UInt64 {
+        beginning(position)
+        lastListener += 1
+        listeners.append((lastListener, onFold))
+        return lastListener
+    }
+
+    /// Tells a listener nothing any more, but of the fold that is being told.
+    func leave(_ listener: UInt64) { listeners.removeAll { $0.id == listener } }
 
     /// Follows the log until the task is cancelled or the log closes. A failed fold is retried with growing
     /// pauses, since no wake-up comes for operations that are in the log already. Returns as soon as
@@ -367,6 +389,7 @@ public actor Materializer {
     /// - Parameter discards: true to delete its files, so that the next opening begins from the log.
     public func close(discards: Bool = false) async {
         isClosed = true
+        if discards { isHistoryLost = true }
         throttle.beginWait()
         _ = try? await folding?.value
         for waiter in waiters { waiter.continuation.resume(returning: false) }
@@ -469,8 +492,10 @@ public actor Materializer {
             let (replica, part) = (replica, Array(rest))
             let folded = try await executor.run { try replica.fold(part) }
             guard let last = folded.last else { preconditionFailure("a fold of entries folds one at least") }
+            // Who joins from here on begins after these.
+            let listeners = listeners
             position = last.position
-            await onFold(folded)
+            for listener in listeners { await listener.onFold(folded) }
             rest = rest.dropFirst(folded.count)
             let reached = waiters.filter { $0.offset <= last.position.offset }
             waiters.removeAll { $0.offset <= last.position.offset }

@@ -103,6 +103,15 @@ extension Setting {
             "maxAttachmentBytes", .number(least: 0), "bytes", of: [.serve, .attachmentStore],
             default: "5368709120", "Largest attachment to accept."),
         Setting(
+            "attachmentQuotaBytes", .number(least: 0), "bytes", of: [.serve, .attachmentStore],
+            default: "0", "Bytes that the attachments of each database may have together; 0: no bound."),
+        Setting(
+            "attachmentGraceHours", .number(least: 0), "hours", of: [.serve, .attachmentStore],
+            default: "168", "Age at which an attachment is removed that no document mentions; 0: never."),
+        Setting(
+            "attachmentCollectionSeconds", .number(least: 1), "seconds", of: [.serve, .attachmentStore],
+            default: "3600", "Time between two looks for such attachments. At least 1."),
+        Setting(
             "statementSeconds", .number(least: 1), "seconds", of: [.serve, .queryService, .replicator],
             default: "30", "Time limit of a statement over HTTP. At least 1."),
         Setting(

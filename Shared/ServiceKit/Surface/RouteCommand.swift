@@ -39,6 +39,7 @@ extension RouteDescription {
 
     private static let destructive: Set<String> = [
         "truncate", "eraseDocuments", "drain", "rotateKey", "changeSealingKey", "acceptRestore", "revoke",
+        "collectAttachments",
     ]
 
     private static let serviceVerbs = [
@@ -57,6 +58,7 @@ extension RouteDescription {
         "showSealingKey": "sealing-key show", "changeSealingKey": "sealing-key change",
         "deletePreviousSealingKey": "sealing-key forget", "showRestore": "restore show",
         "acceptRestore": "restore accept", "listMetricSeries": "metrics series",
+        "attachmentUsage": "attachments usage", "attachmentVerification": "attachments verification",
         "whoami": "credentials whoami", "listSettings": "server settings",
     ]
 

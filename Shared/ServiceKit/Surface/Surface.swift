@@ -21,7 +21,7 @@ public enum Surface {
             name: "Before DQL", about: "Calls of versions 1 and 4, from the query-service.", routes: legacy),
         Group(
             name: "Attachments", about: "Files beside documents, from the attachment-store.",
-            routes: attachments),
+            routes: attachments + uploads),
         Group(name: "Sync", about: "Sessions of peers, from the replicator.", routes: sync),
         Group(
             name: "Databases and logins", about: "For administrators, from the auth-gateway.",
@@ -32,6 +32,9 @@ public enum Surface {
         Group(
             name: "Projections and statements", about: "For administrators, from the query-service.",
             routes: adminOfStatements + adminOfProjections + webhooks),
+        Group(
+            name: "Stored attachments", about: "For administrators, from the attachment-store.",
+            routes: adminOfAttachments),
         Group(
             name: "Console", about: "The web page, its sessions and the metrics that it draws.",
             routes: console),

@@ -24,11 +24,15 @@ let package = Package(
         .target(
             name: "Machine", path: "Shared/Machine", exclude: ["README.md"], swiftSettings: strict),
         .target(
+            name: "CPageSums", path: "Shared/WriteAhead/CPageSums",
+            linkerSettings: [.linkedLibrary("sqlite3")]),
+        .target(
             name: "WriteAhead",
             dependencies: [
+                "CPageSums",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
-            ], path: "Shared/WriteAhead", exclude: ["README.md"], swiftSettings: strict),
+            ], path: "Shared/WriteAhead", exclude: ["CPageSums", "README.md"], swiftSettings: strict),
         .target(
             name: "Replica",
             dependencies: [

@@ -28,7 +28,10 @@ let package = Package(
         module("DQL", ["CRDT"], exclude: ["Functions.md", "Parameters.md"]),
         module("Exchange", ["CRDT"]),
         module("Machine", []),
-        module("WriteAhead", [grdb, sqlite]),
+        .target(
+            name: "CPageSums", path: "Shared/WriteAhead/CPageSums",
+            linkerSettings: [.linkedLibrary("sqlite3")]),
+        module("WriteAhead", ["CPageSums", grdb, sqlite], exclude: ["CPageSums"]),
         module("Replica", ["CRDT", "DQL", "Exchange", "Machine", "WriteAhead", grdb, sqlite, logging]),
         module("OperationLog", ["CRDT", "Machine", "WriteAhead", grdb, sqlite, logging]),
         module("Postgres", ["CRDT", "DQL", "OperationLog", "CLibPQ", logging], exclude: ["CLibPQ"]),

@@ -12,8 +12,10 @@ struct UploadRoute {
     let maximumBytes: Int64
     /// Throws when the client's credential is revoked, or may be; called with each chunk and at the end.
     let standing: @Sendable () throws -> Void
-    /// Called with the id of an attachment that was stored.
-    var whenStored: @Sendable (BlobID) -> Void = { _ in }
+    /// Throws if an attachment of so many bytes has no room; called with what is announced or has arrived.
+    var admit: @Sendable (Int64) async throws -> Void = { _ in }
+    /// Called with an attachment that was stored.
+    var whenStored: @Sendable (BlobInfo) -> Void = { _ in }
 
     private struct Answer: Encodable {
         var id: String
@@ -29,8 +31,9 @@ struct UploadRoute {
             throw BlobFailure(
                 error: AttachmentError(.tooLarge, "an attachment may have at most \(maximumBytes) bytes"))
         }
+        if let announced { try await admit(min(announced, maximumBytes)) }
         let info = try await isForm ? form(request, contentType) : raw(request, announced)
-        whenStored(info.id)
+        whenStored(info)
         Measured.count("mimeo_attachment_bytes_total", [("direction", "in")], by: info.length)
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys]
@@ -48,6 +51,7 @@ struct UploadRoute {
             throw AttachmentStoreError(
                 .uploadIncomplete, "fewer bytes arrived than Content-Length says; upload again")
         }
+        if announced == nil { try await admit(upload.length) }
         return try await upload.finish()
     }
 
