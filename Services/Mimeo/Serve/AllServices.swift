@@ -74,7 +74,8 @@ public struct AllServices: Sendable {
             AttachmentStore(
                 folder: try configuration.folder("attachments"), log: log,
                 documents: materializations, authenticator: authenticator,
-                options: options.attachments, admin: admin, room: room, logger: named("attachment-store")),
+                options: options.attachments, admin: admin, room: room,
+                logger: named("attachment-store")),
             ConsolePart(
                 admin: admin, authenticator: authenticator, system: system,
                 access: ConsoleAccess(configuration, isWhole: true)),

@@ -155,6 +155,9 @@ public struct MetricRow: Sendable {
         MetricRow(
             "mimeo_attachments_damaged_total", .counter, of: ["attachment-store"],
             "Attachments that were damaged and set aside."),
+        MetricRow(
+            "mimeo_attachments_collected_total", .counter, of: ["attachment-store"],
+            "Attachments that were removed because no document mentions them."),
     ]
 
     /// Names of earlier versions, served for one more release.
