@@ -13,8 +13,8 @@ public enum ProjectionPlace: Sendable {
     /// A PostgreSQL server, shared with other processes that name the same one.
     case postgres(url: String)
 
-    /// The place that `--projection` names; without it the process's materializations, or a folder in the data
-    /// folder if it has none.
+    /// The place that `--projection` names. Without it the process's materializations, or a folder in the
+    /// data folder if it has none.
     /// - Throws: `SRV-0203`.
     public init(
         _ configuration: ServiceConfiguration, sharing materializations: Materializations? = nil

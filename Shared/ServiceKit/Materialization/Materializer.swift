@@ -56,7 +56,8 @@ public actor Materializer {
     private nonisolated let damage: Damage
     /// True if this replica is unusable: the log lacks the folded history or the next operation (it was reset
     /// to an earlier state, or truncated while this fold lagged), or the replica is damaged or discarded.
-    /// Nothing may be decided by it any more; its owner opens another one, which begins with the log's snapshot.
+    /// Nothing may be decided by it any more; its owner opens another one, which begins with the log's
+    /// snapshot.
     public var hasLostHistory: Bool { isHistoryLost || damage.isThere }
 
     /// Damage that a read or fold of the replica has met. Calls come from any thread.
