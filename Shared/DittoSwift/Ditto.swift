@@ -122,13 +122,7 @@ public final class Ditto: Sendable {
                 isConnected: { connection.isConnectedToServer },
                 linked: { links?.mesh.peers ?? [] },
                 debounce: { settings.parameters.presenceDebounce }))
-        let transfers = AttachmentTransfers(
-            engine.attachments, server: opening.server, authenticator: auth, logger: logger,
-            isMentioned: { [weak engine] id in
-                guard let engine else { return nil }
-                return await AttachmentKeeper.isMentioned(id, engine)
-            },
-            isConnected: { connection.isConnectedToServer })
+        let transfers = Self.transfers(opening)
         store.transfers.connect(transfers)
         keeper = AttachmentKeeper(engine, transfers, logger: logger)
         let report = SmallPeerReport(
@@ -167,6 +161,18 @@ public final class Ditto: Sendable {
             return LogFiles.Policy(
                 bytes: parameters.logFileBytes, age: parameters.logFileAge, count: parameters.logFiles)
         }
+    }
+
+    private static func transfers(_ opening: Opening) -> AttachmentTransfers {
+        let (engine, connection) = (opening.engine, opening.sync)
+        return AttachmentTransfers(
+            engine.attachments, server: opening.server, authenticator: opening.authenticator,
+            logger: engine.logger,
+            isMentioned: { [weak engine] id in
+                guard let engine else { return nil }
+                return await AttachmentKeeper.isMentioned(id, engine)
+            },
+            isConnected: { connection.isConnectedToServer })
     }
 
     deinit {

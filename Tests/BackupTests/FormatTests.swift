@@ -74,9 +74,9 @@ struct FormatTests {
         }
         let log = try PostgresOperationLog(url: url, logger: Author.quiet)
         try await Place.use { place in
-            var collections: [String: FoldDigest] = [:]
+            var collections: [CollectionName: FoldDigest] = [:]
             let position = try ProjectionSnapshot.readAll(Self.there, url: url) { row in
-                collections[row.key.collection.text, default: FoldDigest()].add(
+                collections[row.key.collection, default: FoldDigest()].add(
                     SnapshotDocument(key: row.key, isLive: row.isLive, offset: 0, state: row.state))
             }
             let projected = ProjectedDigests(position: try #require(position), collections: collections)

@@ -48,7 +48,7 @@ struct VerifyTests {
             // The other database's documents, under the place of the first one.
             try await author.snapshot(of: other)
             let head = try await log.head(of: "app")
-            let wrong = ["c": other.digests[1]]
+            let wrong: [CollectionName: FoldDigest] = ["c": other.digests[1]]
             let found = try await Self.verifier(log, place).verify("app")
             #expect(found.findings.map(\.code) == ["BAK-0205"])
             try await author.snapshot()

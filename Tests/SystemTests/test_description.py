@@ -12,6 +12,15 @@ TOOLS = ("openapi-python-client==0.29.1", "schemathesis==4.32.5")
 CHECKS = ("not_a_server_error", "status_code_conformance", "content_type_conformance", "response_schema_conformance")
 # Streams without an end, what would end the test's own server, logins or database, and what would fill its log.
 LEFT_OUT = "observe|_ditto/sync|drain|sealing-key|truncations|erasures|log-level"
+# How a piece of an upload goes into a request: as it is.
+HOOKS = """
+import schemathesis
+
+
+@schemathesis.serializer("application/offset+octet-stream")
+def piece(context, value):
+    return value if isinstance(value, bytes) else str(value).encode()
+"""
 
 
 class Description(SystemTest):
@@ -22,7 +31,9 @@ class Description(SystemTest):
         self.document.write_bytes(self.server.request("GET", "/openapi.json").body)
         use_packages(*TOOLS)
         # Before the interpreter's own packages, whose versions may be others.
-        self.environment = {**os.environ, "PYTHONPATH": sys.path[-1]}
+        (self.workspace.directory / "hooks.py").write_text(HOOKS)
+        path = f"{sys.path[-1]}:{self.workspace.directory}"
+        self.environment = {**os.environ, "PYTHONPATH": path, "SCHEMATHESIS_HOOKS": "hooks"}
 
     def run_tool(self, *arguments):
         done = subprocess.run(

@@ -125,9 +125,9 @@ struct ProjectionCheck {
     }
 
     private func inPostgres(_ database: DatabaseID, _ url: String) throws -> ProjectedDigests? {
-        var digests: [String: FoldDigest] = [:]
+        var digests: [CollectionName: FoldDigest] = [:]
         let position = try ProjectionSnapshot.readAll(database, url: url) { row in
-            digests[row.key.collection.text, default: FoldDigest()].add(
+            digests[row.key.collection, default: FoldDigest()].add(
                 SnapshotDocument(key: row.key, isLive: row.isLive, offset: 0, state: row.state))
         }
         return position.map { ProjectedDigests(position: $0, collections: digests) }

@@ -9,10 +9,10 @@ public struct ProjectedDigests: Sendable {
     /// The place in the log.
     public let position: LogPosition
     /// The documents of each collection there.
-    public let collections: [String: FoldDigest]
+    public let collections: [CollectionName: FoldDigest]
 
     /// A copy with these digests.
-    public init(position: LogPosition, collections: [String: FoldDigest]) {
+    public init(position: LogPosition, collections: [CollectionName: FoldDigest]) {
         (self.position, self.collections) = (position, collections)
     }
 
@@ -175,7 +175,7 @@ public struct LogVerifier: Sendable {
     }
 
     private static func differences(
-        _ projected: ProjectedDigests, _ folded: [String: FoldDigest], _ database: DatabaseID
+        _ projected: ProjectedDigests, _ folded: [CollectionName: FoldDigest], _ database: DatabaseID
     ) -> [Finding] {
         let names = Set(projected.collections.keys).union(folded.keys)
         return names.sorted().filter {

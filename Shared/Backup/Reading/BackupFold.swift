@@ -74,19 +74,19 @@ final class BackupFold {
     }
 
     /// The digests of the documents by collection.
-    func digests() throws -> [String: FoldDigest] { try replica.digests() }
+    func digests() throws -> [CollectionName: FoldDigest] { try replica.digests() }
 }
 
 extension Materialization {
     /// The digests of the present documents by collection, all of one moment.
-    public func digests() throws -> [String: FoldDigest] {
-        var digests: [String: FoldDigest] = [:]
+    public func digests() throws -> [CollectionName: FoldDigest] {
+        var digests: [CollectionName: FoldDigest] = [:]
         guard let reader = try snapshotReader() else { return digests }
         defer { reader.close() }
         while let chunk = try reader.next() {
             for record in try SnapshotChunk.records(in: chunk) {
                 guard case .document(let document) = record else { continue }
-                digests[document.key.collection.text, default: FoldDigest()].add(document)
+                digests[document.key.collection, default: FoldDigest()].add(document)
             }
         }
         return digests

@@ -1,4 +1,5 @@
 import CLibPQ
+import CRDT
 import Dispatch
 import Glibc
 import OperationLog
@@ -45,8 +46,13 @@ final class Connection {
     private var underWay: [Int] = []
     /// Asked now and then while an answer is awaited; true asks the server to cancel what it does.
     var isUnwanted: (() -> Bool)?
-    /// Tables of collections that were found on this connection, by their schema's number and the collection.
-    var knownTables: [String: String] = [:]
+    /// A collection in a schema of the projection. Names are compared by bytes, which text would not be.
+    struct KnownCollection: Hashable {
+        let schema: Int64
+        let name: CollectionName
+    }
+    /// Tables of collections that were found on this connection.
+    var knownTables: [KnownCollection: String] = [:]
     /// How often this connection has waited for the server's answer.
     private(set) var roundTrips = 0
 

@@ -231,7 +231,7 @@ public final class ProjectionSnapshot: DocumentSource {
 
     func table(_ collection: CollectionName) throws -> String? {
         if let known = tables[collection] { return known }
-        let key = "\(schema) \(collection.text)"
+        let key = Connection.KnownCollection(schema: schema, name: collection)
         if let known = connection.knownTables[key] { return known }
         let rows = try connection.query(
             "SELECT number FROM mimeo_projection.collections WHERE generation = $1::int4 AND name = $2",
