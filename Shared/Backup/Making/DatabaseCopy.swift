@@ -13,33 +13,30 @@ struct DatabaseCopy {
     /// - Returns: the part, without a digest; nil when the database was erased meanwhile.
     /// - Throws: `BAK-0301`, `BAK-0101`, the log's errors.
     func part(through end: LogPosition, continuing parent: Manifest.Part?) async throws -> Manifest.Part? {
-        var attempts = 0
-        while true {
-            attempts += 1
+        for _ in 1...Limits.copyAttempts {
             do {
-                let part =
-                    if let parent, try await continues(parent) {
-                        try await operations(
-                            from: try parent.end(), time: parent.throughTime, base: .parent, through: end)
-                    } else {
-                        try await whole(through: end)
-                    }
-                return part
-            } catch let error as OperationLogError where error.code == .unknownDatabase {
+                return try await attempt(through: end, continuing: parent)
+            } catch {
                 try removeFiles()
-                return nil
-            } catch let error as OperationLogError
-                where [.truncated, .noSnapshot].contains(error.code)
-            {
-                try removeFiles()
-                guard attempts < Limits.copyAttempts else {
-                    throw BackupError(
-                        .overtaken,
-                        "the log of database \(database) was truncated \(attempts) times while it was "
-                            + "copied; raise --kept-operations")
+                switch (error as? OperationLogError)?.code {
+                case .unknownDatabase: return nil
+                case .truncated, .noSnapshot: continue
+                default: throw error
                 }
             }
         }
+        throw BackupError(
+            .overtaken,
+            "the log of database \(database) was truncated \(Limits.copyAttempts) times while it was copied; "
+                + "raise --kept-operations")
+    }
+
+    private func attempt(
+        through end: LogPosition, continuing parent: Manifest.Part?
+    ) async throws -> Manifest.Part {
+        guard let parent, try await continues(parent) else { return try await whole(through: end) }
+        return try await operations(
+            from: try parent.end(), time: parent.throughTime, base: .parent, through: end)
     }
 
     /// Returns whether the log still has everything after the parent's end.

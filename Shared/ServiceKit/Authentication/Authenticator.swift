@@ -88,14 +88,28 @@ public final class Authenticator: Sendable {
     /// - Throws: as above; `SRV-0602` without contact with the log, `SRV-0603` while a restore of it is not
     ///   accepted.
     public func identity(token: String, databaseID: DatabaseID? = nil) async throws -> Identity {
-        try system?.requireTrust()
+        try requireTrust()
         if APIKey.isOne(token) { return try await identity(apiKey: token, databaseID: databaseID) }
-        if verifier.withLock({ $0.knowsKey(of: token) }) == false {
-            let keys = try await source.refreshedKeys()
-            verifier.withLock { verifier in
-                if verifier.keys != keys { verifier.replaceKeys(keys) }
-            }
+        if !knowsKey(of: token) { replaceKeys(try await source.refreshedKeys()) }
+        return try verified(token, databaseID)
+    }
+
+    // The optimizer of Swift 6.3 crashes where a typed error is thrown before a suspension. So this is no part
+    // of the asynchronous caller.
+    @inline(never)
+    private func requireTrust() throws { try system?.requireTrust() }
+
+    private func knowsKey(of token: String) -> Bool {
+        verifier.withLock { $0.knowsKey(of: token) } != false
+    }
+
+    private func replaceKeys(_ keys: KeySet) {
+        verifier.withLock { verifier in
+            if verifier.keys != keys { verifier.replaceKeys(keys) }
         }
+    }
+
+    private func verified(_ token: String, _ databaseID: DatabaseID?) throws(IdentityError) -> Identity {
         let now = nowSeconds()
         let identity = try verifier.withLock { verifier throws(IdentityError) in
             try verifier.verify(token, databaseID: databaseID, nowSeconds: now)
