@@ -74,6 +74,14 @@ final class StoreFixture: Sendable {
         return all.filter { FileManager.default.contents(atPath: "\(blobs)/\($0)") != nil }
     }
 
+    /// The bytes of the greatest of them.
+    var greatestFile: Int {
+        files.compactMap { name in
+            let facts = try? FileManager.default.attributesOfItem(atPath: "\(folder)/blobs/\(name)")
+            return facts?[.size] as? Int
+        }.max() ?? 0
+    }
+
     func serving<Result: Sendable>(
         _ body: @escaping @Sendable (StoreClient) async throws -> Result
     ) async throws -> Result {
