@@ -190,7 +190,7 @@ struct ResumableUploadTests {
                 Content-Length: 300000\r\n\r\n
                 """
             try await channel.writeAndFlush(ByteBuffer(bytes: Array(head.utf8) + bytes[..<100_000]))
-            // The server has written it, and still waits for the rest. Asking earlier would end the request there.
+            // The server has written it, and still waits for the rest. A question would end the request.
             let limit = ContinuousClock.now + .seconds(30)
             while fixture.greatestFile < 100_000, ContinuousClock.now < limit {
                 try await Task.sleep(for: .milliseconds(5))

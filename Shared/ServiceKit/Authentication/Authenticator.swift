@@ -94,8 +94,8 @@ public final class Authenticator: Sendable {
         return try verified(token, databaseID)
     }
 
-    // The optimizer of Swift 6.3 crashes where a typed error is thrown before a suspension. So this is no part
-    // of the asynchronous caller.
+    // The optimizer of Swift 6.3 crashes where a typed error is thrown before a suspension. So this is no
+    // part of the asynchronous caller.
     @inline(never)
     private func requireTrust() throws { try system?.requireTrust() }
 
