@@ -48,7 +48,7 @@ public final class DownloadFile {
         while received < there {
             let bytes = try self.file.read(
                 at: received, count: Int(min(Int64(Limits.readChunkBytes), there - received)))
-            // What is there of a chunk was not compared before its end.
+            // A chunk is compared at its end, so the part of it that is there counts for nothing.
             guard !bytes.isEmpty, take(bytes) == .fine else { break }
         }
         try self.file.cut(to: received)

@@ -107,7 +107,7 @@ public struct LogVerifier: Sendable {
                     offset: truncated.offset)
             }
             try await load(snapshot, fold, database, &pace)
-            // Those that the snapshot covers are read for their hashes only.
+            // Operations that the snapshot covers are read for their hashes only.
             try await read(database, after: truncated.offset, through: snapshot.position.offset, nil, &pace)
             place = snapshot.position.offset
         }

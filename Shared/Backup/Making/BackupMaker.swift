@@ -89,7 +89,7 @@ public struct BackupMaker: Sendable {
             reached("published")
             return manifest
         } catch {
-            // What cannot be removed now is removed by the next backup.
+            // The next backup removes a folder that cannot be removed now.
             try? Folder.remove(making)
             throw error
         }

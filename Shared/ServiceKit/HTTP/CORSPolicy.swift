@@ -39,7 +39,7 @@ public struct CORSPolicy: Sendable, Equatable {
     private static let exposed = [
         "Accept-Ranges", "Allow", "Content-Encoding", "Content-Range", "ETag", "Retry-After",
         "WWW-Authenticate", "X-DITTO-TXN-ID", IdempotencyKey.repeatedField, RequestID.name,
-        // Of resumable uploads.
+        // Fields of resumable uploads.
         "Location", "Mimeo-Attachment-Id", "Tus-Checksum-Algorithm", "Tus-Extension", "Tus-Max-Size",
         "Tus-Resumable", "Tus-Version", "Upload-Defer-Length", "Upload-Expires", "Upload-Length",
         "Upload-Metadata", "Upload-Offset",

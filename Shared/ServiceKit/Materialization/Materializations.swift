@@ -168,6 +168,19 @@ public actor Materializations {
     }
 }
 
+extension Materializer {
+    /// Removes a materialization that no process has open.
+    static func removeUnused(_ folder: String) {
+        // Opening takes the folder's lock; a folder in use throws.
+        guard
+            let unused = try? Materialization(
+                directory: folder, environment: .system, logger: Logger(label: "mimeo.materializer"))
+        else { return }
+        try? Materialization.discard(directory: folder)
+        try? unused.close()
+    }
+}
+
 /// An end that tasks wait for. `state` guards all.
 private final class Ending: Sendable {
     private struct State {

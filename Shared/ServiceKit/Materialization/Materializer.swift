@@ -184,17 +184,6 @@ public actor Materializer {
         }
     }
 
-    /// Removes a materialization that no process has open.
-    static func removeUnused(_ folder: String) {
-        // Opening takes the folder's lock; a folder in use throws.
-        guard
-            let unused = try? Materialization(
-                directory: folder, environment: .system, logger: Logger(label: "mimeo.materializer"))
-        else { return }
-        try? Materialization.discard(directory: folder)
-        try? unused.close()
-    }
-
     private static func openReplica(
         _ folder: String, _ environment: Environment, _ logger: Logger
     ) throws -> (Materialization, LogPosition?) {
@@ -493,7 +482,7 @@ public actor Materializer {
             let (replica, part) = (replica, Array(rest))
             let folded = try await executor.run { try replica.fold(part) }
             guard let last = folded.last else { preconditionFailure("a fold of entries folds one at least") }
-            // Who joins from here on begins after these.
+            // A listener that joins from here on begins after these.
             let listeners = listeners
             position = last.position
             for listener in listeners { await listener.onFold(folded) }

@@ -1,7 +1,7 @@
 import CRDT
 import Exchange
 
-// What links brought, on its way to the server.
+// Documents that links brought, on their way to the server.
 
 extension PeerReplica {
     /// A page of the documents that links changed since the server was told last, up to a commit, with their
