@@ -210,6 +210,11 @@ struct PageSumsTests {
             cut["-wal"] = log.prefix(log.count - 10)
             try Self.put(cut, at: path)
             #expect(WriteAheadMark.loss(of: path, isSynced: true) != nil)
+            // Only the header is gone: the frames behind it show that it was one.
+            var headless = files
+            headless["-wal"]?.replaceSubrange(0..<4_096, with: Data(count: 4_096))
+            try Self.put(headless, at: path)
+            #expect(WriteAheadMark.loss(of: path, isSynced: true) != nil)
             // A later transaction that was not finished is no loss, and a mark that is damaged says nothing.
             var more = files
             more["-wal"] = log + Data(count: 3_000)
@@ -218,6 +223,25 @@ struct PageSumsTests {
             cut["-mark"]?[9] ^= 1
             try Self.put(cut, at: path)
             #expect(WriteAheadMark.loss(of: path, isSynced: true) == nil)
+        }
+    }
+
+    @Test("a process that is killed between opening a file after a crash and its first commit has lost nothing")
+    func killedBeforeTheFirstCommit() throws {
+        try Self.use { path in
+            try Self.put(try Self.killed(path), at: path)
+            let queue = try DatabaseQueue(path: path, configuration: Self.configuration())
+            let mark = try #require(WriteAheadMark(path: path))
+            let writeAhead = try queue.writeWithoutTransaction { db in
+                try WriteAheadLog.checkpoint(db, isShared: false)
+                return try WriteAheadLog(of: db, mark: mark)
+            }
+            try queue.write { writeAhead.makeRoom($0) }
+            let log = try Data(contentsOf: URL(fileURLWithPath: path + "-wal"))
+            #expect(log.count > 0 && log.allSatisfy { $0 == 0 })
+            #expect(WriteAheadMark.content(of: path)?.isOpen == true)
+            #expect(WriteAheadMark.loss(of: path, isSynced: true) == nil)
+            try queue.close()
         }
     }
 }

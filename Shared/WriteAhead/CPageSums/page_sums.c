@@ -527,6 +527,17 @@ static void read_frames(int descriptor, const uint8_t *header, page_sums_log *fo
     free(frame);
 }
 
+static int is_blank(int descriptor) {
+    uint8_t part[4096];
+    ssize_t got;
+    for (off_t offset = 0; (got = pread(descriptor, part, sizeof part, offset)) > 0; offset += got) {
+        for (ssize_t place = 0; place < got; place++) {
+            if (part[place] != 0) return 0;
+        }
+    }
+    return got == 0;
+}
+
 int page_sums_read_log(const char *path, page_sums_log *found) {
     memset(found, 0, sizeof *found);
     int descriptor = open(path, O_RDONLY | O_CLOEXEC);
@@ -536,6 +547,7 @@ int page_sums_read_log(const char *path, page_sums_log *found) {
     ssize_t got = pread(descriptor, header, LOG_HEADER, 0);
     if (got < 0) failure = errno;
     if (got == LOG_HEADER && (big_word(header) & ~1u) == 0x377F0682u) read_frames(descriptor, header, found);
+    if (!found->has_header) found->is_blank = is_blank(descriptor);
     close(descriptor);
     return failure;
 }

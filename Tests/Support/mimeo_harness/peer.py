@@ -76,7 +76,7 @@ class Peer:
             try:
                 self.process.write(line)
             except (BrokenPipeError, ValueError):
-                raise PeerGone(f"{self.name} is gone") from None
+                raise PeerGone(f"{self.name} is gone\n{self.process.log_tail()}") from None
             while True:
                 answer = self._next(seconds, line)
                 if "event" not in answer:

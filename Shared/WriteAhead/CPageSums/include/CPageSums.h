@@ -30,6 +30,8 @@ int page_sums_adopt(const char *path);
 typedef struct {
     /* 1 if the header is one. */
     int has_header;
+    /* 1 if every byte is zero: room that was made for a first commit. */
+    int is_blank;
     /* The header's salts, as the file has them. */
     uint64_t salts;
     /* Frames that belong to the header and follow from each other. */
