@@ -4,7 +4,7 @@ LISTEN ?= 127.0.0.1:4000
 DATA ?= ./mimeo-data
 
 .DEFAULT_GOAL := help
-.PHONY: run demo test test-deep lint format bench fuzz simulate system docs compose deb clean help
+.PHONY: run demo test test-deep lint format bench fuzz simulate system docs compose compose-test deb clean help
 
 run: ## Build and start all four services in one process (LISTEN=HOST:PORT, DATA=DIRECTORY)
 	@scripts/setup build
@@ -59,6 +59,11 @@ compose: ## The services in containers, with PostgreSQL and nginx (needs a runni
 	@scripts/setup compose
 	@compose/secrets
 	@docker-compose -f compose/compose.yaml up --build
+
+compose-test: ## Containers for real: images, the tour, a fail-over (BEFORE=CHECKOUT: an upgrade)
+	@scripts/setup build system compose engine
+	@swift build
+	@python3 compose/check.py $(if $(BEFORE),--before "$(BEFORE)")
 
 deb: ## A Debian package of the release build, in .build/deb: program, unit, configuration, service user
 	@scripts/setup build

@@ -1,7 +1,8 @@
-"""Two peers through a running compose: `python3 compose/tour.py [--project NAME]`, after `docker-compose up`.
+"""Two peers through a running compose: `python3 compose/tour.py [--project NAME] [--standby]`, after `up`.
 
 Writes on one peer and sees it on the other, reads and writes over HTTP, kills the replicator and then PostgreSQL with
-signal 9, and finds everything that was acknowledged. Says what it saw; exits non-zero at the first thing that differs.
+signal 9, and finds everything that was acknowledged. With --standby (`-f compose/standby.yaml`) the standby takes
+over, and the former primary follows it. Says what it saw; exits non-zero at the first thing that differs.
 MIMEO_BIN names the folder of `mimeo` (default `.build/debug`), MIMEO_LISTEN where the front listens.
 """
 
@@ -19,15 +20,25 @@ sys.path.insert(0, str(ROOT / "Tests" / "Support"))
 from mimeo_harness import Client, Peer, Workspace, until  # noqa: E402  (its folder had to be named first)
 
 
+MONITORING = {"prometheus", "grafana"}
+"""Some versions of docker-compose list a profile that is not asked for."""
+
+
 class Compose:
     """The containers of one project, by the names of their services."""
 
-    def __init__(self, project):
-        self._command = ["docker-compose", "-p", project, "-f", str(ROOT / "compose" / "compose.yaml")]
+    def __init__(self, project, has_standby=False):
+        files = ["compose.yaml", "standby.yaml"] if has_standby else ["compose.yaml"]
+        self._command = ["docker-compose", "-p", project]
+        for name in files:
+            self._command += ["-f", str(ROOT / "compose" / name)]
 
     def run(self, *arguments):
         done = subprocess.run([*self._command, *arguments], capture_output=True, text=True, check=True, timeout=120)
         return done.stdout
+
+    def execute(self, service, *command):
+        return self.run("exec", "-T", service, *command).strip()
 
     def container(self, service):
         return self.run("ps", "-q", service).split()[0]
@@ -74,22 +85,25 @@ def ids(side):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--project", default="compose")
-    compose = Compose(parser.parse_args().project)
-    services = compose.run("config", "--services").split()
+    parser.add_argument("--standby", action="store_true", help="standby.yaml runs too: ends with a fail-over")
+    options = parser.parse_args()
+    compose = Compose(options.project, options.standby)
+    services = [name for name in compose.run("config", "--services").split() if name not in MONITORING]
     until(lambda: all(map(compose.is_healthy, services)), 120, "not all services are healthy")
     say(f"healthy: {', '.join(services)}")
     printed = compose.run("logs", "--no-color", "auth-gateway")
     (database,) = re.findall(r"database: (\S+)", printed)[-1:]
     origin = "http://" + os.environ.get("MIMEO_LISTEN", "127.0.0.1:4000")
-    credential = compose.run("exec", "-T", "auth-gateway", "cat", "/run/secrets/admin-token").strip()
+    credential = compose.execute("auth-gateway", "cat", "/run/secrets/admin-token")
     found = until(lambda: development(Client(origin), database, credential), 30, "the front does not answer")
     server = Client(origin, database, found["developmentToken"])
     until(lambda: is_up(server), 30, "the front does not answer")
     with Workspace() as workspace:
-        walk(compose, server, {name: Peer(workspace, name, server, ["SELECT * FROM cars"]) for name in "ab"})
+        peers = {name: Peer(workspace, name, server, ["SELECT * FROM cars"]) for name in "ab"}
+        walk(compose, server, peers, options.standby)
 
 
-def walk(compose, server, peers):
+def walk(compose, server, peers, has_standby):
     run = f"{time.time():.0f}"
     known = set(ids(server))
 
@@ -129,6 +143,30 @@ def walk(compose, server, peers):
     until(lambda: compose.is_healthy("postgres"), 120, "PostgreSQL is not healthy again")
     until(lambda: is_up(server), 120, "the query-service does not answer again")
     agree("after PostgreSQL was started again", 120)
+    if has_standby:
+        fail_over(compose, server, lambda name: write(server, name), agree)
+
+
+def fail_over(compose, server, write, agree):
+    """Loses the primary for good, promotes the standby, and lets the former primary follow it."""
+    def is_standby(service):
+        return compose.execute(service, "psql", "-U", "mimeo", "-tAc", "SELECT pg_is_in_recovery()") == "t"
+
+    compose.execute("postgres", "postgres-entry", "synchronous")
+    write("before-the-loss")
+    lost = time.monotonic()
+    compose.kill("postgres")
+    compose.execute("postgres-standby", "postgres-entry", "promote")
+    until(lambda: server.post_statement("SELECT * FROM cars LIMIT 1").status == 200, 120, "no answer on the standby")
+    write("after-the-promotion")
+    say(f"docker kill postgres, postgres-standby promoted: a write is taken {time.monotonic() - lost:.1f} s after the loss")
+    agree("on the promoted server", 120)
+    compose.start("postgres")
+    until(lambda: compose.is_healthy("postgres"), 120, "the former primary is not healthy")
+    until(lambda: is_standby("postgres"), 60, "the former primary takes writes")
+    compose.execute("postgres-standby", "postgres-entry", "synchronous")
+    write("with-both-again")
+    agree("with the former primary as the standby", 120)
 
 
 if __name__ == "__main__":

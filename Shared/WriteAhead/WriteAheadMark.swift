@@ -107,7 +107,7 @@ package final class WriteAheadMark: @unchecked Sendable {
         guard hasLog(path) else { return nil }
         var found = page_sums_log()
         guard page_sums_read_log("\(path)-wal", &found) == 0 else { return nil }
-        // An opening copied the marked frames into the file and made room for a first commit, which never came.
+        // An opening copied the marked frames into the file and made room for a commit that never came.
         guard found.is_blank == 0 else { return nil }
         if found.has_header == 0 {
             return "the header of the write-ahead log is damaged"

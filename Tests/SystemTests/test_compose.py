@@ -1,6 +1,6 @@
 """The compose file and what it is made of, as far as that can be told without a container running.
 
-One real `up` is a command of `compose/README.md`; it needs images and a Docker daemon, and no test starts one.
+`make compose-test` is the one real `up`: it needs images and a Docker engine.
 """
 
 import json
@@ -43,6 +43,23 @@ class Compose(SystemTest):
         self.assertEqual(all_of_them, SERVICES | MONITORING)
         volumes = set(self.compose("config", "--volumes").split())
         self.assertEqual(volumes - MONITORING, {"postgres", "auth-gateway", "attachment-store"})
+
+    def test_a_standby_is_a_second_file(self):
+        files = ["-f", str(COMPOSE / "standby.yaml")]
+        shown = self.compose(*files, "config", "--services").split()
+        self.assertEqual(set(shown) - MONITORING, SERVICES | {"postgres-standby"})
+        config = self.compose(*files, "config")
+        for name, other in [("postgres", "postgres-standby"), ("postgres-standby", "postgres")]:
+            self.assertIn(f"PAIR_OTHER: {other}\n      PAIR_SELF: {name}\n", re.sub(r"      PAIR_FIRST.*\n", "", config))
+        first = (self.secrets / "services.json").read_text()
+        self.assertNotIn("standby", first)
+        for _ in range(2):
+            self.run_command(COMPOSE / "secrets", "--standby", self.secrets)
+            log = json.loads((self.secrets / "services.json").read_text())["log"]
+            self.assertTrue(log.endswith("@postgres:5432,postgres-standby:5432/mimeo?target_session_attrs=read-write"), log)
+        self.assertIn((self.secrets / "postgres-password").read_text(), log)
+        self.run_command(COMPOSE / "secrets", self.secrets)
+        self.assertEqual(json.loads((self.secrets / "services.json").read_text())["log"], log)
 
     def test_the_example_of_settings_has_every_one(self):
         text = (COMPOSE / "compose.yaml").read_text()

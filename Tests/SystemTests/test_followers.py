@@ -87,7 +87,7 @@ class Follower(threading.Thread):
                 0, 1, 7, self.dice.randrange(400), self.dice.randrange(40_000), self.dice.randrange(400_000)])
             try:
                 self.follow(budget)
-            except Cut:
+            except (Cut, OSError):  # the stream, or the login before it, while the server is away
                 self.cuts += 1
             except Exception as error:  # told by the test's own thread
                 self.problem = repr(error)

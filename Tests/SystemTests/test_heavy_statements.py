@@ -186,15 +186,19 @@ class HeavyTest(SystemTest):
         for peer in peers[:3]:
             await peer.disconnect()
         await asyncio.to_thread(self.assert_over, heavy, within=3)
-        over = time.monotonic()
+        over, used = time.monotonic(), self.processor_seconds()
         for peer in peers[3:]:
-            await peer.until(lambda peer=peer: peer.subscriptions[0].refused, 60)
+            await peer.until(lambda peer=peer: peer.subscriptions[0].refused, 240)
             self.assertEqual(peer.subscriptions[0].refused, "SYNC-0303")
             self.assertIsNone(peer.closed)
         report(f"the last costly subscription was refused {time.monotonic() - over:.2f} s after the statements")
-        self.assertLess(time.monotonic() - over, len(peers) * LONGER_SECONDS)
+        # The limit counts processor time, so other programs on this machine do not count.
+        self.assertLess(self.processor_seconds() - used, len(peers) * LONGER_SECONDS)
         for peer in (*peers[3:], honest):
             await peer.disconnect()
+
+    def processor_seconds(self):
+        return sum(process.processor_seconds() for process in self.server.processes.values())
 
     async def heavy_peers(self):
         peers = []
@@ -241,7 +245,7 @@ class HeavyTest(SystemTest):
         report(f"a change reached a peer {time.monotonic() - began:.2f} s after nine costly subscriptions began")
         await write
         for peer in peers:
-            await peer.until(lambda peer=peer: peer.subscriptions[0].refused, 60)
+            await peer.until(lambda peer=peer: peer.subscriptions[0].refused, 240)
             self.assertEqual(peer.subscriptions[0].refused, "SYNC-0303")
             await peer.until(lambda peer=peer: peer.values("small").get("a") == {"n": 2}, 60)
             self.assertIsNone(peer.closed)

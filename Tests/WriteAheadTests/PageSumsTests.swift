@@ -226,7 +226,7 @@ struct PageSumsTests {
         }
     }
 
-    @Test("a process that is killed between opening a file after a crash and its first commit has lost nothing")
+    @Test("a process killed between opening a file after a crash and its first commit has lost nothing")
     func killedBeforeTheFirstCommit() throws {
         try Self.use { path in
             try Self.put(try Self.killed(path), at: path)

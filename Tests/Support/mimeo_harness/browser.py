@@ -151,8 +151,14 @@ class Browser:
     def click(self, text, tags="button, a, [role=tab], [role=option], summary, label"):
         """Clicks the element with this name, as a person does: it comes into view and must not be disabled."""
         found = self._find(text, tags)
-        self.await_true(f"Boolean({found}) && !{found}.disabled")
-        self.run(f"(() => {{ const one = {found}; one.scrollIntoView({{block: 'center'}}); one.click(); }})()")
+        # One script: between two the page could take the element away.
+        self.await_true(f"""(() => {{
+            const one = {found};
+            if (!one || one.disabled) return false;
+            one.scrollIntoView({{block: 'center'}});
+            one.click();
+            return true;
+        }})()""")
 
     def fill(self, label, text):
         """Types into the field with this label or name, in place of its content."""
