@@ -58,9 +58,14 @@ class Postgres:
         """The URL for `--log` of a service."""
         return f"postgresql://postgres@/postgres?host={self._folder}"
 
+    @property
+    def proxy_target(self):
+        """Where a proxy leads to that stands in front of this cluster."""
+        return str(self._folder / ".s.PGSQL.5432")
+
     def proxy(self):
         """A proxy in front of this cluster, whose faults a service with `url_through` it sees."""
-        return FaultProxy(self._workspace, str(self._folder / ".s.PGSQL.5432"))
+        return FaultProxy(self._workspace, self.proxy_target)
 
     @staticmethod
     def url_through(proxy):
