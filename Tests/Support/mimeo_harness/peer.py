@@ -21,9 +21,9 @@ DATABASE = "00000000-0000-4000-8000-00000000cafe"
 """The database of peers without a server."""
 
 
-def peer_command(store, server, subscribe=(), offline=False, links=()):
+def peer_command(store, server, subscribe=(), offline=False, links=(), executable=None):
     """The command line that starts a peer; without a server `links` says with whom it syncs."""
-    arguments = [binary("mimeo"), "peer", "--store", store, *links]
+    arguments = [executable or binary("mimeo"), "peer", "--store", store, *links]
     if server is None:
         arguments += ["--database", DATABASE]
     else:
@@ -41,6 +41,9 @@ class PeerGone(RuntimeError):
 class Peer:
     """A store directory and the process that has it open. Runs one statement at a time, from any thread."""
 
+    executable = None
+    """The `mimeo` to run; None for the one that was built."""
+
     def __init__(self, workspace, name, server, subscribe=(), offline=False, environment=None, links=()):
         self._workspace = workspace
         self._server = server
@@ -55,7 +58,8 @@ class Peer:
 
     def start(self, offline=False):
         """Opens the store; also after `kill` or `stop`."""
-        arguments = peer_command(self.store, self._server, self._subscribe, offline, self.links)
+        arguments = peer_command(
+            self.store, self._server, self._subscribe, offline, self.links, self.executable)
         with self._asking:  # callers that wait for the former process first learn that it is gone
             self._next_line = 0
             self.events = []

@@ -126,12 +126,16 @@ class FourProcesses(Client):
         """
         label = label or service
         port = self._ports.setdefault(label, free_port())
-        arguments = [binary(service), "--data", self.data, "--listen", f"127.0.0.1:{port}", "--behind-proxy",
+        arguments = ["--data", self.data, "--listen", f"127.0.0.1:{port}", "--behind-proxy",
                      "--drain-seconds", self.drain_seconds]
         arguments += ["--log", self.logs.get(label, self._log), *self.extra_arguments.get(label, [])]
-        process = self._workspace.start(f"{self._name}-{label}", arguments)
+        process = self._workspace.start(f"{self._name}-{label}", self.command(service, label, arguments))
         self.processes[label] = process
         return process
+
+    def command(self, service, label, arguments):
+        """The command line of an instance."""
+        return [binary(service), *arguments]
 
     def address_of(self, label):
         return ("127.0.0.1", self._ports.setdefault(label, free_port()))
