@@ -8,6 +8,10 @@ public enum Limits {
     static let shownSteps = 8
     /// Characters of an unknown name that an error repeats.
     static let shownNameCharacters = 64
+    /// Longest wait of CREATE INDEX for the index; it is completed after the answer then.
+    static let indexWait = Duration.seconds(20)
+    /// Pause after a store could not build its indexes.
+    static let indexRetry = Duration.seconds(5)
     /// Longest wait of a request for the state it asks for.
     public static let transactionWait = Duration.seconds(10)
     /// Bytes of a statement that are parsed where it arrives: some microseconds.

@@ -6,14 +6,17 @@ import Identity
 /// do not appear.
 struct QuerySystemCollections: SystemCollections {
     private let names: [CollectionName]
+    private let indexes: [ObjectValue]
     private let rules: CompiledRules
 
-    /// The collections of a snapshot for these statements. Their names are read only for a statement that
-    /// asks for them: in PostgreSQL that is a round trip.
+    /// The collections of a snapshot for these statements. Names and indexes are read only for a statement
+    /// that asks for them: in PostgreSQL that is a round trip.
     init(
         of documents: any ProjectedDocuments, for statements: [PreparedStatement], rules: CompiledRules
     ) throws {
         names = statements.contains { $0.reads(.collections) } ? try documents.collectionNames() : []
+        let readsIndexes = statements.contains { $0.reads(.indexes) }
+        indexes = readsIndexes ? try Self.indexes(of: documents, rules: rules) : []
         self.rules = rules
     }
 
@@ -26,6 +29,7 @@ struct QuerySystemCollections: SystemCollections {
                     (key: "_id", value: .string(name.text)), (key: "name", value: .string(name.text)),
                 ])
             }
+        case .indexes: indexes
         default: nil
         }
     }

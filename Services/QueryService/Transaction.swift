@@ -41,7 +41,9 @@ extension WriteLane.Job {
     /// Its arguments.
     var arguments: ObjectValue { steps[0].arguments }
     /// True if no statement writes.
-    var isReadOnly: Bool { steps.allSatisfy(\.statement.isReadOnly) }
+    var isReadOnly: Bool { !changesIndexes && steps.allSatisfy(\.statement.isReadOnly) }
+    /// True if it creates or drops indexes, in a store that has them. A transaction does not.
+    var changesIndexes: Bool { keepsIndexes && transaction == nil && statement.changesIndexes }
 
     /// Executes the statements in turn, each on what those before it leave.
     /// - Returns: the result; of a transaction the rows and ids of all.
@@ -63,7 +65,10 @@ extension WriteLane.Job {
     private func execute(
         _ step: Step, in writer: any DocumentWriter, _ options: ExecutionOptions
     ) throws -> StatementResult {
-        try step.statement.execute(
+        if changesIndexes {
+            return try step.statement.changeIndexes(in: writer, step.arguments, options)
+        }
+        return try step.statement.execute(
             in: rights.coversWhole(step.statement) ? writer : GrantedWriter(base: writer, rights: rights),
             arguments: step.arguments, options: options,
             idGenerator: { Environment.system.generateDocumentID() })

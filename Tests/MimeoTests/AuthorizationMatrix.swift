@@ -88,11 +88,14 @@ enum AuthorizationMatrix {
             kind: "show", statement: "SHOW ALL",
             cells: "401 401 200 200 200 200 200 200 401"),
         .init(
-            kind: "createIndex", statement: "CREATE INDEX by_n ON cars (n)",
-            cells: "401 401 400 400 400 400 400 400 401"),
+            kind: "createIndex", statement: "CREATE INDEX IF NOT EXISTS by_n ON cars (n)",
+            cells: "401 401 200 403 200 403 200 200 401"),
         .init(
-            kind: "dropIndex", statement: "DROP INDEX by_n ON cars",
-            cells: "401 401 400 400 400 400 400 400 401"),
+            kind: "createIndex", statement: "CREATE INDEX IF NOT EXISTS by_n ON boats (n)",
+            cells: "401 401 200 403 403 403 200 200 401"),
+        .init(
+            kind: "dropIndex", statement: "DROP INDEX IF EXISTS by_n ON cars",
+            cells: "401 401 200 403 200 403 200 200 401"),
         .init(
             kind: "explain", statement: "EXPLAIN SELECT * FROM boats",
             cells: "401 401 200 200 403 403 200 200 401"),
@@ -108,6 +111,9 @@ enum AuthorizationMatrix {
         .init(
             kind: "advise", statement: "ADVISE SELECT * FROM boats",
             cells: "401 401 200 200 403 403 200 200 401"),
+        .init(
+            kind: "advise", statement: "ADVISE AND PROVISION SELECT * FROM cars WHERE n = 7",
+            cells: "401 401 200 403 200 403 200 200 401"),
     ]
 
     /// The download of an attachment, by the one document that refers to it; the route's own rows are of one

@@ -178,7 +178,13 @@ final class IndexedWorld {
 
     private func select() -> String {
         let condition = random.chance(90) ? " WHERE \(condition())" : ""
-        switch random.below(8) {
+        switch random.below(10) {
+        case 8:
+            return "SELECT MIN(\(path())) AS least, MAX(\(path())) AS most, COUNT(*) AS n FROM c"
+        case 9:
+            let (path, other) = (path(), path())
+            let keys = random.chance(50) || other == path ? path : "\(other), \(path)"
+            return "SELECT \(keys), COUNT(*) AS n, SUM(\(path)) AS s FROM c\(condition) GROUP BY \(keys)"
         case 0: return "SELECT COUNT(*) AS n FROM c\(condition)"
         case 1:
             let path = path()

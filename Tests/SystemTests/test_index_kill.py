@@ -1,16 +1,18 @@
-"""kill -9 in the middle of building an index: it goes on by itself, and changes no answer."""
+"""kill -9 while a peer or a server builds an index: it goes on by itself, and changes no answer."""
 
 import json
 import random
+import threading
 import time
 import types
 import uuid
 
-from mimeo_harness import SEED, Peer, mimeo, pick, until
+from mimeo_harness import SEED, OneProcess, Peer, mimeo, pick, until
 from system_test import SystemTest, report
 
 DOCUMENTS = pick(fast=4_000, deep=12_000)
 KILLS = pick(fast=2, deep=40)
+SERVER_KILLS = pick(fast=2, deep=20)
 NOWHERE = types.SimpleNamespace(origin="http://127.0.0.1:9", database=str(uuid.uuid4()), token="none")
 
 
@@ -58,3 +60,49 @@ class IndexKill(SystemTest):
         self.assertIn("indexScan", plan)
         self.assertEqual(peer.stop(), 0)
         report(f"{turn} kills: {found}")
+
+
+class ServerIndexKill(SystemTest):
+    seconds = 120 + 20 * SERVER_KILLS
+
+    def test_what_was_acknowledged_is_defined_and_each_defined_index_is_built(self):
+        dice = random.Random(SEED)
+        server = OneProcess(self.workspace).start()
+        documents = [{"_id": n, "a": n % 97, "t": "x" * 300} for n in range(DOCUMENTS)]
+        for start in range(0, DOCUMENTS, 1_000):
+            server.execute("INSERT INTO c DOCUMENTS (:d)", {"d": documents[start:start + 1_000]})
+        wanted = server.query("SELECT a, COUNT(*) AS n FROM c GROUP BY a ORDER BY a")
+        acknowledged, latest, turn = set(), 0.2, 0
+        # How long a machine takes is found out: what is acknowledged was killed too late.
+        while turn < SERVER_KILLS or (len(acknowledged) == turn and turn < 10 + SERVER_KILLS):
+            turn += 1
+            name = f"i{turn}"
+            thread = threading.Thread(target=self.create, args=(server, name, acknowledged))
+            thread.start()
+            delay = dice.uniform(0, latest)
+            time.sleep(delay)
+            server.kill()
+            thread.join()
+            latest = delay * 0.7 if name in acknowledged else min(2.0, latest * 1.5)
+            server.start()
+            number = dice.randrange(DOCUMENTS)
+            server.execute("UPDATE c SET a = :a WHERE _id = :n", {"a": number % 97, "n": number})
+        until(lambda: all(row["state"] == "ready" for row in server.query("SELECT * FROM system:indexes")), 120,
+              "an index is still building")
+        names = [row["name"] for row in server.query("SELECT * FROM system:indexes")]
+        self.assertEqual(acknowledged - set(names), set(), "an index that was acknowledged is not there")
+        for index in ["", *names]:
+            rows = server.query(
+                f"SELECT a, COUNT(*) AS n FROM c USE INDEX '{index}' WHERE a >= 0 GROUP BY a ORDER BY a")
+            self.assertEqual(rows, wanted, index)
+        self.assertEqual(server.stop(), 0)
+        self.assertLess(len(acknowledged), turn, "no kill met a statement")
+        report(f"{turn} kills: {len(names)} indexes defined, {len(acknowledged)} of them acknowledged")
+
+    @staticmethod
+    def create(server, name, acknowledged):
+        try:
+            server.execute(f"CREATE INDEX {name} ON c (a, _t{name})")
+            acknowledged.add(name)
+        except Exception:  # The server was killed under it.
+            pass

@@ -1,5 +1,7 @@
 import CRDT
 import DQL
+import Exchange
+import Logging
 import OperationLog
 import Replica
 import ServiceKit
@@ -7,15 +9,30 @@ import ServiceKit
 /// A projection in a local replica of this process.
 struct EmbeddedStore: ProjectionStore {
     private let share: Materializations.Share
+    private let indexes: IndexKeeper
     private var materializer: Materializer { share.materializer }
     private let seats = EvaluationSeats(ServiceKit.Limits.evaluationsOfStore)
 
     static func open(
-        _ database: DatabaseID, in materializations: Materializations, recent: RecentChanges
+        _ database: DatabaseID, in materializations: Materializations, recent: RecentChanges, logger: Logger
     ) async throws -> EmbeddedStore {
-        EmbeddedStore(
-            share: try await materializations.open(
-                database, beginning: { recent.begin(at: $0.offset) }, onFold: { recent.append($0) }))
+        let indexes = IndexKeeper(logger: logger)
+        let share = try await materializations.open(
+            database, beginning: { recent.begin(at: $0.offset) },
+            onFold: { operations in
+                recent.append(operations)
+                let concernsIndexes = operations.contains { operation in
+                    operation.changes.contains { $0.key.collection == IndexDefinitions.collection }
+                }
+                if concernsIndexes { await indexes.wake() }
+            })
+        await indexes.begin(share.materializer)
+        return EmbeddedStore(share: share, indexes: indexes)
+    }
+
+    var keepsIndexes: Bool { true }
+    func settleIndexes(for evaluation: Evaluation) async -> Bool {
+        await indexes.settle(for: evaluation, timeout: Limits.indexWait)
     }
 
     var position: LogPosition { get async { await materializer.position } }
@@ -91,7 +108,10 @@ struct EmbeddedStore: ProjectionStore {
     /// A folder has room for one build.
     func rebuild() -> Bool { false }
 
-    func close(discards: Bool) async { await share.close(discards: discards) }
+    func close(discards: Bool) async {
+        await indexes.close()
+        await share.close(discards: discards)
+    }
 }
 
 extension ReadTransaction: ProjectedDocuments {

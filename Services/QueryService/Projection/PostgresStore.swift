@@ -74,6 +74,9 @@ struct PostgresStore: ProjectionStore {
         }
     }
 
+    var keepsIndexes: Bool { false }
+    func settleIndexes(for evaluation: Evaluation) async -> Bool { true }
+
     /// PostgreSQL itself reclaims the space of removed rows.
     func compact(through offset: Offset) async throws {
         try await advance()

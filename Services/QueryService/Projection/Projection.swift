@@ -115,7 +115,8 @@ actor Projection {
         let job = WriteLane.Job(
             steps: steps, transaction: request.transaction, options: options, rights: identity.rights,
             key: request.key, evaluation: evaluation,
-            spool: request.transaction == nil ? request.spool : nil, form: request.form)
+            spool: request.transaction == nil ? request.spool : nil, keepsIndexes: store.keepsIndexes,
+            form: request.form)
         if let point = request.asOf {
             guard job.isReadOnly else { throw QueryError(.pastIsReadOnly) }
             let offset = try await past.offset(of: point, in: database)
@@ -126,7 +127,12 @@ actor Projection {
                 }
             }
         }
-        return job.isReadOnly ? try await read(job, from: offset) : try await write(job)
+        guard !job.isReadOnly else { return try await read(job, from: offset) }
+        var answer = try await write(job)
+        if job.changesIndexes, await !store.settleIndexes(for: evaluation) {
+            answer.warnings.append("the index is still being built; system:indexes tells when it is ready")
+        }
+        return answer
     }
 
     /// The statements, prepared and allowed.
@@ -163,6 +169,7 @@ actor Projection {
                 throw QueryError(.readNotGranted, collection.text)
             }
         }
+        try statement.authorizeIndexes(rights)
         for collection in statement.collectionsWritten where !rights.write.allowsAny(of: collection) {
             throw QueryError(.writeNotGranted, collection.text)
         }

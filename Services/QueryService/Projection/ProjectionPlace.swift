@@ -62,7 +62,9 @@ struct ProjectionStores: Sendable {
     func open(
         _ database: DatabaseID, log: any OperationLog, recent: RecentChanges
     ) async throws -> any ProjectionStore {
-        if let embedded { return try await EmbeddedStore.open(database, in: embedded, recent: recent) }
+        if let embedded {
+            return try await EmbeddedStore.open(database, in: embedded, recent: recent, logger: logger)
+        }
         guard let server else { preconditionFailure("a place in PostgreSQL has a server") }
         return PostgresStore(
             try await server.open(database, log: log),

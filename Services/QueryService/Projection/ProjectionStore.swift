@@ -52,6 +52,13 @@ protocol ProjectionStore: Sendable {
         checking check: @escaping @Sendable (CRDT.Operation) throws -> Void
     ) async throws -> [Result<StatementDraft, any Error>]
 
+    /// True if the store builds the indexes that the database's definitions say (`IndexDefinitions`).
+    var keepsIndexes: Bool { get }
+
+    /// Waits until the indexes are as the definitions say that are folded; returns false if that takes too
+    /// long, or the evaluation ends before.
+    func settleIndexes(for evaluation: Evaluation) async -> Bool
+
     /// Folds through an offset, and frees the space in which removed content may stand.
     func compact(through offset: Offset) async throws
 

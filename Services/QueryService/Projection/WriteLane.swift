@@ -34,6 +34,8 @@ actor WriteLane {
         let evaluation: Evaluation
         /// The rows of a single SELECT go there.
         var spool: RowSpool?
+        /// True if the store has indexes of CREATE INDEX.
+        var keepsIndexes = false
         /// The form of the rows of statements that only read.
         var form = RowForm.values
     }
@@ -286,9 +288,11 @@ extension Touch {
     }
 
     /// The collections that a job copies from. An INSERT copies from every collection it reads; other
-    /// statements only from those in subqueries. A SELECT of a transaction copies nothing.
+    /// statements only from those in subqueries. A SELECT of a transaction copies nothing. A change of an
+    /// index rests on all definitions.
     static func copied(by job: WriteLane.Job) -> [CollectionName] {
-        job.steps.map(\.statement).filter { !$0.isReadOnly }.flatMap { statement in
+        if job.changesIndexes { return [IndexDefinitions.collection] }
+        return job.steps.map(\.statement).filter { !$0.isReadOnly }.flatMap { statement in
             statement.collectionsRead.filter { collection in
                 statement.kind == .insert || !statement.collectionsWritten.contains(collection)
             }

@@ -17,6 +17,9 @@ struct AccessPlanner {
         /// True if the result depends on the order of the documents: in the order of rows or groups, in the
         /// value that represents equal ones in its group, or in the rounding of a sum of floats.
         var readsOrder = true
+        /// The fields of GROUP BY, if it has nothing else: an index of exactly these has the documents of a
+        /// group together, in their order.
+        var groups: [[String]]?
         /// The fields that the statement reads of the source; nil when it needs the document.
         var fields: [[String]]?
     }
@@ -106,7 +109,7 @@ struct AccessPlanner {
         let order =
             index.isExact && !request.order.isEmpty ? use.direction(of: request.order, request.source) : nil
         let isCovered =
-            index.isExact && (order != nil || !request.readsOrder)
+            index.isExact && (order != nil || !request.readsOrder || Self.has(request.groups, index))
             && request.fields?.allSatisfy { field in
                 index.keys.contains { Confinement.samePath($0.path, field) }
             } ?? false
@@ -126,6 +129,20 @@ struct AccessPlanner {
                 IndexScan(
                     index: index, ranges: use.ranges, isReversed: order ?? false, isOrdered: order != nil)),
             isOrdered: order != nil, isCovered: isCovered, cost: cost)
+    }
+
+    /// Returns whether the keys of an index are these fields, in any order.
+    private static func has(_ fields: [[String]]?, _ index: IndexDescription) -> Bool {
+        guard let fields, fields.count == index.keys.count else { return false }
+        return index.keys.allSatisfy { key in fields.contains { Confinement.samePath($0, key.path) } }
+    }
+
+    /// An index of one field alone, from which its least and greatest value can be taken.
+    func index(of path: [String]) -> IndexDescription? {
+        guard !directives.disablesIndexes, !hint.asksForScan else { return nil }
+        return usableIndexes.first {
+            $0.isExact && $0.keys.count == 1 && Confinement.samePath($0.keys[0].path, path)
+        }
     }
 
     // MARK: Several

@@ -37,6 +37,11 @@ struct RowPlanner {
         let planner = AccessPlanner(
             catalog: catalog, directives: Directives(options.parameters.defaultDirectives, input.directives),
             hint: input.hint)
+        if let extremes = extremes(input.rows, planner) {
+            planned.input = input.replacing(rows: extremes)
+            return planned
+        }
+        if isDistinct, let groups = try distinct(shape, input, projection) { return groups }
         var request = AccessPlanner.Request(
             collection: collection, source: source,
             confinement: shape.condition.map { Confinement($0, source: source) } ?? .any)
@@ -44,11 +49,13 @@ struct RowPlanner {
         request.isLimited = isLimited
         request.isConfinedWholly = shape.condition.map(Self.isConfinement) ?? true
         request.readsOrder = !(shape.grouping.map(Self.onlyCounts) ?? false)
-        request.fields = shape.hasJoin ? nil : fieldsRead(shape, input, projection, source)
+        let reads = fieldsRead(shape, input, projection, source)
+        request.fields = shape.hasJoin ? nil : reads.fields
+        request.groups = shape.grouping?.fields(source)
         let choice = planner.choose(request)
         planned.isOrdered = choice.isOrdered && !request.order.isEmpty
         if choice.isCovered, case .index(let scan) = choice.path {
-            cover(&planned, shape, scan, source)
+            cover(&planned, shape, scan, source, needsID: reads.readsID)
             return planned
         }
         guard choice.path != .collection else { return planned }
@@ -76,6 +83,43 @@ struct RowPlanner {
         }
     }
 
+    /// MIN and MAX of fields over a whole collection, each from one end of an index, beside COUNT(*).
+    private func extremes(_ rows: RowPlan, _ planner: AccessPlanner) -> RowPlan? {
+        if case .filter(let inner, let condition) = rows {
+            return extremes(inner, planner).map { .filter($0, condition) }
+        }
+        guard case .group(.scan(let collection, let source), let grouping) = rows, grouping.keys.isEmpty,
+            grouping.aggregates.contains(where: { $0.kind != .count })
+        else { return nil }
+        let results = grouping.aggregates.compactMap { aggregate -> IndexExtreme? in
+            guard let argument = aggregate.argument else { return .count }
+            guard aggregate.kind == .min || aggregate.kind == .max,
+                let path = Confinement.field(argument, source), let index = planner.index(of: path)
+            else { return nil }
+            // They skip null and MISSING, which come last.
+            let values = IndexRange(next: KeyRange(from: .start, to: .afterClass(.object)))
+            return .first(
+                IndexScan(
+                    index: index, ranges: [values],
+                    isReversed: (aggregate.kind == .max) != index.keys[0].isDescending, isOrdered: true))
+        }
+        guard results.count == grouping.aggregates.count else { return nil }
+        return .extremes(collection: collection, results)
+    }
+
+    /// SELECT DISTINCT of the fields of an index as a GROUP BY of them; nil if no index has all.
+    private func distinct(
+        _ shape: Shape, _ input: OrderedRows, _ projection: BoundProjection
+    ) throws -> Planned? {
+        guard shape.grouping == nil, !shape.hasJoin, let groups = DistinctGroups(input, projection)
+        else { return nil }
+        let rows = RowPlan.group(input.rows, groups.grouping)
+        let planned = try plan(
+            input.replacing(rows: rows, order: groups.order), groups.projection, isLimited: false)
+        guard case .group(let below, _) = planned.input.rows, below.covered != nil else { return nil }
+        return planned
+    }
+
     /// Returns whether a grouping's result is independent of the order of its rows.
     private static func onlyCounts(_ grouping: Grouping) -> Bool {
         grouping.keys.isEmpty && grouping.aggregates.allSatisfy { $0.kind == .count }
@@ -83,10 +127,10 @@ struct RowPlanner {
 
     // MARK: Covering
 
-    /// The fields of a source that a statement reads; nil if it needs more of a document.
+    /// The fields of a source that a statement reads.
     private func fieldsRead(
         _ shape: Shape, _ input: OrderedRows, _ projection: BoundProjection, _ source: Int
-    ) -> [[String]]? {
+    ) -> FieldsRead {
         var reads = FieldsRead(source: source)
         if let condition = shape.condition { reads.add(condition) }
         if let grouping = shape.grouping {
@@ -96,12 +140,14 @@ struct RowPlanner {
             input.order.forEach { reads.add($0.expression) }
             reads.add(projection)
         }
-        return reads.fields
+        return reads
     }
 
-    private func cover(_ planned: inout Planned, _ shape: Shape, _ scan: IndexScan, _ source: Int) {
+    private func cover(
+        _ planned: inout Planned, _ shape: Shape, _ scan: IndexScan, _ source: Int, needsID: Bool
+    ) {
         let slots = CoveredSlots(index: scan.index, source: source)
-        var rows = RowPlan.covering(scan, needsID: true)
+        var rows = RowPlan.covering(scan, needsID: needsID)
         if let condition = shape.condition { rows = .filter(rows, slots.rewritten(condition)) }
         guard let grouping = shape.grouping else {
             planned.projection = slots.rewritten(planned.projection)
@@ -188,6 +234,14 @@ extension RowPlan {
     }
 }
 
+extension Grouping {
+    /// The fields of the keys; nil if a key is something else.
+    fileprivate func fields(_ source: Int) -> [[String]]? {
+        let fields = keys.compactMap { Confinement.field($0, source) }
+        return fields.count == keys.count && !keys.isEmpty ? fields : nil
+    }
+}
+
 extension OrderedRows {
     func replacing(rows: RowPlan, order: [SortTerm]? = nil) -> OrderedRows {
         OrderedRows(
@@ -201,6 +255,8 @@ private struct FieldsRead {
     let source: Int
     /// nil once anything else of a document was read.
     private(set) var fields: [[String]]? = []
+    /// True if the id is read.
+    private(set) var readsID = false
 
     init(source: Int) { self.source = source }
 
@@ -229,6 +285,7 @@ private struct FieldsRead {
             }
             fields?.append(path)
         case .document, .conflicts: fields = nil
+        case .documentID: readsID = true
         default:
             var reads = self
             _ = expression.mapChildren { child in

@@ -53,8 +53,19 @@ struct Accumulator {
         case .mid:
             try addExtremes(try part.numbers(0, 1) + part.numbers(2, 3))
             leftOut += Int(part.count(4))
-        case .median: throw Undecidable()
+        case .median:
+            let more = try part.list(0)
+            // Of numbers that are equal and not alike, the first documents' decide which one is shown.
+            guard numbers.isEmpty || more.isEmpty || Self.areAlike(numbers + more) else {
+                throw Undecidable()
+            }
+            for number in more { add(number) }
+            leftOut += Int(part.count(1))
         }
+    }
+
+    private static func areAlike(_ numbers: [Value]) -> Bool {
+        numbers.allSatisfy { $0.typeName == numbers[0].typeName }
     }
 
     /// Adds the least and greatest values of a part. One that equals an extreme of another part may be the

@@ -1,6 +1,6 @@
 import CRDT
 
-/// The groups of a GROUP BY, in the order of their first row.
+/// The groups of a GROUP BY, in the order of their first row, or of their first document (`ranks`).
 ///
 /// Keys are recognized by their encodings: a document's group is found by hashing bytes in place. Encodings
 /// of equal values may differ (`1` and `1.0`), so each new encoding is looked up once by its value.
@@ -15,6 +15,8 @@ struct GroupTable {
     private var held = 0
     /// Bytes of keys and of what the aggregates hold.
     private var heldBytes = 0
+    /// The number of each group's first document, where the documents come in another order than a scan's.
+    private var ranks: [Int64] = []
     private let inPlace: KeysInPlace?
     private var known = EncodedKeys()
     /// The cursors that find the arguments of aggregates in place, by the aggregates' places.
@@ -43,12 +45,14 @@ struct GroupTable {
         if grouping.keys.isEmpty { _ = newGroup([]) }
     }
 
-    /// Adds a row of any kind.
-    mutating func add(_ row: borrowing Row, _ evaluator: Evaluator) throws {
+    /// Adds a row of any kind. `rank` is the number of its document, if the groups have to be put in order.
+    mutating func add(_ row: borrowing Row, _ evaluator: Evaluator, rank: Int64? = nil) throws {
         let row = copy row
-        let first =
-            grouping.keys.isEmpty
-            ? 0 : try placeByValue { try evaluator.evaluate($0, row) } * grouping.aggregates.count
+        let place = grouping.keys.isEmpty ? 0 : try placeByValue { try evaluator.evaluate($0, row) }
+        let first = place * grouping.aggregates.count
+        if let rank {
+            if place == ranks.count { ranks.append(rank) } else { ranks[place] = min(ranks[place], rank) }
+        }
         for index in grouping.aggregates.indices {
             if steps[index].hasArgument {
                 try addValue(of: index, to: first + index) { try evaluator.evaluate($0, row) }
@@ -159,7 +163,9 @@ struct GroupTable {
     /// ended it.
     func forEachRow(_ visit: (borrowing Row) throws -> Bool) throws -> Bool {
         let width = grouping.aggregates.count
-        for place in keys.indices {
+        let order = ranks.isEmpty ? nil : keys.indices.sorted { ranks[$0] < ranks[$1] }
+        for number in keys.indices {
+            let place = order?[number] ?? number
             try meter.step()
             let group = accumulators[(place * width)..<((place + 1) * width)]
             for (index, one) in group.enumerated() where one.leftOut > 0 {

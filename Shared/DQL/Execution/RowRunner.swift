@@ -15,13 +15,8 @@ struct RowRunner {
         switch plan {
         case .single: return try visit(row())
         case .count(let collection, let slots):
-            guard let indexed = source.indexed else {
-                preconditionFailure("planned on indexes")
-            }
-            try context.meter.check()
-            let number = Value.int(Int64(try indexed.count(of: collection)))
-            return try visit(
-                Row(documents: [nil], slots: Array(repeating: number, count: slots), meter: context.meter))
+            return try run(Array(repeating: .count, count: slots), of: collection, visit)
+        case .extremes(let collection, let extremes): return try run(extremes, of: collection, visit)
         case .pushedGroups(let pushed): return try run(pushed, visit)
         case .covering(let scan, let needsID): return try run(covering: scan, needsID, visit)
         case .join(let left, let join):
@@ -68,6 +63,8 @@ struct RowRunner {
                     }
                     return true
                 }
+            } else if !grouping.keys.isEmpty, let covered = input.covered {
+                try group(covered, into: &table)
             } else {
                 var isFound = false
                 defer { context.meter.foundNothing = !isFound }
@@ -225,6 +222,53 @@ struct RowRunner {
         return goesOn
     }
 
+    /// Groups the entries of an index. The groups come in the order of their first documents, as from a scan.
+    private func group(_ covered: CoveredRows, into table: inout GroupTable) throws {
+        guard let indexed = source.indexed else { preconditionFailure("planned on indexes") }
+        var row = row()
+        var isFound = false
+        defer { context.meter.foundNothing = !isFound }
+        try indexed.entries(of: covered.scan, covered.needsID ? [.id, .values] : .values) { entry in
+            try context.meter.visit()
+            row.slots = entry.values + [entry.id?.value]
+            if let condition = covered.condition, try !evaluator.isTrue(condition, row) { return true }
+            isFound = true
+            try table.add(row, evaluator, rank: entry.document)
+            return true
+        }
+    }
+
+    /// One row of aggregates over a whole collection, without its documents.
+    private func run(
+        _ extremes: [IndexExtreme], of collection: CollectionName, _ visit: (borrowing Row) throws -> Bool
+    ) throws -> Bool {
+        guard let indexed = source.indexed else { preconditionFailure("planned on indexes") }
+        var values: [Value?] = []
+        var count: Int?
+        try context.meter.check()
+        for extreme in extremes {
+            switch extreme {
+            case .count:
+                let known = try count ?? indexed.count(of: collection)
+                count = known
+                values.append(.int(Int64(known)))
+            case .first(let scan):
+                var first: Value?
+                try indexed.entries(of: scan, .values) { entry in
+                    try context.meter.visit()
+                    first = entry.values[0]
+                    return false
+                }
+                values.append(first)
+            }
+        }
+        // A collection without documents has no extremes.
+        if values.contains(where: { $0 == nil }) {
+            context.meter.foundNothing = try indexed.count(of: collection) == 0
+        }
+        return try visit(Row(documents: [nil], slots: values, meter: context.meter))
+    }
+
     /// The ids of an id scan, each once, in the order they were given.
     func documentIDs(_ list: IDList) throws -> [DocumentID] {
         let row = Row(documents: [], meter: context.meter)
@@ -247,6 +291,13 @@ struct RowRunner {
     }
 }
 
+/// Entries of an index that has everything a statement reads, for which a condition holds.
+struct CoveredRows {
+    let scan: IndexScan
+    let needsID: Bool
+    let condition: BoundExpression?
+}
+
 extension RowPlan {
     /// The source of a leaf that reads stored documents.
     fileprivate var documentPlace: Int? {
@@ -266,10 +317,21 @@ extension RowPlan {
         }
     }
 
+    /// The entries and the condition if the rows are entries of an index.
+    var covered: CoveredRows? {
+        switch self {
+        case .covering(let scan, let needsID):
+            CoveredRows(scan: scan, needsID: needsID, condition: nil)
+        case .filter(.covering(let scan, let needsID), let condition):
+            CoveredRows(scan: scan, needsID: needsID, condition: condition)
+        default: nil
+        }
+    }
+
     /// True if the rows are groups.
     var isGrouped: Bool {
         switch self {
-        case .group, .pushedGroups: true
+        case .group, .pushedGroups, .extremes: true
         case .filter(let input, _): input.isGrouped
         default: false
         }

@@ -172,6 +172,13 @@ struct PlanDescription {
             return [try self.pushed(pushed.groups, texts.alias(pushed.source), \.rows)]
         case .count(let collection, _):
             return [Self.operator("countScan", [("collection", .string(collection.text))])]
+        case .extremes(let collection, let extremes):
+            return extremes.map { extreme in
+                switch extreme {
+                case .count: Self.operator("countScan", [("collection", .string(collection.text))])
+                case .first(let scan): indexScan(scan, covers: true, takesFirst: true)
+                }
+            }
         case .filter(let inner, _):
             let below = try rows(inner, &texts)
             let condition = texts.conditions.isEmpty ? nil : texts.conditions.removeFirst()
@@ -185,6 +192,8 @@ struct PlanDescription {
             ]
         case .group(let inner, let grouping):
             let below = try rows(inner, &texts)
+            // DISTINCT, which tells of itself.
+            guard !texts.groupKeys.isEmpty || !grouping.aggregates.isEmpty else { return below }
             return below + [
                 Self.operator(
                     "group",
@@ -303,7 +312,7 @@ struct PlanDescription {
             "idScan", [("collection", .string(collection.text)), ("alias", alias), ("ids", shown)])
     }
 
-    private func indexScan(_ scan: IndexScan, covers: Bool) -> Value {
+    private func indexScan(_ scan: IndexScan, covers: Bool, takesFirst: Bool = false) -> Value {
         let shown = scan.ranges.prefix(DQLLimits.explainedValues).map { self.range($0) }
         return Self.operator(
             "indexScan",
@@ -312,7 +321,7 @@ struct PlanDescription {
                 ("ranges", .array(shown)),
                 ("rangeCount", .int(Int64(scan.ranges.count))),
                 ("direction", scan.isReversed ? "backward" : "forward"),
-                ("covers", covers ? true : nil),
+                ("covers", covers ? true : nil), ("takes", takesFirst ? "first" : nil),
             ])
     }
 

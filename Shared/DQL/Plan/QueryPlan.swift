@@ -15,6 +15,8 @@ indirect enum RowPlan: Sendable {
     case covering(IndexScan, needsID: Bool)
     /// One row with the number of a collection's live documents in each of `slots` slots.
     case count(collection: CollectionName, slots: Int)
+    /// One row of aggregates over a whole collection.
+    case extremes(collection: CollectionName, [IndexExtreme])
     /// The documents that a statement in SQL selects.
     case pushed(PushedStatement, source: Int)
     /// The groups that a statement in SQL makes, in parts.
@@ -29,6 +31,14 @@ indirect enum RowPlan: Sendable {
     case filter(RowPlan, BoundExpression)
     /// One row per group, its keys and aggregates in the slots.
     case group(RowPlan, Grouping)
+}
+
+/// An aggregate over a whole collection that needs no document.
+enum IndexExtreme: Sendable {
+    /// The number of live documents.
+    case count
+    /// The first value of a scan.
+    case first(IndexScan)
 }
 
 /// A join: for each row on the left, the documents of a source for which a condition holds; an outer join

@@ -118,37 +118,12 @@ extension RowPlanner {
     private func distinct(
         _ planner: PushPlanner, _ input: OrderedRows, _ projection: BoundProjection
     ) -> Planned? {
-        var keys: [BoundExpression] = []
-        func slot(_ value: BoundExpression) -> BoundExpression {
-            if let known = keys.firstIndex(of: value) { return .slot(known) }
-            keys.append(value)
-            return .slot(keys.count - 1)
-        }
-        let shown: BoundProjection
-        switch projection {
-        case .all: return nil
-        case .raw(let value): shown = .raw(slot(value))
-        case .elements(let elements):
-            var named: [BoundProjection.Element] = []
-            for element in elements {
-                guard case .named(let name, let value) = element else { return nil }
-                named.append(.named(name, slot(value)))
-            }
-            shown = .elements(named)
-        }
-        var order: [SortTerm] = []
-        for term in input.order {
-            guard let place = keys.firstIndex(of: term.expression) else { return nil }
-            order.append(
-                SortTerm(
-                    expression: .slot(place), isDescending: term.isDescending, nullsFirst: term.nullsFirst))
-        }
-        let grouping = Grouping(keys: keys, aggregates: [])
-        guard !keys.isEmpty,
-            let groups = planner.groups(grouping, otherwise: .group(input.rows, grouping))
+        guard let distinct = DistinctGroups(input, projection),
+            let groups = planner.groups(
+                distinct.grouping, otherwise: .group(input.rows, distinct.grouping))
         else { return nil }
-        var planned = Planned(input: input, projection: shown)
-        planned.input = input.replacing(rows: groups, order: order)
+        var planned = Planned(input: input, projection: distinct.projection)
+        planned.input = input.replacing(rows: groups, order: distinct.order)
         return planned
     }
 }

@@ -49,6 +49,33 @@ struct ProjectionErrorPostgresTests {
         }
     }
 
+    @Test("a role that may not create schemas is told why, and gets on once it may")
+    func withoutRights() async throws {
+        try await ProjectionBench.run { bench in
+            let admin = try Connection(url: bench.url)
+            let role = "reader_\(UUID().uuidString.prefix(8).lowercased())"
+            var address = try #require(URLComponents(string: bench.url))
+            let database = String(address.path.dropFirst())
+            address.user = role
+            try admin.run("CREATE ROLE \(role) LOGIN")
+            defer {
+                #expect(throws: Never.self) { try admin.run("DROP OWNED BY \(role); DROP ROLE \(role)") }
+            }
+            let projections = PostgresProjections(url: try #require(address.string), logger: quiet)
+            let refusal = await code {
+                _ = try await projections.open(ProjectionBench.database, log: bench.log)
+            }
+            #expect(refusal == .cannotOpen)
+            #expect(try bench.sql("SELECT to_regnamespace('mimeo_projection')::text") == ["NULL"])
+            try admin.run("GRANT CREATE ON DATABASE \(database) TO \(role)")
+            let projection = try await projections.open(ProjectionBench.database, log: bench.log)
+            try await projection.advance()
+            #expect(try await bench.rows("SELECT * FROM c", on: projection) == [])
+            await projection.close()
+            await projections.close()
+        }
+    }
+
     @Test("a log that holds what no fold can read is named, and the projection stays where it was")
     func brokenLog() async throws {
         try await ProjectionBench.run { bench in
