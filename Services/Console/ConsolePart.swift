@@ -44,8 +44,10 @@ public struct ConsolePart: ServicePart {
             try PageFiles.shared.file(for: request, context)
         }
         routes.mount(on: &mount)
-        mount.background("metrics for plots") { [metrics] in
-            while true {
+        mount.background("metrics for plots") { [metrics, gauges = mount.gauges] in
+            for turn in 0... {
+                // The parts' lags and sessions are asked for less often: that costs more than reading them.
+                if turn % Limits.metricTurnsOfGauges == 0 { await gauges.measure() }
                 metrics.record(milliseconds: Int64(SystemClock.milliseconds()))
                 try await Task.sleep(for: Limits.metricStep)
             }

@@ -74,6 +74,10 @@ public enum Limits {
     static let legacyDocuments: Int64 = 1_000
     /// Bytes that a stream gathers before it writes.
     static let writeBytes = 65_536
+    /// Most documents in one list of those with concurrent values.
+    static let listedConflicts: UInt64 = 1_000
+    /// Bytes of a question about a subscription: its statement, its arguments and an id.
+    static let subscriptionTestBytes = 1 << 20
     /// Most lines of a feed that ends by itself, and rows of a history, unless the request says less.
     static let historyRows: UInt64 = 1_000
     /// Longest time that the history of one document reads the log for: some millions of operations.

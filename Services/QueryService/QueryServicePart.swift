@@ -131,6 +131,9 @@ public final class QueryServicePart: ServicePart {
             projection: { [self] in try await projection(of: $0) },
             isDraining: { [self] in isDraining.withLock { $0 } })
         feeds.mount(on: &mount)
+        ConflictRoutes(
+            log: log, authenticator: authenticator, projection: { [self] in try await projection(of: $0) }
+        ).mount(on: &mount)
         ObserveRoutes(feeds: feeds, observations: observations, statements: statements).mount(on: &mount)
         LegacyRoutes(
             execute: { [self] statement, request, identity in

@@ -228,6 +228,9 @@ package actor DatabaseHub {
         }.sorted { $0.number < $1.number }
     }
 
+    /// The identity at the other end of a running session; nil where there is none of this number.
+    func identity(of session: UInt64) -> Identity? { running[session]?.rights.identity }
+
     /// Ends one session, whose peer comes back when it likes; false where there is none of this number.
     func disconnect(_ session: UInt64) -> Bool {
         guard let found = running[session] else { return false }

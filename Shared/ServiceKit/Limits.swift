@@ -192,6 +192,8 @@ public enum Limits {
     public static let consoleBodyBytes = 4_096
     /// Interval of recording the metrics for plots.
     public static let metricStep: Duration = .seconds(5)
+    /// Readings of the parts' lags and sessions: at every third of those times, as a scraper would ask.
+    public static let metricTurnsOfGauges = 3
     /// Readings kept of each metric at that interval: one hour.
     static let metricPoints = 720
     /// Every so many readings one is kept for longer: one a minute.

@@ -206,6 +206,10 @@ enum AuthorizationMatrix {
         // A document that never was, of a collection that only `cars` is not.
         .init(
             route: "GET /api/v5/history/:collection/:id", cells: "401 401 200 200 403 403 200 200 401"),
+        // Of a collection those documents that may be read; there is none with concurrent values.
+        .init(route: "GET /api/v5/conflicts/:collection", cells: "401 401 200 200 200 200 200 200 401"),
+        .init(
+            route: "GET /api/v5/conflicts/:collection/:id", cells: "401 401 200 200 403 403 200 200 401"),
         // Running statements: everybody's own.
         .init(route: "GET /api/v5/requests", cells: "401 401 200 200 200 200 200 200 401"),
         .init(route: "DELETE /api/v5/requests/:request", cells: "401 401 404 404 404 404 404 404 401"),
@@ -228,6 +232,9 @@ enum AuthorizationMatrix {
         .init(
             route: "GET /admin/query-service/databases/:database/collections/:collection/shape",
             role: .operate, cells: "\(nobodyButAdmin) 200"),
+        .init(
+            route: "POST /admin/query-service/databases/:database/explain-subscription",
+            role: .operate, cells: "\(nobodyButAdmin) 400"),
         .init(
             route: "GET /admin/query-service/databases/:database/indexes", role: .read,
             cells: "\(nobodyButAdmin) 200"),
@@ -342,6 +349,9 @@ enum AuthorizationMatrix {
         .init(
             route: "GET /admin/replicator/databases/:database/sessions", role: .read,
             cells: "\(nobodyButAdmin) 200"),
+        .init(
+            route: "GET /admin/replicator/databases/:database/sessions/:session",
+            role: .operate, cells: "\(nobodyButAdmin) 404"),
         .init(
             route: "DELETE /admin/replicator/databases/:database/sessions/:session",
             role: .operate, cells: "\(nobodyButAdmin) 404"),

@@ -51,8 +51,17 @@ static const unsigned char file_pages_data_js[] = {
 static const unsigned char file_pages_document_js[] = {
 #embed "../Web/pages/document.js"
 };
+static const unsigned char file_pages_events_js[] = {
+#embed "../Web/pages/events.js"
+};
+static const unsigned char file_pages_health_js[] = {
+#embed "../Web/pages/health.js"
+};
 static const unsigned char file_pages_live_js[] = {
 #embed "../Web/pages/live.js"
+};
+static const unsigned char file_pages_log_js[] = {
+#embed "../Web/pages/log.js"
 };
 static const unsigned char file_pages_operations_js[] = {
 #embed "../Web/pages/operations.js"
@@ -63,6 +72,15 @@ static const unsigned char file_pages_overview_js[] = {
 static const unsigned char file_pages_query_js[] = {
 #embed "../Web/pages/query.js"
 };
+static const unsigned char file_pages_settings_js[] = {
+#embed "../Web/pages/settings.js"
+};
+static const unsigned char file_pages_statements_js[] = {
+#embed "../Web/pages/statements.js"
+};
+static const unsigned char file_pages_storage_js[] = {
+#embed "../Web/pages/storage.js"
+};
 static const unsigned char file_pages_sync_js[] = {
 #embed "../Web/pages/sync.js"
 };
@@ -72,14 +90,23 @@ static const unsigned char file_parts_attachment_js[] = {
 static const unsigned char file_parts_basics_js[] = {
 #embed "../Web/parts/basics.js"
 };
+static const unsigned char file_parts_bundle_js[] = {
+#embed "../Web/parts/bundle.js"
+};
 static const unsigned char file_parts_change_js[] = {
 #embed "../Web/parts/change.js"
+};
+static const unsigned char file_parts_conflicts_js[] = {
+#embed "../Web/parts/conflicts.js"
 };
 static const unsigned char file_parts_editor_js[] = {
 #embed "../Web/parts/editor.js"
 };
 static const unsigned char file_parts_field_js[] = {
 #embed "../Web/parts/field.js"
+};
+static const unsigned char file_parts_followed_js[] = {
+#embed "../Web/parts/followed.js"
 };
 static const unsigned char file_parts_palette_js[] = {
 #embed "../Web/parts/palette.js"
@@ -105,8 +132,14 @@ static const unsigned char file_parts_signin_js[] = {
 static const unsigned char file_parts_table_js[] = {
 #embed "../Web/parts/table.js"
 };
+static const unsigned char file_parts_tester_js[] = {
+#embed "../Web/parts/tester.js"
+};
 static const unsigned char file_parts_value_js[] = {
 #embed "../Web/parts/value.js"
+};
+static const unsigned char file_parts_warnings_js[] = {
+#embed "../Web/parts/warnings.js"
 };
 static const unsigned char file_route_js[] = {
 #embed "../Web/route.js"
@@ -156,16 +189,25 @@ static const struct mimeo_console_file files[] = {
     {"pages/attachments.js", file_pages_attachments_js, sizeof file_pages_attachments_js},
     {"pages/data.js", file_pages_data_js, sizeof file_pages_data_js},
     {"pages/document.js", file_pages_document_js, sizeof file_pages_document_js},
+    {"pages/events.js", file_pages_events_js, sizeof file_pages_events_js},
+    {"pages/health.js", file_pages_health_js, sizeof file_pages_health_js},
     {"pages/live.js", file_pages_live_js, sizeof file_pages_live_js},
+    {"pages/log.js", file_pages_log_js, sizeof file_pages_log_js},
     {"pages/operations.js", file_pages_operations_js, sizeof file_pages_operations_js},
     {"pages/overview.js", file_pages_overview_js, sizeof file_pages_overview_js},
     {"pages/query.js", file_pages_query_js, sizeof file_pages_query_js},
+    {"pages/settings.js", file_pages_settings_js, sizeof file_pages_settings_js},
+    {"pages/statements.js", file_pages_statements_js, sizeof file_pages_statements_js},
+    {"pages/storage.js", file_pages_storage_js, sizeof file_pages_storage_js},
     {"pages/sync.js", file_pages_sync_js, sizeof file_pages_sync_js},
     {"parts/attachment.js", file_parts_attachment_js, sizeof file_parts_attachment_js},
     {"parts/basics.js", file_parts_basics_js, sizeof file_parts_basics_js},
+    {"parts/bundle.js", file_parts_bundle_js, sizeof file_parts_bundle_js},
     {"parts/change.js", file_parts_change_js, sizeof file_parts_change_js},
+    {"parts/conflicts.js", file_parts_conflicts_js, sizeof file_parts_conflicts_js},
     {"parts/editor.js", file_parts_editor_js, sizeof file_parts_editor_js},
     {"parts/field.js", file_parts_field_js, sizeof file_parts_field_js},
+    {"parts/followed.js", file_parts_followed_js, sizeof file_parts_followed_js},
     {"parts/palette.js", file_parts_palette_js, sizeof file_parts_palette_js},
     {"parts/plan.js", file_parts_plan_js, sizeof file_parts_plan_js},
     {"parts/plot.js", file_parts_plot_js, sizeof file_parts_plot_js},
@@ -174,7 +216,9 @@ static const struct mimeo_console_file files[] = {
     {"parts/shell.js", file_parts_shell_js, sizeof file_parts_shell_js},
     {"parts/signin.js", file_parts_signin_js, sizeof file_parts_signin_js},
     {"parts/table.js", file_parts_table_js, sizeof file_parts_table_js},
+    {"parts/tester.js", file_parts_tester_js, sizeof file_parts_tester_js},
     {"parts/value.js", file_parts_value_js, sizeof file_parts_value_js},
+    {"parts/warnings.js", file_parts_warnings_js, sizeof file_parts_warnings_js},
     {"route.js", file_route_js, sizeof file_route_js},
     {"schema.js", file_schema_js, sizeof file_schema_js},
     {"store.js", file_store_js, sizeof file_store_js},

@@ -66,6 +66,23 @@ export function update(collection, id, all) {
   return { statement: `UPDATE ${name(collection)} ${changes} WHERE ${guards.join(" AND ")}`, args };
 }
 
+/**
+ * The statement that chooses one of a field's concurrent values, if the same one still shows. The kind is
+ * declared where the value's own form would make another one of it.
+ * @param {string} collection @param {any} id @param {{path: string[], kind: string}} of @param {any} shown @param {any} chosen
+ */
+export function conflictChoice(collection, id, of, shown, chosen) {
+  const isTree = kind(chosen) === "object" || kind(chosen) === "attachment" || of.kind !== "register";
+  const type = of.path.reduceRight((inner, part, index) => `${name(part)} ${index === of.path.length - 1 ? of.kind.toUpperCase() : `MAP(${inner})`}`, "");
+  const declared = isTree ? `COLLECTION ${name(collection)} (${type})` : name(collection);
+  // Values that are compared as a whole are guarded; a token has no comparison of its own.
+  const guard = of.kind === "register" && shown !== null ? ` AND ${field(of.path)} = :shown` : "";
+  return {
+    statement: `UPDATE ${declared} SET ${field(of.path)} = :chosen WHERE _id = :id${guard}`,
+    args: guard ? { id, shown, chosen } : { id, chosen },
+  };
+}
+
 /** The differences that lead back. @param {Difference[]} all @returns {Difference[]} */
 export function reversed(all) { return all.map(({ path, before, after }) => ({ path, before: after, after: before })); }
 

@@ -31,8 +31,10 @@ export function duration(milliseconds) {
 /** A moment relative to now. @param {number} milliseconds Since 1970. */
 export function ago(milliseconds) {
   const past = Date.now() - milliseconds;
-  if (Math.abs(past) < 2000) return "now";
-  return past > 0 ? `${duration(past)} ago` : `in ${duration(-past)}`;
+  const size = Math.abs(past);
+  if (size < 3000) return "now";
+  const text = size < 60_000 ? `${Math.round(size / 1000)} s` : duration(size);
+  return past > 0 ? `${text} ago` : `in ${text}`;
 }
 
 /** The exact time of a moment. @param {number} milliseconds */

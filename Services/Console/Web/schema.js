@@ -4,7 +4,7 @@
 import { call, execute, serves } from "./api.js";
 import { name } from "./dql.js";
 import { kind } from "./exact.js";
-import { session } from "./store.js";
+import { mayAdmin, session } from "./store.js";
 
 /** @param {string} database @returns {Promise<string[]>} */
 export async function collectionNames(database) {
@@ -12,6 +12,9 @@ export async function collectionNames(database) {
   return items.map((/** @type {any} */ row) => row.name)
     .filter((/** @type {any} */ text) => typeof text === "string" && !text.startsWith("__server_")).sort();
 }
+
+/** Collections that peers write by themselves come after those of the application. @param {{name: string}} a @param {{name: string}} b */
+function systemLast(a, b) { return Number(a.name.startsWith("__")) - Number(b.name.startsWith("__")) || (a.name < b.name ? -1 : 1); }
 
 /**
  * The collections with their sizes, as far as the session may know them.
@@ -22,10 +25,10 @@ export async function collections(database) {
   if (session.value?.admin && await serves("/admin/query-service/databases/{database}/collections")) {
     const path = `/admin/query-service/databases/${encodeURIComponent(database)}/collections`;
     const found = (await call("GET", path, { quiet: true })).collections;
-    return found.filter((/** @type {any} */ one) => !one.isInternal)
+    return found.filter((/** @type {any} */ one) => !one.isInternal).sort(systemLast)
       .map((/** @type {any} */ one) => ({ name: one.name, documents: Number(one.documents), bytes: Number(one.bytes) }));
   }
-  return (await collectionNames(database)).map((one) => ({ name: one, documents: null, bytes: null }));
+  return (await collectionNames(database)).map((one) => ({ name: one, documents: null, bytes: null })).sort(systemLast);
 }
 
 /**
@@ -62,6 +65,23 @@ export function shape(documents, depth = 3) {
   };
   for (const document of documents) if (document && typeof document === "object") look(document, []);
   return [...found.values()].sort((a, b) => b.count - a.count);
+}
+
+/** Kinds as the server names them, and as this page does. @type {Record<string, string>} */
+const KINDS = { string: "text", float: "double" };
+
+/**
+ * The fields of a sample of the whole collection; null for whoever may not ask for it.
+ * @param {string} database @param {string} collection @returns {Promise<{count: number, fields: FieldShape[]} | null>}
+ */
+export async function sampledShape(database, collection) {
+  if (!mayAdmin("operate")) return null;
+  const path = `/admin/query-service/databases/${encodeURIComponent(database)}/collections/${encodeURIComponent(collection)}/shape`;
+  const { sampled, keys } = await call("GET", path, { quiet: true });
+  return { count: Number(sampled), fields: keys.map((/** @type {any} */ one) => ({
+    path: one.path, count: Number(one.count), example: one.example ?? undefined,
+    kinds: Object.fromEntries(Object.entries(one.kinds).map(([name, count]) => [KINDS[name] ?? name, Number(count)])),
+  })) };
 }
 
 /** Fields of a collection as paths, from a sample of its documents. @param {string} database @param {string} collection */

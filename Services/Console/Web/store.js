@@ -43,6 +43,7 @@ export function useShared(shared) {
 /**
  * @typedef {object} Session
  * @property {boolean} admin
+ * @property {"read" | "operate" | "own" | null} adminRole
  * @property {number | null} adminExpiresAt
  * @property {{id: string, userID: string, expiresAt: number, permissions: any}[]} databases
  * @property {boolean} local
@@ -51,6 +52,28 @@ export function useShared(shared) {
 
 /** Whoever is signed in; null until the server has said so. @type {Shared<Session | null>} */
 export const session = new Shared(/** @type {Session | null} */ (null));
+
+const ROLES = ["read", "operate", "own"];
+
+/** Whether the administrator who is signed in has a role, or a greater one. @param {"read" | "operate" | "own"} role */
+export function mayAdmin(role) {
+  const own = session.value?.admin ? session.value.adminRole ?? "own" : null;
+  return own !== null && ROLES.indexOf(own) >= ROLES.indexOf(role);
+}
+
+/** Whether contents of a database may be seen: with a credential for it, or one that may make such a credential. @param {string | null} database */
+export function mayOpen(database) {
+  return mayAdmin("own") || (session.value?.databases.some(({ id }) => id === database) ?? false);
+}
+
+/** Whether anything may be written, in a collection or in any. @param {string} database @param {string | null} [collection] */
+export function mayWrite(database, collection = null) {
+  const found = session.value?.databases.find(({ id }) => id === database);
+  if (!found) return mayAdmin("own");
+  const rules = found.permissions?.write;
+  const byCollection = rules?.queriesByCollection ?? {};
+  return rules?.everything === true || (collection === null ? Object.keys(byCollection).length > 0 : Object.hasOwn(byCollection, collection));
+}
 
 /** True while a credential is needed that is no longer there; the page stays as it is. */
 export const signInAgain = new Shared(/** @type {null | {admin: boolean, database: string | null}} */ (null));

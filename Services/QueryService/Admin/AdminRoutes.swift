@@ -43,6 +43,9 @@ struct AdminRoutes: Sendable {
         on(&mount, .get, "\(one)/collections/:collection/shape") { request, context, id in
             try await shape(request, context.parameters.require("collection"), id)
         }
+        on(&mount, .post, "\(one)/explain-subscription") { request, _, id in
+            try await explainSubscription(request, id)
+        }
         on(&mount, .get, "\(one)/indexes") { request, _, id in try await indexes(request, id) }
         on(&mount, .get, "\(one)/projection") { _, _, id in json(try await state(of: id)) }
         on(&mount, .post, "\(one)/rebuilds") { request, _, id in
@@ -184,6 +187,27 @@ struct AdminRoutes: Sendable {
             }
         }
         return json(["indexes": .array(rows)])
+    }
+
+    /// Answer whether a document belongs to a subscription, with the first reason why it does not.
+    private func explainSubscription(_ request: Request, _ id: DatabaseID) async throws -> Response {
+        let checks: [SubscriptionTest.Check]
+        do {
+            checks = try await translated {
+                let test = try await SubscriptionTest(request)
+                return try await projection(id).survey("explain-subscription") { documents, evaluation in
+                    try test.checks(in: documents, evaluation)
+                }
+            }
+        } catch let error as DQLError {
+            throw ReportedStatement(error: error)
+        }
+        let failed = checks.first { !$0.passes }
+        return json([
+            "belongs": .bool(failed == nil),
+            "reason": .string((failed ?? checks[checks.count - 1]).reason),
+            "checks": .array(checks.map(\.value)),
+        ])
     }
 
     /// `?sample=COUNT`: the keys of so many documents.

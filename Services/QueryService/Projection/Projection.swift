@@ -77,11 +77,12 @@ actor Projection {
         await store.close(discards: discards)
     }
 
-    /// Runs a closure on a snapshot of the log's head, for an administrator.
+    /// Runs a closure on a snapshot of the log's head, for an administrator unless a credential is named.
     nonisolated func survey<Result: Sendable>(
-        _ text: String, _ body: @escaping @Sendable (any ProjectedDocuments, Evaluation) throws -> Result
+        _ text: String, of credential: String = "admin",
+        _ body: @escaping @Sendable (any ProjectedDocuments, Evaluation) throws -> Result
     ) async throws -> Result {
-        let evaluation = try pool.statement(text, of: "admin", in: database)
+        let evaluation = try pool.statement(text, of: credential, in: database)
         defer { pool.finish(evaluation) }
         let head = try await log.head(of: database)
         if await store.position != head { try await store.advance() }

@@ -17,6 +17,7 @@ struct AdminRoutes: Sendable {
         (.get, "/admin/replicator/databases"), (.post, "/admin/replicator/drain"),
         (.delete, "/admin/replicator/drain"),
         (.get, "/admin/replicator/databases/:database/sessions"),
+        (.get, "/admin/replicator/databases/:database/sessions/:session"),
         (.delete, "/admin/replicator/databases/:database/sessions/:session"),
         (.get, "/admin/replicator/databases/:database/log"),
         (.post, "/admin/replicator/databases/:database/snapshots"),
@@ -54,6 +55,7 @@ struct AdminRoutes: Sendable {
         }
         guard try await log.databaseExists(database) else { throw ReplicatorError.unknownDatabase }
         switch (method, path.split(separator: "/").last.map(String.init)) {
+        case (.get, ":session"): return try await show(database, context.parameters.require("session"))
         case (.get, "sessions"): return try await listSessions(database, request)
         case (.delete, _): return try await disconnect(database, context.parameters.require("session"))
         case (.get, "erasures"): return try listErasures(database)
@@ -107,7 +109,7 @@ struct AdminRoutes: Sendable {
         let head = try await log.head(of: database).offset
         let reports = await hub.sessionReports().filter { part.names.number(of: $0.number) > after }
             .prefix(limit)
-        return json(["sessions": .array(reports.map { $0.value(head: head, at: part.names) })])
+        return json(["sessions": .array(reports.map { .object($0.value(head: head, at: part.names)) })])
     }
 
     /// Takes the number of a session, or its name in the form `INSTANCE-NUMBER`. Both say at which instance

@@ -32,8 +32,8 @@ package struct SessionReport: Sendable {
     }
 
     /// As JSON; `head` is the log's, `names` those of the instance where it runs.
-    func value(head: Offset, at names: SessionNames) -> Value {
-        [
+    func value(head: Offset, at names: SessionNames) -> ObjectValue {
+        let value: Value = [
             "session": .string(names.name(of: number)),
             "number": .int(Int64(clamping: names.number(of: number))),
             "userID": .string(userID),
@@ -43,5 +43,6 @@ package struct SessionReport: Sendable {
             "offset": .int(Int64(clamping: offset.rawValue)),
             "lag": .int(Int64(min(head, offset).distance(to: head))),
         ]
+        return value.objectValue ?? ObjectValue()
     }
 }

@@ -71,6 +71,13 @@ final class QueryIndex: Sendable {
     /// What a session follows; nil for one that does not share.
     func followed(by session: UInt64) -> Set<UInt64>? { state.withLock { $0.sessions[session] } }
 
+    /// The queries that a session follows, in the order in which they came here.
+    func queries(of session: UInt64) -> [SubscriptionQuery] {
+        state.withLock { state in
+            (state.sessions[session] ?? []).sorted().compactMap { state.entries[$0]?.query }
+        }
+    }
+
     /// How many distinct queries are followed.
     var count: Int { state.withLock { $0.entries.count } }
 

@@ -1,5 +1,17 @@
 import Synchronization
 
+/// The gauges of a host's parts, for a part that keeps readings of them. The host binds it to its parts.
+public final class HostGauges: Sendable {
+    private let figures = Mutex<HostFigures?>(nil)
+
+    init() {}
+
+    func bind(_ figures: HostFigures) { self.figures.withLock { $0 = figures } }
+
+    /// Sets the gauges that are read only when somebody asks, unless they are new.
+    public func measure() async { await figures.withLock { $0 }?.measure() }
+}
+
 /// Readiness and metrics of a host, asked of its parts.
 final class HostFigures: Sendable {
     private let parts: [any ServicePart]

@@ -196,6 +196,7 @@ public struct ServiceHost: Sendable {
         let onListening = onListening
         let (listen, tls, forwarding) = (listen, tls, forwarding)
         let drain = HostDrain(pause: stopping.drain)
+        mount.gauges.bind(HostFigures(parts: parts, drain: drain))
         let application = Application(
             responder: ObservedResponder(
                 inner: HostRoutes(parts: parts, mount: mount, drain: drain, operation: operation)

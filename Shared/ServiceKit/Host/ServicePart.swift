@@ -109,6 +109,8 @@ public struct ServiceMount {
         var run: @Sendable () async throws -> Void
     }
 
+    /// Sets the gauges of the host that are read only when somebody asks.
+    public let gauges = HostGauges()
     /// The part that adds routes now.
     private var owner = ""
     private(set) var routes: [Route] = []

@@ -85,6 +85,7 @@ extension Surface {
                         ])))
             ], failures: failures),
         shape,
+        explainSubscription,
         RouteDescription(
             .get, "\(base)/indexes", "listIndexes", .admin(.read), "Lists the indexes of the collections.",
             parameters: [.query("collection", .text, "Only this collection.")],
@@ -104,6 +105,42 @@ extension Surface {
                     .json(.members([.always("statements", .list(.members(slowStatement)))])))
             ], failures: [unknownDatabase]),
     ]
+
+    private static let explainSubscription = RouteDescription(
+        .post, "\(base)/explain-subscription", "explainSubscription", .admin(.operate),
+        "Tells whether a document belongs to a subscription, and if not, why.",
+        details: "Rights are not part of it: explain-access tells them.",
+        body: .json(
+            .members([
+                .always("subscription", .text, "A SELECT, as a device registers it."),
+                .maybe("args", .orNull(.object), "By name."),
+                .maybe(
+                    "scope",
+                    .orNull(.choice(["AllPeers", "BigPeerOnly", "SmallPeersOnly", "LocalPeerOnly"])),
+                    "The device's sync scope for the collection; AllPeers unless said."),
+                .always("collection", .text), .always("id", .anything),
+            ])),
+        answers: [
+            .init(
+                200, "The checks, and the first that fails.",
+                .json(
+                    .members([
+                        .always("belongs", .flag), .always("reason", .text),
+                        .always(
+                            "checks",
+                            .list(
+                                .members([
+                                    .always(
+                                        "check",
+                                        .choice(["collection", "scope", "document", "condition", "window"])),
+                                    .always("passes", .flag), .always("reason", .text),
+                                ]))),
+                    ])))
+        ],
+        failures: [
+            .init(400, "QUERY-0101", "QUERY-0401"), unknownDatabase, .init(409, "QUERY-0402"),
+            .init(429, "SRV-0429"), unavailable,
+        ])
 
     private static let webhook: [Schema.Member] = [
         .always("id", .text), .always("url", .text, "Its server; the rest may be a secret."),

@@ -5,7 +5,7 @@ extension Surface {
     static let statements: [RouteDescription] =
         [
             execute("v5", "executeStatement"), execute("v4", "executeStatementStrictly"),
-            observe(.post), observe(.get), changes, history,
+            observe(.post), observe(.get), changes, history, conflicts, conflictsOfDocument,
         ] + requests
 
     private static let point: Schema = .either([.whole(from: 0), .text])
@@ -105,6 +105,65 @@ extension Surface {
             .init(400, "QUERY-0101", "QUERY-0501"), .init(403, "QUERY-0202"), unknownDatabase,
             .init(410, "QUERY-0503"), unavailable,
         ])
+
+    private static let conflicts = RouteDescription(
+        .get, "/api/v5/conflicts/:collection", "listConflicts", .user,
+        "Lists the documents of a collection that have concurrent values.",
+        details: "Writes that knew nothing of each other, until a later write of the field replaces them.",
+        parameters: [.query("limit", .whole(from: 1), "Most documents; 100 unless said, 1,000 at most.")],
+        answers: [
+            .init(
+                200, "Those that the credential may read, in no order.",
+                .json(
+                    .members([
+                        .always("collection", .text),
+                        .always(
+                            "documents",
+                            .list(
+                                .members([
+                                    .always("id", .anything), .always("paths", .list(.list(.text))),
+                                ]))),
+                        .always("more", .flag, "True if there are more than are listed."),
+                        .always("transactionId", .whole(from: 0)),
+                    ])))
+        ],
+        failures: [
+            .init(400, "QUERY-0401"), unknownDatabase, .init(409, "QUERY-0402"), .init(429, "SRV-0429"),
+            unavailable,
+        ])
+
+    private static let conflictsOfDocument = RouteDescription(
+        .get, "/api/v5/conflicts/:collection/:id", "showConflicts", .user,
+        "Shows the concurrent values of a document, with who wrote them and when.",
+        details: "The id is a text, or JSON if it begins like JSON. A write of the field chooses its value.",
+        answers: [
+            .init(
+                200, "The fields that have several values.",
+                .json(
+                    .members([
+                        .always("collection", .text), .always("id", .anything), .always("exists", .flag),
+                        .always("bytes", .whole(from: 0), "Of the encoded document."),
+                        .always(
+                            "fields",
+                            .list(
+                                .members([
+                                    .always("path", .list(.text)),
+                                    .always("kind", .choice(["register", "attachment"])),
+                                    .always("values", .list(.members(concurrentValue))),
+                                ]))),
+                        .always("transactionId", .whole(from: 0)),
+                    ])))
+        ],
+        failures: [
+            .init(400, "QUERY-0101", "QUERY-0401"), .init(403, "QUERY-0202"), unknownDatabase,
+            .init(409, "QUERY-0402"), .init(429, "SRV-0429"), unavailable,
+        ])
+
+    private static let concurrentValue: [Schema.Member] = [
+        .always("value", .anything), .always("shown", .flag, "True for the one that reads give."),
+        .always("time", .text), .always("user", .orNull(.text)), .always("peer", .orNull(.text)),
+        .always("actor", .text),
+    ]
 
     static let change: [Schema.Member] = [
         .always("transactionId", .whole(from: 0)),

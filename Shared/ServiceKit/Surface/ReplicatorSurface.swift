@@ -43,6 +43,27 @@ extension Surface {
                     .json(.members([.always("sessions", .list(.object)), instance])))
             ], failures: [malformed, unknown]),
         RouteDescription(
+            .get, "\(base)/sessions/:session", "showSession", .admin(.operate),
+            "Shows a session with its subscriptions and its rights.",
+            answers: [
+                .init(
+                    200, "The session, as in the list, and more.",
+                    .json(
+                        .members([
+                            .always(
+                                "subscriptions",
+                                .list(
+                                    .members([
+                                        .always("statement", .text), .always("args", .object),
+                                        .always("collection", .text),
+                                    ])), "Those that it follows here; each once."),
+                            .always("permissions", .anything),
+                            .always("expiresAt", .whole(from: 0), "Seconds since 1970."),
+                            .always("issuedAt", .whole(from: 0), "Seconds since 1970."),
+                            .always("tokenID", .orNull(.text)), instance,
+                        ])))
+            ], failures: [.init(404, "REPL-0101", "REPL-0201")]),
+        RouteDescription(
             .delete, "\(base)/sessions/:session", "disconnect", .admin(.operate), "Ends a session.",
             answers: [noContent], failures: [.init(404, "REPL-0101", "REPL-0201")]),
         RouteDescription(

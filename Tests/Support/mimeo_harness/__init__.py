@@ -1,5 +1,5 @@
 """Runs Mimeo's executables from the outside, for the demo and the system tests. It needs the standard library only,
-except `use_packages`.
+except `use_packages` and `package_file`.
 
     with Workspace() as workspace:
         server = OneProcess(workspace).start()
@@ -20,7 +20,7 @@ from .command import mimeo
 from .depth import IS_DEEP, SEED, deep_only, pick
 from .documents import canonical, digest, iso_codes
 from .fault_proxy import DOWN, UP, FaultProxy, Through
-from .packages import use_packages
+from .packages import package_file, use_packages
 from .peer import Peer, PeerGone, StatementError, peer_command
 from .postgres import Postgres
 from .processes import ROOT, Workspace, binary, free_port
@@ -31,5 +31,5 @@ from .websocket import WebSocket
 __all__ = [
     "CHROMIUM", "DOWN", "IS_DEEP", "ROOT", "SEED", "UP", "Browser", "Client", "FaultProxy", "FourProcesses", "OneProcess", "Peer", "PeerGone", "Postgres", "Response",
     "StatementError", "Through", "WebSocket", "Workspace", "binary", "canonical", "deep_only", "digest", "free_port",
-    "iso_codes", "mimeo", "peer_command", "pick", "until", "use_packages",
+    "iso_codes", "mimeo", "package_file", "peer_command", "pick", "until", "use_packages",
 ]

@@ -23,24 +23,29 @@ def use_packages(*pins):
         sys.path.append(folder)
 
 
-def _folder(pins):
+def package_file(pin, path):
+    """A file of a package that is only read: what the package itself needs is not installed."""
+    return _folder((pin,), "--no-deps") / path
+
+
+def _folder(pins, *options):
     cache = pathlib.Path(os.environ.get("MIMEO_CACHE", pathlib.Path.home() / ".cache" / "mimeo"))
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    name = hashlib.sha256("\n".join((version, *pins)).encode()).hexdigest()[:12]
+    name = hashlib.sha256("\n".join((version, *options, *pins)).encode()).hexdigest()[:12]
     folder = cache / "python" / name
     if not folder.exists():
-        _install(folder, pins)
+        _install(folder, pins, options)
     return folder
 
 
-def _install(folder, pins):
+def _install(folder, pins, options):
     """Installs into a temporary folder, then renames it, so that an interrupted installation leaves nothing."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as work:
         venv.create(f"{work}/venv", with_pip=True)
         done = subprocess.run(
             [f"{work}/venv/bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-             "--target", f"{work}/packages", *pins], capture_output=True, text=True, check=False)
+             *options, "--target", f"{work}/packages", *pins], capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise RuntimeError(f"{', '.join(pins)} cannot be installed from PyPI:\n{done.stderr[-2000:]}")
         try:

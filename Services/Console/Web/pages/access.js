@@ -2,22 +2,21 @@
 /** Who may come in and what he may do: databases, providers, API keys, revocations, keys, and a tester. */
 
 import { html, useState } from "../vendor/preact.js";
-import { call, execute, serves } from "../api.js";
-import { name } from "../dql.js";
+import { call, serves } from "../api.js";
 import { parse, print } from "../exact.js";
 import { address, go } from "../route.js";
-import { note } from "../store.js";
+import { mayAdmin, note } from "../store.js";
 import { copy, Dialog, Problem, Time, useLoaded } from "../parts/basics.js";
+import { claimsOf, READING, Tester } from "../parts/tester.js";
 
 const EVERYTHING = { read: { everything: true }, write: { everything: true } };
-const READING = { read: { everything: true } };
 
 /** @param {{title: string, found: any, columns: [string, (row: any) => any][], rows: any[] | undefined, empty: string, children?: any}} props */
 function Section({ title, found, columns, rows, empty, children }) {
   return html`<section class="card" aria-label=${title}><header><h2>${title}</h2><span class="end">${children}</span></header>
     <${Problem} error=${found.error} retry=${found.again} />
-    ${rows && (rows.length === 0 ? html`<p class="quiet">${empty}</p>` : html`<table class="plain-table"><thead><tr>${columns.map(([title]) => html`<th key=${title} scope="col">${title}</th>`)}</tr></thead>
-      <tbody>${rows.map((row) => html`<tr key=${row.id ?? row.name}>${columns.map(([title, cell]) => html`<td key=${title}>${cell(row)}</td>`)}</tr>`)}</tbody></table>`)}</section>`;
+    ${rows && (rows.length === 0 ? html`<p class="quiet">${empty}</p>` : html`<table class="plain-table"><thead><tr>${columns.map(([title], index) => html`<th key=${index} scope="col">${title || html`<span class="hidden">More</span>`}</th>`)}</tr></thead>
+      <tbody>${rows.map((row) => html`<tr key=${row.id ?? row.name}>${columns.map(([, cell], index) => html`<td key=${index}>${cell(row)}</td>`)}</tr>`)}</tbody></table>`)}</section>`;
 }
 
 /** What a grant allows, in words. @param {any} grant */
@@ -38,31 +37,31 @@ export function Access({ database }) {
     try { await body(); note(done); after(); } catch (error) { note(`Not done: ${/** @type {Error} */ (error).message}`); }
   };
   const close = () => { setOpen(null); apiKeys.again(); revocations.again(); providers.again(); };
-  return html`<div class="page access"><div class="bar"><h1>Access</h1><span class="end"><button type="button" onClick=${() => setOpen("database")}>New database</button></span></div>
+  return html`<div class="page access"><div class="bar"><h1>Access</h1><span class="end">${mayAdmin("own") && html`<button type="button" onClick=${() => setOpen("database")}>New database</button>`}</span></div>
     <${Tester} database=${database} apiKeys=${apiKeys.value?.apiKeys ?? []} />
     <${Section} title="API keys" found=${apiKeys} rows=${apiKeys.value?.apiKeys} empty="None. An API key opens this database for a program." columns=${[
       ["Name", (/** @type {any} */ one) => one.name], ["Rights", (/** @type {any} */ one) => grantText(one.permissions)],
       ["Made", (/** @type {any} */ one) => html`<${Time} at=${Number(one.createdAt) * 1000} />`], ["Ends", (/** @type {any} */ one) => html`<${Time} at=${Number(one.expiresAt) * 1000} />`],
-      ["", (/** @type {any} */ one) => html`<button type="button" class="danger" onClick=${() => act(() => call("DELETE", `${base}/api-keys/${encodeURIComponent(one.id)}`), `The key ${one.name} opens nothing any more`, apiKeys.again)}>Delete</button>`],
-    ]}><button type="button" onClick=${() => setOpen("key")}>New API key</button></${Section}>
+      ["", (/** @type {any} */ one) => mayAdmin("own") && html`<button type="button" class="danger" onClick=${() => act(() => call("DELETE", `${base}/api-keys/${encodeURIComponent(one.id)}`), `The key ${one.name} opens nothing any more`, apiKeys.again)}>Delete</button>`],
+    ]}>${mayAdmin("own") && html`<button type="button" onClick=${() => setOpen("key")}>New API key</button>`}</${Section}>
     <${Section} title="Providers" found=${providers} rows=${providers.value?.providers} empty="Only the development provider, if the database has it. A provider decides about logins." columns=${[
       ["Name", (/** @type {any} */ one) => one.name], ["Kind", (/** @type {any} */ one) => one.kind], ["", (/** @type {any} */ one) => one.summary ?? one.webhookUrl ?? ""],
-      ["", (/** @type {any} */ one) => html`<button type="button" class="danger" onClick=${() => act(() => call("DELETE", `${base}/providers/${encodeURIComponent(one.name)}`), `The provider ${one.name} is removed`, providers.again)}>Remove</button>`],
-    ]}><button type="button" onClick=${() => setOpen("try")}>Try a login</button> <button type="button" onClick=${() => setOpen("webhook")}>New webhook</button></${Section}>
+      ["", (/** @type {any} */ one) => mayAdmin("own") && html`<button type="button" class="danger" onClick=${() => act(() => call("DELETE", `${base}/providers/${encodeURIComponent(one.name)}`), `The provider ${one.name} is removed`, providers.again)}>Remove</button>`],
+    ]}><button type="button" onClick=${() => setOpen("try")}>Try a login</button> ${mayAdmin("own") && html`<button type="button" onClick=${() => setOpen("webhook")}>New webhook</button>`}</${Section}>
     <${Section} title="Revocations" found=${revocations} rows=${revocations.value?.revocations} empty="Nobody is revoked." columns=${[
       ["Kind", (/** @type {any} */ one) => one.kind], ["Whom", (/** @type {any} */ one) => one.value], ["Since", (/** @type {any} */ one) => html`<${Time} at=${Number(one.since) * 1000} />`],
       ["State", (/** @type {any} */ one) => one.liftedAt ? "lifted: earlier tokens stay invalid" : "holds"],
-      ["", (/** @type {any} */ one) => !one.liftedAt && html`<button type="button" onClick=${() => act(() => call("DELETE", `${base}/revocations/${encodeURIComponent(one.id)}`), "Lifted", revocations.again)}>Lift</button>`],
-    ]}><button type="button" onClick=${() => setOpen("revoke")}>Revoke</button></${Section}>
+      ["", (/** @type {any} */ one) => !one.liftedAt && mayAdmin("operate") && html`<button type="button" onClick=${() => act(() => call("DELETE", `${base}/revocations/${encodeURIComponent(one.id)}`), "Lifted", revocations.again)}>Lift</button>`],
+    ]}>${mayAdmin("operate") && html`<button type="button" onClick=${() => setOpen("revoke")}>Revoke</button>`}</${Section}>
     <${Section} title="Keys that sign tokens" found=${keys} rows=${keys.value?.keys} empty="The first login makes one." columns=${[
       ["Key", (/** @type {any} */ one) => html`<code>${one.id}</code>`], ["Made", (/** @type {any} */ one) => html`<${Time} at=${Number(one.createdAt) * 1000} />`],
       ["", (/** @type {any} */ one) => one.retiresAt ? html`retires <${Time} at=${Number(one.retiresAt) * 1000} />` : "signs now"],
-    ]}><button type="button" onClick=${() => act(() => call("POST", `${base}/keys`, { body: {} }), "New tokens are signed with another key", keys.again)}>Next key</button></${Section}>
+    ]}>${mayAdmin("own") && html`<button type="button" onClick=${() => act(() => call("POST", `${base}/keys`, { body: {} }), "New tokens are signed with another key", keys.again)}>Next key</button>`}</${Section}>
     ${hooks.value && html`<${Section} title="Webhooks for changes" found=${hooks} rows=${hooks.value.webhooks} empty="None. A webhook gets each change of the database as a call." columns=${[
       ["To", (/** @type {any} */ one) => one.url], ["Of", (/** @type {any} */ one) => `${one.collections?.join(", ") ?? "all collections"}${one.where ? ` where ${one.where}` : ""}`],
       ["State", (/** @type {any} */ one) => html`<span class=${`badge ${one.state === "fails" ? "failed" : "ok"}`}>${one.state}</span> ${one.failure ?? ""}`], ["Behind", (/** @type {any} */ one) => String(one.lag)],
-      ["", (/** @type {any} */ one) => html`<button type="button" class="danger" onClick=${() => act(() => call("DELETE", `${hooksPath}/${encodeURIComponent(one.id)}`), "The webhook is removed", hooks.again)}>Remove</button>`],
-    ]}><button type="button" onClick=${() => setOpen("hook")}>New webhook for changes</button></${Section}>`}
+      ["", (/** @type {any} */ one) => mayAdmin("own") && html`<button type="button" class="danger" onClick=${() => act(() => call("DELETE", `${hooksPath}/${encodeURIComponent(one.id)}`), "The webhook is removed", hooks.again)}>Remove</button>`],
+    ]}>${mayAdmin("own") && html`<button type="button" onClick=${() => setOpen("hook")}>New webhook for changes</button>`}</${Section}>`}
     ${open === "hook" && html`<${NewHook} path=${hooksPath} close=${() => { setOpen(null); hooks.again(); }} />`}
     ${open === "key" && html`<${NewKey} base=${base} close=${close} />`}
     ${open === "revoke" && html`<${Revoke} base=${base} close=${close} />`}
@@ -164,52 +163,4 @@ function TryLogin({ database, close }) {
     setAnswer({ ...rest, claims: claimsOf(accessToken) });
   }}><label>Provider<input name="provider" value="development" required /></label><label>Token<input name="token" type="password" autocomplete="off" required /></label>
     ${answer && html`<p><b>Accepted</b> as ${answer.userID} for ${String(answer.expiresIn)} s</p><pre class="scroll">${print(answer, 2)}</pre>`}</${FormDialog}>`;
-}
-
-/** The claims of an access token, not verified. @param {string} token */
-export function claimsOf(token) {
-  try {
-    const part = token.split(".")[1].replaceAll("-", "+").replaceAll("_", "/");
-    return parse(new TextDecoder().decode(Uint8Array.from(atob(part), (byte) => byte.charCodeAt(0))));
-  } catch { return null; }
-}
-
-/** May this identity read and write this document, and why. @param {{database: string, apiKeys: any[]}} props */
-function Tester({ database, apiKeys }) {
-  const [form, setForm] = useState({ who: "permissions", permissions: print(READING), apiKey: "", token: "", user: "", collection: "", id: "" });
-  const [state, setState] = useState({ answer: /** @type {any} */ (null), error: /** @type {any} */ (null) });
-  const set = (/** @type {string} */ key) => (/** @type {any} */ event) => setForm({ ...form, [key]: event.currentTarget.value });
-  const submit = async (/** @type {Event} */ event) => {
-    event.preventDefault();
-    try {
-      const id = /^[{["]|^-?\d+$/.test(form.id) ? parse(form.id, { strict: true }) : form.id;
-      /** @type {Record<string, any>} */
-      const body = { collection: form.collection, id };
-      if (form.who === "apiKey") body.apiKey = form.apiKey || apiKeys[0]?.id;
-      else if (form.who === "token") {
-        const claims = claimsOf(form.token.trim());
-        const permissions = claims?.permissions ?? claims?.grant;
-        if (!permissions) throw new Error("That is no access token of this server");
-        Object.assign(body, { permissions, user: claims.sub ?? claims.userID });
-      } else {
-        body.permissions = parse(form.permissions, { strict: true });
-        if (form.user) body.user = form.user;
-      }
-      const answer = await call("POST", `/admin/auth/databases/${encodeURIComponent(database)}/explain-access`, { body });
-      const { items } = await execute(database, `SELECT _id FROM ${name(form.collection)} WHERE _id = :id`, { id }, { quiet: true });
-      setState({ answer: { ...answer, exists: items.length > 0 }, error: null });
-    } catch (error) { setState({ answer: null, error: { code: "TEST", .../** @type {any} */ (error), message: /** @type {Error} */ (error).message } }); }
-  };
-  const verdict = (/** @type {string} */ side, /** @type {any} */ one) => html`<p class=${`verdict ${one.allowed ? "good" : "bad"}`}><b>${one.allowed ? `May ${side}` : `May not ${side}`}</b> ${one.reason}</p>`;
-  return html`<section class="card tester" aria-label="Rights tester"><header><h2>May this identity read and write this document?</h2></header><form onSubmit=${submit}>
-    <div class="bar"><label>Identity<select value=${form.who} onChange=${set("who")}><option value="permissions">Permissions</option><option value="apiKey">API key</option><option value="token">Access token</option></select></label>
-      ${form.who === "apiKey" && html`<label>Key<select value=${form.apiKey} onChange=${set("apiKey")}>${apiKeys.map((one) => html`<option key=${one.id} value=${one.id}>${one.name}</option>`)}</select></label>`}
-      ${form.who === "permissions" && html`<label class="grow">Permissions as JSON<input class="code" spellcheck=${false} value=${form.permissions} onInput=${set("permissions")} /></label><label>User<input class="short" placeholder="any" value=${form.user} onInput=${set("user")} /></label>`}
-      ${form.who === "token" && html`<label class="grow">Access token<input type="password" autocomplete="off" value=${form.token} onInput=${set("token")} /></label>`}</div>
-    <div class="bar"><label>Collection<input required value=${form.collection} onInput=${set("collection")} /></label><label class="grow">Id<input class="code" required value=${form.id} onInput=${set("id")} /></label>
-      <button type="submit" class="main">Test</button></div></form>
-    <${Problem} error=${state.error} close=${() => setState({ answer: null, error: null })} />
-    ${state.answer && html`<div role="status">${verdict("read", state.answer.read)}${verdict("write", state.answer.write)}
-      ${state.answer.refusals.map((/** @type {string} */ text) => html`<p key=${text} class="warning">${text}</p>`)}
-      ${!state.answer.exists && html`<p class="quiet">The document does not exist now.</p>`}</div>`}</section>`;
 }

@@ -7,13 +7,15 @@ import { equals, name } from "../dql.js";
 import { print } from "../exact.js";
 import { bytes, counted, grouped, idText } from "../format.js";
 import { address, go, refine, route } from "../route.js";
-import { collections, shape } from "../schema.js";
-import { useShared } from "../store.js";
-import { Empty, Problem, useLoaded, useRepeated } from "../parts/basics.js";
+import { collections, sampledShape, shape } from "../schema.js";
+import { mayWrite, useShared } from "../store.js";
+import { copy, Empty, Problem, useLoaded, useRepeated } from "../parts/basics.js";
 import { Delete, Insert } from "../parts/change.js";
+import { ConflictList, conflictsOf } from "../parts/conflicts.js";
+import { followed, idKey } from "../parts/followed.js";
 import { save, csv, useColumns } from "../parts/results.js";
 import { Table } from "../parts/table.js";
-import { Tree } from "../parts/value.js";
+import { Text, Tree } from "../parts/value.js";
 
 const STEPS = [1000, 10_000, 100_000];
 const FRESH_MS = 1600;
@@ -29,13 +31,13 @@ export function Data({ database, collection }) {
     <aside aria-label="Collections">
       <div class="bar"><input data-filter aria-label="Filter collections" placeholder=${names.value ? `${counted(names.value.length, "collection")}` : "Collections"}
         value=${filter} onInput=${(/** @type {any} */ event) => setFilter(event.currentTarget.value)} />
-        <button type="button" aria-label="New collection" title="New collection" onClick=${() => setAdding(true)}>+</button></div>
+        ${mayWrite(database) && html`<button type="button" aria-label="New collection" title="New collection" onClick=${() => setAdding(true)}>+</button>`}</div>
       <${Problem} error=${names.error} retry=${names.again} />
       <${Names} names=${shown} chosen=${collection} database=${database} />
     </aside>
     ${collection === null
-      ? html`<section><${Empty} title=${names.value?.length === 0 ? "No documents yet" : "Choose a collection"}>
-          ${names.value?.length === 0 && html`<p>A collection begins with its first document.</p><button type="button" class="main" onClick=${() => setAdding(true)}>Insert a document</button>`}</${Empty}></section>`
+      ? html`<section><h1 class="hidden">Data</h1><${Empty} title=${names.value?.length === 0 ? "No documents yet" : "Choose a collection"}>
+          ${names.value?.length === 0 && mayWrite(database) && html`<p>A collection begins with its first document.</p><button type="button" class="main" onClick=${() => setAdding(true)}>Insert a document</button>`}</${Empty}></section>`
       : html`<${Documents} database=${database} collection=${collection} />`}
     ${isAdding && html`<${Insert} database=${database} collection=${null} close=${(/** @type {string | undefined} */ made) => {
       setAdding(false);
@@ -57,10 +59,11 @@ function Names({ names, chosen, database }) {
 }
 
 /**
- * The documents that a condition finds, kept up to date.
- * @param {string} database @param {string} statement
+ * The documents that a condition finds, kept up to date: few by a live query, many by the log's changes.
+ * @param {string} database @param {{collection: string, condition: string, statement: string, sort: string, most: number}} wanted
  */
-function useObserved(database, statement) {
+function useObserved(database, wanted) {
+  const { statement } = wanted;
   const [state, setState] = useState({ rows: /** @type {any[] | null} */ (null), error: /** @type {any} */ (null), fresh: new Set(), isLive: false, statement });
   const [turn, setTurn] = useState(0);
   useEffect(() => {
@@ -68,13 +71,19 @@ function useObserved(database, statement) {
     let count = 0;
     /** @type {any} */
     let timer;
+    const show = (/** @type {any[]} */ rows, /** @type {Set<string>} */ fresh) => {
+      count += 1;
+      setState({ rows, error: null, fresh: count === 1 ? new Set() : fresh, isLive: true, statement });
+      clearTimeout(timer);
+      timer = setTimeout(() => setState((/** @type {any} */ old) => ({ ...old, fresh: new Set() })), FRESH_MS);
+    };
     (async () => {
+      if (wanted.most > STEPS[0]) {
+        for await (const { rows, changed } of followed(database, { ...wanted, signal: stop.signal })) show(rows, changed);
+        return;
+      }
       for await (const event of client(database).observe(statement, {}, { signal: stop.signal })) {
-        const fresh = new Set(count === 0 ? [] : [...event.insertions, ...event.updates].slice(0, 500).map((index) => print(event.rows[index]?._id)));
-        count += 1;
-        setState({ rows: event.rows, error: null, fresh, isLive: true, statement });
-        clearTimeout(timer);
-        timer = setTimeout(() => setState((/** @type {any} */ old) => ({ ...old, fresh: new Set() })), FRESH_MS);
+        show(event.rows, new Set([...event.insertions, ...event.updates].slice(0, 500).map((index) => idKey(event.rows[index]?._id))));
       }
     })().catch((error) => { if (!stop.signal.aborted) setState((/** @type {any} */ old) => ({ ...old, error, isLive: false })); });
     return () => { stop.abort(); clearTimeout(timer); };
@@ -94,11 +103,15 @@ function Documents({ database, collection }) {
   const [isAdding, setAdding] = useState(false);
   const [isDeleting, setDeleting] = useState(false);
   useEffect(() => setTyped(where), [where]);
+  const mayChange = mayWrite(database, collection);
   const condition = where.trim() ? ` WHERE ${where}` : "";
   const statement = `SELECT * FROM ${name(collection)}${condition} ORDER BY ${sort} LIMIT ${most}`;
-  const { rows, error, fresh, isLive, again } = useObserved(database, statement);
+  const { rows, error, fresh, isLive, again } = useObserved(database, { collection, condition, statement, sort, most });
   const count = useLoaded((signal) => execute(database, `SELECT COUNT(*) AS n FROM ${name(collection)}${condition}`, {}, { signal, quiet: true })
     .then(({ items }) => Number(items[0]?.n ?? 0)), [database, collection, condition]);
+  const conflicts = useLoaded(() => conflictsOf(database, collection), [database, collection]);
+  const contested = conflicts.value?.documents.length ?? 0;
+  useEffect(() => { if (view === "conflicts") conflicts.again(); }, [view]);
   const total = Math.max(count.value ?? 0, rows?.length ?? 0);
   const columns = useColumns(rows ?? [], 10).map((column) => ({ ...column, title: html`<button type="button" class="plain" title="Sort"
     onClick=${() => refine({ sort: sort === name(column.key) ? `${name(column.key)} DESC` : name(column.key) })}>${column.key}${sort.replace(/ DESC$/, "") === name(column.key) ? (sort.endsWith(" DESC") ? " ↓" : " ↑") : ""}</button>` }));
@@ -107,7 +120,7 @@ function Documents({ database, collection }) {
     const more = equals(path, value);
     refine({ where: where.trim() ? `(${where}) AND ${more}` : more });
   };
-  const chosen = (rows ?? []).filter((row) => selected.has(print(row._id)));
+  const chosen = selected.size === 0 ? [] : (rows ?? []).filter((row) => selected.has(idKey(row._id)));
 
   return html`<section class="documents" aria-label=${`Documents of ${collection}`}>
     <form class="bar" onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); refine({ where: typed }); }}>
@@ -116,10 +129,10 @@ function Documents({ database, collection }) {
         value=${typed} onInput=${(/** @type {any} */ event) => setTyped(event.currentTarget.value)} /></label>
       <button type="submit">Filter</button>
       ${where && html`<button type="button" onClick=${() => refine({ where: "" })}>Clear</button>`}
-      <button type="button" class="main" onClick=${() => setAdding(true)}>Insert</button>
+      ${mayChange && html`<button type="button" class="main" onClick=${() => setAdding(true)}>Insert</button>`}
     </form>
     <div class="bar">
-      <div class="tabs" role="tablist" aria-label="View of the documents">${[["table", "Table"], ["json", "JSON"], ["fields", "Fields"]].map(([key, label]) => html`
+      <div class="tabs" role="tablist" aria-label="View of the documents">${[["table", "Table"], ["tree", "Tree"], ["json", "JSON"], ["fields", "Fields"], ...(contested > 0 || view === "conflicts" ? [["conflicts", contested > 0 ? `Conflicts (${grouped(contested)}${conflicts.value?.more ? "+" : ""})` : "Conflicts"]] : [])].map(([key, label]) => html`
         <button key=${key} type="button" role="tab" aria-selected=${view === key} onClick=${() => refine({ view: key })}>${label}</button>`)}</div>
       <span class="count" role="status">${rows ? `${grouped(rows.length)} of ${grouped(total)}` : "Loading …"}</span>
       ${isLive && html`<span class="live">live</span>`}
@@ -132,42 +145,50 @@ function Documents({ database, collection }) {
         <button type="button" onClick=${() => save(`${collection}.csv`, [csv(chosen.length ? chosen : rows ?? [])], "text/csv")}>CSV</button></span>
     </div>
     <${Problem} error=${error} retry=${again} />
-    ${!error && rows?.length === 0 && html`<${Empty} title=${where ? "No document fits the condition" : "No documents"}>
-      <button type="button" onClick=${() => where ? refine({ where: "" }) : setAdding(true)}>${where ? "Clear the filter" : "Insert a document"}</button></${Empty}>`}
+    ${!error && rows?.length === 0 && view !== "conflicts" && html`<${Empty} title=${where ? "No document fits the condition" : "No documents"}>
+      ${(where || mayChange) && html`<button type="button" onClick=${() => where ? refine({ where: "" }) : setAdding(true)}>${where ? "Clear the filter" : "Insert a document"}</button>`}</${Empty}>`}
     ${rows && rows.length > 0 && view === "table" && html`<${Table} label=${`Documents of ${collection}`} rows=${rows} columns=${columns} fresh=${fresh} open=${open}
-      rowKey=${(/** @type {any} */ row) => print(row._id)} selected=${selected}
-      select=${(/** @type {string} */ key, /** @type {boolean} */ isSelected) => setSelected((/** @type {Set<string>} */ old) => {
+      rowKey=${(/** @type {any} */ row) => idKey(row._id)} selected=${mayChange ? selected : undefined}
+      select=${mayChange && ((/** @type {string} */ key, /** @type {boolean} */ isSelected) => setSelected((/** @type {Set<string>} */ old) => {
         const next = new Set(old);
         if (isSelected) next.add(key); else next.delete(key);
         return next;
-      })} />`}
-    ${rows && view === "json" && html`<${Cards} rows=${rows} fresh=${fresh} open=${open} pick=${pick} />`}
-    ${rows && view === "fields" && html`<${Fields} rows=${rows} pick=${pick} />`}
+      }))} />`}
+    ${rows && rows.length > 0 && (view === "json" || view === "tree") && html`<${Cards} rows=${rows} fresh=${fresh} open=${open} pick=${pick} isText=${view === "json"} />`}
+    ${view === "conflicts" && html`<${ConflictList} database=${database} collection=${collection} found=${conflicts} />`}
+    ${rows && rows.length > 0 && view === "fields" && html`<${Fields} database=${database} collection=${collection} rows=${rows} isFiltered=${Boolean(condition)} pick=${pick} />`}
     ${isAdding && html`<${Insert} database=${database} collection=${collection} like=${rows?.[0]} close=${() => { setAdding(false); count.again(); }} />`}
     ${isDeleting && html`<${Delete} database=${database} collection=${collection} documents=${chosen} close=${() => { setDeleting(false); setSelected(new Set()); count.again(); }} />`}
   </section>`;
 }
 
-/** @param {{rows: any[], fresh: Set<string>, open: (row: any) => void, pick: (path: string[], value: any) => void}} props */
-function Cards({ rows, fresh, open, pick }) {
+/** @param {{rows: any[], fresh: Set<string>, open: (row: any) => void, pick: (path: string[], value: any) => void, isText: boolean}} props */
+function Cards({ rows, fresh, open, pick, isText }) {
   const [most, setMost] = useState(50);
   return html`<div class="scroll">${rows.slice(0, most).map((row) => {
-    const key = print(row._id);
+    const key = idKey(row._id);
     return html`<article key=${key} class=${`card ${fresh.has(key) ? "fresh" : ""}`}>
-      <header><b>${idText(row._id)}</b><button type="button" onClick=${() => open(row)}>Open</button></header>
-      <${Tree} value=${row} open=${2} pick=${pick} /></article>`;
+      <header><b>${idText(row._id)}</b><span class="end"><button type="button" onClick=${() => copy(print(row, 2))}>Copy</button><button type="button" onClick=${() => open(row)}>Open</button></span></header>
+      ${isText ? html`<${Text} value=${row} />` : html`<${Tree} value=${row} open=${2} pick=${pick} />`}</article>`;
   })}${rows.length > most && html`<button type="button" onClick=${() => setMost(most + 200)}>Show more</button>`}</div>`;
 }
 
-/** The fields of the documents shown, with their types. @param {{rows: any[], pick: (path: string[], value: any) => void}} props */
-function Fields({ rows, pick }) {
-  const sample = rows.slice(0, 5000);
-  const found = useMemo(() => shape(sample, 4), [rows]);
-  return html`<div class="scroll"><table class="plain-table"><caption>Of ${counted(sample.length, "document")}</caption>
+/**
+ * The fields with their types: of a sample spread over the collection where the server gives one, else of the
+ * documents shown.
+ * @param {{database: string, collection: string, rows: any[], isFiltered: boolean, pick: (path: string[], value: any) => void}} props
+ */
+function Fields({ database, collection, rows, isFiltered, pick }) {
+  const sampled = useLoaded(() => isFiltered ? Promise.resolve(null) : sampledShape(database, collection), [database, collection, isFiltered]);
+  const shown = rows.slice(0, 5000);
+  const own = useMemo(() => shape(shown, 4), [rows]);
+  const found = sampled.value?.fields ?? own;
+  const count = sampled.value?.count ?? shown.length;
+  return html`<div class="scroll"><${Problem} error=${sampled.error} retry=${sampled.again} /><table class="plain-table"><caption>Of ${counted(count, "document")}${sampled.value ? ", spread over the collection" : " shown"}</caption>
     <thead><tr><th scope="col">Field</th><th scope="col">In</th><th scope="col">Types</th><th scope="col">Example</th></tr></thead>
     <tbody>${found.map((one) => html`<tr key=${one.path.join("\u0000")} class=${Object.keys(one.kinds).filter((type) => type !== "null").length > 1 ? "mixed" : ""}>
       <th scope="row"><code>${one.path.join(".")}</code></th>
-      <td>${Math.round(one.count / sample.length * 1000) / 10} %</td>
+      <td>${Math.round(one.count / count * 1000) / 10} %</td>
       <td>${Object.entries(one.kinds).sort((a, b) => b[1] - a[1]).map(([type, count]) => html`<span class=${`badge ${type}`} key=${type}>${type}${Object.keys(one.kinds).length > 1 ? ` ${grouped(count)}` : ""}</span>`)}</td>
-      <td><${Tree} value=${one.example} open=${0} pick=${pick} path=${one.path} /></td></tr>`)}</tbody></table></div>`;
+      <td>${one.example !== undefined && html`<${Tree} value=${one.example} open=${0} pick=${pick} path=${one.path} />`}</td></tr>`)}</tbody></table></div>`;
 }

@@ -10,12 +10,13 @@ import { isAttachment, kind, MalformedJSON, parse, print } from "../exact.js";
 import { grouped, idText, preview } from "../format.js";
 import { by } from "../author.js";
 import { address } from "../route.js";
-import { note } from "../store.js";
+import { mayWrite, note } from "../store.js";
 import { copy, Dialog, Empty, Problem, Time, useLoaded } from "../parts/basics.js";
 import { Picture } from "../parts/attachment.js";
+import { Conflicts } from "../parts/conflicts.js";
 import { Editor } from "../parts/editor.js";
 import { FieldEdit } from "../parts/field.js";
-import { Tree } from "../parts/value.js";
+import { Text, Tree } from "../parts/value.js";
 
 /** @param {{database: string, collection: string, id: string}} props `id` is JSON. */
 export function DocumentPage({ database, collection, id: source }) {
@@ -39,12 +40,13 @@ export function DocumentPage({ database, collection, id: source }) {
     })().catch((error) => { if (!stop.signal.aborted) setState((/** @type {any} */ old) => ({ ...old, error })); });
     return () => stop.abort();
   }, [database, collection, source, turn]);
+  const mayChange = mayWrite(database, collection);
   const begin = () => setEdit({ base: state.value, text: print(state.value, 2) });
   useEffect(() => {
     const keys = (/** @type {KeyboardEvent} */ event) => {
       const target = /** @type {HTMLElement} */ (event.target);
       if (target.closest?.("input, textarea, select, dialog, .CodeMirror")) return;
-      if (event.key === "e" && !edit && state.value) { event.preventDefault(); begin(); }
+      if (event.key === "e" && !edit && state.value && mayChange) { event.preventDefault(); begin(); }
       if (event.key === "Escape" && !edit) history.back();
     };
     addEventListener("keydown", keys);
@@ -59,16 +61,18 @@ export function DocumentPage({ database, collection, id: source }) {
   return html`<div class="page document">
     <div class="bar"><a class="button" href=${address(database, "data", [collection])}>← ${collection}</a><h1>${idText(id)}</h1>
       <span class="live">live</span><span class="end">
-      ${state.value && !edit && html`<button type="button" class="main" onClick=${begin}>Edit</button>`}
+      ${state.value && !edit && mayChange && html`<button type="button" class="main" onClick=${begin}>Edit</button>`}
       ${state.value && html`<button type="button" onClick=${() => copy(print(state.value, 2))}>Copy</button>
-        <button type="button" class="danger" onClick=${() => setDeleting(true)}>Delete</button>`}</span></div>
-    <div class="tabs" role="tablist" aria-label="View of the document">${[["value", "Value"], ["history", "History"], ["past", "Past"]].map(([key, label]) => html`
+        ${mayChange && html`<button type="button" class="danger" onClick=${() => setDeleting(true)}>Delete</button>`}`}</span></div>
+    <div class="tabs" role="tablist" aria-label="View of the document">${[["value", "Value"], ["json", "JSON"], ["history", "History"], ["past", "Past"]].map(([key, label]) => html`
       <button key=${key} type="button" role="tab" aria-selected=${tab === key} onClick=${() => setTab(key)}>${label}</button>`)}</div>
     <${Problem} error=${state.error} retry=${() => setTurn(turn + 1)} />
+    ${state.value && !edit && html`<${Conflicts} database=${database} collection=${collection} id=${id} offset=${state.offset} mayWrite=${mayChange} />`}
     ${edit ? html`<${Edit} database=${database} collection=${collection} id=${id} edit=${edit} now=${state.value} change=${(/** @type {any} */ next) => setEdit(next)} />`
-    : tab === "value" ? (state.value ? html`<div class=${`scroll card ${state.isFresh ? "fresh" : ""}`} key=${state.offset}><${Tree} value=${state.value} open=${3} change=${(/** @type {string[]} */ path, /** @type {any} */ value) => setChanging({ path, value })} /></div>
+    : tab === "value" ? (state.value ? html`<div class=${`scroll card ${state.isFresh ? "fresh" : ""}`} key=${state.offset}><${Tree} value=${state.value} open=${3} change=${mayChange ? (/** @type {string[]} */ path, /** @type {any} */ value) => setChanging({ path, value }) : undefined} /></div>
         <${Pictures} database=${database} value=${state.value} />`
       : state.value === null && html`<${Empty} title="No such document"><p>It was deleted, or never was. Its history may still be known.</p></${Empty}>`)
+    : tab === "json" ? state.value && html`<${Text} value=${state.value} />`
     : tab === "history" ? html`<${History} database=${database} collection=${collection} id=${id} offset=${state.offset} now=${state.value} />`
     : html`<${Past} database=${database} collection=${collection} id=${id} now=${state.value} />`}
     ${changing && html`<${FieldEdit} database=${database} collection=${collection} id=${id} path=${changing.path} value=${changing.value} close=${() => setChanging(null)} />`}
@@ -187,7 +191,7 @@ function History({ database, collection, id, offset, now }) {
     <ol>${entries.map((entry) => html`<li key=${entry.transactionId}>
       <header><b>${by(entry)}</b>${entry.user && entry.peer ? html` <span class="quiet">on ${entry.peer.slice(0, 14)}…</span>` : ""}
         <${Time} at=${Date.parse(entry.time)} /> <span class="quiet">offset ${grouped(Number(entry.transactionId))}</span>
-        ${now && entry.changes.every((/** @type {any} */ one) => one.path.length > 0) && html`<button type="button" onClick=${() => restore(entry).catch((error) => note(`Not restored: ${error.message}`))}>Take back</button>`}</header>
+        ${now && mayWrite(database, collection) && entry.changes.every((/** @type {any} */ one) => one.path.length > 0) && html`<button type="button" onClick=${() => restore(entry).catch((error) => note(`Not restored: ${error.message}`))}>Take back</button>`}</header>
       <ul>${entry.changes.slice(0, 200).map((/** @type {any} */ one) => html`<li key=${one.path.join("\u0000") + one.action}>
         <code>${one.path.length ? one.path.join(".") : "document"}</code> <span class="badge">${one.action}</span>
         ${one.old !== undefined && html`<del>${preview(one.old, 300)}</del>`} ${one.new !== undefined && html`<ins>${preview(one.new, 300)}</ins>`}</li>`)}</ul></li>`)}</ol>
@@ -222,6 +226,6 @@ function Past({ database, collection, id, now }) {
     ${state.value ? html`<div class="card scroll"><${Tree} value=${state.value} open=${3} /></div>` : moment && !state.isLoading && html`<${Empty} title="There was no such document then" />`}
     ${changes.length > 0 && html`<h2>What is different now</h2><table class="plain-table"><thead><tr><th scope="col">Field</th><th scope="col">Then</th><th scope="col">Now</th></tr></thead><tbody>
       ${changes.slice(0, 200).map((one) => html`<tr key=${one.path.join("\u0000")}><th scope="row"><code>${field(one.path)}</code></th><td>${preview(one.before)}</td><td>${preview(one.after)}</td></tr>`)}</tbody></table>
-      <button type="button" onClick=${() => restore().catch((error) => note(`Not restored: ${error.message}`))}>Restore this state</button>`}
+      ${mayWrite(database, collection) && html`<button type="button" onClick=${() => restore().catch((error) => note(`Not restored: ${error.message}`))}>Restore this state</button>`}`}
   </section>`;
 }

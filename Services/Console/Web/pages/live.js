@@ -53,7 +53,7 @@ export function Live({ database }) {
   }, [database, isPaused, query.since, query.until, query.collection, query.where]);
   const columns = useMemo(() => [
     { key: "offset", title: "Offset", width: "80px", right: true, cell: (/** @type {any} */ line) => grouped(Number(line.transactionId)) },
-    { key: "time", title: "Time", width: "90px", cell: (/** @type {any} */ line) => line.time && html`<${Time} at=${Date.parse(line.time)} />` },
+    { key: "time", title: "Time", width: "104px", cell: (/** @type {any} */ line) => line.time && html`<${Time} at=${Date.parse(line.time)} />` },
     { key: "method", title: "What", width: "80px", cell: (/** @type {any} */ line) => html`<span class=${`badge ${line.method}`}>${line.method}</span>` },
     { key: "collection", title: "Collection", cell: (/** @type {any} */ line) => line.collection },
     { key: "id", title: "Document", cell: (/** @type {any} */ line) => html`<a href=${address(database, "data", [line.collection, print(line.id)])}>${idText(line.id)}</a>` },

@@ -9,17 +9,12 @@ import { address } from "../route.js";
 import { collections } from "../schema.js";
 import { session, useShared } from "../store.js";
 import { copy, Problem, useLoaded, useRepeated } from "../parts/basics.js";
-
-/** The health of all parts; 503 carries the same report. */
-async function health() {
-  const response = await fetch("/health", { cache: "no-store" });
-  return response.json();
-}
+import { lookAround, Verdict } from "../parts/warnings.js";
 
 /** @param {{database: string}} props */
 export function Overview({ database }) {
   const who = useShared(session);
-  const parts = useLoaded(health, []);
+  const seen = useLoaded(() => lookAround(who?.admin ?? false), [who?.admin]);
   const facts = useLoaded(async (signal) => {
     const all = await collections(database);
     let documents = 0;
@@ -39,17 +34,14 @@ export function Overview({ database }) {
     const path = `/admin/replicator/databases/${encodeURIComponent(database)}/log?after=${Math.max(0, Number(replicated.value.head) - 1)}&limit=1`;
     return (await call("GET", path, { quiet: true })).operations[0] ?? null;
   }, [replicated.value?.head]);
-  useRepeated(() => { parts.again(); replicated.again(); }, 3000, []);
+  useRepeated(() => { seen.again(); replicated.again(); }, 5000, [who?.admin]);
   useRepeated(() => facts.again(), 10_000, []);
-  const failing = Object.entries(parts.value?.checks ?? {}).filter(([, check]) => /** @type {any} */ (check).status !== "ok");
   const tile = (/** @type {string} */ title, /** @type {any} */ value, /** @type {any} */ about = null, /** @type {string | null} */ to = null) => html`
     <a class="tile" href=${to ?? undefined}><span class="quiet">${title}</span><b>${value}</b>${about && html`<span class="quiet">${about}</span>`}</a>`;
   const sessions = replicated.value?.sessions;
   return html`<div class="page overview">
     <h1>${database}</h1>
-    <div class=${`verdict ${parts.error ? "bad" : failing.length ? "bad" : "good"}`} role="status">
-      ${parts.error ? "The server does not answer." : !parts.value ? "…" : failing.length === 0 ? "Everything is in order." : "Something needs a look:"}
-      ${failing.map(([name, check]) => html`<p key=${name}><b>${name}</b> ${/** @type {any} */ (check).detail}</p>`)}</div>
+    <${Verdict} seen=${seen.value} error=${seen.error} database=${database} />
     <${Problem} error=${facts.error ?? replicated.error} retry=${() => { facts.again(); replicated.again(); }} />
     <div class="tiles">
       ${tile("Documents", facts.value ? `${grouped(facts.value.documents)}${facts.value.isWhole ? "" : " +"}` : "…", facts.value?.size ? bytes(facts.value.size) : null, address(database, "data"))}
@@ -71,6 +63,6 @@ function FirstSteps({ database }) {
     ["Be a peer that syncs", `mimeo peer --store ./peer-a ${target} --subscribe "SELECT * FROM cars"`],
   ];
   return html`<section class="card" aria-label="First steps"><h2>Three commands to try</h2>
-    ${commands.map(([title, command]) => html`<div class="command" key=${title}><p>${title}</p><pre tabIndex="0">${command}</pre><button type="button" onClick=${() => copy(command)}>Copy</button></div>`)}
+    ${commands.map(([title, command]) => html`<div class="command" key=${title}><p>${title}</p><pre tabIndex="0">${command}</pre><button type="button" aria-label=${`Copy: ${title}`} onClick=${() => copy(command)}>Copy</button></div>`)}
     <p class="quiet">TOKEN-FILE is the path that the server has printed as <code>token-file:</code> at its start. The page <a href=${address(database, "query")}>Query</a> does the same here.</p></section>`;
 }

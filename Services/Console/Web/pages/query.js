@@ -86,7 +86,7 @@ export function Query({ database }) {
   const prefixed = (/** @type {string} */ word) => start(`${word} ${statementOf("").replace(/^(EXPLAIN|PROFILE|ADVISE)\s+/i, "")}`, false);
   const mark = run?.error?.details?.line && !run.isSelection && run.statement === statementOf("") ? { line: run.error.details.line, column: run.error.details.column } : null;
 
-  return html`<div class="page query">
+  return html`<div class="page query"><h1 class="hidden">Query</h1>
     <div class="bar">
       ${run?.isRunning || run?.isLive
         ? html`<button type="button" class="main" onClick=${cancel}>Stop</button>`

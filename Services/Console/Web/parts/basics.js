@@ -3,7 +3,7 @@
 
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { ago, exactTime } from "../format.js";
-import { dropNote, note, notes, useShared } from "../store.js";
+import { dropNote, note, notes, session, useShared } from "../store.js";
 
 /** Copies a text and says so. @param {string} text */
 export async function copy(text) {
@@ -18,6 +18,14 @@ export async function copy(text) {
  * @param {{error: any, retry?: () => void, close?: () => void}} props
  */
 export function Problem({ error, retry, close }) {
+  const who = useShared(session);
+  const before = useRef(who);
+  // What failed for want of a session is tried again by itself once there is one.
+  useEffect(() => {
+    const isOther = who !== before.current;
+    before.current = who;
+    if (isOther && error?.status === 401) retry?.();
+  }, [who]);
   if (!error) return null;
   const id = error.requestID ? ` (request ${error.requestID})` : "";
   const place = error.details?.line && !/\bline \d/.test(error.message) ? ` Line ${error.details.line}, column ${error.details.column}.` : "";

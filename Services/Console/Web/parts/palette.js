@@ -3,10 +3,9 @@
 
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { address, go, route } from "../route.js";
-import { session } from "../store.js";
 import { collectionNames } from "../schema.js";
 import { Dialog } from "./basics.js";
-import { PAGES } from "./shell.js";
+import { offered } from "./shell.js";
 
 /** @param {{close: () => void, databases: string[]}} props */
 export function Palette({ close, databases }) {
@@ -22,7 +21,7 @@ export function Palette({ close, databases }) {
   const places = [
     ...(slash > 0 ? [{ title: `Document ${typed.slice(slash + 1)} of ${typed.slice(0, slash)}`, kind: "document",
       to: address(database, "data", [typed.slice(0, slash), documentPart(typed.slice(slash + 1))]) }] : []),
-    ...PAGES.filter((one) => !one.admin || session.value?.admin).map((one) => ({ title: one.title, kind: "page", to: address(database, one.page) })),
+    ...offered(database).map((one) => ({ title: one.title, kind: "page", to: address(database, one.page) })),
     ...collections.map((name) => ({ title: name, kind: "collection", to: address(database, "data", [name]) })),
     ...databases.map((id) => ({ title: id, kind: "database", to: address(id, "overview") })),
   ].filter(({ title, kind }) => kind === "document" || title.toLowerCase().includes(wanted)).slice(0, 50);

@@ -2,11 +2,11 @@
 /** Plots as SVG: a line over time, and bars over names. */
 
 import { html, useRef, useState } from "../vendor/preact.js";
-import { exactTime, grouped } from "../format.js";
+import { bytes, exactTime, grouped } from "../format.js";
 
 const WIDTH = 560;
 const HEIGHT = 150;
-const LEFT = 52;
+const LEFT = 64;
 const BOTTOM = 20;
 
 /** @param {number} value */
@@ -18,9 +18,13 @@ function short(value) {
   return size >= 100 || Number.isInteger(value) ? String(Math.round(value)) : value.toPrecision(2);
 }
 
-/** A round number at or above a value. @param {number} value */
-function above(value) {
+/** A round number at or above a value. @param {number} value @param {boolean} isBinary True for bytes. */
+function above(value, isBinary) {
   if (value <= 0) return 1;
+  if (isBinary && value >= 1024) {
+    const unit = 1024 ** Math.floor(Math.log2(value) / 10);
+    return above(value / unit, false) * unit;
+  }
   const scale = 10 ** Math.floor(Math.log10(value));
   return ([1, 2, 2.5, 5, 10].find((step) => step * scale >= value) ?? 10) * scale;
 }
@@ -35,7 +39,7 @@ export function Line({ title, points, show = short }) {
   if (points.length < 2) return html`<figure class="plot"><figcaption>${title}</figcaption><p class="quiet">The first readings come within ten seconds.</p></figure>`;
   const from = points[0][0];
   const until = points[points.length - 1][0];
-  const top = above(Math.max(...points.map(([, value]) => value)));
+  const top = above(Math.max(...points.map(([, value]) => value)), show === bytes);
   const x = (/** @type {number} */ time) => LEFT + (time - from) / Math.max(1, until - from) * (WIDTH - LEFT - 8);
   const y = (/** @type {number} */ value) => 8 + (1 - value / top) * (HEIGHT - BOTTOM - 8);
   const line = points.map(([time, value]) => `${x(time).toFixed(1)},${y(value).toFixed(1)}`).join(" ");

@@ -8,7 +8,7 @@ import { shape } from "../schema.js";
 import { copy } from "./basics.js";
 import { Bars } from "./plot.js";
 import { Table } from "./table.js";
-import { Cell, Tree } from "./value.js";
+import { Cell, Text, Tree } from "./value.js";
 import { Dialog } from "./basics.js";
 
 /** Rows whose JSON is shown at first: more is a click away. */
@@ -66,8 +66,8 @@ export function Results({ rows, view, setView, open, children }) {
   const lines = () => rows.map((row) => `${print(row)}\n`);
   return html`<section class="results" aria-label="Result">
     <div class="bar">
-      <div class="tabs" role="tablist" aria-label="View of the result">${["table", "json", ...(numeric ? ["chart"] : [])].map((name) => html`
-        <button key=${name} type="button" role="tab" aria-selected=${view === name} onClick=${() => setView(name)}>${{ table: "Table", json: "JSON", chart: "Chart" }[name]}</button>`)}</div>
+      <div class="tabs" role="tablist" aria-label="View of the result">${["table", "tree", "json", ...(numeric ? ["chart"] : [])].map((name) => html`
+        <button key=${name} type="button" role="tab" aria-selected=${view === name} onClick=${() => setView(name)}>${{ table: "Table", tree: "Tree", json: "JSON", chart: "Chart" }[name]}</button>`)}</div>
       <span class="count">${counted(rows.length, "row")}</span>
       ${children}
       <span class="end">
@@ -78,7 +78,8 @@ export function Results({ rows, view, setView, open, children }) {
     ${view === "table" && (columns.length > 0
       ? html`<${Table} label="Rows" rows=${rows} columns=${columns} rowKey=${(/** @type {any} */ _, /** @type {number} */ index) => String(index)} open=${open ?? setChosen} />`
       : rows.length > 0 && html`<pre>${print(rows.slice(0, most), 2)}</pre>`)}
-    ${view === "json" && html`<div class="scroll">${rows.slice(0, most).map((row, index) => html`<div class="card" key=${index}><${Tree} value=${row} open=${2} name=${`row ${index + 1}`} /></div>`)}
+    ${view === "json" && html`<div class="scroll"><${Text} value=${rows} /></div>`}
+    ${view === "tree" && html`<div class="scroll">${rows.slice(0, most).map((row, index) => html`<div class="card" key=${index}><${Tree} value=${row} open=${2} name=${`row ${index + 1}`} /></div>`)}
       ${rows.length > most && html`<button type="button" onClick=${() => setMost(most + 500)}>Show more</button>`}</div>`}
     ${view === "chart" && numeric && html`<div class="scroll"><${Bars} title=${`${numeric.title} by ${named?.title ?? "row"}`}
       rows=${rows.map((row, index) => ({ name: named ? String(row?.[named.key] ?? "") : String(index + 1), value: Number(row?.[numeric.key] ?? 0) }))} /></div>`}

@@ -4,22 +4,27 @@
 import { html, useEffect, useState } from "../vendor/preact.js";
 import { call, curl, openDatabase, refreshSession, signOut } from "../api.js";
 import { address, go, route } from "../route.js";
-import { applyTheme, calls, isAway, keep, session, theme, useShared } from "../store.js";
-import { copy, Dialog, Notes, Problem, Time, useLoaded, useRepeated } from "./basics.js";
+import { applyTheme, calls, isAway, keep, mayOpen, session, theme, useShared } from "../store.js";
+import { copy, Dialog, Empty, Notes, Problem, Time, useLoaded, useRepeated } from "./basics.js";
 import { Palette } from "./palette.js";
 
 /** Pages by name: title, key after `g`, and whether it is for administrators only. */
 export const PAGES = [
   { page: "overview", title: "Overview", key: "o", admin: false },
-  { page: "data", title: "Data", key: "d", admin: false },
-  { page: "query", title: "Query", key: "q", admin: false },
-  { page: "live", title: "Live", key: "l", admin: false },
+  { page: "data", title: "Data", key: "d", admin: false, opens: true },
+  { page: "query", title: "Query", key: "q", admin: false, opens: true },
+  { page: "live", title: "Live", key: "l", admin: false, opens: true },
   { page: "sync", title: "Sync", key: "s", admin: true },
-  { page: "attachments", title: "Attachments", key: "t", admin: false },
+  { page: "attachments", title: "Attachments", key: "t", admin: false, opens: true },
   { page: "access", title: "Access", key: "a", admin: true },
   { page: "operations", title: "Operations", key: "p", admin: true },
   { page: "api", title: "API", key: "i", admin: false },
 ];
+
+/** The pages that are offered; contents of a database only to whoever may see them. @param {string | null} database */
+export function offered(database) {
+  return PAGES.filter((one) => (!one.admin || session.value?.admin) && (!one.opens || database === null || mayOpen(database)));
+}
 
 /** The databases that may be seen. */
 function useDatabases() {
@@ -47,8 +52,12 @@ export function Shell({ children }) {
   const enter = () => {
     const { database } = place;
     if (database === null) return;
+    // Without the role for a key of the database, its contents stay closed, and the rest is there.
+    if (!mayOpen(database) && who?.admin) return setAccess({ database, error: null });
     openDatabase(database).then(() => setAccess({ database, error: null }), (error) => setAccess({ database, error }));
   };
+  // Where the pages' names are one line, the chosen one is in it.
+  useEffect(() => { document.querySelector("nav ul a[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }); }, [place.page]);
   useEffect(enter, [place.database, who?.admin, who?.databases.length]);
   useRepeated(() => { if (isAway.value) refreshSession().catch(() => {}); }, 1500, []);
   useKeys(place.database, setOpen);
@@ -63,7 +72,7 @@ export function Shell({ children }) {
         <select value=${place.database ?? ""} onChange=${(/** @type {any} */ event) => go(address(event.currentTarget.value, place.page === "data" ? "data" : place.page))}>
           ${(databases.value ?? (place.database ? [place.database] : [])).map((/** @type {string} */ id) => html`<option key=${id} value=${id}>${id}</option>`)}
         </select></label>
-      <ul>${PAGES.filter((one) => !one.admin || who?.admin).map((one) => html`<li key=${one.page}>
+      <ul>${offered(place.database).map((one) => html`<li key=${one.page}>
         <a href=${address(place.database, one.page)} aria-current=${one.page === place.page ? "page" : undefined}>${one.title}<kbd>g ${one.key}</kbd></a></li>`)}</ul>
       <p class="version">Mimeo ${who?.version}</p>
     </nav>
@@ -73,13 +82,14 @@ export function Shell({ children }) {
       <button type="button" onClick=${() => setOpen("curl")}>curl</button>
       <label><span class="hidden">Theme</span><select value=${chosen} onChange=${(/** @type {any} */ event) => change(event.currentTarget.value)}>
         <option value="auto">Auto</option><option value="light">Light</option><option value="dark">Dark</option></select></label>
-      <span class="who">${who?.admin ? "Administrator" : who?.databases.find(({ id }) => id === place.database)?.userID}</span>
+      <span class="who">${who?.admin ? `Administrator${who.adminRole && who.adminRole !== "own" ? `, ${who.adminRole} only` : ""}` : who?.databases.find(({ id }) => id === place.database)?.userID}</span>
       <button type="button" onClick=${() => signOut().catch(() => refreshSession())}>Sign out</button>
     </header>
     <main id="content" tabIndex="-1">
       <${Problem} error=${databases.error} retry=${databases.again} />
       ${access.error && access.database === place.database && html`<${Problem} error=${access.error} retry=${enter} />`}
-      ${isReady && !access.error && children}
+      ${isReady && !access.error && (PAGES.find((one) => one.page === place.page)?.opens && !mayOpen(place.database)
+        ? html`<${Empty} title="Its contents are closed"><p>Your role does not open databases. An API key or a login of this database does: sign in with one as well.</p></${Empty}>` : children)}
     </main>
     ${open === "palette" && html`<${Palette} close=${() => setOpen(null)} databases=${databases.value ?? []} />`}
     ${open === "curl" && html`<${Curl} close=${() => setOpen(null)} />`}
@@ -100,7 +110,7 @@ function useKeys(database, setOpen) {
       if (event.ctrlKey || event.metaKey || event.altKey || target.closest?.("input, textarea, select, dialog, .CodeMirror")) return;
       if (isAfterG) {
         isAfterG = false;
-        const found = PAGES.find((one) => one.key === event.key && (!one.admin || session.value?.admin));
+        const found = offered(database).find((one) => one.key === event.key);
         if (found) { event.preventDefault(); go(address(database, found.page)); }
       } else if (event.key === "g") {
         isAfterG = true;

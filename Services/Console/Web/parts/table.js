@@ -51,7 +51,10 @@ export function Table({ label, rows, columns, rowKey, open, fresh, selected, sel
   const shift = view.top - offset;
   // Cells are drawn again when the row or the columns are others, not because a table was drawn again.
   const shape = columns.map(({ key }) => key).join("\u0000");
-  const template = (select ? "34px " : "") + columns.map(({ width }) => width ?? "minmax(90px, 1fr)").join(" ");
+  const widths = columns.map(({ width }) => width ?? "minmax(90px, 1fr)");
+  const template = (select ? "34px " : "") + widths.join(" ");
+  // Head and rows are grids of their own: with the same least width their columns stay in line.
+  const least = `${widths.reduce((sum, width) => sum + Number(/\d+/.exec(width)?.[0] ?? 90), select ? 34 : 0)}px`;
 
   const reveal = (/** @type {number} */ index) => {
     const element = frame.current;
@@ -84,11 +87,11 @@ export function Table({ label, rows, columns, rowKey, open, fresh, selected, sel
       aria-activedescendant=${rows.length ? `row-${active}` : undefined}
       onScroll=${(/** @type {any} */ event) => setView({ top: event.currentTarget.scrollTop, height: event.currentTarget.clientHeight })}
       onKeyDown=${keys}>
-    <div class="table-head" role="row" aria-rowindex="1" style=${{ gridTemplateColumns: template }}>
-      ${select && html`<span role="columnheader" aria-label="Chosen"></span>`}
+    <div class="table-head" role="row" aria-rowindex="1" style=${{ gridTemplateColumns: template, minWidth: least }}>
+      ${select && html`<span role="columnheader"><span class="hidden">Chosen</span></span>`}
       ${columns.map((column) => html`<span role="columnheader" key=${column.key} class=${column.right ? "right" : ""}>${column.title}</span>`)}
     </div>
-    <div class="table-body" role="rowgroup" style=${{ height: `${height}px` }}>
+    <div class="table-body" role="rowgroup" style=${{ height: `${height}px`, minWidth: least }}>
       ${rows.slice(first, last).map((row, place) => {
         const index = first + place;
         const key = rowKey(row, index);

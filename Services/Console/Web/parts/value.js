@@ -4,7 +4,7 @@
 
 import { html, useState } from "../vendor/preact.js";
 import { kind, print } from "../exact.js";
-import { bytes, preview, shortened } from "../format.js";
+import { bytes, grouped, preview, shortened } from "../format.js";
 
 const STEP = 100;
 const LONGEST = 2000;
@@ -17,6 +17,17 @@ export function Cell({ value, most = 120 }) {
   const type = kind(value);
   if (type === "missing") return html`<span class="missing" aria-label="missing">·</span>`;
   return html`<span class=${`value ${type}`}>${preview(value, most)}</span>`;
+}
+
+/** Characters of a text of JSON that are shown at first. */
+const TEXT = 200_000;
+
+/** A value as a text of JSON, whole: a long one in parts. @param {{value: any}} props */
+export function Text({ value }) {
+  const [most, setMost] = useState(TEXT);
+  const text = print(value, 2);
+  return html`<div class="json-text"><pre tabIndex="0" aria-label="JSON" role="group">${text.slice(0, most)}</pre>
+    ${text.length > most && html`<button type="button" onClick=${() => setMost(most * 10)}>${grouped(text.length - most)} more characters</button>`}</div>`;
 }
 
 /**

@@ -1,0 +1,105 @@
+import CRDT
+import DQL
+import Hummingbird
+import Identity
+import OperationLog
+import ServiceKit
+
+/// `/api/v5/conflicts/…`: the documents of a collection that have concurrent values, and the values of one
+/// document with who wrote them and when. Writing a field chooses its value.
+struct ConflictRoutes: Sendable {
+    let log: any OperationLog
+    let authenticator: Authenticator
+    let projection: @Sendable (DatabaseID) async throws -> Projection
+
+    static let path = "/api/v5/conflicts/:collection"
+
+    func mount(on mount: inout ServiceMount) {
+        mount.on(.get, Self.path) { request, context in try await list(request, context) }
+        mount.on(.get, "\(Self.path)/:id") { request, context in try await show(request, context) }
+    }
+
+    private func identity(of request: Request) async throws -> Identity {
+        let identity = try await authenticator.identity(for: request)
+        guard try await log.databaseExists(identity.databaseID) else { throw QueryError(.unknownDatabase) }
+        return identity
+    }
+
+    /// `?limit=COUNT`: documents with concurrent values, in the order of the store. Those that the credential
+    /// may not read are left out.
+    private func list(_ request: Request, _ context: ServiceContext) async throws -> Response {
+        let identity = try await identity(of: request)
+        let name = try context.parameters.require("collection")
+        let limit = Int(try QueryValues(request).whole("limit", in: 1...Limits.listedConflicts) ?? 100)
+        let (collection, rules) = (CollectionName(name), identity.rights.read)
+        let found = try await read("conflicts of \(name)", identity) { documents, evaluation in
+            var rows: [Value] = []
+            var hasMore = false
+            try GrantedDocuments(base: documents, rules: rules).scan(collection) { record in
+                guard try DocumentConflicts.mayBe(in: record) else { return true }
+                try evaluation.checkEnd()
+                let fields = try DocumentConflicts(record).fields
+                guard !fields.isEmpty else { return true }
+                guard rows.count < limit else {
+                    hasMore = true
+                    return false
+                }
+                let paths = fields.map { Value.array($0.path.map { .string($0) }) }
+                rows.append(["id": record.id.value, "paths": .array(paths)])
+                return true
+            }
+            return Found(rows: rows, hasMore: hasMore, offset: try documents.offset())
+        }
+        return json([
+            "collection": .string(name), "documents": .array(found.rows), "more": .bool(found.hasMore),
+            "transactionId": .offset(found.offset),
+        ])
+    }
+
+    private struct Found: Sendable {
+        var rows: [Value]
+        var hasMore: Bool
+        var offset: Offset
+    }
+
+    private func show(_ request: Request, _ context: ServiceContext) async throws -> Response {
+        let identity = try await identity(of: request)
+        let name = try context.parameters.require("collection")
+        let id = try HistoryRequest.id(context.parameters.require("id"))
+        let key = DocumentKey(collection: CollectionName(name), id: id)
+        // The same answer for every id, so that the client does not learn whether the document exists.
+        guard identity.rights.read.allows(key) else {
+            throw QueryError(.readNotGranted, "this document of \(name)")
+        }
+        let found = try await read("conflicts of a document of \(name)", identity) { documents, _ in
+            var conflicts: DocumentConflicts?
+            try documents.lookup(key.collection, key.id) { conflicts = try DocumentConflicts($0) }
+            return (conflicts, try documents.offset())
+        }
+        var authors: [ActorID: String] = [:]
+        for actor in found.0?.actors ?? [] {
+            authors[actor] = try await log.frontier(of: [actor], in: identity.databaseID)[actor]?.authorKey
+        }
+        return json([
+            "collection": .string(name), "id": id.value, "exists": .bool(found.0 != nil),
+            "bytes": .int(Int64(found.0?.bytes ?? 0)),
+            "fields": found.0?.value(authors: authors) ?? .array([]), "transactionId": .offset(found.1),
+        ])
+    }
+
+    private func read<Result: Sendable>(
+        _ purpose: String, _ identity: Identity,
+        _ body: @escaping @Sendable (any ProjectedDocuments, Evaluation) throws -> Result
+    ) async throws -> Result {
+        do {
+            return try await projection(identity.databaseID)
+                .survey(purpose, of: identity.credential, body)
+        } catch {
+            throw QueryError.translated(error)
+        }
+    }
+
+    private func json(_ value: Value) -> Response {
+        .json(JSONText.print(value).utf8, headers: [.cacheControl: "no-store"])
+    }
+}
