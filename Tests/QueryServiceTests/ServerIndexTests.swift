@@ -3,7 +3,7 @@ import Identity
 import QueryService
 import Testing
 
-@Suite("Indexes over HTTP")
+@Suite("Indexes over HTTP", .timeLimit(.minutes(4)))
 struct ServerIndexTests {
     /// A service with a projection in a folder, and some ships.
     private func run(
