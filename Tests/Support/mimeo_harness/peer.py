@@ -41,11 +41,12 @@ class PeerGone(RuntimeError):
 class Peer:
     """A store directory and the process that has it open. Runs one statement at a time, from any thread."""
 
-    def __init__(self, workspace, name, server, subscribe=(), offline=False, environment=None, links=()):
+    def __init__(self, workspace, name, server, subscribe=(), offline=False, environment=None, links=(), within=()):
         self._workspace = workspace
         self._server = server
         self._subscribe = list(subscribe)
         self._environment = environment
+        self._within = list(within)
         self.links = list(links)
         self.name = name
         self.store = workspace.directory / f"peer-{name}"
@@ -55,7 +56,7 @@ class Peer:
 
     def start(self, offline=False):
         """Opens the store; also after `kill` or `stop`."""
-        arguments = peer_command(self.store, self._server, self._subscribe, offline, self.links)
+        arguments = self._within + peer_command(self.store, self._server, self._subscribe, offline, self.links)
         with self._asking:  # callers that wait for the former process first learn that it is gone
             self._next_line = 0
             self.events = []
