@@ -86,7 +86,7 @@ let shared: [Target] = [
         "Transport",
         [
             "CRDT", "DQL", "Exchange", "Identity", "Machine", "Sync", "Replica", "WebSocket", nioCore,
-            nioPosix, nioSSL, nioTLS, logging,
+            nioPosix, nioSSL, nioTLS, crypto, logging,
         ]),
     module(
         "DittoSwift",

@@ -143,7 +143,10 @@ public final class Ditto: Sendable {
         }
         links?.connect(
             ask: { [weak presence] peer in await presence?.allows(peer) ?? true },
-            changed: { [weak sync] in sync?.linksChanged() })
+            changed: { [weak sync, weak presence, weak links] in
+                sync?.linksChanged()
+                if let presence { links?.graphChanged { presence.graph } }
+            })
         store.owner.set(self)
         engine.setTransportInformation { [weak self] in
             guard let self else { return [] }

@@ -78,4 +78,39 @@ public enum Limits {
     static let backlog: Int32 = 256
     /// Peers that were linked since the start and are listed with their status.
     static let knownPeers = 256
+
+    // MARK: Discovery
+
+    /// The UDP port of beacons.
+    public static let multicastPort = 5_000
+    /// The time between two beacons: a peer that came is known within it.
+    public static let beaconInterval = Duration.seconds(3)
+    /// The pauses after the first beacons of a start: one of them may be lost.
+    static let firstBeacons: [Duration] = [.milliseconds(500), .seconds(1)]
+    /// Intervals that a beacon counts: some may be lost.
+    static let beaconLives = 5
+    /// Bytes of a beacon; version 1 has 40 at most.
+    static let beaconBytes = 128
+    /// Bytes of a datagram that are read: a longer one shows by them that it is no beacon.
+    static let datagramBytes = 256
+    /// Addresses that are remembered.
+    static let spots = 256
+    /// Addresses of one peer: its interfaces, and some that others claim to be its.
+    static let spotsOfPeer = 8
+    /// Unknown addresses a second that are looked at: a flood costs a comparison of 128 bytes each.
+    static let newSpots = 64
+    /// Addresses a second that are dialed for the first time: nobody is made to storm others by hints.
+    static let newTargets = 16
+    /// The time between two looks at the network interfaces.
+    static let interfaceLook = Duration.seconds(5)
+    /// Links that a peer dials to peers that it found.
+    public static let chosenLinks = 4
+    /// The time between two looks for a better choice of links.
+    public static let churnInterval = Duration.seconds(120)
+    /// The age from which a link may be given up for another one.
+    public static let churnAge = Duration.seconds(60)
+    /// The pause of an address after `finalFailures`.
+    public static let blockTime = Duration.seconds(1_800)
+    /// Failures in a row that another try will not mend: another authority, database or protocol.
+    static let finalFailures = 3
 }

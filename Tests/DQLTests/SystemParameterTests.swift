@@ -73,6 +73,11 @@ struct SystemParameterTests {
             "ALTER SYSTEM SET transports_discovered_peers = "
                 + "['tcp://h:1', {'address': 'wss://x/y', 'type': 'force'}]", &parameters)
         #expect(parameters.peerAddresses == ["tcp://h:1", "wss://x/y"])
+        _ = try run(
+            "ALTER SYSTEM SET transports_discovered_peers = "
+                + "[{'address': 'tcp://h:2', 'type': 'candidate'}, {'address': 'tcp://h:3'}]", &parameters)
+        #expect(parameters.peerAddresses == ["tcp://h:3"])
+        #expect(parameters.peerCandidates == ["tcp://h:2"])
         for value in [
             "['h:1']", "['tcp://']", "[{'address': 'ws://h', 'type': 'now'}]", "[1]", "'tcp://h:1'",
         ] {

@@ -211,6 +211,7 @@ struct TransportConfigTests {
                     #"{"_id":"awdl","condition":"WifiDisabled","is_enabled":true}"#,
                     #"{"_id":"bluetooth_le","condition":"NoBleHardware","is_enabled":true}"#,
                     #"{"_id":"lan","condition":"Unknown","is_enabled":true}"#,
+                    #"{"_id":"tcp","condition":"Unknown","is_enabled":true}"#,
                     #"{"_id":"websocket","condition":"Unknown","is_enabled":true}"#,
                 ])
             #expect(DittoTransportCondition.TemporarilyUnavailable.rawValue == 12)

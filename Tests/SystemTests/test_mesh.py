@@ -148,7 +148,7 @@ class Options(MeshTest):
     def test_an_option_that_cannot_be_meant_is_told_before_anything_is_opened(self):
         store = self.workspace.directory / "nothing"
         for arguments, reason in (
-            ([], "--url is missing; without a server a peer needs --listen-tcp"),
+            ([], "--url is missing; without a server a peer needs --lan"),
             (["--connect", "nowhere"], "--connect takes host:port"),
             (["--listen-tcp", "127.0.0.1:99999"], "--listen-tcp takes host:port"),
             (["--connect-ws", "http://h"], "--connect-ws takes a ws:// or wss:// URL"),

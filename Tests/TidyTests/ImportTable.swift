@@ -79,7 +79,7 @@ struct ImportTable {
             "Shared/Transport": Row(
                 // Decision 0087: links between peers.
                 ours: ["CRDT", "DQL", "Exchange", "Identity", "Machine", "Replica", "Sync", "WebSocket"],
-                packages: ["NIOCore", "NIOPosix", "NIOSSL", "NIOTLS"], platform: foundation),
+                packages: ["Crypto", "NIOCore", "NIOPosix", "NIOSSL", "NIOTLS"], platform: foundation),
             "Shared/DittoSwift": Row(
                 ours: [
                     "Attachments", "CRDT", "DQL", "Identity", "Machine", "Replica", "Sync", "Transport",

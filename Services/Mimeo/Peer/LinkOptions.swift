@@ -14,6 +14,8 @@ struct LinkOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp("A peer to link with over a WebSocket; may be repeated.", valueName: "ws-url"))
     var connectWs: [String] = []
+    @Flag(help: "Find peers of the same database on the local network, and let them find this one.")
+    var lan = false
     @Option(
         help: ArgumentHelp(
             "A P-256 private key as openssl writes it, which all peers share.", valueName: "file"))
@@ -28,7 +30,9 @@ struct LinkOptions: ParsableArguments {
     var retry: Double = 5
 
     /// True if the peer is to link with others.
-    var hasAny: Bool { listenTcp != nil || listenWs != nil || !connect.isEmpty || !connectWs.isEmpty }
+    var hasAny: Bool {
+        lan || listenTcp != nil || listenWs != nil || !connect.isEmpty || !connectWs.isEmpty
+    }
 
     /// The configuration of these options.
     /// - Throws: `CLI-0101`.
@@ -56,6 +60,7 @@ struct LinkOptions: ParsableArguments {
             config.listen.http.interfaceIP = host
             config.listen.http.port = port
         }
+        config.peerToPeer.lan.isEnabled = lan
         config.global.syncGroup = syncGroup
         return config
     }

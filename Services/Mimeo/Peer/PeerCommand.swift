@@ -13,9 +13,10 @@ struct PeerCommand: AsyncParsableCommand {
             commit N), .observe SELECT, .links and .status. Lines with the key "event" may come between \
             answers. \
             The end of the input ends the peer and cancels a login in flight.
-            Peers link with each other by --listen-tcp, --connect, --listen-ws and --connect-ws, without a \
-            server, or beside one if --url is given. Without a server they prove who they are with \
-            --shared-key; without that they speak in the clear and trust everybody.
+            Peers of one local network find each other with --lan. Elsewhere they link by --listen-tcp, \
+            --connect, --listen-ws and --connect-ws. All of this works without a server, or beside one if \
+            --url is given. Without a server they prove who they are with --shared-key; without that they \
+            speak in the clear and trust everybody.
             A peer is offline-first: it works on its store with or without a server. A refused login and \
             an unreachable server become events and part of .status; they are retried and do not change \
             the exit code 0. Exit code 1 if the store cannot be opened, 2 if an option is wrong, 4 if \
@@ -39,8 +40,8 @@ struct PeerCommand: AsyncParsableCommand {
         guard hasServer || links.hasAny else {
             throw MimeoError(
                 .usage,
-                "--url is missing; without a server a peer needs --listen-tcp, --connect, --listen-ws or"
-                    + " --connect-ws")
+                "--url is missing; without a server a peer needs --lan, --listen-tcp, --connect, --listen-ws"
+                    + " or --connect-ws")
         }
         let config = try links.transportConfig()
         let (databaseID, token) =

@@ -129,6 +129,8 @@ final class PeerConsole: Sendable {
                 (report?.failures ?? []).map { failure in
                     ["address": .string(failure.address), "reason": .string(failure.reason)]
                 }),
+            "found": .array((report?.found ?? []).map { .string($0) }),
+            "notFinding": .array((report?.findingFailures ?? []).map { .string($0) }),
         ]
     }
 

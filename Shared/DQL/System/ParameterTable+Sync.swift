@@ -54,12 +54,22 @@ extension ParameterTable {
     ]
 
     static let mesh: [ParameterDefinition] = [
-        .count("mesh_chooser_max_wlan_clients", 4, "Connections over a local network."),
+        .count(
+            "mesh_chooser_max_wlan_clients", 4, in: 0...32, works: true,
+            "Connections that this peer makes with peers that it found on a network."),
         .count("mesh_chooser_max_active_ble_clients", 2, "Connections over Bluetooth."),
-        .count("mesh_chooser_churn_interval_ms", 120_000, "How often connections are chosen."),
-        .count("mesh_chooser_churn_min_peer_age_ms", 60_000, "The least age of a replaced connection."),
-        .count("mesh_chooser_connection_retry_cooldown_ms", 5_000, "The time before a retry."),
-        .count("mesh_chooser_peer_block_time_ms", 1_800_000, "How long a failing peer is left alone."),
+        .count(
+            "mesh_chooser_churn_interval_ms", 120_000, in: 100...86_400_000, works: true,
+            "How often a better choice of connections is looked for, in milliseconds."),
+        .count(
+            "mesh_chooser_churn_min_peer_age_ms", 60_000, in: 0...86_400_000, works: true,
+            "The least age of a replaced connection, in milliseconds."),
+        .count(
+            "mesh_chooser_connection_retry_cooldown_ms", 5_000, in: 100...86_400_000, works: true,
+            "The time before a found address that failed is tried again, in milliseconds; it doubles."),
+        .count(
+            "mesh_chooser_peer_block_time_ms", 1_800_000, in: 100...86_400_000, works: true,
+            "How long a found address of another authority or database is left alone, in milliseconds."),
         .flag("mesh_chooser_avoid_redundant_bluetooth", false, "Lets a network replace Bluetooth."),
         .count(
             "virt_conn_idle_timeout_ms", 60_000, in: 100...86_400_000, works: true,
@@ -83,11 +93,17 @@ extension ParameterTable {
     static let transports: [ParameterDefinition] = [
         ParameterDefinition(
             "transports_discovered_peers", .peerAddresses, .array([]), works: true,
-            "Peers to connect with, beside those of the transport configuration."),
+            "Peers to connect with, beside those of the transport configuration. Of type candidate: like one "
+                + "that was found on a network; else always."),
         .count(
-            "tcp_server_bind_mdns_server_port", 0, in: 0...65_535, "The port that mDNS announces; 0 is any."),
-        .count("multicast_discovery_port", 5_000, in: 0...65_535, "The port of multicast discovery."),
-        .count("multicast_discovery_interval_secs", 3_000, "How often it announces, in milliseconds."),
+            "tcp_server_bind_mdns_server_port", 0, in: 0...65_535, works: true,
+            "The TCP port at which peers of a network connect; 0 is any free one."),
+        .count(
+            "multicast_discovery_port", 5_000, in: 1...65_535, works: true,
+            "The UDP port of multicast discovery."),
+        .count(
+            "multicast_discovery_interval_secs", 3_000, in: 100...3_600_000, works: true,
+            "How often multicast discovery announces this peer, in milliseconds."),
         .flag("transports_dns_sd_browse_enabled", true, "Looks for services."),
         .flag("transports_dns_sd_registration_enabled", true, "Announces this service."),
         .flag(

@@ -191,12 +191,37 @@ extension SystemParameters {
         syncScopes.filter { [.bigPeerOnly, .localPeerOnly].contains($0.scope) }.map(\.collection)
     }
 
-    /// `transports_discovered_peers`: the addresses, `tcp://host:port` or `ws://` and `wss://` URLs.
-    public var peerAddresses: [String] {
+    /// `transports_discovered_peers`: the addresses to connect with always, `tcp://host:port` or `ws://` and
+    /// `wss://` URLs.
+    public var peerAddresses: [String] { peers(areCandidates: false) }
+    /// `transports_discovered_peers`: the addresses to choose from, of type `candidate`.
+    public var peerCandidates: [String] { peers(areCandidates: true) }
+
+    private func peers(areCandidates: Bool) -> [String] {
         (self["transports_discovered_peers"]?.arrayValue ?? []).compactMap { entry in
-            entry.stringValue ?? entry["address"]?.stringValue
+            guard (entry["type"]?.stringValue == "candidate") == areCandidates else { return nil }
+            return entry.stringValue ?? entry["address"]?.stringValue
         }
     }
+
+    /// `mesh_chooser_max_wlan_clients`.
+    public var chosenLinks: Int { Int(number("mesh_chooser_max_wlan_clients")) }
+    /// `mesh_chooser_churn_interval_ms`.
+    public var churnInterval: Duration { .milliseconds(number("mesh_chooser_churn_interval_ms")) }
+    /// `mesh_chooser_churn_min_peer_age_ms`.
+    public var churnAge: Duration { .milliseconds(number("mesh_chooser_churn_min_peer_age_ms")) }
+    /// `mesh_chooser_connection_retry_cooldown_ms`.
+    public var chooserCooldown: Duration {
+        .milliseconds(number("mesh_chooser_connection_retry_cooldown_ms"))
+    }
+    /// `mesh_chooser_peer_block_time_ms`.
+    public var peerBlockTime: Duration { .milliseconds(number("mesh_chooser_peer_block_time_ms")) }
+    /// `tcp_server_bind_mdns_server_port`.
+    public var networkPort: Int { Int(number("tcp_server_bind_mdns_server_port")) }
+    /// `multicast_discovery_port`.
+    public var multicastPort: Int { Int(number("multicast_discovery_port")) }
+    /// `multicast_discovery_interval_secs`, which is in milliseconds.
+    public var multicastInterval: Duration { .milliseconds(number("multicast_discovery_interval_secs")) }
     /// `transports_tcp_so_nodelay`.
     public var sendsSmallPacketsAtOnce: Bool { flag("transports_tcp_so_nodelay") }
     /// `transports_connection_failure_window_secs`.

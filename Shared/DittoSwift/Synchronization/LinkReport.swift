@@ -16,6 +16,10 @@ package struct LinkReport: Sendable {
     package let listening: [(address: String, port: Int)]
     /// The addresses that cannot be listened at, or are dialed in vain, with the reason.
     package let failures: [(address: String, reason: String)]
+    /// The addresses of peers that were found on networks.
+    package let found: [String]
+    /// The reasons why a way of finding peers does not work.
+    package let findingFailures: [String]
 
     init(_ peerLinks: PeerLinks) {
         let seen = peerLinks.mesh.seen
@@ -30,6 +34,9 @@ package struct LinkReport: Sendable {
         let dials = seen.dials.compactMap { address, reason in
             reason.map { (address: address.description, reason: $0) }
         }
+        let discovery = peerLinks.mesh.found
+        found = discovery.addresses.map(\.description)
+        findingFailures = discovery.failures
         failures = (listeners + dials).sorted { $0.address < $1.address }
     }
 }

@@ -2,9 +2,10 @@ import Foundation
 
 /// The transports that an instance may use.
 ///
-/// Small peers link over TCP and over WebSockets, at the addresses named here; a change acts at once while
-/// sync is started. Nothing is discovered yet: `peerToPeer` is kept and not used. `system:transports_info`
-/// tells the condition of each transport, and which address cannot be used.
+/// Small peers find each other on a local network (`peerToPeer.lan`), and link over TCP and over WebSockets
+/// at the addresses named here; a change acts at once while sync is started. Bluetooth, `awdl` and
+/// `wifiAware` are kept and not used. `system:transports_info` tells the condition of each transport, and
+/// which address cannot be used.
 public struct DittoTransportConfig: Codable, Equatable, Sendable {
     /// Transports to small peers nearby.
     public var peerToPeer = DittoPeerToPeer()
@@ -80,10 +81,13 @@ public struct DittoWifiAwareConfig: Codable, Equatable, Sendable {
 }
 
 /// A local network that peers share.
+///
+/// A peer announces itself by multicast, finds others of the same database and sync group, and
+/// listens on a port of its own (`tcp_server_bind_mdns_server_port`) at every address of the device.
 public struct DittoLANConfig: Codable, Equatable, Sendable {
     /// True if it may be used.
     public var isEnabled = false
-    /// True if peers are discovered by multicast DNS.
+    /// True if peers are discovered by multicast DNS; kept and not used yet.
     public var isMdnsEnabled = true
     /// True if peers are discovered by our own multicast.
     public var isMulticastEnabled = true

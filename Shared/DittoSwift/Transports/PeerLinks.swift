@@ -120,6 +120,12 @@ final class PeerLinks: Sendable {
 
     func stop() async { await mesh.stop() }
 
+    /// The graph may have changed: the choice among found peers wants to know whom the links lead to.
+    func graphChanged(_ graph: () -> DittoPresenceGraph) {
+        guard mesh.found.isWorking != nil else { return }
+        mesh.graphChanged(graph().allConnectionsByID.values.map { ($0.peer1, $0.peer2) })
+    }
+
     /// Takes another configuration, at once.
     func apply(_ config: DittoTransportConfig) {
         state.value.withLock { $0.config = config }
@@ -138,12 +144,11 @@ final class PeerLinks: Sendable {
             add(MeshAddress(webSocket: text), text, "connect.webSocketURLs", &settings, &problems)
         }
         for text in parameters.peerAddresses {
-            let address =
-                text.lowercased().hasPrefix("tcp://")
-                ? MeshAddress(tcp: String(text.dropFirst("tcp://".count))) : MeshAddress(webSocket: text)
-            add(address, text, "transports_discovered_peers", &settings, &problems)
+            add(Self.address(text), text, "transports_discovered_peers", &settings, &problems)
         }
         addListeners(config.listen, &settings, &problems)
+        settings.discovery = discovery(config.peerToPeer.lan, parameters, &problems)
+        if let listener = settings.discovery.listener { settings.listeners.insert(listener) }
         settings.syncGroup = config.global.syncGroup
         let retry = config.connect.retryInterval
         settings.retryInterval = .milliseconds(Int64(min(max(retry, 0.1), 86_400) * 1_000))
@@ -154,6 +159,39 @@ final class PeerLinks: Sendable {
         }
         state.value.withLock { $0.problems = problems }
         mesh.configure(settings, unserved: parameters.withheldFromPeers)
+    }
+
+    /// Reads an address of `transports_discovered_peers`.
+    private static func address(_ text: String) -> MeshAddress? {
+        text.lowercased().hasPrefix("tcp://")
+            ? MeshAddress(tcp: String(text.dropFirst("tcp://".count))) : MeshAddress(webSocket: text)
+    }
+
+    /// The ways in which peers of a network are found. Whoever is to be found has to listen, at every
+    /// address.
+    private func discovery(
+        _ lan: DittoLANConfig, _ parameters: SystemParameters, _ problems: inout [String]
+    ) -> Discovery.Settings {
+        var settings = Discovery.Settings()
+        for text in parameters.peerCandidates {
+            guard let address = Self.address(text) else {
+                problems.append("transports_discovered_peers: '\(text)' is no address of a peer")
+                continue
+            }
+            settings.candidates.insert(address)
+        }
+        if lan.isEnabled {
+            settings.usesMulticast = lan.isMulticastEnabled
+            settings.listener = MeshListener(tcp: "[::]", port: parameters.networkPort)
+        }
+        settings.multicastPort = parameters.multicastPort
+        settings.interval = parameters.multicastInterval
+        settings.outgoing = parameters.chosenLinks
+        settings.churnInterval = parameters.churnInterval
+        settings.churnAge = parameters.churnAge
+        settings.cooldown = parameters.chooserCooldown
+        settings.blockTime = parameters.peerBlockTime
+        return settings
     }
 
     private func add(
@@ -213,6 +251,16 @@ final class PeerLinks: Sendable {
         return (isFailing ? .CannotEstablishConnection : .Unknown, failure ?? problem)
     }
 
+    /// The condition of finding peers on networks, with the reasons of what does not work; nil if nobody is
+    /// looked for.
+    var discovery: (condition: DittoTransportCondition, reason: String?)? {
+        let found = mesh.found
+        guard let isWorking = found.isWorking else { return nil }
+        let reason = found.failures.isEmpty ? nil : found.failures.joined(separator: "; ")
+        guard isWorking else { return (.MdnsFailure, reason) }
+        return (found.hasHeard ? .Ok : .Unknown, reason)
+    }
+
     /// The first part of the configuration that cannot be used, or the reason why nothing can.
     var problem: String? { mesh.problem ?? state.value.withLock { $0.problems.first } }
 }
@@ -225,7 +273,7 @@ extension DittoTransportConfig {
     /// True if it names nobody to connect with and nowhere to listen.
     fileprivate var isQuiet: Bool {
         connect.tcpServers.isEmpty && connect.webSocketURLs.isEmpty && !listen.tcp.isEnabled
-            && !listen.http.isEnabled
+            && !listen.http.isEnabled && !peerToPeer.lan.isEnabled
     }
 }
 

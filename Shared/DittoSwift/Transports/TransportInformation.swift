@@ -17,10 +17,12 @@ struct TransportInformation: Sendable {
             Self.row("bluetooth_le", nearby.bluetoothLE.isEnabled, .NoBleHardware),
             Self.row("awdl", nearby.awdl.isEnabled, .WifiDisabled),
             Self.row("wifi_aware", nearby.wifiAware.isEnabled, .WifiDisabled),
-            // This version does not discover peers.
-            Self.row("lan", nearby.lan.isEnabled, .Unknown),
         ]
-        let isTCP = config.listen.tcp.isEnabled || !config.connect.tcpServers.isEmpty
+        let found = nearby.lan.isEnabled ? links?.discovery : nil
+        rows.append(
+            Self.row("lan", nearby.lan.isEnabled, found?.condition ?? .Unknown, found?.reason))
+        let isTCP =
+            config.listen.tcp.isEnabled || !config.connect.tcpServers.isEmpty || nearby.lan.isEnabled
         let tcp = links?.condition(of: .tcp)
         rows.append(Self.row("tcp", isTCP, tcp?.condition ?? .Unknown, isTCP ? tcp?.reason : nil))
         let isWebSocket = config.listen.http.isEnabled || !config.connect.webSocketURLs.isEmpty

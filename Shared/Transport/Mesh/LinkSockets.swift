@@ -153,7 +153,7 @@ struct LinkSockets: Sendable {
         _ listener: MeshListener, _ begin: @escaping @Sendable (any Channel) throws -> Void,
         _ open: @escaping @Sendable (any Channel) throws -> Void
     ) async throws -> any Channel {
-        try await ServerBootstrap(group: group)
+        let bootstrap = ServerBootstrap(group: group)
             .serverChannelOption(.backlog, value: Limits.backlog)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .childChannelOption(.socketOption(.tcp_nodelay), value: sendsSmallPacketsAtOnce ? 1 : 0)
@@ -163,7 +163,12 @@ struct LinkSockets: Sendable {
                     try open(channel)
                 }
             }
-            .bind(host: listener.host, port: listener.port).get()
+        do {
+            return try await bootstrap.bind(host: listener.host, port: listener.port).get()
+        } catch let error as IOError where error.errnoCode == EAFNOSUPPORT && listener.host == "::" {
+            // A kernel without IPv6: every address is one of IPv4.
+            return try await bootstrap.bind(host: "0.0.0.0", port: listener.port).get()
+        }
     }
 
     private static func tls(_ files: MeshListener.Files) throws -> TLSConfiguration {

@@ -27,6 +27,8 @@ public final class Mesh: Sendable {
         public var failureWindow = Limits.dialFailureWindow
         /// Whether small packets are sent at once; of connections made later.
         public var sendsSmallPacketsAtOnce = true
+        /// How peers are found.
+        public var discovery = Discovery.Settings()
 
         /// Nothing to dial and to listen at.
         public init() {}
@@ -76,6 +78,8 @@ public final class Mesh: Sendable {
         public internal(set) var isReaching: Bool?
         /// Each dialed address with the reason why its last link ended, nil while there is none.
         public internal(set) var dials: [MeshAddress: String?] = [:]
+        /// The dialed addresses, for the choice among those that were found.
+        var attempts: [MeshAddress: LinkChooser.Links.Dial] = [:]
     }
 
     private final class Live {
@@ -94,6 +98,8 @@ public final class Mesh: Sendable {
     private final class State {
         var table: LinkTable
         var settings = Settings()
+        /// The chosen ones of the addresses that were found.
+        var found: Set<MeshAddress> = []
         var isRunning = false
         var live: [LinkID: Live] = [:]
         /// Listeners by number; a number is never used again.
@@ -107,7 +113,8 @@ public final class Mesh: Sendable {
     }
 
     private let parts: Parts
-    private let loop: any EventLoop
+    /// The event loop of everything but the links' own bytes.
+    let loop: any EventLoop
     private let state: NIOLoopBoundBox<State>
     private let started = ContinuousClock.now
     private let copy = Mutex(Seen())
@@ -151,6 +158,14 @@ public final class Mesh: Sendable {
         }
     }
 
+    /// Dials these addresses too, of those that were found; the links of others that were named here end.
+    func dial(found addresses: Set<MeshAddress>) {
+        onLoop { mesh, state in
+            state.found = addresses
+            if state.isRunning { mesh.apply(state) }
+        }
+    }
+
     // MARK: The table
 
     private func onLoop(_ body: @escaping @Sendable (Mesh, State) -> Void) {
@@ -174,7 +189,8 @@ public final class Mesh: Sendable {
         receive(
             .set(
                 LinkTable.Settings(
-                    addresses: wanted.addresses, listeners: Set(state.numbers.values),
+                    addresses: state.isRunning ? wanted.addresses.union(state.found) : [],
+                    listeners: Set(state.numbers.values),
                     syncGroup: wanted.syncGroup, retryInterval: wanted.retryInterval,
                     failureWindow: wanted.failureWindow)), state)
     }
@@ -214,7 +230,8 @@ public final class Mesh: Sendable {
             peers: open.compactMap { peer($0.id, state) },
             ports: state.sockets.compactMapValues { $0.localAddress?.port },
             listenFailures: state.failures, isReaching: state.table.isReaching(at: now),
-            dials: state.table.dials.mapValues { $0.lastError?.description })
+            dials: state.table.dials.mapValues { $0.lastError?.description },
+            attempts: state.table.attempts)
         let isNew = copy.withLock { copy in
             defer { copy = seen }
             return copy != seen

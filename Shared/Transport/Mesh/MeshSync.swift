@@ -63,6 +63,7 @@ public final class MeshSync: Sendable {
     private struct Running: Sendable {
         let mesh: Mesh
         let feed: MeshFeed
+        let discovery: Discovery
     }
 
     private struct Subscription {
@@ -153,6 +154,15 @@ public final class MeshSync: Sendable {
     /// The links, ports and conditions.
     public var seen: Mesh.Seen { state.withLock { $0.running }?.mesh.seen ?? Mesh.Seen() }
 
+    /// The peers that were found, and the reasons why none are.
+    public var found: Discovery.Seen { state.withLock { $0.running }?.discovery.seen ?? Discovery.Seen() }
+
+    /// Takes the known connections between peers, by the keys of both ends: links to whom they do not lead
+    /// are preferred.
+    public func graphChanged(_ connections: [(String, String)]) {
+        state.withLock { $0.running }?.discovery.graphChanged(connections)
+    }
+
     /// The peers at the other ends of open links, oldest link first.
     public var peers: [MeshPeer] { seen.peers.map(Self.peer) }
 
@@ -193,12 +203,15 @@ public final class MeshSync: Sendable {
         let (isActive, settings, unserved, running) = state.withLock { state in
             (state.isActive, state.settings, state.unserved, state.running)
         }
-        let hasAny = !settings.addresses.isEmpty || !settings.listeners.isEmpty
+        let hasAny =
+            !settings.addresses.isEmpty || !settings.listeners.isEmpty || settings.discovery.isAny
         switch running {
         case let running? where isActive:
             running.feed.setUnserved(unserved)
             running.mesh.configure(settings)
+            running.discovery.configure(settings.discovery, syncGroup: settings.syncGroup)
         case let running?:
+            await running.discovery.stop()
             await running.mesh.stop()
             try? await executor.run { running.feed.close() }
             state.withLock { state in
@@ -226,6 +239,7 @@ public final class MeshSync: Sendable {
             }
             running.mesh.configure(settings)
             running.mesh.start()
+            running.discovery.configure(settings.discovery, syncGroup: settings.syncGroup)
         } catch {
             logger.error("cannot link with peers", metadata: ["error": "\(error)"])
             state.withLock { $0.problem = "\(error)" }
@@ -262,11 +276,17 @@ public final class MeshSync: Sendable {
                 },
                 ask: { await configuration.ask(Self.peer($0)) },
                 changed: { [weak self] in self?.noteMet() }))
-        return Running(mesh: mesh, feed: feed)
+        let discovery = Discovery(
+            Discovery.Parts(
+                databaseID: configuration.databaseID, own: own, loop: mesh.loop, environment: environment,
+                logger: logger, choose: { [weak mesh] in mesh?.dial(found: $0) },
+                changed: { [weak self] in self?.changed() }))
+        return Running(mesh: mesh, feed: feed, discovery: discovery)
     }
 
     private func noteMet() {
         let seen = seen
+        state.withLock { $0.running }?.discovery.linksChanged(seen)
         state.withLock { state in
             for peer in seen.peers { state.met[peer.peerKey] = Self.peer(peer) }
             // The oldest are not known; any of those that left goes.

@@ -20,6 +20,7 @@ from .command import mimeo
 from .depth import IS_DEEP, SEED, deep_only, pick
 from .documents import canonical, digest, iso_codes
 from .fault_proxy import DOWN, UP, FaultProxy, Through
+from .network import Networks, why_no_namespaces
 from .packages import package_file, use_packages
 from .peer import Peer, PeerGone, StatementError, peer_command
 from .postgres import Postgres
@@ -29,7 +30,7 @@ from .until import until
 from .websocket import WebSocket
 
 __all__ = [
-    "CHROMIUM", "DOWN", "IS_DEEP", "ROOT", "SEED", "UP", "Browser", "Client", "FaultProxy", "FourProcesses", "OneProcess", "Peer", "PeerGone", "Postgres", "Response",
+    "CHROMIUM", "DOWN", "IS_DEEP", "ROOT", "SEED", "UP", "Browser", "Client", "FaultProxy", "FourProcesses", "Networks", "OneProcess", "Peer", "PeerGone", "Postgres", "Response",
     "StatementError", "Through", "WebSocket", "Workspace", "binary", "canonical", "deep_only", "digest", "free_port",
-    "iso_codes", "mimeo", "package_file", "peer_command", "pick", "until", "use_packages",
+    "iso_codes", "mimeo", "package_file", "peer_command", "pick", "until", "use_packages", "why_no_namespaces",
 ]

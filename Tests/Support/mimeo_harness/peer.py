@@ -44,11 +44,12 @@ class Peer:
     executable = None
     """The `mimeo` to run; None for the one that was built."""
 
-    def __init__(self, workspace, name, server, subscribe=(), offline=False, environment=None, links=()):
+    def __init__(self, workspace, name, server, subscribe=(), offline=False, environment=None, links=(), within=()):
         self._workspace = workspace
         self._server = server
         self._subscribe = list(subscribe)
         self._environment = environment
+        self._within = list(within)
         self.links = list(links)
         self.name = name
         self.store = workspace.directory / f"peer-{name}"
@@ -58,7 +59,7 @@ class Peer:
 
     def start(self, offline=False):
         """Opens the store; also after `kill` or `stop`."""
-        arguments = peer_command(
+        arguments = self._within + peer_command(
             self.store, self._server, self._subscribe, offline, self.links, self.executable)
         with self._asking:  # callers that wait for the former process first learn that it is gone
             self._next_line = 0

@@ -5,14 +5,14 @@ import Synchronization
 /// Facts about an instance that only the 4.x API knows: the application's id, the delegate.
 final class InstanceOrigin: Sendable {
     /// Calls a delegate.
-    typealias Tell = (_ delegate: AnyObject, Ditto, DittoTransportCondition) -> Void
+    typealias Tell = (_ delegate: AnyObject, Ditto, DittoTransportCondition, DittoConditionSource) -> Void
 
     // Safe: the delegate is only called, on the queue that the application names.
     private struct State: @unchecked Sendable {
         weak var delegate: AnyObject?
         var tell: Handler<Tell>?
         var queue = DittoStore.defaultDeliveryQueue
-        var told: DittoTransportCondition?
+        var told: [DittoConditionSource: DittoTransportCondition] = [:]
     }
 
     /// The application's id as it was given.
@@ -34,7 +34,7 @@ final class InstanceOrigin: Sendable {
         state.withLock { state in
             state.delegate = held.object
             state.tell = tell
-            state.told = nil
+            state.told = [:]
         }
     }
 
@@ -52,19 +52,25 @@ final class InstanceOrigin: Sendable {
         }
     }
 
-    /// Tells the delegate about connections if their condition is another one.
+    /// Tells the delegate about connections, and about the finding of peers, if their condition is another
+    /// one.
     func connectionChanged(of ditto: Ditto) {
-        guard let condition = Self.condition(of: ditto) else { return }
+        if let condition = Self.condition(of: ditto) { tell(ditto, condition, .Tcp) }
+        guard let found = ditto.links?.discovery, found.condition != .Unknown else { return }
+        tell(ditto, found.condition, .Mdns)
+    }
+
+    private func tell(_ ditto: Ditto, _ condition: DittoTransportCondition, _ source: DittoConditionSource) {
         let call: (held: Held, tell: Handler<Tell>, queue: DispatchQueue)? = state.withLock { state in
-            guard condition != state.told, let delegate = state.delegate, let tell = state.tell else {
+            guard condition != state.told[source], let delegate = state.delegate, let tell = state.tell else {
                 return nil
             }
-            state.told = condition
+            state.told[source] = condition
             return (Held(delegate), tell, state.queue)
         }
         guard let call else { return }
         call.queue.deliver {
-            if let delegate = call.held.object { call.tell.call(delegate, ditto, condition) }
+            if let delegate = call.held.object { call.tell.call(delegate, ditto, condition, source) }
         }
     }
 

@@ -48,9 +48,9 @@ extension Ditto {
     public weak var delegate: (any DittoDelegate)? {
         get { origin.delegate as? any DittoDelegate }
         set {
-            origin.setDelegate(newValue) { delegate, ditto, condition in
+            origin.setDelegate(newValue) { delegate, ditto, condition, source in
                 (delegate as? any DittoDelegate)?.dittoTransportConditionDidChange(
-                    ditto: ditto, condition: condition, subsystem: .Tcp)
+                    ditto: ditto, condition: condition, subsystem: source)
             }
         }
     }

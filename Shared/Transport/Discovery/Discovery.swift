@@ -1,0 +1,375 @@
+import CRDT
+import Logging
+import Machine
+import NIOCore
+import Synchronization
+
+/// Finds peers on the networks of this device, and is found by them: by beacons, on every interface.
+///
+/// `LinkChooser` decides which of the found peers are dialed; this brings it the hints, and hands its choice
+/// to `Mesh`. Everything happens on one event loop, which guards the state; `seen` has a copy for other
+/// threads.
+public final class Discovery: Sendable {
+    /// The wishes of the application; may change at any time.
+    public struct Settings: Sendable, Equatable {
+        /// True if beacons are sent and heard.
+        public var usesMulticast = false
+        /// The listener whose port others are told.
+        public var listener: MeshListener?
+        /// Addresses to choose from beside those that are found.
+        public var candidates: Set<MeshAddress> = []
+        /// The UDP port of beacons.
+        public var multicastPort = Limits.multicastPort
+        /// The time between two beacons; a fifth of it is random.
+        public var interval = Limits.beaconInterval
+        /// Links that this side dials.
+        public var outgoing = Limits.chosenLinks
+        /// The time between two looks for a better choice.
+        public var churnInterval = Limits.churnInterval
+        /// A link younger than this is not given up for another one.
+        public var churnAge = Limits.churnAge
+        /// The pause after the first failure of an address; it doubles.
+        public var cooldown = Limits.firstDialPause
+        /// The pause of an address whose peer another try will not make a friend.
+        public var blockTime = Limits.blockTime
+
+        /// Nobody is looked for.
+        public init() {}
+
+        /// True if hints of any kind are wanted.
+        var isAny: Bool { usesMulticast || !candidates.isEmpty }
+    }
+
+    /// The state as others see it.
+    public struct Seen: Sendable, Equatable {
+        /// True once another peer was heard.
+        public internal(set) var hasHeard = false
+        /// A way of finding peers works, or is about to; nil while none is wanted.
+        public internal(set) var isWorking: Bool?
+        /// The reasons why ways of finding peers do not work, sorted.
+        public internal(set) var failures: [String] = []
+        /// The addresses that were found, sorted.
+        public internal(set) var addresses: [MeshAddress] = []
+    }
+
+    struct Parts: Sendable {
+        var databaseID: DatabaseID
+        var own: LinkTable.Remote
+        var loop: any EventLoop
+        var environment: Environment
+        var logger: Logger
+        /// The addresses to dial, from now on.
+        var choose: @Sendable (Set<MeshAddress>) -> Void
+        /// `seen` is another one.
+        var changed: @Sendable () -> Void
+    }
+
+    private enum Socket {
+        case opening
+        case open(any Channel, group: SocketAddress)
+        case failed
+    }
+
+    private final class State {
+        var chooser: LinkChooser
+        var settings = Settings()
+        var syncGroup: UInt32 = 0
+        var ports: [MeshListener: Int] = [:]
+        var listeningPort: Int?
+        var free = Limits.incomingLinks
+        var links = LinkChooser.Links()
+        var marks: [String: PeerMark] = [:]
+        var sockets: [BeaconPlace: Socket] = [:]
+        /// The reasons of places that fail at the moment.
+        var failures: [BeaconPlace: String] = [:]
+        var socketPort = 0
+        var wake: Scheduled<Void>?
+        var beat: Scheduled<Void>?
+        var look: Scheduled<Void>?
+        var beats = 0
+        var toldFailures: Set<String> = []
+        init(_ chooser: LinkChooser) { self.chooser = chooser }
+    }
+
+    private let parts: Parts
+    private let ownMark: PeerMark
+    private let state: NIOLoopBoundBox<State>
+    private let started = ContinuousClock.now
+    private let copy = Mutex(Seen())
+
+    init(_ parts: Parts) {
+        self.parts = parts
+        ownMark = PeerMark(peerKey: parts.own.peerKey)
+        state = .makeBoxSendingValue(State(LinkChooser(own: ownMark)), eventLoop: parts.loop)
+    }
+
+    /// The present state.
+    public var seen: Seen { copy.withLock { $0 } }
+
+    /// Takes other settings, at once.
+    func configure(_ settings: Settings, syncGroup: UInt32) {
+        onLoop { discovery, state in
+            guard settings != state.settings || syncGroup != state.syncGroup else { return }
+            state.settings = settings
+            state.syncGroup = syncGroup
+            discovery.settle(state)
+        }
+    }
+
+    /// Finds nobody any more, and closes everything.
+    func stop() async {
+        configure(Settings(), syncGroup: 0)
+        try? await parts.loop.submit {}.get()
+    }
+
+    /// The links are others.
+    func linksChanged(_ seen: Mesh.Seen) {
+        onLoop { discovery, state in discovery.take(seen, state) }
+    }
+
+    /// Takes the connections between peers that are known, by the keys of both ends.
+    func graphChanged(_ connections: [(String, String)]) {
+        onLoop { discovery, state in
+            var graph: [PeerMark: Set<PeerMark>] = [:]
+            for (one, other) in connections {
+                let (a, b) = (PeerMark(peerKey: one), PeerMark(peerKey: other))
+                graph[a, default: []].insert(b)
+                graph[b, default: []].insert(a)
+            }
+            guard graph != state.chooser.graph else { return }
+            discovery.receive(.graph(graph), state)
+        }
+    }
+
+    // MARK: The chooser
+
+    private func onLoop(_ body: @escaping @Sendable (Discovery, State) -> Void) {
+        parts.loop.execute { body(self, self.state.value) }
+    }
+
+    private var now: Duration { ContinuousClock.now - started }
+
+    private func receive(_ event: LinkChooser.Event, _ state: State) {
+        for action in state.chooser.receive(event, at: now, random: parts.environment.random()) {
+            switch action {
+            case .choose(let addresses): parts.choose(addresses)
+            case .warn(let text): parts.logger.warning("\(text)")
+            }
+        }
+        state.wake?.cancel()
+        state.wake = state.chooser.wakesAt(after: now).map { time in
+            let wait = max(time - now, .milliseconds(1))
+            return parts.loop.scheduleTask(in: .nanoseconds(wait.nanoseconds)) { [weak self] in
+                guard let self else { return }
+                receive(.elapsed, self.state.value)
+            }
+        }
+        publish(state)
+    }
+
+    private func settle(_ state: State) {
+        let settings = state.settings
+        var wishes = LinkChooser.Settings()
+        wishes.tag = Beacon.tag(of: parts.databaseID, syncGroup: state.syncGroup)
+        wishes.hearsBeacons = settings.usesMulticast
+        wishes.candidates = settings.candidates
+        wishes.outgoing = settings.outgoing
+        wishes.beaconLife = settings.interval * Limits.beaconLives
+        wishes.churnInterval = settings.churnInterval
+        wishes.leastAge = settings.churnAge
+        wishes.cooldown = settings.cooldown
+        wishes.blockTime = settings.blockTime
+        state.listeningPort = settings.listener.flatMap { state.ports[$0] }
+        receive(.set(wishes), state)
+        lookAtInterfaces(state)
+        startBeating(state)
+    }
+
+    private func take(_ seen: Mesh.Seen, _ state: State) {
+        var links = LinkChooser.Links()
+        for peer in seen.peers {
+            let mark = state.marks[peer.peerKey] ?? PeerMark(peerKey: peer.peerKey)
+            state.marks[peer.peerKey] = mark
+            links.linked.insert(mark)
+        }
+        if state.marks.count > Limits.knownPeers { state.marks = [:] }
+        links.dials = seen.attempts
+        let incoming = seen.peers.filter { !$0.isDialer }.count
+        state.free = max(Limits.incomingLinks - incoming, 0)
+        state.ports = seen.ports
+        let port = state.settings.listener.flatMap { state.ports[$0] }
+        if port != state.listeningPort {
+            state.listeningPort = port
+            startBeating(state)
+        }
+        guard links != state.links else { return }
+        state.links = links
+        receive(.links(links), state)
+    }
+
+    private func publish(_ state: State) {
+        let settings = state.settings
+        var seen = Seen()
+        seen.hasHeard = state.chooser.hasHeard
+        if settings.usesMulticast {
+            let failure = multicastFailure(state)
+            seen.failures = failure.map { [$0] } ?? []
+            seen.isWorking = failure == nil
+        }
+        seen.addresses = state.chooser.spots.keys.sorted()
+        for failure in seen.failures where state.toldFailures.insert(failure).inserted {
+            parts.logger.info("peers on this network may not be found", metadata: ["reason": "\(failure)"])
+        }
+        let isNew = copy.withLock { copy in
+            defer { copy = seen }
+            return copy != seen
+        }
+        if isNew { parts.changed() }
+    }
+
+    // MARK: Beacons
+
+    /// The reason why beacons reach nobody else; nil if they may.
+    private func multicastFailure(_ state: State) -> String? {
+        let places = state.sockets.keys.filter { !$0.isOnThisDevice }
+        guard !places.isEmpty else {
+            let rest = state.sockets.isEmpty ? "" : "; only peers on this device are found"
+            return "multicast: no network interface is up and can multicast\(rest)"
+        }
+        let failing = places.filter { state.failures[$0] != nil }.sorted { $0.description < $1.description }
+        guard failing.count == places.count, let first = failing.first else { return nil }
+        return "multicast: \(first.description): \(state.failures[first] ?? "")"
+    }
+
+    /// Opens the sockets of interfaces that came, closes those of others, and looks again later.
+    private func lookAtInterfaces(_ state: State) {
+        state.look?.cancel()
+        state.look = nil
+        let isWanted = state.settings.usesMulticast
+        let places = isWanted ? (try? BeaconPlace.all()) ?? [:] : [:]
+        let port = state.settings.multicastPort
+        for (place, socket) in state.sockets where places[place] == nil || state.socketPort != port {
+            if case .open(let channel, _) = socket { channel.close(promise: nil) }
+            state.sockets[place] = nil
+            state.failures[place] = nil
+        }
+        state.socketPort = port
+        for (place, device) in places {
+            switch state.sockets[place] {
+            case nil, .failed: open(place, device, port, state)
+            case .opening, .open: break
+            }
+        }
+        publish(state)
+        guard isWanted else { return }
+        state.look = parts.loop.scheduleTask(in: .nanoseconds(Limits.interfaceLook.nanoseconds)) {
+            [weak self] in
+            guard let self else { return }
+            lookAtInterfaces(self.state.value)
+        }
+    }
+
+    private func open(_ place: BeaconPlace, _ device: NIONetworkDevice, _ port: Int, _ state: State) {
+        state.sockets[place] = .opening
+        let socket = BeaconSocket.open(place, device, port: port, on: parts.loop) {
+            [weak self] bytes, host in
+            guard let self else { return }
+            heard(bytes, host, place, self.state.value)
+        }
+        socket.whenComplete { [weak self] result in
+            guard let self else { return }
+            let state = self.state.value
+            guard case .opening? = state.sockets[place], state.socketPort == port else {
+                if case .success(let channel) = result { channel.close(promise: nil) }
+                return
+            }
+            switch result {
+            case .success(let channel):
+                guard let group = channel.localAddress else { return channel.close(promise: nil) }
+                state.sockets[place] = .open(channel, group: group)
+                channel.closeFuture.whenComplete { _ in self.closed(place, channel) }
+                send(state, at: place)
+            case .failure(let error):
+                state.sockets[place] = .failed
+                state.failures[place] = "\("\(error)".prefix(200))"
+            }
+            publish(state)
+        }
+    }
+
+    private func closed(_ place: BeaconPlace, _ channel: any Channel) {
+        let state = state.value
+        if case .open(let current, _)? = state.sockets[place], current === channel {
+            state.sockets[place] = .failed
+        }
+    }
+
+    private func heard(_ bytes: [UInt8], _ host: String, _ place: BeaconPlace, _ state: State) {
+        guard let beacon = Beacon(decoding: bytes), beacon.tag == state.chooser.settings.tag,
+            beacon.peer != ownMark
+        else { return }
+        let isLinkLocal = host.lowercased().hasPrefix("fe80:")
+        let text = isLinkLocal ? "[\(host)%\(place.name)]" : host.contains(":") ? "[\(host)]" : host
+        guard let address = MeshAddress(tcp: "\(text):\(beacon.port)") else { return }
+        let hint = LinkChooser.Hint(
+            tag: beacon.tag, peer: beacon.peer, boot: beacon.boot, free: beacon.free)
+        receive(.heard(hint, address), state)
+    }
+
+    private func ownBeacon(_ state: State) -> Beacon? {
+        state.listeningPort.map { port in
+            Beacon(
+                tag: state.chooser.settings.tag, peer: ownMark, boot: parts.own.boot.nonce, port: port,
+                free: state.free)
+        }
+    }
+
+    /// Begins to send beacons: a few at short distances, since the first may be lost, and then regularly.
+    private func startBeating(_ state: State) {
+        state.beats = 0
+        beat(state)
+    }
+
+    private func beat(_ state: State) {
+        state.beat?.cancel()
+        state.beat = nil
+        guard state.settings.usesMulticast, state.listeningPort != nil else { return }
+        send(state, at: nil)
+        let first = Limits.firstBeacons
+        let whole =
+            state.beats < first.count
+            ? min(first[state.beats], state.settings.interval)
+            : state.settings.interval
+        state.beats += 1
+        let part = 0.8 + 0.2 * Double(parts.environment.random() >> 11) / Double(1 << 53)
+        let pause = whole * part
+        state.beat = parts.loop.scheduleTask(in: .nanoseconds(pause.nanoseconds)) { [weak self] in
+            guard let self else { return }
+            beat(self.state.value)
+        }
+    }
+
+    /// Sends a beacon at one place, or at all.
+    private func send(_ state: State, at only: BeaconPlace?) {
+        guard let beacon = ownBeacon(state) else { return }
+        let bytes = ByteBuffer(bytes: beacon.encoded)
+        for (place, socket) in state.sockets where only == nil || place == only {
+            guard case .open(let channel, let group) = socket else { continue }
+            channel.writeAndFlush(AddressedEnvelope(remoteAddress: group, data: bytes)).whenComplete {
+                [weak self] result in
+                self?.sent(place, result)
+            }
+        }
+    }
+
+    private func sent(_ place: BeaconPlace, _ result: Result<Void, any Error>) {
+        let state = state.value
+        guard case .open? = state.sockets[place] else { return }
+        let before = state.failures[place]
+        switch result {
+        case .success: state.failures[place] = nil
+        case .failure(let error): state.failures[place] = "\("\(error)".prefix(200))"
+        }
+        if state.failures[place] != before { publish(state) }
+    }
+}

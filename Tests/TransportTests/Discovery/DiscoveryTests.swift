@@ -1,0 +1,87 @@
+import Foundation
+import Logging
+import Machine
+import NIOPosix
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Transport
+
+@Suite("Finding peers over sockets", .timeLimit(.minutes(2)))
+struct DiscoveryTests {
+    /// A peer that finds others, without links: it says that it listens at a port.
+    private final class Finder: Sendable {
+        private let chosen = Mutex<Set<MeshAddress>>([])
+        private let made = Mutex<Discovery?>(nil)
+        let key: String
+
+        init(_ key: String) {
+            self.key = key
+            let own = LinkTable.Remote(peerKey: key, boot: LinkTable.Boot(count: 1, nonce: 9))
+            made.withLock { made in
+                made = Discovery(
+                    Discovery.Parts(
+                        databaseID: "boats", own: own, loop: MultiThreadedEventLoopGroup.singleton.next(),
+                        environment: .system, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+                        choose: { [weak self] addresses in self?.chosen.withLock { $0 = addresses } },
+                        changed: {}))
+            }
+        }
+
+        var discovery: Discovery {
+            guard let made = made.withLock({ $0 }) else { preconditionFailure("it is made at once") }
+            return made
+        }
+        var addresses: Set<MeshAddress> { chosen.withLock { $0 } }
+
+        func start(_ settings: Discovery.Settings, port: Int) {
+            var settings = settings
+            settings.listener = MeshListener(tcp: "[::]", port: 0)
+            var seen = Mesh.Seen()
+            if let listener = settings.listener { seen.ports[listener] = port }
+            discovery.linksChanged(seen)
+            discovery.configure(settings, syncGroup: 0)
+        }
+    }
+
+    @Test("two peers of one device hear each other by multicast, and forget each other when it is turned off")
+    func multicast() async throws {
+        var settings = Discovery.Settings()
+        settings.usesMulticast = true
+        settings.interval = .milliseconds(100)
+        settings.multicastPort = Int.random(in: 20_000...60_000)
+        let (here, there) = (Finder("pkHere"), Finder("pkThere"))
+        here.start(settings, port: 4_001)
+        there.start(settings, port: 4_002)
+        try await until {
+            here.addresses.contains { $0.description.hasSuffix(":4002") }
+                && there.addresses.contains { $0.description.hasSuffix(":4001") }
+        }
+        #expect(here.discovery.seen.hasHeard && here.discovery.seen.isWorking == true)
+        // One is dialed, at whichever of its addresses.
+        #expect(here.addresses.count == 1)
+        here.discovery.configure(Discovery.Settings(), syncGroup: 0)
+        try await until { here.addresses.isEmpty && here.discovery.seen == Discovery.Seen() }
+        await there.discovery.stop()
+        await here.discovery.stop()
+    }
+
+    @Test("another sync group is not heard, and is once both have the same")
+    func groups() async throws {
+        var settings = Discovery.Settings()
+        settings.usesMulticast = true
+        settings.interval = .milliseconds(50)
+        settings.multicastPort = Int.random(in: 20_000...60_000)
+        let (here, there) = (Finder("pkHere"), Finder("pkThere"))
+        here.start(settings, port: 4_001)
+        there.discovery.configure(settings, syncGroup: 3)
+        try await until { here.discovery.seen.isWorking == true && there.discovery.seen.isWorking == true }
+        try await Task.sleep(for: .milliseconds(300))
+        #expect(there.addresses.isEmpty && !there.discovery.seen.hasHeard)
+        there.discovery.configure(settings, syncGroup: 0)
+        try await until { !there.addresses.isEmpty }
+        await there.discovery.stop()
+        await here.discovery.stop()
+    }
+}
