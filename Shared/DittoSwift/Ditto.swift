@@ -143,7 +143,11 @@ public final class Ditto: Sendable {
         }
         links?.connect(
             ask: { [weak presence] peer in await presence?.allows(peer) ?? true },
-            changed: { [weak sync] in sync?.linksChanged() })
+            changed: { [weak sync, weak transfers] in
+                sync?.linksChanged()
+                transfers?.linksChanged()
+            })
+        links?.share.connect(transfers)
         store.owner.set(self)
         engine.setTransportInformation { [weak self] in
             guard let self else { return [] }
@@ -172,6 +176,7 @@ public final class Ditto: Sendable {
                 guard let engine else { return nil }
                 return await AttachmentKeeper.isMentioned(id, engine)
             },
+            links: { [weak links = opening.links] in links?.mesh.blobLinks ?? [] },
             isConnected: { connection.isConnectedToServer })
     }
 

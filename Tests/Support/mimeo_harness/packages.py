@@ -18,12 +18,13 @@ PINS = ("cbor2==6.2.1", "requests==2.34.2", "websockets==17.4", "wsproto==1.3.2"
 
 def use_packages(*pins):
     """Installs missing packages, and appends their folder to the path: PINS, or the ones that a single test needs."""
-    folder = str(_folder(pins or PINS))
+    folder = str(packages_folder(pins or PINS))
     if folder not in sys.path:
         sys.path.append(folder)
 
 
-def _folder(pins):
+def packages_folder(pins):
+    """The folder of installed packages; for a process that is to import them."""
     cache = pathlib.Path(os.environ.get("MIMEO_CACHE", pathlib.Path.home() / ".cache" / "mimeo"))
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     name = hashlib.sha256("\n".join((version, *pins)).encode()).hexdigest()[:12]
