@@ -37,6 +37,7 @@ bench: ## Measure everything beside what one would use instead (Tests/Benchmarks
 	@swift build -c release --product mimeo
 	@MIMEO_BIN=.build/release python3 Tests/Benchmarks/bench.py
 	@MIMEO_BIN=.build/release python3 Tests/Benchmarks/logins.py
+	@MIMEO_BIN=.build/release scripts/bench-attachments
 
 fuzz: ## Untrusted bytes against every decoder and the query language (FUZZ_SECONDS=30 for each target)
 	@scripts/setup build fuzz

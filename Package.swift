@@ -246,7 +246,7 @@ let checks: [Target] = [
         "AttachmentStoreTests",
         [
             "AttachmentStore", "Attachments", "ServiceKit", "Identity", "OperationLog", "CRDT", httpClient,
-            nioCore, nioPosix, logging, crypto,
+            nioCore, nioPosix, logging, crypto, hummingbird,
         ]),
     tests("WebSocketTests", ["WebSocket", nioCore, nioEmbedded, nioWebSocket]),
     tests(

@@ -13,8 +13,36 @@ public struct AttachmentOptions: Sendable, Equatable {
     /// Time between two collections.
     public var collectionSeconds: Int64 = Limits.collectionSeconds
 
+    /// The bucket of all attachments; nil for folders on this machine.
+    public var bucket: BucketAddress?
+
     /// The defaults.
     public init() {}
+}
+
+/// The flags of the place of attachments, which the doctor has too.
+public struct AttachmentBucketFlags: ParsableArguments, Sendable {
+    /// `http(s)://HOST[:PORT]/BUCKET[/PREFIX]`.
+    @Option(help: .setting("attachmentBucket")) public var attachmentBucket: String?
+    /// The region that requests are signed for.
+    @Option(help: .setting("attachmentBucketRegion")) public var attachmentBucketRegion: String?
+    /// The file with the credentials.
+    @Option(help: .setting("attachmentBucketCredentials")) public var attachmentBucketCredentials: String?
+
+    /// Empty, for the parser.
+    public init() {}
+
+    /// The bucket that flags, environment or file name; nil if none does.
+    /// - Parameter text: the value of a setting: the flag's, else the environment's or the file's.
+    /// - Throws: `SRV-0104`.
+    public func address(
+        _ text: (_ flag: String?, _ name: String) -> String?
+    ) throws(ServiceError) -> BucketAddress? {
+        guard let url = text(attachmentBucket, "attachmentBucket") else { return nil }
+        return try BucketAddress(
+            url: url, region: text(attachmentBucketRegion, "attachmentBucketRegion"),
+            credentialsFile: text(attachmentBucketCredentials, "attachmentBucketCredentials"))
+    }
 }
 
 /// The flags of attachments.
@@ -27,6 +55,8 @@ public struct AttachmentFlags: ParsableArguments, Sendable {
     @Option(help: .setting("attachmentGraceHours")) public var attachmentGraceHours: Int64?
     /// In seconds.
     @Option(help: .setting("attachmentCollectionSeconds")) public var attachmentCollectionSeconds: Int64?
+    /// The place of attachments.
+    @OptionGroup public var place: AttachmentBucketFlags
 
     /// Empty, for the parser.
     public init() {}
@@ -47,6 +77,7 @@ public struct AttachmentFlags: ParsableArguments, Sendable {
         if let pause = try configuration.number(attachmentCollectionSeconds, "attachmentCollectionSeconds") {
             options.collectionSeconds = pause
         }
+        options.bucket = try place.address { configuration.text($0, $1) }
         return options
     }
 }

@@ -33,6 +33,9 @@ public final class AttachmentStore: ServicePart {
     private let damaged = Mutex<Set<String>>([])
     private let shelves = Mutex<[DatabaseID: BlobShelf]>([:])
     private let references: OpenDatabases<BlobReferences>
+    /// Nil for attachments in folders.
+    private let bucket: BucketClient?
+    private let bucketHealth: BucketHealth?
 
     /// - Parameters:
     ///   - folder: `DATA/attachments`; created at first use.
@@ -54,6 +57,8 @@ public final class AttachmentStore: ServicePart {
         self.authenticator = authenticator
         (self.options, self.log, self.admin) = (options, log, admin)
         self.room = room
+        bucket = options.bucket.map { BucketClient($0) }
+        bucketHealth = bucket.map { BucketHealth($0) }
         references = OpenDatabases(logger: logger) { database in
             try await BlobReferences.open(database, in: documents)
         }
@@ -65,7 +70,7 @@ public final class AttachmentStore: ServicePart {
             let eraser = Eraser(
                 system: system, holder: name, place: Eraser.place(folder: folder), logger: logger,
                 work: Eraser.Work(
-                    isHeld: { self.keeps($0) }, erase: { try await self.erase($0) },
+                    isHeld: { try await self.keeps($0) }, erase: { try await self.erase($0) },
                     clean: { try await self.clean($0) }))
             mount.background("erasure") { await eraser.run() }
         }
@@ -96,7 +101,7 @@ public final class AttachmentStore: ServicePart {
         for version in ["v4", "v5"] { mountRoutes(version, on: &mount) }
         mount.on(.get, "/api/v5/attachments/:id/chunks") { request, context in
             let (identity, id, _) = try await self.readable(request, context)
-            return try await ChunkRoute(store: self.shelf(of: identity.databaseID).blobs).respond(id)
+            return try await ChunkRoute(place: self.shelf(of: identity.databaseID).blobs).respond(id)
         }
         guard let admin else { return }
         AdminRoutes(
@@ -114,7 +119,7 @@ public final class AttachmentStore: ServicePart {
             try self.requireRoom()
             let shelf = try self.shelf(of: identity.databaseID)
             return try await UploadRoute(
-                store: shelf.blobs, maximumBytes: self.options.maximumBytes,
+                place: shelf.blobs, maximumBytes: self.options.maximumBytes,
                 standing: { try self.authenticator.requireStanding(of: identity) },
                 admit: { try await shelf.quota.admit($0) },
                 whenStored: { self.stored($0, identity.databaseID) }
@@ -124,7 +129,7 @@ public final class AttachmentStore: ServicePart {
             mount.on(method, "/api/\(version)/attachments/:id") { request, context in
                 let (identity, id, name) = try await self.readable(request, context)
                 return try await DownloadRoute(
-                    store: self.shelf(of: identity.databaseID).blobs,
+                    place: self.shelf(of: identity.databaseID).blobs,
                     standing: { try self.authenticator.requireStanding(of: identity) },
                     fileName: request.uri.queryParameters.get("filename").flatMap { FileName.checked($0) }
                         ?? name
@@ -150,10 +155,7 @@ public final class AttachmentStore: ServicePart {
         }
         if identity.grant.read.everything {
             let blobs = try shelf(of: identity.databaseID).blobs
-            try await BlobStore.onDisk {
-                guard try blobs.info(id) == nil, blobs.wasCollected(id) else { return }
-                throw AttachmentError.gone
-            }
+            if try await blobs.wasCollected(id) { throw BlobFailure(error: .gone) }
         }
         return (identity, id, allowance.fileName)
     }
@@ -165,15 +167,20 @@ public final class AttachmentStore: ServicePart {
     }
 
     /// Returns whether anything of a database is stored here.
-    private func keeps(_ database: DatabaseID) -> Bool {
-        FileManager.default.fileExists(atPath: "\(folder)/\(database)")
-            || documents.keeps(database)
+    private func keeps(_ database: DatabaseID) async throws -> Bool {
+        if FileManager.default.fileExists(atPath: "\(folder)/\(database)") || documents.keeps(database) {
+            return true
+        }
+        // Another process, which may be gone, has filled the bucket.
+        guard let bucket else { return false }
+        return try await !bucket.page("\(database)/", most: 1).objects.isEmpty
     }
 
     /// Removes the blobs of a deleted database. Its tokens are refused by now. An upload that began before
     /// may end after this; the eraser finds it at its next look.
     private func erase(_ database: DatabaseID) async throws {
         await references.close(database, if: { _ in true }) { await $0.close() }
+        if bucket != nil { try await shelf(of: database).blobs.removeAll() }
         let folder = "\(folder)/\(database)"
         await shelves.withLock { $0.removeValue(forKey: database) }?.verification.stop()
         damaged.withLock { damaged in damaged = damaged.filter { !$0.hasPrefix("\(database)/") } }
@@ -189,13 +196,13 @@ public final class AttachmentStore: ServicePart {
     /// materialization.
     private func clean(_ erasure: DocumentErasure) async throws {
         let database = erasure.databaseID
-        guard keeps(database) else { return }
+        guard try await keeps(database) else { return }
         let opened = try await references(database)
         try await opened.compact(through: Offset(erasure.erasedThrough ?? 0))
         let blobs = try shelf(of: database).blobs
         for text in erasure.blobs {
             guard let id = try? BlobID(text), try await !opened.isReferred(to: id) else { continue }
-            try await BlobStore.onDisk { try blobs.remove(id) }
+            try await blobs.remove(id)
             mended(id, database)
         }
     }
@@ -207,6 +214,7 @@ public final class AttachmentStore: ServicePart {
             return .failing(
                 "BLOB-0202: \(damaged) attachments are damaged and were set aside; restore or upload them")
         }
+        if let problem = await bucketHealth?.problem() { return .failing(problem) }
         let folder = folder
         do {
             return try await BlobStore.onDisk {
@@ -221,6 +229,10 @@ public final class AttachmentStore: ServicePart {
 
     /// Not ready while its folder cannot be written.
     public func readiness() async -> [Unreadiness] {
+        if let problem = await bucketHealth?.problem() {
+            let code = AttachmentStoreErrorCode.bucketUnavailable.rawValue
+            return [Unreadiness(part: name, code: code, message: problem)]
+        }
         let folder = folder
         let isWritable = try? await BlobStore.onDisk { FileManager.default.isWritableFile(atPath: folder) }
         guard isWritable != true else { return [] }
@@ -257,8 +269,8 @@ public final class AttachmentStore: ServicePart {
 
     /// Compares every attachment with its name, slowly: what nobody reads may be damaged too.
     private func scrub() async {
-        for database in databases where !Task.isCancelled {
-            guard let store = try? shelf(of: database).blobs else { continue }
+        for database in databases where !Task.isCancelled && bucket == nil {
+            guard let store = try? shelf(of: database).blobs.arrivals else { continue }
             try? await Self.scrubbing.run {
                 try store.forEachID { id in
                     // The store reports it; an unreadable file is met again by its reader.
@@ -297,7 +309,7 @@ public final class AttachmentStore: ServicePart {
             admitWhole: { try await shelf.quota.admitWhole($0) },
             requireRoom: { [self] in try requireRoom() },
             adopt: { [self] info, path in
-                try await BlobStore.onDisk { try shelf.blobs.adopt(path, as: info.id) }
+                try await shelf.blobs.adopt(info, path)
                 stored(info, database)
             })
     }
@@ -309,13 +321,13 @@ public final class AttachmentStore: ServicePart {
 
     private func collector(_ database: DatabaseID) throws -> Collector {
         Collector(
-            database: database, store: try shelf(of: database).blobs,
+            database: database, place: try shelf(of: database).blobs,
             references: { [self] in try await usable(database) }, logger: logger)
     }
 
     /// One pass over each database that the log has.
     private func collect(graceSeconds: Int64) async {
-        for database in databases where !Task.isCancelled {
+        for database in await allDatabases() where !Task.isCancelled {
             do {
                 guard try await log.databaseExists(database) else { continue }
                 guard let report = try await collector(database).collect(graceSeconds: graceSeconds) else {
@@ -337,9 +349,10 @@ public final class AttachmentStore: ServicePart {
     /// Removes uploads that nobody has gone on with.
     private func removeOldUploads() async {
         let old = SystemClock.seconds() - Limits.uploadLifeSeconds
-        for database in databases where !Task.isCancelled {
+        for database in await allDatabases() where !Task.isCancelled {
             guard let shelf = try? shelf(of: database) else { continue }
             do {
+                try await shelf.blobs.removeLeftOvers(since: old)
                 let removed = try await BlobStore.onDisk {
                     try shelf.uploads.removeUploads(untouchedSince: old)
                 }
@@ -362,6 +375,37 @@ public final class AttachmentStore: ServicePart {
         return names.sorted().map { DatabaseID($0) }
     }
 
+    /// The databases that have a folder here, or a part of the bucket.
+    private func allDatabases() async -> [DatabaseID] {
+        guard let bucket else { return databases }
+        var names: Set<String> = Set(databases.map(\.text))
+        do {
+            try await bucket.forEach("", delimiter: "/") { page in
+                names.formUnion(page.prefixes.map { String($0.dropLast()) })
+                return true
+            }
+        } catch {
+            logger.warning("the bucket cannot be listed", metadata: ["error": "\(error)"])
+        }
+        return names.sorted().map { DatabaseID($0) }
+    }
+
+    private func place(_ database: DatabaseID) throws(AttachmentError) -> any BlobPlace {
+        let folder = "\(folder)/\(database)"
+        let whenDamaged: @Sendable (BlobID, String) -> Void = { [weak self] id, path in
+            self?.note(id, path, database)
+        }
+        let store = try BlobStore(
+            folder: folder, maximumBytes: options.maximumBytes, whenDamaged: whenDamaged)
+        guard let bucket else {
+            for id in store.damagedIDs { damaged.withLock { _ = $0.insert("\(database)/\(id)") } }
+            return FolderPlace(arrivals: store, folder: folder)
+        }
+        return BucketPlace(
+            bucket, database, arrivals: store, nowSeconds: { SystemClock.seconds() }, whenDamaged: whenDamaged
+        )
+    }
+
     private func shelf(of database: DatabaseID) throws -> BlobShelf {
         // A verified token's database id is letters, digits, '-' and '_', so it is safe as a folder name.
         try shelves.withLock { shelves in
@@ -369,15 +413,12 @@ public final class AttachmentStore: ServicePart {
             let maximumBytes = options.maximumBytes
             let shelf = try BlobFailure.from {
                 BlobShelf(
-                    try BlobStore(folder: "\(folder)/\(database)", maximumBytes: maximumBytes) {
-                        [weak self] id, path in self?.note(id, path, database)
-                    },
+                    try place(database),
                     try PartialUploads(
                         folder: "\(folder)/\(database)/uploads", maximumBytes: maximumBytes),
                     quotaBytes: options.quotaBytes)
             }
             shelves[database] = shelf
-            for id in shelf.blobs.damagedIDs { damaged.withLock { _ = $0.insert("\(database)/\(id)") } }
             return shelf
         }
     }

@@ -6,11 +6,10 @@ import ServiceKit
 /// `GET /api/v5/attachments/{id}/chunks`: the SHA-256 of each MiB of an attachment, so that a client finds a
 /// wrong byte early. Like the attachment itself, the list never changes.
 struct ChunkRoute {
-    let store: BlobStore
+    let place: any BlobPlace
 
     func respond(_ id: BlobID) async throws -> Response {
-        let store = store
-        let list = try await BlobStore.onDisk { try store.chunks(id) }
+        let list = try await place.chunks(id)
         let body: Value = [
             "id": .string(id.text), "len": .int(list.length), "chunkBytes": .int(ChunkList.chunkBytes),
             "chunks": .array(list.texts.map { .string($0) }),

@@ -6,16 +6,16 @@ import ServiceKit
 /// `GET` and `HEAD /api/v4|v5/attachments/{id}`: the whole blob, or one range of it. A blob never changes,
 /// so its id serves as its entity tag.
 struct DownloadRoute {
-    let store: BlobStore
+    let place: any BlobPlace
     /// Throws when the client's credential is revoked, or may be; called before each chunk.
     let standing: @Sendable () throws -> Void
     /// The name under which a client is to save it.
     var fileName: String?
 
     func respond(to request: Request, id: BlobID) async throws -> Response {
-        let store = store
-        let reader = try await BlobStore.onDisk { try store.reader(id) }
-        let tag = "\"\(reader.id)\""
+        let blob = try await place.open(id)
+        let length = blob.info.length
+        let tag = "\"\(id)\""
         var headers: HTTPFields = [
             .eTag: tag, .acceptRanges: "bytes", .cacheControl: "private, max-age=31536000, immutable",
         ]
@@ -34,33 +34,25 @@ struct DownloadRoute {
             wanted = ByteRange(range)
         }
         guard let wanted else {
-            return Response(status: .ok, headers: headers, body: body(reader, 0..<reader.length))
+            return Response(status: .ok, headers: headers, body: body(blob, 0..<length))
         }
-        guard let bytes = wanted.resolved(length: reader.length) else {
+        guard let bytes = wanted.resolved(length: length) else {
             throw AttachmentStoreError(
-                .rangeNotSatisfiable, "the range lies outside the attachment of \(reader.length) bytes",
-                headers: [.contentRange: "bytes */\(reader.length)"])
+                .rangeNotSatisfiable, "the range lies outside the attachment of \(length) bytes",
+                headers: [.contentRange: "bytes */\(length)"])
         }
-        headers[.contentRange] = "bytes \(bytes.lowerBound)-\(bytes.upperBound - 1)/\(reader.length)"
-        return Response(status: .partialContent, headers: headers, body: body(reader, bytes))
+        headers[.contentRange] = "bytes \(bytes.lowerBound)-\(bytes.upperBound - 1)/\(length)"
+        return Response(status: .partialContent, headers: headers, body: body(blob, bytes))
     }
 
-    private func body(_ reader: BlobReader, _ bytes: Range<Int64>) -> ResponseBody {
+    private func body(_ blob: any OpenBlob, _ bytes: Range<Int64>) -> ResponseBody {
         ResponseBody(contentLength: Int(bytes.count)) { [standing] writer in
-            var offset = bytes.lowerBound
-            while offset < bytes.upperBound {
+            try standing()
+            try await blob.stream(bytes) { buffer in
                 try standing()
-                let place = offset
-                let count = Int(min(Int64(Attachments.Limits.readChunkBytes), bytes.upperBound - offset))
-                let chunk = try await BlobStore.onDisk { try reader.read(at: place, count: count) }
-                guard !chunk.isEmpty else {
-                    throw BlobFailure(
-                        error: AttachmentError(.corrupt, "the file of \(reader.id) has become shorter"))
-                }
-                try await writer.write(ByteBuffer(bytes: chunk))
-                offset += Int64(chunk.count)
+                try await writer.write(buffer)
                 Measured.count(
-                    "mimeo_attachment_bytes_total", [("direction", "out")], by: Int64(chunk.count))
+                    "mimeo_attachment_bytes_total", [("direction", "out")], by: Int64(buffer.readableBytes))
             }
             try await writer.finish(nil)
         }

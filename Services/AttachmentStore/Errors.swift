@@ -30,6 +30,10 @@ public enum AttachmentStoreErrorCode: String, Sendable, CaseIterable {
     case unknownDatabase = "ATT-0303"
     /// 409: another process is collecting in the database.
     case collectionRunning = "ATT-0304"
+    /// 503: the bucket of `--attachment-bucket` does not answer, or its answer broke off. Try again later.
+    case bucketUnavailable = "ATT-0401"
+    /// 500: the bucket refuses the server's credentials, or they cannot be read.
+    case bucketRefused = "ATT-0402"
 }
 
 /// The error of this service.
@@ -57,14 +61,21 @@ public struct AttachmentStoreError: Error, Sendable, HTTPReportable, CustomStrin
         case .quotaExceeded: HTTPResponse.Status(code: 507, reasonPhrase: "Insufficient Storage")
         case .unknownDatabase: .notFound
         case .collectionRunning: .conflict
+        case .bucketUnavailable: .serviceUnavailable
+        case .bucketRefused: .internalServerError
         case .formMalformed, .formFileCount, .uploadIncomplete, .tusFieldInvalid, .requestMalformed:
             .badRequest
         }
     }
     /// The stable code as text.
     public var publicCode: String { code.rawValue }
-    /// The message.
-    public var publicMessage: String { message }
+    /// The message; reasons of a bucket go only into the log.
+    public var publicMessage: String {
+        switch code {
+        case .bucketUnavailable, .bucketRefused: "the server cannot reach its attachments; try again later"
+        default: message
+        }
+    }
     /// Code and message.
     public var description: String { "\(code.rawValue): \(message)" }
 }

@@ -29,6 +29,33 @@ enum Limits {
     static let uploadTurn: Duration = .seconds(10)
     /// Time between two looks whether it has.
     static let uploadTurnLook: Duration = .milliseconds(20)
+    /// Bytes of one part of an upload to a bucket, unless 10,000 of them are too few. S3 asks for 5 MiB.
+    static let bucketPartBytes = 8 * 1024 * 1024
+    /// Parts in memory at once, for all uploads together: 64 MiB.
+    static let bucketPartsAtOnce = 8
+    /// Attempts of one request to a bucket, and the pause before the second; it grows fourfold. All of them
+    /// take some seconds, as long as a client waits gladly.
+    static let bucketAttempts = 4
+    static let bucketPause = Duration.milliseconds(100)
+    /// Time until a bucket's answer begins: a part of an upload is written by then.
+    static let bucketTimeout = Duration.seconds(60)
+    /// Time without a byte of an answer.
+    static let bucketSilence = Duration.seconds(30)
+    /// Connections to a bucket: a hundred downloads, and some uploads beside them.
+    static let bucketConnections = 128
+    /// The largest answer that is no object: a listing of 1,000 keys has some 500 KiB.
+    static let bucketAnswerBytes = 8 * 1024 * 1024
+    /// The largest object that is read at once: a ledger, a list of chunks.
+    static let bucketSmallBytes = 256 * 1024 * 1024
+    /// Objects that are known to be whole, some 150 bytes each. Beyond it all are compared again.
+    static let knownObjects = 65_536
+    /// Time for which a turn to collect in a bucket counts, if its process does not end it: two hours, after
+    /// a crash.
+    static let bucketTurnSeconds: Int64 = 2 * 3_600
+    /// Time for which an answer about a bucket's health is used again.
+    static let bucketHealth = Duration.seconds(10)
+    /// Elements within elements of a bucket's answer; S3's have four.
+    static let documentDepth = 16
     /// Longest boundary, by RFC 2046 section 5.1.1.
     static let boundaryBytes = 70
     /// Largest headers of one part: a disposition with a file name, and a content type.

@@ -17,14 +17,15 @@ public struct BlobID: Sendable, Hashable, CustomStringConvertible {
         self.text = String(text)
     }
 
+    /// The id of a blob with this SHA-256.
     /// - Parameter digest: 32 bytes.
-    init(digest: [UInt8]) {
+    public init(digest: [UInt8]) {
         precondition(digest.count == Limits.digestBytes, "a SHA-256 has 32 bytes")
         text = Self.encode(digest)
     }
 
     /// The 32 bytes of the SHA-256.
-    var digest: [UInt8] { Self.decode(text) ?? [] }
+    public var digest: [UInt8] { Self.decode(text) ?? [] }
 
     /// The text.
     public var description: String { text }

@@ -5,7 +5,8 @@ import Foundation
 /// before that, or if the writer is dropped. Used by one task. Blocks on the disk, one chunk at a time.
 public final class BlobWriter {
     private let store: BlobStore
-    private let path: String
+    /// The file with the bytes. It is removed with the writer, unless somebody has moved it.
+    public let path: String
     private let maximumBytes: Int64
     private let file: File
     private var digest = BlobDigest()
@@ -49,27 +50,39 @@ public final class BlobWriter {
     /// - Parameter expected: the id that the sender announced.
     /// - Throws: `BLOB-0104` when the bytes have another id, `BLOB-0201`; then nothing is stored.
     public func finish(expected: BlobID? = nil) throws(AttachmentError) -> BlobInfo {
+        let info = try seal(expected: expected)
+        try store.adopt(path, as: info.id)
+        isFinished = true
+        return info
+    }
+
+    /// Ends the blob without storing it: its bytes are durable at `path`, for whoever stores them elsewhere.
+    /// - Throws: `BLOB-0104` when the bytes have another id, `BLOB-0201`.
+    public func seal(expected: BlobID? = nil) throws(AttachmentError) -> BlobInfo {
         precondition(!isFinished, "a blob is finished once")
         let id = digest.id
         guard expected == nil || expected == id else {
             throw AttachmentError(.digestMismatch, "the bytes do not match the announced id")
         }
         try file.sync()
-        try store.adopt(path, as: id)
-        isFinished = true
         return BlobInfo(id: id, length: length)
     }
 }
 
-/// SHA-256 over chunks.
-struct BlobDigest {
+/// SHA-256 over chunks: the id of the bytes so far.
+public struct BlobDigest: Sendable {
     private var hash = SHA256()
 
-    mutating func update(_ chunk: some ContiguousBytes) {
+    /// A digest of no bytes.
+    public init() {}
+
+    /// Takes the next bytes.
+    public mutating func update(_ chunk: some ContiguousBytes) {
         chunk.withUnsafeBytes { hash.update(bufferPointer: $0) }
     }
 
     var bytes: [UInt8] { Array(hash.finalize()) }
 
-    var id: BlobID { BlobID(digest: bytes) }
+    /// The id of a blob of these bytes.
+    public var id: BlobID { BlobID(digest: bytes) }
 }

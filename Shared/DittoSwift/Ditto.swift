@@ -143,10 +143,12 @@ public final class Ditto: Sendable {
         }
         links?.connect(
             ask: { [weak presence] peer in await presence?.allows(peer) ?? true },
-            changed: { [weak sync, weak presence, weak links] in
+            changed: { [weak sync, weak presence, weak links, weak transfers] in
                 sync?.linksChanged()
                 if let presence { links?.graphChanged { presence.graph } }
+                transfers?.linksChanged()
             })
+        links?.share.connect(transfers)
         store.owner.set(self)
         engine.setTransportInformation { [weak self] in
             guard let self else { return [] }
@@ -175,6 +177,7 @@ public final class Ditto: Sendable {
                 guard let engine else { return nil }
                 return await AttachmentKeeper.isMentioned(id, engine)
             },
+            links: { [weak links = opening.links] in links?.mesh.blobLinks ?? [] },
             isConnected: { connection.isConnectedToServer })
     }
 

@@ -57,6 +57,14 @@ enum Limits {
     static let wantedAttachments = 10_000
     /// The downloads without a fetcher that run at the same time.
     static let automaticDownloads = 4
+    /// The pieces of an attachment that a linked peer is asked for at a time: 256 KiB on the way.
+    static let piecesAtOnce = 4
+    /// The questions of linked peers whose answer is remembered, some 200 bytes each.
+    static let knownShares = 1_024
+    /// The time for which it is remembered that a peer may have an attachment, since all documents are read
+    /// to know it; and that it may not, since its document may come at any time.
+    static let shareMemory = Duration.seconds(10)
+    static let refusalMemory = Duration.seconds(1)
     /// The ended transfers whose last steps a new one waits for.
     static let endingTransfers = 64
     /// The largest list of hashes of chunks: 5 GiB have 5,120 chunks of 46 characters each.

@@ -66,6 +66,13 @@ public enum Limits {
     static let pingInterval = Duration.seconds(5)
     /// The time without a byte after which a link is lost.
     static let linkPatience = Duration.seconds(15)
+    /// Bytes of a piece of a blob on a link: a document waits no longer for it than for a page of its own.
+    public static let blobPieceBytes = 65_536
+    /// Questions about blobs that wait at a link's end: several downloads with several pieces each.
+    static let blobAsks = 64
+    /// The time that a question about a blob waits for its answer; a peer may read a whole blob first, to
+    /// compare it with its name.
+    static let blobPatience = Duration.seconds(30)
     /// Bytes of a frame on a link.
     static let linkFrameBytes = 1_048_576
     /// Frames, and their bytes, that wait for the session before the socket is not read any more.

@@ -12,6 +12,11 @@ import Testing
 
 @Suite("Broken uploads", .timeLimit(.minutes(5)))
 struct BrokenUploadTests {
+    private func folderPlace(_ fixture: StoreFixture) throws -> FolderPlace {
+        let folder = "\(fixture.folder)/blobs"
+        return FolderPlace(arrivals: try BlobStore(folder: folder), folder: folder)
+    }
+
     @Test(
         "a connection that ends in the middle of an upload leaves nothing",
         arguments: [
@@ -37,7 +42,7 @@ struct BrokenUploadTests {
     func incomplete() async throws {
         let fixture = try StoreFixture()
         let route = UploadRoute(
-            store: try BlobStore(folder: "\(fixture.folder)/blobs"), maximumBytes: 1000, standing: {})
+            place: try folderPlace(fixture), maximumBytes: 1000, standing: {})
         let head = HTTPRequest(
             method: .post, scheme: nil, authority: nil, path: "/", headerFields: [.contentLength: "10"])
         let request = Request(head: head, body: RequestBody(buffer: ByteBuffer(string: "five!")))
@@ -51,7 +56,7 @@ struct BrokenUploadTests {
     func revoked() async throws {
         let fixture = try StoreFixture()
         let route = UploadRoute(
-            store: try BlobStore(folder: "\(fixture.folder)/blobs"), maximumBytes: 1000,
+            place: try folderPlace(fixture), maximumBytes: 1000,
             standing: { if !fixture.files.isEmpty { throw IdentityError.revoked } })
         let head = HTTPRequest(method: .post, scheme: nil, authority: nil, path: "/")
         let request = Request(head: head, body: RequestBody(buffer: ByteBuffer(string: "bytes")))
@@ -70,8 +75,8 @@ struct BrokenUploadTests {
     @Test("a download of somebody who is revoked meanwhile ends after the chunk that is on its way")
     func revokedDownload() async throws {
         let fixture = try StoreFixture()
-        let store = try BlobStore(folder: "\(fixture.folder)/blobs")
-        let upload = UploadRoute(store: store, maximumBytes: 10_000_000, standing: {})
+        let place = try folderPlace(fixture)
+        let upload = UploadRoute(place: place, maximumBytes: 10_000_000, standing: {})
         let head = HTTPRequest(method: .post, scheme: nil, authority: nil, path: "/")
         let blob = ByteBuffer(repeating: 7, count: 3 * Attachments.Limits.readChunkBytes)
         let stored = try await upload.respond(to: Request(head: head, body: RequestBody(buffer: blob)))
@@ -80,7 +85,7 @@ struct BrokenUploadTests {
         let id = try BlobID(answered.id)
         let taken = Mutex(0)
         let route = DownloadRoute(
-            store: store, standing: { if taken.withLock({ $0 }) > 0 { throw IdentityError.revoked } })
+            place: place, standing: { if taken.withLock({ $0 }) > 0 { throw IdentityError.revoked } })
         let answer = try await route.respond(
             to: Request(head: head, body: RequestBody(buffer: ByteBuffer())), id: id)
         let error = await #expect(throws: IdentityError.self) {

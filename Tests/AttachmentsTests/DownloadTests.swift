@@ -172,6 +172,29 @@ struct DownloadTests {
         #expect(two.next(now: .zero) == .over(.deleted))
     }
 
+    @Test("it is deleted when one source has collected it and no other has it, in whatever order they say so")
+    func deletedAmongMany() {
+        for order in [["server", "peer"], ["peer", "server"]] {
+            let download = machine()
+            download.setSources(["peer", "server"])
+            for name in order {
+                #expect(download.next(now: .zero) != .over(.deleted))
+                download.fail(name, name == "server" ? .collected : .missing, now: .zero)
+            }
+            #expect(download.next(now: .zero) == .over(.deleted))
+        }
+        let unsure = machine()
+        unsure.setSources(["peer", "server", "other"])
+        unsure.fail("server", .collected, now: .zero)
+        unsure.fail("peer", .missing, now: .zero)
+        unsure.fail("other", .unreachable, now: .zero)
+        #expect(unsure.next(now: .zero) == .wait(.milliseconds(500)))
+        // Somebody has come, or has stored it again: what was said before does not count.
+        unsure.retry()
+        unsure.fail("other", .missing, now: .zero)
+        #expect(unsure.next(now: .zero) == .askChunks(source: "peer"))
+    }
+
     @Test("a full disk is told, and costs no byte that is here")
     func storage() throws {
         let download = machine(received: 7, chunks: try list(length))

@@ -131,8 +131,10 @@ struct ImportTable {
                     "Attachments", "CRDT", "Exchange", "Identity", "Machine", "OperationLog", "Replica",
                     "ServiceKit",
                 ],
-                packages: ["ArgumentParser", "Crypto", "HTTPTypes", "Hummingbird", "NIOCore"],
-                platform: foundation),
+                packages: [
+                    "ArgumentParser", "AsyncHTTPClient", "Crypto", "HTTPTypes", "Hummingbird", "NIOCore",
+                ],
+                platform: foundation.union(["Dispatch"])),
             // Asks to whom a connection's other end belongs.
             "Services/Console": Row(
                 ours: ["CRDT", "Identity", "Machine", "ServiceKit"],

@@ -51,9 +51,7 @@ struct AdminRoutes: Sendable {
         let limit = try number("limit", request) ?? Int64(Limits.listedRows)
         guard limit > 0 else { throw Self.malformed("limit is a number from 1") }
         let blobs = try shelf(database).blobs
-        let rows = try await BlobStore.onDisk {
-            try blobs.list(after: after, most: Int(min(limit, Int64(Limits.listedRows))))
-        }
+        let rows = try await blobs.list(after: after, most: Int(min(limit, Int64(Limits.listedRows))))
         return Self.answer([
             "attachments": .array(
                 rows.map { row in
@@ -67,9 +65,8 @@ struct AdminRoutes: Sendable {
 
     private func usage(_ database: DatabaseID) async throws -> Response {
         let shelf = try shelf(database)
-        let (stored, arriving, damaged) = try await BlobStore.onDisk {
-            (try shelf.blobs.usage(), try shelf.uploads.usage(), shelf.blobs.damagedIDs)
-        }
+        let (stored, damaged) = try await (shelf.blobs.usage(), shelf.blobs.damagedIDs())
+        let arriving = try await BlobStore.onDisk { try shelf.uploads.usage() }
         return Self.answer([
             "attachments": .int(Int64(stored.count)), "bytes": .int(stored.bytes),
             "uploads": .int(Int64(arriving.count)), "uploadBytes": .int(arriving.bytes),

@@ -10,20 +10,32 @@ import ServiceKit
 ///
 /// A pass reads the documents as of the log's head, and again before it removes anything. A document that is
 /// written in between, and every one that mentions an attachment's id in whatever place, keeps it. One
-/// process at a time collects in a folder; where the documents cannot be read, nothing is removed.
+/// process at a time collects in a place; where the documents cannot be read, nothing is removed.
 struct Collector: Sendable {
     let database: DatabaseID
-    let store: BlobStore
+    let place: any BlobPlace
     let references: @Sendable () async throws -> BlobReferences
     let logger: Logger
 
     /// - Returns: nil if another process is collecting there.
     func collect(graceSeconds: Int64) async throws -> CollectionPass.Report? {
-        let (store, database) = (store, database)
-        let begun = try await BlobStore.onDisk {
-            try Pass(store, nowSeconds: SystemClock.seconds(), graceSeconds: graceSeconds)
+        guard let turn = try await place.collectionTurn() else { return nil }
+        do {
+            let report = try await collect(in: turn.blobs, graceSeconds: graceSeconds)
+            await turn.end()
+            return report
+        } catch {
+            await turn.end()
+            throw error
         }
-        guard let pass = begun else { return nil }
+    }
+
+    private func collect(
+        in blobs: any CollectableBlobs, graceSeconds: Int64
+    ) async throws -> CollectionPass.Report {
+        let pass = try await BlobStore.onDisk {
+            try Pass(blobs, nowSeconds: SystemClock.seconds(), graceSeconds: graceSeconds)
+        }
         let references = try await references()
         while !Task.isCancelled, let prefixes = try await pass.nextSlice() {
             guard !prefixes.isEmpty else { continue }
@@ -37,7 +49,7 @@ struct Collector: Sendable {
                     metadata: ["database": "\(database)", "id": "\(id)"])
             }
         }
-        let report = try await pass.end()
+        let report = try await pass.report()
         Measured.count("mimeo_attachments_collected_total", by: Int64(report.removed))
         return report
     }
@@ -45,12 +57,9 @@ struct Collector: Sendable {
     /// A pass on the disk's threads. Unchecked: one task owns it and awaits each call before the next.
     private final class Pass: @unchecked Sendable {
         private let pass: CollectionPass
-        private let turn: CollectionTurn
 
-        init?(_ store: BlobStore, nowSeconds: Int64, graceSeconds: Int64) throws {
-            guard let turn = try store.collectionTurn() else { return nil }
-            self.turn = turn
-            pass = try CollectionPass(store, nowSeconds: nowSeconds, graceSeconds: graceSeconds)
+        init(_ blobs: any CollectableBlobs, nowSeconds: Int64, graceSeconds: Int64) throws {
+            pass = try CollectionPass(blobs, nowSeconds: nowSeconds, graceSeconds: graceSeconds)
         }
 
         func nextSlice() async throws -> Set<UInt64>? {
@@ -65,11 +74,8 @@ struct Collector: Sendable {
             try await BlobStore.onDisk { try self.pass.remove(unmentioned: prefixes) }
         }
 
-        func end() async throws -> CollectionPass.Report {
-            try await BlobStore.onDisk {
-                self.turn.end()
-                return self.pass.report
-            }
+        func report() async throws -> CollectionPass.Report {
+            try await BlobStore.onDisk { self.pass.report }
         }
     }
 }

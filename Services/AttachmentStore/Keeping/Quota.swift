@@ -10,14 +10,14 @@ import Synchronization
 ///
 /// `known` guards the sum.
 final class Quota: Sendable {
-    private let store: BlobStore
+    private let place: any BlobPlace
     private let uploads: PartialUploads
     private let most: Int64
     private let known = Mutex<Int64?>(nil)
 
     /// - Parameter most: in bytes; 0 for no bound.
-    init(_ store: BlobStore, _ uploads: PartialUploads, most: Int64) {
-        (self.store, self.uploads, self.most) = (store, uploads, most)
+    init(_ place: any BlobPlace, _ uploads: PartialUploads, most: Int64) {
+        (self.place, self.uploads, self.most) = (place, uploads, most)
     }
 
     /// Admits an upload of so many bytes; as far as its length is known.
@@ -42,7 +42,7 @@ final class Quota: Sendable {
         if let known = known.withLock({ $0 }) {
             used = known
         } else {
-            used = try await BlobStore.onDisk { [store] in try store.usage().bytes }
+            used = try await place.usage().bytes
             known.withLock { $0 = used }
         }
         guard bytes >= 0, used <= most - min(bytes, most), bytes <= most else {

@@ -18,11 +18,11 @@ final class Verification: Sendable {
         var endedAtSeconds: Int64?
     }
 
-    private let store: BlobStore
+    private let place: any BlobPlace
     private let state = Mutex<State?>(nil)
     private let task = Mutex<Task<Void, Never>?>(nil)
 
-    init(_ store: BlobStore) { self.store = store }
+    init(_ place: any BlobPlace) { self.place = place }
 
     /// Nil before the first one.
     var course: State? { state.withLock { $0 } }
@@ -50,12 +50,10 @@ final class Verification: Sendable {
         var after = ""
         while !Task.isCancelled {
             let start = after
-            let page = try? await BlobStore.onDisk { [store] in
-                try store.list(after: start, most: Limits.verifiedAtOnce)
-            }
+            let page = try? await place.list(after: start, most: Limits.verifiedAtOnce)
             guard let page, let last = page.last else { break }
             for entry in page where !Task.isCancelled {
-                let isDamaged = await Self.isDamaged(entry.id, in: store)
+                let isDamaged = await Self.isDamaged(entry.id, in: place)
                 state.withLock { state in
                     state?.checked += 1
                     state?.checkedBytes += entry.length
@@ -71,9 +69,9 @@ final class Verification: Sendable {
     }
 
     /// Compares one attachment with its id; one that differs is set aside.
-    private static func isDamaged(_ id: BlobID, in store: BlobStore) async -> Bool {
+    private static func isDamaged(_ id: BlobID, in place: any BlobPlace) async -> Bool {
         do {
-            try await BlobStore.onDisk { try store.verify(id) }
+            try await place.verify(id) { _ in }
             return false
         } catch {
             return (error as? BlobFailure)?.error.code == .corrupt

@@ -262,6 +262,7 @@ final class TusPiece: @unchecked Sendable {
             try await session.write(chunk, maximumBytes)
             checksum?.update(chunk)
             bytes += Int64(chunk.count)
+            Measured.count("mimeo_attachment_bytes_total", [("direction", "in")], by: Int64(chunk.count))
         }
     }
 

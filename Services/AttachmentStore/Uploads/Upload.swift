@@ -16,22 +16,34 @@ extension BlobStore {
 
 /// An upload in flight. Safe although unchecked: one request owns it and awaits each call before the next.
 final class Upload: @unchecked Sendable {
-    private let writer: BlobWriter
+    private let place: any BlobPlace
+    private var writer: BlobWriter?
+    private(set) var length: Int64 = 0
 
-    private init(_ writer: BlobWriter) { self.writer = writer }
+    private init(_ place: any BlobPlace, _ writer: BlobWriter) {
+        (self.place, self.writer) = (place, writer)
+    }
 
-    static func begin(in store: BlobStore) async throws -> Upload {
-        try await BlobStore.onDisk { Upload(try store.writer()) }
+    static func begin(in place: any BlobPlace) async throws -> Upload {
+        try await BlobStore.onDisk { Upload(place, try place.arrivals.writer()) }
     }
 
     func write(_ chunk: [UInt8]) async throws {
         guard !chunk.isEmpty else { return }
-        try await BlobStore.onDisk { try self.writer.write(chunk) }
+        try await BlobStore.onDisk {
+            try self.writer?.write(chunk)
+            self.length += Int64(chunk.count)
+        }
     }
 
+    /// Stores the blob. It is durable, and its file is gone, when this returns.
     func finish() async throws -> BlobInfo {
-        try await BlobStore.onDisk { try self.writer.finish() }
+        let (info, path) = try await BlobStore.onDisk {
+            guard let writer = self.writer else { preconditionFailure("an upload is finished once") }
+            return (try writer.seal(), writer.path)
+        }
+        try await place.adopt(info, path)
+        try await BlobStore.onDisk { self.writer = nil }
+        return info
     }
-
-    var length: Int64 { writer.length }
 }

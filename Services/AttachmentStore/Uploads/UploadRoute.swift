@@ -8,7 +8,7 @@ import ServiceKit
 /// `POST /api/v4|v5/attachments/upload`: a form with one file, or the bytes themselves under any other
 /// content type. Streams to disk; a failed upload leaves no file.
 struct UploadRoute {
-    let store: BlobStore
+    let place: any BlobPlace
     let maximumBytes: Int64
     /// Throws when the client's credential is revoked, or may be; called with each chunk and at the end.
     let standing: @Sendable () throws -> Void
@@ -41,7 +41,7 @@ struct UploadRoute {
     }
 
     private func raw(_ request: Request, _ announced: Int64?) async throws -> BlobInfo {
-        let upload = try await Upload.begin(in: store)
+        let upload = try await Upload.begin(in: place)
         for try await chunk in request.body {
             try standing()
             try await upload.write(Array(chunk.readableBytesView))
@@ -57,7 +57,7 @@ struct UploadRoute {
 
     private func form(_ request: Request, _ contentType: String) async throws -> BlobInfo {
         var parser = try MultipartParser(contentType: contentType)
-        var reader = FormReader(store: store)
+        var reader = FormReader(place: place)
         for try await chunk in request.body {
             try standing()
             for event in try parser.push(chunk.readableBytesView) { try await reader.take(event) }
@@ -73,13 +73,13 @@ struct UploadRoute {
 /// Stores the one file of a form. A part with a file name is the file, and so is one named `file`. Other
 /// fields are ignored.
 private struct FormReader {
-    let store: BlobStore
+    let place: any BlobPlace
     private var upload: Upload?
     private var isInFile = false
     private var parts = 0
     private var fieldBytes = 0
 
-    init(store: BlobStore) { self.store = store }
+    init(place: any BlobPlace) { self.place = place }
 
     mutating func take(_ event: MultipartParser.Event) async throws {
         switch event {
@@ -110,7 +110,7 @@ private struct FormReader {
             throw AttachmentStoreError(
                 .formFileCount, "the form has more than one file; upload them one at a time")
         }
-        upload = try await Upload.begin(in: store)
+        upload = try await Upload.begin(in: place)
         isInFile = true
     }
 

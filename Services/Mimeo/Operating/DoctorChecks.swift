@@ -1,3 +1,4 @@
+import AttachmentStore
 import Backup
 import CRDT
 import Foundation
@@ -118,6 +119,27 @@ enum CertificateChecks {
                     "give the chain and the key that belong together, both as PEM")
             ]
         }
+    }
+}
+
+/// The bucket of attachments.
+enum BucketChecks {
+    static func run(_ address: BucketAddress) async -> [DoctorFinding] {
+        var findings: [DoctorFinding] = []
+        if FileChecks.isOpen(address.credentialsFile) {
+            findings.append(
+                DoctorFinding(
+                    .bucketUnusable, .error, address.credentialsFile,
+                    "others can read the bucket's credentials",
+                    "chmod it to 0600 and change the credentials: somebody may have read them"))
+        }
+        if let problem = await BucketCheck.problem(of: address) {
+            findings.append(
+                DoctorFinding(
+                    .bucketUnusable, .error, "\(address.origin)/\(address.bucket)", problem,
+                    "check --attachment-bucket, its region, the credentials and what they allow"))
+        }
+        return findings
     }
 }
 

@@ -1,4 +1,5 @@
 import ArgumentParser
+import AttachmentStore
 import Backup
 import CRDT
 import Foundation
@@ -22,6 +23,7 @@ struct DoctorCommand: AsyncParsableCommand {
     @Option(help: .setting("secretsKey")) var secretsKey: String?
     @Option(help: .setting("tlsCertificate")) var tlsCertificate: String?
     @Option(help: .setting("tlsKey")) var tlsKey: String?
+    @OptionGroup var attachments: AttachmentBucketFlags
     @Option(help: ArgumentHelp("Look at the age of the newest backup in this folder.", valueName: "dir"))
     var backups: String?
     @Flag(help: "Print a JSON object.")
@@ -38,6 +40,7 @@ struct DoctorCommand: AsyncParsableCommand {
             findings += HostChecks.run()
             findings += await LogChecks(resolved).run()
             findings += postgres(resolved)
+            findings += try await bucket(resolved)
             if let backups { findings += BackupChecks.run(backups) }
         } catch let error as ServiceError {
             findings.append(
@@ -63,6 +66,11 @@ struct DoctorCommand: AsyncParsableCommand {
                     "set both")
             ]
         }
+    }
+
+    private func bucket(_ resolved: LogPlace.Resolved) async throws -> [DoctorFinding] {
+        let address = try attachments.address { flag, name in flag ?? resolved.sources.text(name) }
+        return if let address { await BucketChecks.run(address) } else { [] }
     }
 
     private func postgres(_ resolved: LogPlace.Resolved) -> [DoctorFinding] {

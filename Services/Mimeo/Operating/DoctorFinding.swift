@@ -48,6 +48,8 @@ enum DoctorCode: String, CaseIterable, Sendable {
     case backupMissing = "DOC-0701"
     /// The newest backup is older than 26 hours.
     case backupOld = "DOC-0702"
+    /// The bucket of attachments does not answer, or refuses the credentials, or others can read their file.
+    case bucketUnusable = "DOC-0801"
 }
 
 /// Something that the doctor has to say.

@@ -10,7 +10,8 @@ struct PeerCommand: AsyncParsableCommand {
         discussion: """
             Each input line is a DQL statement or a dot command, and gets one JSON line as answer. The dot \
             commands are .sync start, .sync stop, .wait N [SECONDS] (until the server has acknowledged \
-            commit N), .observe SELECT, .links and .status. Lines with the key "event" may come between \
+            commit N), .observe SELECT, .links, .attach FILE (makes an attachment), .fetch ID LEN FILE \
+            (fetches one, with events) and .status. Lines with the key "event" may come between \
             answers. \
             The end of the input ends the peer and cancels a login in flight.
             Peers of one local network find each other with --lan. Elsewhere they link by --listen-tcp, \

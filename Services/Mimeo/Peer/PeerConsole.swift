@@ -6,8 +6,8 @@ import Synchronization
 /// Answers the input lines of a peer, one at a time. Events of observers and logins come between answers,
 /// from other threads, through the same writer.
 final class PeerConsole: Sendable {
-    private let ditto: Ditto
-    private let output: LineWriter
+    let ditto: Ditto
+    let output: LineWriter
     private let observers = Mutex<Int64>(0)
     private let lastLoginFailure = Mutex<String?>(nil)
 
@@ -67,12 +67,15 @@ final class PeerConsole: Sendable {
         case ".observe" where words.count > 1:
             return observe(String(text.dropFirst(".observe".count)).trimmingCharacters(in: .whitespaces))
         case ".links" where words.count == 1: return links()
+        case ".attach" where words.count > 1:
+            return try await attach(text.dropFirst(".attach".count).trimmingCharacters(in: .whitespaces))
+        case ".fetch": return try fetch(words)
         case ".status" where words.count == 1: return try status()
         default:
             throw MimeoError(
                 .dotCommandInvalid,
-                "unknown command; use .sync start, .sync stop, .wait N [SECONDS], .observe SELECT, .links or"
-                    + " .status")
+                "unknown command; use .sync start, .sync stop, .wait N [SECONDS], .observe SELECT, .links,"
+                    + " .attach FILE, .fetch ID LEN FILE or .status")
         }
     }
 

@@ -46,13 +46,13 @@ public struct ChunkList: Sendable, Hashable {
     }
 
     /// The stored form: all digests, and the SHA-256 of them.
-    var bytes: [UInt8] {
+    public var bytes: [UInt8] {
         let all = digests.flatMap { $0 }
         return all + BlobDigest(of: all[...]).bytes
     }
 
-    /// Nil for bytes that are not the list of a blob of this length.
-    init?(stored bytes: [UInt8], length: Int64) {
+    /// Nil for bytes that are not the stored list of a blob of this length.
+    public init?(stored bytes: [UInt8], length: Int64) {
         guard bytes.count == (Self.count(length) + 1) * Limits.digestBytes else { return nil }
         let all = bytes.dropLast(Limits.digestBytes)
         guard BlobDigest(of: all).bytes == Array(bytes.suffix(Limits.digestBytes)) else { return nil }

@@ -9,15 +9,23 @@ extension BlobStore {
         public let length: Int64
         /// Seconds since 1970 when it was last stored.
         public let storedAtSeconds: Int64
+        /// Further names, for a place that stores a blob under several.
+        public let names: [String]
+
+        /// A blob of these facts.
+        public init(id: BlobID, length: Int64, storedAtSeconds: Int64, names: [String] = []) {
+            (self.id, self.length, self.storedAtSeconds) = (id, length, storedAtSeconds)
+            self.names = names
+        }
     }
 
     /// The shelves that have blobs, in their order.
-    func shelves() throws(AttachmentError) -> [String] {
+    public func shelves() throws(AttachmentError) -> [String] {
         try Self.names(in: folder).filter { $0.utf8.count == Limits.shelfCharacters }
     }
 
     /// The blobs of a shelf, in the order of their ids.
-    func entries(_ shelf: String) throws(AttachmentError) -> [Entry] {
+    public func entries(_ shelf: String) throws(AttachmentError) -> [Entry] {
         guard File.exists("\(folder)/\(shelf)") else { return [] }
         return try Self.names(in: "\(folder)/\(shelf)").compactMap { name in
             guard let id = try? BlobID(name), let state = File.state(of: "\(folder)/\(shelf)/\(name)") else {
@@ -61,12 +69,10 @@ extension BlobStore {
 
     /// When blobs were collected.
     var collected: BlobLedger { BlobLedger(folder: "\(folder)/collected") }
-    /// Since when no document has mentioned blobs.
-    var unmentioned: BlobLedger { BlobLedger(folder: "\(folder)/unmentioned") }
 
     /// Removes a blob unless it was stored again since.
     /// - Returns: false if it was, or is gone.
-    func collect(_ entry: Entry) throws(AttachmentError) -> Bool {
+    public func collect(_ entry: Entry) throws(AttachmentError) -> Bool {
         let path = "\(folder)/\(entry.id.text.prefix(Limits.shelfCharacters))/\(entry.id.text)"
         return try File.alone(in: folder) {
             guard let state = File.state(of: path), state.writtenAtSeconds <= entry.storedAtSeconds else {
@@ -76,6 +82,25 @@ extension BlobStore {
             File.remove("\(folder)/chunks/\(entry.id.text)")
             return true
         }
+    }
+}
+
+extension BlobStore: CollectableBlobs {
+    /// The notes of earlier passes about a shelf.
+    public func times(_ ledger: BlobLedger.Kind, _ shelf: String) -> [BlobID: Int64] {
+        BlobLedger(folder: "\(folder)/\(ledger.rawValue)").read(shelf)
+    }
+
+    /// Replaces that durably.
+    public func note(
+        _ times: [BlobID: Int64], in ledger: BlobLedger.Kind, _ shelf: String
+    ) throws(AttachmentError) {
+        try BlobLedger(folder: "\(folder)/\(ledger.rawValue)").write(times, shelf)
+    }
+
+    /// Makes the removals on a shelf durable.
+    public func settle(_ shelf: String) throws(AttachmentError) {
+        try File.syncFolder("\(folder)/\(shelf)")
     }
 }
 

@@ -28,7 +28,7 @@ public final class CollectionPass {
         public var isWhole = true
     }
 
-    private let store: BlobStore
+    private let store: any CollectableBlobs
     private let now: Int64
     private let grace: Int64
     private let most: Int
@@ -43,16 +43,17 @@ public final class CollectionPass {
     ///   - nowSeconds: since 1970.
     ///   - graceSeconds: how long a blob stays that nothing mentions.
     ///   - most: removals after which the pass ends.
-    /// - Throws: `BLOB-0201`.
+    /// - Throws: what the place throws.
     public init(
-        _ store: BlobStore, nowSeconds: Int64, graceSeconds: Int64, most: Int = Limits.collectedBlobs
-    ) throws(AttachmentError) {
+        _ store: some CollectableBlobs, nowSeconds: Int64, graceSeconds: Int64,
+        most: Int = Limits.collectedBlobs
+    ) throws {
         (self.store, now, grace, self.most) = (store, nowSeconds, graceSeconds, most)
         shelves = try store.shelves()[...]
     }
 
     /// The prefixes of the next blobs; nil at the end.
-    public func nextSlice() throws(AttachmentError) -> Set<UInt64>? {
+    public func nextSlice() throws -> Set<UInt64>? {
         guard report.removed < most else {
             report.isWhole = shelves.isEmpty
             return nil
@@ -70,10 +71,10 @@ public final class CollectionPass {
 
     /// - Parameter unmentioned: those of the slice's prefixes that no document mentions.
     /// - Returns: the prefixes of blobs whose time is over, to be looked for once more.
-    public func settle(unmentioned: Set<UInt64>) throws(AttachmentError) -> Set<UInt64> {
+    public func settle(unmentioned: Set<UInt64>) throws -> Set<UInt64> {
         due = []
         for (shelf, entries) in slice {
-            let before = store.unmentioned.read(shelf)
+            let before = try store.times(.unmentioned, shelf)
             var after: [BlobID: Int64] = [:]
             for entry in entries {
                 guard unmentioned.contains(entry.id.prefix) else {
@@ -91,7 +92,7 @@ public final class CollectionPass {
                     report.keptBytes += entry.length
                 }
             }
-            if after != before { try store.unmentioned.write(after, shelf) }
+            if after != before { try store.note(after, in: .unmentioned, shelf) }
         }
         return Set(due.map(\.id.prefix))
     }
@@ -99,7 +100,7 @@ public final class CollectionPass {
     /// Removes the blobs whose time is over.
     /// - Parameter unmentioned: those of their prefixes that no document mentions by now.
     /// - Returns: the ids that are gone.
-    public func remove(unmentioned: Set<UInt64>) throws(AttachmentError) -> [BlobID] {
+    public func remove(unmentioned: Set<UInt64>) throws -> [BlobID] {
         var gone: [BlobID] = []
         for entry in due {
             guard unmentioned.contains(entry.id.prefix), try store.collect(entry) else {
@@ -116,16 +117,16 @@ public final class CollectionPass {
     }
 
     /// Remembers for a while that they were collected, so that a client is told so.
-    private func note(_ gone: [BlobID]) throws(AttachmentError) {
+    private func note(_ gone: [BlobID]) throws {
         let groups = Dictionary(grouping: gone) { String($0.text.prefix(Limits.shelfCharacters)) }
         for (shelf, ids) in groups {
-            var times = store.collected.read(shelf).filter { now - $0.value < Limits.collectedSeconds }
+            var times = try store.times(.collected, shelf).filter { now - $0.value < Limits.collectedSeconds }
             for id in ids { times[id] = now }
-            try store.collected.write(times, shelf)
-            var waiting = store.unmentioned.read(shelf)
+            try store.note(times, in: .collected, shelf)
+            var waiting = try store.times(.unmentioned, shelf)
             for id in ids { waiting[id] = nil }
-            try store.unmentioned.write(waiting, shelf)
-            try File.syncFolder("\(store.folder)/\(shelf)")
+            try store.note(waiting, in: .unmentioned, shelf)
+            try store.settle(shelf)
         }
         due = []
     }

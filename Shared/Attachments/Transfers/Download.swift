@@ -64,6 +64,10 @@ public struct Download: Sendable {
         var faults = 0
         /// True if it has no list of hashes.
         var isListless = false
+        /// True if its latest answer was that it does not have the blob.
+        var isWithout = false
+        /// True if it had the blob, which was collected.
+        var hasCollected = false
     }
 
     private enum State { case running, finishing, over(Outcome) }
@@ -146,6 +150,7 @@ public struct Download: Sendable {
     public mutating func retry() {
         for index in sources.indices {
             sources[index].rests = .zero
+            (sources[index].isWithout, sources[index].hasCollected) = (false, false)
             sources[index].pause = Limits.firstSourcePause
         }
     }
@@ -167,7 +172,10 @@ public struct Download: Sendable {
         received += Int64(count)
         precondition(received <= length, "a driver stores no more bytes than there are")
         lastByte = now
-        if let index = index(of: source) { sources[index].pause = Limits.firstSourcePause }
+        if let index = index(of: source) {
+            sources[index].pause = Limits.firstSourcePause
+            (sources[index].isWithout, sources[index].hasCollected) = (false, false)
+        }
     }
 
     /// A chunk is not what its hash says; the driver has dropped all from `offset` on.
@@ -188,8 +196,16 @@ public struct Download: Sendable {
         guard case .running = state, let index = index(of: source) else { return }
         switch failure {
         case .wrong: fault(source, now: now)
-        case .collected where sources.filter(\.isPresent).count == 1: state = .over(.deleted)
-        case .unreachable, .missing, .collected: rest(index, now)
+        case .unreachable: rest(index, now)
+        case .missing, .collected:
+            sources[index].isWithout = true
+            sources[index].hasCollected = failure == .collected
+            // Somebody has removed it for good, and nobody else has it.
+            let present = sources.filter(\.isPresent)
+            if present.allSatisfy(\.isWithout), present.contains(where: \.hasCollected) {
+                return state = .over(.deleted)
+            }
+            rest(index, now)
         }
     }
 

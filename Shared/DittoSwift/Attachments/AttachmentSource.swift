@@ -4,7 +4,7 @@ import CRDT
 import Foundation
 import NIOCore
 
-/// A place that may have attachments. Today it is the server; a linked peer that has one can be another.
+/// A place that may have attachments: the server (`AttachmentServer`), or a linked peer (`LinkedPeer`).
 protocol AttachmentSource: Sendable {
     /// Names it among the sources of a download.
     var name: String { get }

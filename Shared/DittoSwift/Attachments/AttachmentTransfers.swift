@@ -4,6 +4,7 @@ import CRDT
 import Foundation
 import Logging
 import Synchronization
+import Transport
 
 /// The transfers of a store: downloads that fetchers or the parameter `attachments_auto_fetch` want, and
 /// uploads of attachments that were made on this device.
@@ -43,6 +44,7 @@ final class AttachmentTransfers: Sendable {
     private let server: AttachmentServer?
     private let logger: Logger
     private let isConnected: @Sendable () -> Bool
+    private let links: @Sendable () -> [BlobLink]
     private let isMentioned: @Sendable (BlobID) async -> Bool?
     private let patience: Duration
     private let signal = ChangeSignal()
@@ -50,11 +52,13 @@ final class AttachmentTransfers: Sendable {
 
     /// - Parameters:
     ///   - isMentioned: true if a document here mentions an attachment; nil if that cannot be told.
+    ///   - links: ways to the attachments of linked peers.
     ///   - patience: time without a byte after which a fetcher is told.
     init(
         _ folder: AttachmentFolder, server: ServerAddresses?, authenticator: DittoAuthenticator?,
         logger: Logger, patience: Duration = Limits.fetchPatience,
         isMentioned: @escaping @Sendable (BlobID) async -> Bool? = { _ in nil },
+        links: @escaping @Sendable () -> [BlobLink] = { [] },
         isConnected: @escaping @Sendable () -> Bool
     ) {
         self.folder = folder
@@ -65,6 +69,7 @@ final class AttachmentTransfers: Sendable {
         self.patience = patience
         self.isMentioned = isMentioned
         self.isConnected = isConnected
+        self.links = links
     }
 
     var fetchers: Set<DittoAttachmentFetcher> {
@@ -123,6 +128,9 @@ final class AttachmentTransfers: Sendable {
         }
     }
 
+    /// Linked peers have come or gone.
+    func linksChanged() { signal.advance() }
+
     /// Cancels everything, and waits until nothing more is written.
     func shutDownAndWait() async {
         shutDown()
@@ -168,9 +176,11 @@ extension AttachmentTransfers {
         }
     }
 
+    /// Linked peers before the server: they are nearer.
     private var sources: [any AttachmentSource] {
-        guard let server, isConnected() else { return [] }
-        return [server]
+        let peers = links().map { LinkedPeer(link: $0) }
+        guard let server, isConnected() else { return peers }
+        return peers + [server]
     }
 
     private func each(_ key: Key, _ body: (DittoAttachmentFetcher) -> Void) {

@@ -181,8 +181,9 @@ extension DittoStore {
         return DittoAttachment(token, engine.attachments)
     }
 
-    /// Fetches an attachment by the token in a document, from this device or from the server. After a lost
-    /// connection it resumes where it stopped, until the attachment is complete or the fetcher is stopped.
+    /// Fetches an attachment by the token in a document: from this device, a linked peer or the server. After
+    /// a lost connection it resumes where it stopped, until the attachment is complete or the fetcher is
+    /// stopped.
     /// - Throws: `storeError(.attachmentTokenInvalid)` for a dictionary that is not a token.
     @discardableResult
     public func fetchAttachment(

@@ -33,6 +33,8 @@ final class PeerLinks: Sendable {
     }
 
     let mesh: MeshSync
+    /// Answers linked peers that ask for attachments.
+    let share: AttachmentShare
     private let engine: Engine
     private let authority: Authority
     private let state: LockedState
@@ -55,28 +57,31 @@ final class PeerLinks: Sendable {
                 nil
             }
         let key = KnownKey(files)
+        let share = AttachmentShare(engine)
+        self.share = share
         let isTrusted: @Sendable () -> Bool = {
             if case .server(let authenticator, _) = authority { return authenticator.newestToken != nil }
             return false
         }
+        var configuration = MeshSync.Configuration(
+            databaseID: databaseID, hasServer: authority.hasServer, key: { try key.key() },
+            credentials: {
+                let key = try key.key()
+                if let shared {
+                    let now = Int64(environment.wallMilliseconds() / 1_000)
+                    return try shared.credentials(of: key, nowSeconds: now)
+                }
+                guard authority.hasServer else {
+                    return MeshCredentials(key: key, certificate: nil, authority: .none)
+                }
+                return Self.credentials(
+                    key, files.certificate(), settings.parameters.trustedAuthorities)
+            },
+            isClockTrusted: isTrusted,
+            ask: { peer in await state.value.withLock { $0.ask }?(peer) ?? true })
+        configuration.blobs = share
         mesh = MeshSync(
-            replica: try engine.replica(),
-            configuration: MeshSync.Configuration(
-                databaseID: databaseID, hasServer: authority.hasServer, key: { try key.key() },
-                credentials: {
-                    let key = try key.key()
-                    if let shared {
-                        let now = Int64(environment.wallMilliseconds() / 1_000)
-                        return try shared.credentials(of: key, nowSeconds: now)
-                    }
-                    guard authority.hasServer else {
-                        return MeshCredentials(key: key, certificate: nil, authority: .none)
-                    }
-                    return Self.credentials(
-                        key, files.certificate(), settings.parameters.trustedAuthorities)
-                },
-                isClockTrusted: isTrusted,
-                ask: { peer in await state.value.withLock { $0.ask }?(peer) ?? true }),
+            replica: try engine.replica(), configuration: configuration,
             environment: environment, logger: engine.logger,
             changed: { state.value.withLock { $0.changed }?() })
         settings.onChange { [weak self] in self?.settle() }

@@ -158,6 +158,10 @@ public struct MetricRow: Sendable {
         MetricRow(
             "mimeo_attachments_collected_total", .counter, of: ["attachment-store"],
             "Attachments that were removed because no document mentions them."),
+        MetricRow(
+            "mimeo_attachment_bucket_requests_total", .counter, ["method", "outcome"],
+            of: ["attachment-store"],
+            "Requests to the bucket of attachments; `outcome` is `answered`, `refused` or `failed`."),
     ]
 
     /// Names of earlier versions, served for one more release.

@@ -16,6 +16,7 @@ final class LinkSession: LinkTalk {
 
     private struct State {
         var decision = Decision.pending
+        var peerKey: String?
         var pump: SessionPump?
     }
 
@@ -28,12 +29,16 @@ final class LinkSession: LinkTalk {
     }
 
     private let start: LinkStart
+    private let blobs: BlobLinks
+    private let channel: BlobChannel
     private let state = Mutex(State())
 
     /// Begins a session of `feed`.
-    init(_ start: LinkStart, of feed: MeshFeed, _ own: Own) {
+    init(_ start: LinkStart, of feed: MeshFeed, _ own: Own, blobs: BlobLinks = BlobLinks(nil)) {
         self.start = start
         let rights = start.identity?.rights ?? CompiledGrant.everything
+        self.blobs = blobs
+        channel = BlobChannel(start.channel, share: blobs.share, rights: rights.read)
         var link = MeshFeed.Link(
             databaseID: own.databaseID, peerKey: own.peerKey, isDialer: start.isDialer,
             wallMilliseconds: own.wallMilliseconds)
@@ -44,7 +49,12 @@ final class LinkSession: LinkTalk {
         link.writeMark = rights.write.mark
         link.meets = { greeting, key in try await self.met(greeting, key) }
         link.began = { pump in self.began(pump) }
-        Task { [link] in start.ended(await feed.run(link, over: start.channel)) }
+        Task { [link, channel] in
+            let reason = await feed.run(link, over: channel)
+            channel.close()
+            blobs.remove(start.id)
+            start.ended(reason)
+        }
     }
 
     private func began(_ pump: SessionPump) {
@@ -57,6 +67,7 @@ final class LinkSession: LinkTalk {
     }
 
     private func met(_ greeting: MeshGreeting, _ peerKey: String) async throws {
+        state.withLock { $0.peerKey = peerKey }
         start.greeted(
             LinkGreeting(
                 peerKey: peerKey, boot: LinkTable.Boot(count: greeting.starts, nonce: greeting.start),
@@ -76,7 +87,10 @@ final class LinkSession: LinkTalk {
         if let refusal { throw refusal }
     }
 
-    func open() { decide(nil) }
+    func open() {
+        decide(nil)
+        if let peerKey = state.withLock({ $0.peerKey }) { blobs.add(start.id, peerKey, channel) }
+    }
 
     func finish(_ reason: SyncError) { decide(reason) }
 

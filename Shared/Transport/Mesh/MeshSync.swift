@@ -43,6 +43,8 @@ public final class MeshSync: Sendable {
         public var isClockTrusted: @Sendable () -> Bool
         /// Decides about a peer that has greeted.
         public var ask: @Sendable (MeshPeer) async -> Bool
+        /// Answers what linked peers ask about blobs; nil for an instance without any.
+        public var blobs: (any BlobShare)?
 
         /// A configuration of these parts.
         public init(
@@ -86,6 +88,7 @@ public final class MeshSync: Sendable {
 
     private let replica: PeerReplica
     private let configuration: Configuration
+    private let blobs: BlobLinks
     private let environment: Environment
     private let logger: Logger
     private let changed: @Sendable () -> Void
@@ -100,10 +103,14 @@ public final class MeshSync: Sendable {
     ) {
         self.replica = replica
         self.configuration = configuration
+        blobs = BlobLinks(configuration.blobs)
         self.environment = environment
         self.logger = logger
         self.changed = changed
     }
+
+    /// Ways to the blobs of linked peers, the oldest link first.
+    public var blobLinks: [BlobLink] { blobs.all }
 
     /// Starts linking, as far as the settings name anything.
     public func start() { step { $0.isActive = true } }
@@ -257,7 +264,7 @@ public final class MeshSync: Sendable {
         let own = LinkTable.Remote(
             peerKey: key.publicKeyString,
             boot: LinkTable.Boot(count: greeting.starts, nonce: greeting.start), endsAt: nil)
-        let (configuration, environment) = (configuration, environment)
+        let (configuration, environment, blobs) = (configuration, environment, blobs)
         let security = LinkSecurity(
             databaseID: configuration.databaseID,
             nowSeconds: { Int64(environment.wallMilliseconds() / 1_000) },
@@ -272,7 +279,8 @@ public final class MeshSync: Sendable {
                         LinkSession.Own(
                             databaseID: configuration.databaseID, peerKey: own.peerKey,
                             isClockTrusted: configuration.isClockTrusted(),
-                            wallMilliseconds: environment.wallMilliseconds()))
+                            wallMilliseconds: environment.wallMilliseconds()),
+                        blobs: blobs)
                 },
                 ask: { await configuration.ask(Self.peer($0)) },
                 changed: { [weak self] in self?.noteMet() }))

@@ -15,6 +15,7 @@ the temporary directory and prints its path.
 
 from .browser import EXECUTABLE as CHROMIUM
 from .browser import Browser
+from .bucket import Bucket
 from .client import Client, Response
 from .command import mimeo
 from .depth import IS_DEEP, SEED, deep_only, pick
@@ -30,7 +31,7 @@ from .until import until
 from .websocket import WebSocket
 
 __all__ = [
-    "CHROMIUM", "DOWN", "IS_DEEP", "ROOT", "SEED", "UP", "Browser", "Client", "FaultProxy", "FourProcesses", "Networks", "OneProcess", "Peer", "PeerGone", "Postgres", "Response",
+    "CHROMIUM", "DOWN", "IS_DEEP", "ROOT", "SEED", "UP", "Browser", "Bucket", "Client", "FaultProxy", "FourProcesses", "Networks", "OneProcess", "Peer", "PeerGone", "Postgres", "Response",
     "StatementError", "Through", "WebSocket", "Workspace", "binary", "canonical", "deep_only", "digest", "free_port",
     "iso_codes", "mimeo", "package_file", "peer_command", "pick", "until", "use_packages", "why_no_namespaces",
 ]

@@ -18,7 +18,7 @@ PINS = ("cbor2==6.2.1", "requests==2.34.2", "websockets==17.4", "wsproto==1.3.2"
 
 def use_packages(*pins):
     """Installs missing packages, and appends their folder to the path: PINS, or the ones that a single test needs."""
-    folder = str(_folder(pins or PINS))
+    folder = str(packages_folder(pins or PINS))
     if folder not in sys.path:
         sys.path.append(folder)
 
@@ -26,6 +26,11 @@ def use_packages(*pins):
 def package_file(pin, path):
     """A file of a package that is only read: what the package itself needs is not installed."""
     return _folder((pin,), "--no-deps") / path
+
+
+def packages_folder(pins):
+    """The folder of installed packages; for a process that is to import them."""
+    return _folder(pins)
 
 
 def _folder(pins, *options):

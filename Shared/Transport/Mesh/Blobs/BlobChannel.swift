@@ -1,0 +1,217 @@
+import Identity
+import Synchronization
+
+/// Answers what linked peers ask about blobs.
+public protocol BlobShare: Sendable {
+    /// The answer to a peer with these rights. Called for one question of a link at a time.
+    func answer(_ ask: BlobAsk, to peerKey: String, rights: CompiledRules) async -> BlobAnswer
+}
+
+/// A link's channel of frames that carries messages about blobs beside them, both ways.
+///
+/// Blobs come after documents: an answer leaves when no frame of the session waits to be sent, and the next
+/// one when it has left, so a document waits for one piece at most. Nothing is answered before the link is
+/// open. Bounds: `Limits.blobAsks` questions of the other side wait, further ones are answered with `busy`;
+/// as many of this side are under way.
+///
+/// `state` guards everything; it is never held across a call.
+final class BlobChannel: FrameChannel {
+    private struct Pending {
+        var subject: BlobAsk.Subject
+        var continuation: CheckedContinuation<BlobAnswer, Never>
+    }
+
+    private struct State {
+        /// The other side's key, once the link is open.
+        var peerKey: String?
+        var isOver = false
+        var last: UInt64 = 0
+        var pending: [UInt64: Pending] = [:]
+        var asks: [(id: UInt64, ask: BlobAsk)] = []
+        var isServing = false
+        /// Frames of the session that were posted and are not sent.
+        var unsent = 0
+        var waiting: CheckedContinuation<Void, Never>?
+    }
+
+    private let inner: any FrameChannel
+    private let share: (any BlobShare)?
+    private let rights: CompiledRules
+    private let state = Mutex(State())
+
+    /// - Parameters:
+    ///   - share: nil to answer that there is nothing.
+    ///   - rights: the documents that the other side may read.
+    init(_ inner: any FrameChannel, share: (any BlobShare)?, rights: CompiledRules) {
+        (self.inner, self.share, self.rights) = (inner, share, rights)
+    }
+
+    /// True once the link has ended.
+    var isOver: Bool { state.withLock { $0.isOver } }
+
+    /// The link may be used.
+    func open(peerKey: String) {
+        state.withLock { $0.peerKey = peerKey }
+        serve()
+    }
+
+    /// The link has ended: nothing is answered any more, and nothing will be.
+    func close() {
+        let (pending, waiting) = state.withLock { state in
+            state.isOver = true
+            state.asks = []
+            defer { (state.pending, state.waiting) = ([:], nil) }
+            return (Array(state.pending.values), state.waiting)
+        }
+        waiting?.resume()
+        for one in pending { one.continuation.resume(returning: .none(.unreachable)) }
+    }
+
+    // MARK: The session's frames
+
+    func begin(_ arrived: @escaping @Sendable (FrameArrival) -> Void) {
+        inner.begin { [weak self] arrival in
+            guard case .frame(let bytes, let taken) = arrival else {
+                self?.close()
+                return arrived(arrival)
+            }
+            guard BlobFrame.isOne(bytes) else { return arrived(arrival) }
+            self?.receive(bytes)
+            taken()
+        }
+    }
+
+    func post(_ frame: [UInt8], whenSent: @escaping @Sendable (Bool) -> Void) {
+        state.withLock { $0.unsent += 1 }
+        inner.post(frame) { [weak self] isSent in
+            self?.wasSent()
+            whenSent(isSent)
+        }
+    }
+
+    private func wasSent() {
+        let waiting = state.withLock { state in
+            state.unsent -= 1
+            guard state.unsent == 0 else { return nil as CheckedContinuation<Void, Never>? }
+            defer { state.waiting = nil }
+            return state.waiting
+        }
+        waiting?.resume()
+    }
+
+    func nearby(_ work: @escaping @Sendable () -> Void) { inner.nearby(work) }
+
+    func end(code: UInt16, reason: String) async {
+        close()
+        await inner.end(code: code, reason: reason)
+    }
+
+    // MARK: Asking
+
+    /// Asks the other side, and waits for its answer, at most `Limits.blobPatience`.
+    func ask(_ ask: BlobAsk) async -> BlobAnswer {
+        let id = state.withLock { state -> UInt64 in
+            state.last += 1
+            return state.last
+        }
+        let limit = Task {
+            guard (try? await Task.sleep(for: Limits.blobPatience)) != nil else { return }
+            settle(id, .none(.unreachable))
+        }
+        defer { limit.cancel() }
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let refusal = state.withLock { state -> BlobRefusal? in
+                    guard !state.isOver, state.peerKey != nil else { return .unreachable }
+                    guard state.pending.count < Limits.blobAsks else { return .busy }
+                    state.pending[id] = Pending(subject: ask.subject, continuation: continuation)
+                    return nil
+                }
+                if let refusal { return continuation.resume(returning: .none(refusal)) }
+                inner.post(BlobFrame.ask(id, ask).encoded) { [weak self] isSent in
+                    if !isSent { self?.settle(id, .none(.unreachable)) }
+                }
+                if Task.isCancelled { settle(id, .none(.unreachable)) }
+            }
+        } onCancel: {
+            settle(id, .none(.unreachable))
+        }
+    }
+
+    private func settle(_ id: UInt64, _ answer: BlobAnswer) {
+        guard let pending = state.withLock({ $0.pending.removeValue(forKey: id) }) else { return }
+        pending.continuation.resume(returning: Self.fits(answer, pending.subject) ? answer : .none(.wrong))
+    }
+
+    private static func fits(_ answer: BlobAnswer, _ subject: BlobAsk.Subject) -> Bool {
+        switch (answer, subject) {
+        case (.none, _), (.chunks, .chunks): true
+        case (.bytes(let bytes), .bytes(_, let count)): bytes.count <= count
+        default: false
+        }
+    }
+
+    // MARK: Answering
+
+    private func receive(_ bytes: [UInt8]) {
+        switch BlobFrame(bytes) {
+        case nil: break
+        case .answer(let id, let answer): settle(id, answer)
+        case .ask(let id, let ask):
+            let isTaken = state.withLock { state in
+                guard !state.isOver else { return true }
+                guard state.asks.count < Limits.blobAsks else { return false }
+                state.asks.append((id, ask))
+                return true
+            }
+            guard isTaken else {
+                return inner.post(BlobFrame.answer(id, .none(.busy)).encoded) { _ in }
+            }
+            serve()
+        }
+    }
+
+    /// Answers what waits, one after the other, unless that is under way.
+    private func serve() {
+        let begins = state.withLock { state in
+            guard !state.isServing, !state.isOver, state.peerKey != nil, !state.asks.isEmpty else {
+                return false
+            }
+            state.isServing = true
+            return true
+        }
+        guard begins else { return }
+        Task { [self] in
+            while let (id, ask, peerKey) = next() {
+                let answer = await share?.answer(ask, to: peerKey, rights: rights) ?? .none(.missing)
+                await untilClear()
+                await withCheckedContinuation { continuation in
+                    inner.post(BlobFrame.answer(id, answer).encoded) { _ in continuation.resume() }
+                }
+            }
+        }
+    }
+
+    private func next() -> (UInt64, BlobAsk, String)? {
+        state.withLock { state in
+            guard !state.isOver, !state.asks.isEmpty, let peerKey = state.peerKey else {
+                state.isServing = false
+                return nil
+            }
+            let (id, ask) = state.asks.removeFirst()
+            return (id, ask, peerKey)
+        }
+    }
+
+    /// Waits until no frame of the session waits to be sent.
+    private func untilClear() async {
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            let isClear = state.withLock { state in
+                guard state.unsent > 0, !state.isOver else { return true }
+                state.waiting = continuation
+                return false
+            }
+            if isClear { continuation.resume() }
+        }
+    }
+}

@@ -1,0 +1,188 @@
+"""Attachments in a bucket: a server, and a second one, over moto's S3 server, which checks their signatures."""
+
+import hashlib
+import json
+import os
+import threading
+import time
+
+from mimeo_harness import Bucket, FaultProxy, FourProcesses, OneProcess, mimeo, pick, until, use_packages
+from system_test import SystemTest
+
+TOOLS = ("tuspy==1.1.0", "requests==2.34.2")
+MIB = 1 << 20
+
+
+class BucketTest(SystemTest):
+    def setUp(self):
+        super().setUp()
+        self.bucket = Bucket(self.workspace)
+
+    def store(self, server, content):
+        answer = server.upload(content)
+        self.assertEqual(answer.status, 200, answer.body[:300])
+        return answer.json["id"]
+
+    def assert_serves(self, server, attachment, content):
+        answer = server.download(attachment)
+        self.assertEqual((answer.status, answer.body == content), (200, True), answer.body[:300])
+
+    def files(self, server):
+        """Bytes of attachments on the server's own disk."""
+        folder = server.data / "attachments"
+        return [path for path in folder.rglob("*") if path.is_file() and path.suffix not in (".json", ".credentials")]
+
+
+class OneServer(BucketTest):
+    def setUp(self):
+        super().setUp()
+        self.proxy = FaultProxy(self.workspace, self.bucket.address)
+        self.server = OneProcess(self.workspace, extra_arguments=self.bucket.arguments(self.proxy.origin)).start()
+
+    def test_attachments_are_in_the_bucket_whole_and_nowhere_else(self):
+        for size in (0, 10, 9 * MIB + 1):
+            content = os.urandom(size)
+            attachment = self.store(self.server, content)
+            self.assert_serves(self.server, attachment, content)
+        part = self.server.download(attachment, (9 * MIB - 5, 10 * MIB))
+        self.assertEqual((part.status, part.body), (206, content[9 * MIB - 5:]))
+        chunks = self.server.request(
+            "GET", f"/api/v5/attachments/{attachment}/chunks", headers=self.server.authorization()).json
+        self.assertEqual((chunks["len"], len(chunks["chunks"])), (len(content), 10))
+        blobs = [key for key in self.bucket.keys if "/blobs/" in key]
+        self.assertEqual(len(blobs), 3)
+        self.assertTrue(all(key.startswith(f"some/where/{self.server.database}/") for key in blobs))
+        self.assertIn(hashlib.sha256(content).digest(), [
+            hashlib.sha256(self.bucket.read(key)).digest() for key in blobs])
+        self.assertEqual((self.files(self.server), self.bucket.unfinished), ([], []))
+
+        # Another server on the bucket, after the first one's end: nothing was on its disk.
+        self.server.kill()
+        self.server.start()
+        self.assert_serves(self.server, attachment, content)
+
+        # A damaged object is set aside, and healed by the right bytes.
+        key = next(key for key in blobs if attachment in key)
+        self.bucket.write(key, b"x" * len(content))
+        self.server.kill()
+        self.server.start()
+        answer = self.server.download(attachment)
+        self.assertEqual((answer.status, answer.error["code"]), (500, "BLOB-0202"))
+        self.assertTrue(any("/damaged/" in key for key in self.bucket.keys))
+        self.assertEqual(self.server.request("GET", "/health").status, 503)
+        self.assertEqual(self.store(self.server, content), attachment)
+        self.assert_serves(self.server, attachment, content)
+        self.assertEqual(self.server.request("GET", "/health").status, 200)
+
+    def test_a_bucket_that_is_away_is_told_and_nothing_is_lost(self):
+        content = os.urandom(9 * MIB)
+        attachment = self.store(self.server, content)
+        self.proxy.refusing = True
+        self.proxy.reset()
+        self.assert_refused(self.server.download(attachment), 503)
+        self.assertEqual(self.server.upload(b"new").error["code"], "ATT-0401")
+        until(lambda: self.server.request("GET", "/health").status == 503, 30, "health does not tell")
+        self.proxy.refusing = False
+        self.assert_serves(self.server, attachment, content)
+        until(lambda: self.server.request("GET", "/health").status == 200, 30, "health does not recover")
+        # The link breaks in the midst of an upload in parts, and of a download.
+        self.proxy.life = 0.15
+        statuses = [self.server.upload(os.urandom(9 * MIB)).status for _ in range(pick(fast=2, deep=30))]
+        self.assertLessEqual(set(statuses), {200, 503})
+        self.proxy.life = None
+        self.assertEqual(self.files(self.server), [])
+        self.assertLessEqual(len(self.bucket.unfinished), statuses.count(503))
+
+    def test_the_doctor_names_what_is_wrong_with_a_bucket(self):
+        def doctor(*arguments):
+            done = mimeo("doctor", "--json", "--data", self.server.data, *arguments)
+            return [row for row in json.loads(done.stdout)["findings"] if row["code"] in ("DOC-0801", "DOC-0101")]
+
+        self.assertEqual(doctor(*self.bucket.arguments()), [])
+        self.bucket.credentials.chmod(0o644)
+        self.assertIn("others can read", doctor(*self.bucket.arguments())[0]["message"])
+        key = self.bucket.credentials.read_text().split()[0]
+        self.bucket.credentials.write_text(f"{key}\nwrong\n")
+        self.bucket.credentials.chmod(0o600)
+        found = doctor(*self.bucket.arguments())
+        self.assertIn("SignatureDoesNotMatch", found[0]["message"])
+        self.assertNotIn("wrong", found[0]["message"])
+        found = doctor("--attachment-bucket", "s3://blobs", "--attachment-bucket-credentials", "x")
+        self.assertEqual(found[0]["code"], "DOC-0101")
+
+
+class Killed(BucketTest):
+    def test_a_killed_server_leaves_no_wrong_byte_and_pieces_go_on(self):
+        use_packages(*TOOLS)
+        from tusclient import client as tus
+        from tusclient.exceptions import TusCommunicationError
+        import requests
+        server = OneProcess(self.workspace, extra_arguments=self.bucket.arguments()).start()
+        content = os.urandom(17 * MIB)
+        path = self.workspace.directory / "file"
+        path.write_bytes(content)
+        done, headers = threading.Event(), server.authorization()
+
+        def run():
+            url = None
+            speaker = tus.TusClient(f"{server.origin}/api/v5/attachments/uploads", headers=headers)
+            while True:
+                uploader = None
+                try:
+                    uploader = speaker.uploader(file_path=str(path), chunk_size=MIB, url=url, retries=0)
+                    while uploader.offset < len(content):
+                        uploader.upload_chunk()
+                    return done.set()
+                except (TusCommunicationError, requests.RequestException, OSError):
+                    url = url or (uploader and uploader.url)
+                    time.sleep(0.05)
+
+        threading.Thread(target=run, daemon=True).start()
+        for _ in range(pick(fast=2, deep=40)):
+            time.sleep(0.3)
+            server.kill()
+            server.start()
+        self.assertTrue(done.wait(120))
+        found = server.request("GET", "/api/v5/attachments/" + self.store(server, content),
+                               headers=server.authorization())
+        self.assertEqual(found.body, content)
+        self.assertEqual(self.files(server), [])
+
+
+class TwoStores(BucketTest):
+    def test_two_attachment_stores_share_a_bucket(self):
+        cluster = FourProcesses(self.workspace)
+        for label in ("attachment-store", "attachment-store-2"):
+            cluster.extra_arguments[label] = self.bucket.arguments()
+        cluster.start()
+        cluster.start_service("attachment-store", "attachment-store-2")
+        other = cluster.client_of("attachment-store-2")
+        until(lambda: other.request("GET", "/health").status == 200, 60, "the second store is not healthy")
+        content = os.urandom(100_000)
+        attachment = self.store(cluster, content)
+        answer = other.request("GET", f"/api/v5/attachments/{attachment}", headers=cluster.authorization())
+        self.assertEqual((answer.status, answer.body), (200, content))
+        # Both collect at once; what a document names stays, the other goes, once.
+        other_id = self.store(cluster, b"nobody names me")
+        cluster.execute(
+            "INSERT INTO COLLECTION cars (photo ATTACHMENT) DOCUMENTS (:car)",
+            {"car": {"_id": "1", "photo": {"id": attachment, "len": len(content), "metadata": {}}}})
+        admin = (cluster.data / "auth" / "admin.token").read_text().strip()
+        path = f"/admin/attachment-store/databases/{cluster.database}/collections?graceHours=0"
+        answers = []
+
+        def collect(client):
+            answers.append(client.request("POST", path, headers={"Authorization": f"Bearer {admin}"}))
+
+        threads = [threading.Thread(target=collect, args=(client,))
+                   for client in (other, cluster.client_of("attachment-store"))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertLessEqual({answer.status for answer in answers}, {200, 409}, [a.body for a in answers])
+        self.assertIn(200, [answer.status for answer in answers])
+        self.assertEqual(other.request(
+            "GET", f"/api/v5/attachments/{other_id}", headers=cluster.authorization()).status, 410)
+        self.assertEqual(cluster.request(
+            "GET", f"/api/v5/attachments/{attachment}", headers=cluster.authorization()).body, content)
