@@ -55,10 +55,6 @@ final class PeerLinks: Sendable {
                 nil
             }
         let key = KnownKey(files)
-        let isTrusted: @Sendable () -> Bool = {
-            if case .server(let authenticator, _) = authority { return authenticator.newestToken != nil }
-            return false
-        }
         mesh = MeshSync(
             replica: try engine.replica(),
             configuration: MeshSync.Configuration(
@@ -75,7 +71,7 @@ final class PeerLinks: Sendable {
                     return Self.credentials(
                         key, files.certificate(), settings.parameters.trustedAuthorities)
                 },
-                isClockTrusted: isTrusted,
+                isClockTrusted: { ClockStatus.isSynchronized() },
                 ask: { peer in await state.value.withLock { $0.ask }?(peer) ?? true }),
             environment: environment, logger: engine.logger,
             changed: { state.value.withLock { $0.changed }?() })

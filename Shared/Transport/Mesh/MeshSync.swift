@@ -39,7 +39,8 @@ public final class MeshSync: Sendable {
         public var key: @Sendable () throws -> PeerKey
         /// Key, certificate and authority as of now.
         public var credentials: @Sendable () throws -> MeshCredentials
-        /// Whether the clock was set by a server.
+        /// Whether the system keeps the clock in step with others. (What a server has said of it the store
+        /// knows.)
         public var isClockTrusted: @Sendable () -> Bool
         /// Decides about a peer that has greeted.
         public var ask: @Sendable (MeshPeer) async -> Bool
@@ -63,6 +64,8 @@ public final class MeshSync: Sendable {
     private struct Running: Sendable {
         let mesh: Mesh
         let feed: MeshFeed
+        /// Looks now and then after documents that were ahead of the clock.
+        let ticking: Task<Void, Never>
     }
 
     private struct Subscription {
@@ -199,6 +202,7 @@ public final class MeshSync: Sendable {
             running.feed.setUnserved(unserved)
             running.mesh.configure(settings)
         case let running?:
+            running.ticking.cancel()
             await running.mesh.stop()
             try? await executor.run { running.feed.close() }
             state.withLock { state in
@@ -262,7 +266,10 @@ public final class MeshSync: Sendable {
                 },
                 ask: { await configuration.ask(Self.peer($0)) },
                 changed: { [weak self] in self?.noteMet() }))
-        return Running(mesh: mesh, feed: feed)
+        let ticking = Task {
+            while (try? await Task.sleep(for: Limits.aheadInterval)) != nil { feed.askForDue() }
+        }
+        return Running(mesh: mesh, feed: feed, ticking: ticking)
     }
 
     private func noteMet() {
