@@ -253,7 +253,7 @@ let checks: [Target] = [
         "TransportTests",
         [
             "Transport", "Sync", "Exchange", "Identity", "Replica", "DQL", "CRDT", "Machine", "TestSupport",
-            nioCore, nioPosix, logging,
+            "Replicator", "ServiceKit", "OperationLog", nioCore, nioPosix, logging,
         ]),
     tests(
         "ReplicatorTests",

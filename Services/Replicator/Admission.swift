@@ -31,6 +31,8 @@ struct AdmissionCheck {
         /// Whether a later fold may say otherwise of something: a base is not covered by what is folded so
         /// far, or a size not known.
         var dependsOnFold = false
+        /// Actors whose first refused operation rests on what the log does not have yet, and may get.
+        var mayWait: Set<ActorID> = []
         /// The documents behind what may be appended.
         var written: [UnfoldedKey: UnfoldedDocument] = [:]
         /// The bytes of that.
@@ -63,7 +65,7 @@ struct AdmissionCheck {
     private enum Verdict {
         case admitted
         case refused(Refusal)
-        case uncovered(Refusal)
+        case uncovered(Refusal, mayWait: Bool)
     }
 
     /// Judges uploaded operations in order. Of those that follow a refused one of their actor only what the
@@ -114,8 +116,9 @@ struct AdmissionCheck {
                 case .refused(let refusal):
                     stopped.insert(operation.actor)
                     judgement.refusals.append(refusal)
-                case .uncovered(let refusal):
+                case .uncovered(let refusal, let mayWait):
                     stopped.insert(operation.actor)
+                    if mayWait { judgement.mayWait.insert(operation.actor) }
                     judgement.refusals.append(refusal)
                     judgement.dependsOnFold = true
                 }
@@ -220,7 +223,7 @@ struct AdmissionCheck {
             document.bytes += change.delta.count
             guard document.size <= Limits.documentBytes else {
                 let reason = refusal(.documentTooLarge, "a document of \(change.collection) grows too large")
-                return isFolded ? .refused(reason) : .uncovered(reason)
+                return isFolded ? .refused(reason) : .uncovered(reason, mayWait: false)
             }
             // An honest base names the author's own last change of the document, unless the change only
             // seeds and rests on nothing (rule 7); a duplicate is covered already.
@@ -230,7 +233,8 @@ struct AdmissionCheck {
                 isOwnHistoryWhole || document.vector.covers(operation.stamp)
             else {
                 return .uncovered(
-                    refusal(.baseNotCovered, "a change of \(change.collection) rests on one the log lacks"))
+                    refusal(.baseNotCovered, "a change of \(change.collection) rests on one the log lacks"),
+                    mayWait: try mayCome(delta.base, document.vector, transaction))
             }
             document.vector.formUnion(delta.resultingVector)
             room.left.append((key, document))
@@ -238,6 +242,19 @@ struct AdmissionCheck {
         for item in room.left { judgement.written[item.key] = item.document }
         judgement.requests.append(request(for: operation, bytes, authorKey, touches, reads, facts))
         return .admitted
+    }
+
+    /// Returns whether all that a base lacks may still come to the log. An operation that the log has, and
+    /// whose effect is not in the document, was reaped there: nothing brings that back.
+    private func mayCome(
+        _ base: VersionVector, _ vector: VersionVector, _ transaction: ReadTransaction
+    ) throws -> Bool {
+        let missing = base.entries.filter { !vector.covers(Stamp(time: $0.time, actor: $0.actor)) }
+        guard !missing.isEmpty, missing.allSatisfy({ $0.time > 0 }) else { return false }
+        let known = Dictionary(
+            try transaction.frontier(of: missing.map(\.actor)).map { ($0.actor, $0.timestamp) }
+        ) { $1 }
+        return missing.allSatisfy { known[$0.actor] ?? 0 < $0.time }
     }
 
     private func request(

@@ -96,8 +96,10 @@ package struct ServerStore: SessionStore {
             return try await bounded(subscription) {
                 .compared(subscription: subscription, try await compare(query, access, page))
             }
-        case .append(let operations, let isMore):
-            return try await hub.admit(operations, isMore: isMore, from: session) { rights.identity }
+        case .append(let operations, let isMore, let defers):
+            return try await hub.admit(operations, isMore: isMore, defers: defers, from: session) {
+                rights.identity
+            }
         case .readStates(let keys, let held): return try await states(keys, held)
         case .compareHoldings(let candidates):
             // Rights may change while this waits.

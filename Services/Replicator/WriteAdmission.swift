@@ -18,14 +18,14 @@ extension DatabaseHub {
     /// folding gives way to it in between too: as long as each brings something new, so that this comes to an
     /// end (`AdmissionBounds.aheadBytes`).
     func admit(
-        _ uploads: [[UInt8]], isMore: Bool = false, from session: UInt64,
+        _ uploads: [[UInt8]], isMore: Bool = false, defers: Bool = false, from session: UInt64,
         _ identity: @escaping @Sendable () -> Identity
     ) async throws -> Event {
         let isLarge = Self.count(of: uploads[...], bytes: bounds.partBytes) < uploads.count
         let isFirst = (isMore || isLarge) && unfolded.bytes < bounds.aheadBytes
         comeFirst(session, isFirst)
         do {
-            let event = try await admitNext(uploads, from: session, identity)
+            let event = try await admitNext(uploads, defers: defers, from: session, identity)
             var isNew = false
             if case .appended(_, let offset) = event { isNew = offset > 0 }
             comeFirst(session, isMore && isFirst && isNew)
@@ -37,7 +37,8 @@ extension DatabaseHub {
     }
 
     private func admitNext(
-        _ uploads: [[UInt8]], from session: UInt64, _ identity: @escaping @Sendable () -> Identity
+        _ uploads: [[UInt8]], defers: Bool, from session: UInt64,
+        _ identity: @escaping @Sendable () -> Identity
     ) async throws -> Event {
         let term = enterTerm()
         unfolded.forget(through: await materializer.position.offset)
@@ -52,9 +53,9 @@ extension DatabaseHub {
             try Task.checkCancellation()
             let now = enterTerm()
             try await verify(in: now)
-            if let event = try await admitAsFolded(rest, behind: done, from: session, in: now, identity()) {
-                return event
-            }
+            let event = try await admitAsFolded(
+                rest, behind: done, defers: defers, from: session, in: now, identity())
+            if let event { return event }
             try await materializer.advance()
         }
         throw SyncError(.unavailable, "the documents of an upload change too fast to judge it")
@@ -171,8 +172,8 @@ extension DatabaseHub {
     /// Judges by what is folded, and appends; nil when that has changed in between. What was appended then is
     /// a duplicate in the next attempt. `done` stands already.
     private func admitAsFolded(
-        _ uploads: ArraySlice<[UInt8]>, behind done: Appended, from session: UInt64, in term: UInt64,
-        _ identity: Identity
+        _ uploads: ArraySlice<[UInt8]>, behind done: Appended, defers: Bool, from session: UInt64,
+        in term: UInt64, _ identity: Identity
     ) async throws -> Event? {
         let folded = await materializer.position.offset
         unfolded.forget(through: folded)
@@ -187,8 +188,17 @@ extension DatabaseHub {
         var rejected = appended.rejected
         // One record closes the actor. What else of it was refused is told when that stands.
         var closed: Set<ActorID> = []
+        var deferrals: [Deferral] = []
         for refusal in judgement.refusals {
-            if closed.contains(refusal.actor) {
+            if defers, judgement.mayWait.contains(refusal.actor) {
+                // Nothing is recorded: it comes again, and what follows it is judged then.
+                guard !deferrals.contains(where: { $0.actor == refusal.actor }),
+                    !rejected.contains(where: { $0.actor == refusal.actor })
+                else { continue }
+                deferrals.append(
+                    Deferral(
+                        actor: refusal.actor, sequence: refusal.sequence, documents: refusal.documents))
+            } else if closed.contains(refusal.actor) {
                 rejected.append(refusal)
             } else if !rejected.contains(where: { $0.actor == refusal.actor }) {
                 guard let (told, isRecorded) = try await record(refusal, identity, in: judgement.term) else {
@@ -202,6 +212,9 @@ extension DatabaseHub {
         all.add(appended)
         for refusal in rejected {
             Measured.count("mimeo_sync_refused_writes_total", [("code", refusal.error.code)])
+        }
+        guard deferrals.isEmpty else {
+            return .deferred(all.acknowledgements, deferrals, rejected, offset: all.offset)
         }
         return rejected.isEmpty
             ? .appended(all.acknowledgements, offset: all.offset)

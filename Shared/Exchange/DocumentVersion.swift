@@ -9,6 +9,9 @@ public struct DocumentVersion: Sendable, Equatable {
     /// In a subscriber's holdings: true if the document does not match the subscription there. Then the
     /// subscriber gets only purges of the document, unless it matches at the server.
     public var isUnmatched = false
+    /// Between small peers, in a candidate: the encoded vector of what is gone of the document at the sender
+    /// and has left no entry in its vector; nil for nothing.
+    public var note: [UInt8]?
 
     /// A version of this document.
     public init(key: DocumentKey, vector: [UInt8], isUnmatched: Bool = false) {

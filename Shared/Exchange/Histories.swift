@@ -51,6 +51,24 @@ public struct Refusal: Sendable, Equatable {
     }
 }
 
+/// An operation that the log does not take yet: its base may still come. It consumes nothing, and its actor
+/// goes on with it.
+public struct Deferral: Sendable, Equatable {
+    /// The actor.
+    public var actor: ActorID
+    /// The operation.
+    public var sequence: SequenceNumber
+    /// The documents that it changes.
+    public var documents: [DocumentKey]
+
+    /// A deferral of this operation.
+    public init(actor: ActorID, sequence: SequenceNumber, documents: [DocumentKey]) {
+        self.actor = actor
+        self.sequence = sequence
+        self.documents = documents
+    }
+}
+
 /// A peer's record of its own writes and of the server's log, compared at every handshake.
 public struct OwnHistory: Sendable {
     /// The heads of all actors it has written as.

@@ -63,6 +63,26 @@ public enum ReplicaLimits {
     static let feedStarts = 65_536
     /// How long a feed is remembered that was not met: its cursors go then, and the next meeting lists.
     static let feedPatience = Duration.seconds(30 * 86_400)
+    /// How far a stamp that a link brings may be ahead of a clock that can be relied on, in milliseconds: as
+    /// far as a server admits.
+    static let aheadMilliseconds: UInt64 = 60_000
+    /// The latest time of such a stamp where the own clock may be wrong by decades, in Unix milliseconds: the
+    /// year 2100.
+    static let latestMilliseconds: UInt64 = 4_102_444_800_000
+    /// How long a clock can be relied on after a server has corrected it.
+    static let clockTrust = Duration.seconds(7 * 86_400)
+    /// Documents that are ahead of the clock, of all feeds, about 100 bytes each. Beyond that a feed's
+    /// cursors are forgotten, so that it is listed again.
+    static let aheadDocuments = 65_536
+    /// Own operations that a store without a server keeps, and their bytes: what it would have to move if its
+    /// file was put back. The documents have all that they say.
+    static let ownOperations = 4_096
+    static let ownOperationBytes = 16 * 1_048_576
+    /// How long a note of what is gone of a document is kept. An older copy that comes later is asked about,
+    /// and goes again.
+    static let notePatience = Duration.seconds(30 * 86_400)
+    /// Notes that a store keeps, about 100 bytes each: the oldest go first.
+    static let notes = 1_000_000
     /// Documents of one commit that are told live to links; a larger commit is read from the store.
     static let recordedDocuments = 4_096
     /// Bytes of their states, before and after.

@@ -2,9 +2,10 @@
 public enum Limits {
     /// Writes that a peer's own grant forbids and that one repair sets aside; about 200 bytes each.
     static let refusalsAtOnce = 4_096
-    /// The protocol version this build speaks with servers.
+    /// The protocol version that a server and a peer without links speak.
     public static let protocolVersion: UInt64 = 3
-    /// The version that small peers speak with each other; no earlier one has links.
+    /// The version that small peers speak with each other, and a peer with links with its server; no earlier
+    /// one has links.
     public static let meshVersion: UInt64 = 4
     /// The most bytes of frames that the other peer may send before this side has met it: its subscriptions,
     /// and what its first credit covers.
@@ -69,6 +70,9 @@ public enum Limits {
     public static let accessTokenBytes = 16_384
     /// Documents in one page of holdings, and so in one request for their states.
     public static let heldDocuments = 1_024
+    /// How often in a row an operation is uploaded whose base the server lacks, each time after its documents
+    /// were given. Then it waits for news of links, or for the next session.
+    static let roundsDeferred = 2
     /// Stopped actors in one session: the server refused an operation of each and accepts nothing more of
     /// them. An honest peer has one at a time.
     public static let stoppedActors = 1_024

@@ -33,6 +33,9 @@ public enum Limits {
     static let feedBatchBytes = 524_288
     /// Bytes of documents on a page of a catch-up of a link, documents that it visits, and names on it.
     static let linkPage = (bytes: 1_048_576, documents: 4_096, candidates: 4_096)
+    /// How often a store looks after documents of links that were ahead of its clock: as late as one is taken
+    /// at most.
+    static let aheadInterval = Duration.seconds(5)
     /// Documents that a link is asked about at a time because they came from elsewhere.
     static let linkAsks = 1_024
     /// Bytes of a message in chunks after which what has come of it is kept for a later session.

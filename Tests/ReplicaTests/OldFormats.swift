@@ -19,7 +19,7 @@ extension Replica {
             "DROP TABLE withheld_actor", "DROP TABLE withheld_operation", "DROP INDEX operation_refers",
             "ALTER TABLE operation DROP COLUMN refers", "ALTER TABLE evicted DROP COLUMN time",
             "DROP TABLE feed", "DROP TABLE feed_start", "DROP TABLE peer_feed", "DROP TABLE link_cursor",
-            "DROP TABLE met",
+            "DROP TABLE met", "DROP TABLE note", "DROP TABLE ahead",
         ]
         try store.committing { database, _ in
             let changes =

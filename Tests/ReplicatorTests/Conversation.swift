@@ -221,7 +221,7 @@ extension Conversation {
                 + request.refused.map { "\(name($0.actor)) \($0.sequence)" }.joined(separator: ", ")
                 + (request.following.map { ", with the stream to \($0.streamed ?? 0)" } ?? "")
         case .stageRepair(let states): "stageRepair \(names(states))"
-        case .append(let operations, _): "append \(names(operations))"
+        case .append(let operations, _, _): "append \(names(operations))"
         case .readStates(let keys, _): "readStates of \(names(keys))"
         case .report(let report): "report \(describe(report))"
         default: Self.caseName(of: action)

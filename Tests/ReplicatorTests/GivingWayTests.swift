@@ -40,7 +40,7 @@ struct GivingWayTests {
         func folded() async -> Offset { await hub.materializer.position.offset }
 
         func append(_ uploads: [[UInt8]], isMore: Bool) async throws {
-            let event = try await store.perform(.append(uploads, isMore: isMore))
+            let event = try await store.perform(.append(uploads, isMore: isMore, defers: false))
             guard case .appended? = event else {
                 Issue.record("\(String(describing: event))")
                 return
@@ -148,7 +148,8 @@ struct GivingWayTests {
     @Test("what is refused is folded at once")
     func refused() async throws {
         try await withHub(grant: .nothing) { bench in
-            let event = try await bench.store.perform(.append(try uploads(1...3), isMore: true))
+            let event = try await bench.store.perform(
+                .append(try uploads(1...3), isMore: true, defers: false))
             guard case .refused? = event else {
                 Issue.record("\(String(describing: event))")
                 return

@@ -250,7 +250,7 @@ struct BoundTests {
         var appends: [[[UInt8]]] = []
         func take(_ actions: [Action]) {
             appends += actions.compactMap {
-                if case .append(let operations, _) = $0 { operations } else { nil }
+                if case .append(let operations, _, _) = $0 { operations } else { nil }
             }
         }
         for _ in 0..<5 { take(server.receive(.frame(upload))) }
@@ -266,7 +266,7 @@ struct BoundTests {
         let operation = Exemplars.operation + [UInt8](repeating: 0, count: 400_000)
         let upload = Frame.upload([operation, operation]).encoded()
         func isMore(_ actions: [Action]) -> Bool? {
-            actions.lazy.compactMap { if case .append(_, let isMore) = $0 { isMore } else { nil } }.first
+            actions.lazy.compactMap { if case .append(_, let isMore, _) = $0 { isMore } else { nil } }.first
         }
         #expect(isMore(server.receive(.frame(upload))) == false)
         for _ in 0..<5 { #expect(isMore(server.receive(.frame(upload))) == nil) }

@@ -179,7 +179,7 @@ struct BreakingLink {
                     head: end == documents.count ? position(end) : nil, reached: position(end),
                     // Another place each time: pages are not the same twice.
                     asOf: position(documents.count + reached.count)))
-        case .append(let uploads, _):
+        case .append(let uploads, _, _):
             admitted += uploads.count
             return .appended(
                 [Acknowledgement(actor: Exemplars.actor, sequence: SequenceNumber(UInt64(admitted)))],

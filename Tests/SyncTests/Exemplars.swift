@@ -41,7 +41,18 @@ enum Exemplars {
                     position: position, updates: [delta],
                     candidates: [DocumentVersion(key: key(3), vector: vector)]))
         ),
+        (
+            "operations-noted",
+            .operations(Frame.Operations(position: position, updates: [], candidates: [noted]))
+        ),
+        ("deferred", .deferred(Deferral(actor: actor, sequence: 7, documents: [key(1), key(4)]))),
     ]
+
+    private static let noted: DocumentVersion = {
+        var version = DocumentVersion(key: key(3), vector: VersionVector().encoded())
+        version.note = vector
+        return version
+    }()
 
     /// Another feed than `logID`.
     static let otherFeed: LogID = {

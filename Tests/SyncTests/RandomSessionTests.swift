@@ -147,11 +147,12 @@ extension Event {
         switch self {
         case .opened, .frame, .states, .failed, .finish, .disconnected: nil
         case .lacking, .statesAdmitted, .frontier, .page, .unknownPlace, .tooCostly, .compared,
-            .grantChanged, .renewed, .operations, .lagging, .appended, .refused:
+            .grantChanged, .renewed, .operations, .lagging, .appended, .refused,
+            .deferred:
             true
         case .subscribe, .unsubscribe, .ownActors, .historyCompared, .repairNeeds, .repairStaged, .repaired,
             .seenNoted, .holdings, .held, .ownOperations, .ownOperationAdded, .stored, .returning, .wanting,
-            .outdated, .wanted, .vectors, .renew, .met, .linksBrought:
+            .outdated, .wanted, .vectors, .renew, .met, .linksBrought, .basesGiven:
             false
         }
     }
@@ -167,7 +168,7 @@ extension Action {
             true
         case .readOwnActors, .compareHistory, .readOwnOperations, .store, .stage, .unstage, .startOver, .hide,
             .findOutdated, .readHeld, .acknowledge, .askForAnswers, .readVectors, .settle, .repair,
-            .stageRepair, .readHoldings, .noteSeen, .meet, .settleLinks:
+            .stageRepair, .readHoldings, .noteSeen, .meet, .settleLinks, .giveBases:
             false
         }
     }

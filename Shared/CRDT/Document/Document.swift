@@ -43,12 +43,17 @@ public struct Document: Sendable, Equatable {
         case baseMissing
     }
 
-    /// Applies a delta where its base is covered; adds only the delta's own stamps to the vector.
-    public mutating func apply(_ delta: Delta) -> ApplyOutcome {
+    /// Applies a delta where its base is covered; adds only the delta's own stamps to the vector. `gone` is
+    /// a vector of what was removed here and has left no entry: a base that it covers is covered, and a
+    /// write that it covers has come and gone.
+    public mutating func apply(_ delta: Delta, gone: VersionVector = VersionVector()) -> ApplyOutcome {
         let isSeedNew = delta.seedStamp.map { !vector.covers($0) } ?? false
-        let isWriteNew = delta.writesStamp && !vector.covers(delta.stamp)
+        let isWriteNew = delta.writesStamp && !vector.covers(delta.stamp) && !gone.covers(delta.stamp)
         guard isSeedNew || isWriteNew else { return .duplicate }
-        if isWriteNew, !vector.covers(delta.base, besides: delta.seedStamp) { return .baseMissing }
+        if isWriteNew {
+            let known = gone.isEmpty ? vector : vector.union(gone)
+            guard known.covers(delta.base, besides: delta.seedStamp) else { return .baseMissing }
+        }
         if isSeedNew, let seed = delta.seed, let stamp = delta.seedStamp {
             root.apply(seed, observed: .nothing, stamp: stamp)
             vector.insert(stamp)

@@ -63,6 +63,24 @@ extension Document {
         return Document(vector: vector.union(frontier), root: tree)
     }
 
+    /// The rest of this document after a teller has named parts of it as gone: writes and removals whose
+    /// tombstone was reaped (rule 13). Stamps that `gone` covers and that `teller`, the teller's state, does
+    /// not show are dropped. Entries of the vector that `gone` covers are cut down to the teller's, and not
+    /// further: they may say of an earlier stamp that it was removed. Seeds stay named (rule 7).
+    ///
+    /// The result is not merged with the teller's state yet.
+    public func without(_ gone: VersionVector, keeping teller: Document = Document()) -> Document {
+        var tree = MapNode.join(root, vector.union(teller.vector), teller.root, gone)
+        tree.restartCounters(Return(frontier: gone, own: []), nil, [], keeping: teller.root)
+        let left = vector.entries.compactMap { entry -> VersionVector.Entry? in
+            guard entry.time > 0, entry.time <= gone[entry.actor] ?? 0 else { return entry }
+            return teller.vector[entry.actor].map {
+                VersionVector.Entry(actor: entry.actor, time: min($0, entry.time))
+            }
+        }
+        return Document(vector: VersionVector(ascending: left).union(gone.seeds), root: tree)
+    }
+
     /// The document reduced to the writes of these actors. `own` holds their deltas of this document, in
     /// their order. The other writes are forgotten, not removed: they may come back.
     public func only(of actors: Set<ActorID>, replaying own: [Delta]) -> Document {
@@ -140,15 +158,24 @@ private struct Return {
 }
 
 extension MapNode {
-    fileprivate mutating func restartCounters(_ back: Return, _ replay: MapNode?, _ path: [String]) {
+    /// `kept` is the tree of somebody who still has a part of what the frontier covers.
+    fileprivate mutating func restartCounters(
+        _ back: Return, _ replay: MapNode?, _ path: [String], keeping kept: MapNode? = nil
+    ) {
         for index in fields.indices {
             let below = path + [fields[index].key]
             let replayed = replay?[fields[index].key]
-            fields[index].slot.map?.restartCounters(back, replayed?.map, below)
+            let there = kept?[fields[index].key]
+            fields[index].slot.map?.restartCounters(back, replayed?.map, below, keeping: there?.map)
             if fields[index].slot.map?.isEmpty == true { fields[index].slot.map = nil }
             guard var counter = fields[index].slot.counter else { continue }
             counter.entries = counter.entries.compactMap { entry in
-                back.entry(entry, replayed?.counter?[entry.actor], at: below)
+                if let own = there?.counter?[entry.actor],
+                    own.point == entry.point || back.frontier.covers(entry.stamp)
+                {
+                    return own
+                }
+                return back.entry(entry, replayed?.counter?[entry.actor], at: below)
             }
             fields[index].slot.counter = counter.isEmpty ? nil : counter
         }

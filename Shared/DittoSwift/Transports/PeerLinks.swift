@@ -59,10 +59,6 @@ final class PeerLinks: Sendable {
         let key = KnownKey(files)
         let share = AttachmentShare(engine)
         self.share = share
-        let isTrusted: @Sendable () -> Bool = {
-            if case .server(let authenticator, _) = authority { return authenticator.newestToken != nil }
-            return false
-        }
         var configuration = MeshSync.Configuration(
             databaseID: databaseID, hasServer: authority.hasServer, key: { try key.key() },
             credentials: {
@@ -77,7 +73,7 @@ final class PeerLinks: Sendable {
                 return Self.credentials(
                     key, files.certificate(), settings.parameters.trustedAuthorities)
             },
-            isClockTrusted: isTrusted,
+            isClockTrusted: { ClockStatus.isSynchronized() },
             ask: { peer in await state.value.withLock { $0.ask }?(peer) ?? true })
         configuration.blobs = share
         mesh = MeshSync(

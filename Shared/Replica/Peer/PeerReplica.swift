@@ -149,6 +149,9 @@ public final class PeerReplica: Replica {
         shared.withLock { $0.clockCorrection = milliseconds }
     }
 
+    /// Milliseconds by which the server's clock is ahead; 0 outside a session.
+    var clockCorrection: Int64 { shared.withLock { $0.clockCorrection } }
+
     /// The store's environment, its wall clock corrected to the server's, if that is known.
     var correctedEnvironment: Environment {
         let environment = store.environment
@@ -257,6 +260,7 @@ public final class PeerReplica: Replica {
         if let written = made.own {
             state.sequence = written.sequence
             let bytes = try OwnOperations.insert(written, position: state.head, database)
+            try boundOperations(state.head, database)
             if let bytes, bytes.count <= ReplicaLimits.toldOperationBytes {
                 operation = OwnOperation(commit: state.head, sequence: written.sequence, bytes: bytes)
             }

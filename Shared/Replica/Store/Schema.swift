@@ -2,14 +2,14 @@ import CRDT
 import GRDB
 import WriteAhead
 
-/// The store file's tables, format 9. `PRAGMA user_version` holds the format, `application_id` marks the
+/// The store file's tables, format 10. `PRAGMA user_version` holds the format, `application_id` marks the
 /// file as ours.
 ///
 /// A collection has a table of its own (`documents_N`): rowid scans are SQLite's fastest. `position` is the
 /// number of the commit, or in a materialization the log's offset, that last changed the document; it is
 /// indexed, because catch-up reads everything after a cursor (rule 23).
 enum Schema {
-    static let format: Int64 = 9
+    static let format: Int64 = 10
     /// "Mime" in ASCII.
     static let applicationID: Int64 = 0x4D69_6D65
 
@@ -52,6 +52,7 @@ enum Schema {
         if found < 7 { try database.execute(sql: changesOfFormat7) }
         if found < 8 { try database.execute(sql: changesOfFormat8) }
         if found < 9 { try database.execute(sql: changesOfFormat9) }
+        if found < 10 { try database.execute(sql: changesOfFormat10) }
         if found < 2 { try OwnOperations.truncateAll(database) }
         if found > 0, found < 3, try isMaterialization(database) {
             // The data of the new tables is only in the log, so this is rolled back, and the store
@@ -204,6 +205,20 @@ enum Schema {
             meshed INTEGER NOT NULL, PRIMARY KEY (collection, id)) WITHOUT ROWID;
         CREATE INDEX IF NOT EXISTS met_entered ON met (entered) WHERE entered > 0;
         CREATE INDEX IF NOT EXISTS met_meshed ON met (meshed) WHERE meshed > 0;
+        """
+
+    /// Notes of documents that are gone and left no entry in their vectors (`Notes`); documents of links
+    /// whose stamps are ahead of the clock (`AheadDocuments`). Empty in a store that has no links.
+    private static let changesOfFormat10 = """
+        CREATE TABLE IF NOT EXISTS note (
+            collection TEXT NOT NULL, id BLOB NOT NULL, vector BLOB NOT NULL, position INTEGER NOT NULL,
+            came INTEGER NOT NULL, PRIMARY KEY (collection, id)) WITHOUT ROWID;
+        CREATE INDEX IF NOT EXISTS note_at ON note (collection, position);
+        CREATE INDEX IF NOT EXISTS note_came ON note (came);
+        CREATE TABLE IF NOT EXISTS ahead (
+            feed BLOB NOT NULL, collection TEXT NOT NULL, id BLOB NOT NULL, due INTEGER NOT NULL,
+            PRIMARY KEY (feed, collection, id)) WITHOUT ROWID;
+        CREATE INDEX IF NOT EXISTS ahead_due ON ahead (feed, due);
         """
 
     private static let tablesOfFormat1 = """

@@ -229,6 +229,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
                 pending.leaveRow(of: key)
             }
             try DocumentRows.remove(table, id, database)
+            try Notes.remove(key, database)
             if evicted.isEmpty {
                 let live = liveQueries.map(\.canonicalKey)
                 try Cursors.forgetAll(but: live, database)

@@ -50,6 +50,9 @@ public enum Event: Sendable {
     case vectors([DocumentVersion])
     /// Links have changed documents that the server may lack.
     case linksBrought
+    /// The answer to `giveBases`: the documents are named in the next list; `areHeld` if they are here as the
+    /// operation found them, or later.
+    case basesGiven(areHeld: Bool)
     /// The application has a newer access token: send it as soon as the server accepts tokens.
     case renew(token: String)
 
@@ -93,6 +96,9 @@ public enum Event: Sendable {
     /// The answer to `append`: the admitted operations, and per actor the first refused one, followed by
     /// further ones already known to be refused.
     case refused([Acknowledgement], [Refusal], offset: Offset = 0)
+    /// The answer to `append` that `defers`: the admitted operations; per actor the first one whose base may
+    /// still come, after which nothing of the actor is taken; and refused ones of others as in `refused`.
+    case deferred([Acknowledgement], [Deferral], [Refusal], offset: Offset = 0)
     /// The answer to `readStates`; `gone` has the purges of the documents named as held.
     case states([(key: DocumentKey, state: EncodedState?)], at: LogPosition?, gone: [DocumentVersion] = [])
 
@@ -154,6 +160,9 @@ public enum Action: Sendable {
     /// `Limits.heldDocuments`; `ofLinks`: only of documents that links have changed since `settleLinks` ->
     /// `holdings`.
     case readHoldings(after: DocumentKey?, ofLinks: Bool)
+    /// The server lacks what an own operation rests on: name its documents in the next list of what links
+    /// have changed -> `basesGiven`.
+    case giveBases(Deferral)
     /// The server has what links had changed when their list began, as far as it takes it: ask it about those
     /// documents -> `wanted`, or no answer.
     case settleLinks
@@ -189,9 +198,9 @@ public enum Action: Sendable {
     case compareHeld(subscription: UInt64, query: SubscriptionQuery, access: ReadAccess, HoldingsPage)
     /// Wait for operations after an offset -> `operations` or `lagging`.
     case awaitOperations(after: Offset)
-    /// Admit operations to the log, durably, in order -> `appended` or `refused`. `isMore`: further ones
-    /// that have arrived follow at once.
-    case append([[UInt8]], isMore: Bool)
+    /// Admit operations to the log, durably, in order -> `appended`, `refused` or, if it `defers` those whose
+    /// base may still come, `deferred`. `isMore`: further ones that have arrived follow at once.
+    case append([[UInt8]], isMore: Bool, defers: Bool)
     /// Read full states; for some the other side has named the vector of its own copy -> `states`.
     case readStates([DocumentKey], held: [DocumentVersion])
     /// Check a newer access token of the other side, and continue the session under it -> `renewed` or

@@ -52,7 +52,7 @@ struct FlowControl: Sendable {
 
     /// The other side's hello: what it speaks, has kept and accepts.
     mutating func greeted(_ hello: Frame.Hello) {
-        version = min(hello.version, Limits.protocolVersion)
+        version = min(hello.version, Limits.meshVersion)
         theirKept = hello.kept
         sendCredit = Int(min(hello.credit, UInt64(2 * Limits.messageBytes)))
     }

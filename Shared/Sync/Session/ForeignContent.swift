@@ -15,7 +15,10 @@ extension Action {
                 for case (_, let state?) in states { _ = try Document(decoding: state) }
             case .repair(let repair): try repair.following?.verify()
             case .findOutdated(let candidates, _):
-                for candidate in candidates { _ = try VersionVector(decoding: candidate.vector) }
+                for candidate in candidates {
+                    _ = try VersionVector(decoding: candidate.vector)
+                    if let note = candidate.note { _ = try VersionVector(decoding: note) }
+                }
             default: break
             }
             return nil

@@ -76,7 +76,7 @@ enum Answer: Sendable, Equatable {
     case refusal(UInt64)
     case stream, states
     case append, token, holdingsComparison, admission
-    case historyComparison, seen, ownOperations, holdings, repair, repairStaging
+    case historyComparison, seen, ownOperations, holdings, bases, repair, repairStaging
     case storing, outdated, vectors, held
 
     /// The subscription that it is for.
@@ -103,6 +103,7 @@ extension Event {
         case .seenNoted: .seen
         case .holdings: .holdings
         case .held: .held
+        case .basesGiven: .bases
         case .ownOperations: .ownOperations
         case .stored, .returning, .wanting: .storing
         case .outdated: .outdated
@@ -115,7 +116,7 @@ extension Event {
         case .tooCostly(let id): .refusal(id)
         case .renewed: .token
         case .operations, .lagging: .stream
-        case .appended, .refused: .append
+        case .appended, .refused, .deferred: .append
         case .states: .states
         }
     }

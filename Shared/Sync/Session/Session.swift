@@ -24,19 +24,6 @@ import Exchange
 /// and a writer, a server a publisher and an admitter. Between two small peers each is a reader and a
 /// publisher: nobody uploads, because neither has the log.
 public struct Session: Sendable {
-    /// The handshake. (`flow` says whether the session is closed.)
-    enum Phase: Sendable, Equatable {
-        case created
-        /// A peer: the store names its actors, for the hello.
-        case readingActors
-        /// The other side's hello is awaited.
-        case awaitingHello
-        /// The other small peer has greeted: the store says what it keeps of that one's feed.
-        case meeting
-        /// The other side has greeted: a server reads its log's frontier, a peer's writer compares histories.
-        case greeted
-    }
-
     /// The content of this side's hello, and the expectations of the other's.
     private struct Introduction: Sendable {
         let databaseID: DatabaseID
@@ -146,6 +133,8 @@ public struct Session: Sendable {
             try toAdmitter(.appended(acknowledgements, offset: offset))
         case .refused(let acknowledgements, let refusals, let offset):
             try toAdmitter(.refused(acknowledgements, refusals, offset: offset))
+        case .deferred(let acknowledgements, let deferrals, let refusals, let offset):
+            try toAdmitter(.deferred(acknowledgements, deferrals, refusals, offset: offset))
         case .renewed: try toAdmitter(.renewed)
         case .lacking(let keys, let declined): try toAdmitter(.lacking(keys, declined: declined))
         case .statesAdmitted(let position, let declined):
@@ -177,6 +166,7 @@ public struct Session: Sendable {
         case .repairStaged: try toWriter(.repairStaged)
         case .repaired(let outcome): try toWriter(.repaired(outcome))
         case .renew(let token): try toWriter(.renew(token: token))
+        case .basesGiven(let areHeld): try toWriter(.basesGiven(areHeld: areHeld))
         case .linksBrought: if writer != nil { try toWriter(.linksBrought) }
         default: preconditionFailure("\(event) is handled elsewhere")
         }
@@ -307,6 +297,7 @@ public struct Session: Sendable {
         case .acknowledged(let acknowledgements, let offset) where isWriter:
             try toWriter(.acknowledged(acknowledgements, offset: offset))
         case .refused(let refusal) where isWriter: try toWriter(.refused(refusal))
+        case .deferred(let deferral) where isWriter: try toWriter(.deferred(deferral))
         case .reconciled(let position, let declined) where isWriter:
             try toWriter(.reconciled(position, declined: declined))
         case .want(let keys, _) where isWriter: try toWriter(.want(keys))
@@ -396,10 +387,14 @@ public struct Session: Sendable {
     ) throws(SyncError) {
         precondition(expectsFrontier, "no frontier was asked for; the session is \(phase)")
         flow.open()
-        try toAdmitter(.greeted(head: head, isBehind: isBehind, takesLinks: takesLinks))
+        try toAdmitter(
+            .greeted(
+                head: head, isBehind: isBehind, takesLinks: takesLinks,
+                defers: takesLinks && flow.version >= Limits.meshVersion))
         var hello = hello(heads, head)
         hello.isBehind = isBehind
         hello.hasLinks = takesLinks
+        if takesLinks, flow.version >= Limits.meshVersion { hello.version = Limits.meshVersion }
         hello.hashes = hashes
         flow.send(.hello(hello))
         try toPublisher(.greeted(head: head))

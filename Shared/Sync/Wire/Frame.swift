@@ -62,6 +62,9 @@ public enum Frame: Sendable, Equatable {
     case granted
     /// A newer access token of the same peer: the session continues under it. Since version 3.
     case renewal(token: String)
+    /// To a peer that brings what its links have changed: an operation is not taken yet, because the log
+    /// lacks what it rests on. Since version 4.
+    case deferred(Deferral)
 
     /// See `Frame.hello`.
     public struct Hello: Sendable, Equatable {

@@ -85,7 +85,7 @@ private struct FrameFields {
         case (.hello, 1), (.hello, 4), (.hello, 5), (.subscribe, 1), (.unsubscribe, 1),
             (.subscriptionRefused, 1),
             (.catchUp, 1), (.credit, 1), (.refused, 2), (.list, 1), (.held, 1), (.acknowledged, 2),
-            (.chunk, 4):
+            (.chunk, 4), (.deferred, 2):
             numbers[key] = try decoder.unsigned()
         case (.hello, 2), (.hello, 3), (.subscribe, 2), (.subscriptionRefused, 2), (.subscriptionRefused, 3),
             (.refused, 3), (.refused, 4), (.close, 1), (.close, 2), (.renewal, 1):
@@ -93,7 +93,7 @@ private struct FrameFields {
         case (.hello, 7), (.subscribe, 4), (.catchUp, 4), (.catchUp, 9), (.operations, 1), (.progress, 1),
             (.states, 2), (.reconciled, 1):
             positions[key] = try decoder.position()
-        case (.refused, 1), (.chunk, 3): numbers[key] = try decoder.fixed64()
+        case (.refused, 1), (.chunk, 3), (.deferred, 1): numbers[key] = try decoder.fixed64()
         case (.subscribe, 5), (.subscribe, 7), (.catchUp, 7), (.catchUp, 8), (.reconciled, 2), (.hello, 13):
             binaries[key] = try decoder.token()
         case (.catchUp, 5), (.states, 4): gone = try decoder.list { try $0.candidate() }
@@ -116,7 +116,7 @@ private struct FrameFields {
         case (.chunk, 1), (.hello, 8), (.holdings, 2): flag = try decoder.bool()
         case (.holdings, 1), (.held, 2), (.want, 2): candidates = try decoder.list { try $0.candidate() }
         case (.held, 4): places = try decoder.list { try $0.unsigned() }
-        case (.refused, 5): keys = try decoder.list { try $0.listedKey() }
+        case (.refused, 5), (.deferred, 3): keys = try decoder.list { try $0.listedKey() }
         case (.chunk, 2), (.list, 2), (.hello, 12): binaries[key] = try decoder.binary()
         default: _ = try decoder.value()
         }
@@ -166,6 +166,12 @@ private struct FrameFields {
         case .held:
             return .held(id: try required(numbers[1]), try listed(), isLast: try required(second))
         case .granted: return .granted
+        case .deferred:
+            return .deferred(
+                Deferral(
+                    actor: ActorID(try required(numbers[1])),
+                    sequence: SequenceNumber(try required(numbers[2])),
+                    documents: try required(keys)))
         case .renewal: return .renewal(token: try required(texts[1]))
         }
     }
@@ -374,8 +380,13 @@ extension CBORDecoder {
     }
 
     fileprivate mutating func candidate() throws -> DocumentVersion {
-        try tuple(3)
-        return DocumentVersion(key: try key(), vector: try binary())
+        let count = try array()
+        guard count == 3 || count == 4 else {
+            throw SyncError(.malformedFrame, "a candidate has the wrong length")
+        }
+        var candidate = DocumentVersion(key: try key(), vector: try binary())
+        if count == 4 { candidate.note = try binary() }
+        return candidate
     }
 
     fileprivate mutating func actorHead() throws -> ActorHead {

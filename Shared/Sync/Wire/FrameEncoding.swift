@@ -24,6 +24,7 @@ enum FrameType: UInt64, CaseIterable {
     case held = 19
     case granted = 20
     case renewal = 21
+    case deferred = 32
 }
 
 extension Frame {
@@ -132,6 +133,11 @@ extension Frame {
             writer.field(3) { $0.bool(isLast) }
             if !unmatched.isEmpty { writer.field(4) { $0.list(unmatched) { $0.unsigned(UInt64($1)) } } }
         case .granted: writer.begin(.granted, fields: 0)
+        case .deferred(let deferral):
+            writer.begin(.deferred, fields: 3)
+            writer.field(1) { $0.fixed64(deferral.actor.rawValue) }
+            writer.field(2) { $0.unsigned(deferral.sequence.rawValue) }
+            writer.keys(deferral.documents, at: 3)
         case .renewal(let token):
             writer.begin(.renewal, fields: 1)
             writer.field(1) { $0.text(token) }
@@ -202,9 +208,10 @@ extension CBORWriter {
     }
 
     fileprivate mutating func candidate(_ candidate: DocumentVersion) {
-        array(count: 3)
+        array(count: candidate.note == nil ? 3 : 4)
         key(candidate.key)
         binary(candidate.vector)
+        if let note = candidate.note { binary(note) }
     }
 
     fileprivate mutating func update(_ update: DocumentUpdate) {

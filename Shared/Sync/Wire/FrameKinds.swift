@@ -14,7 +14,7 @@ extension Frame {
     var waitsItsTurn: Bool {
         switch self {
         case .hello, .credit, .want, .states, .close, .chunk, .acknowledged, .refused, .subscriptionRefused,
-            .reconciled, .list, .granted, .renewal:
+            .reconciled, .list, .granted, .renewal, .deferred:
             false
         default: true
         }
@@ -43,6 +43,7 @@ extension Frame {
         case .held: "held"
         case .granted: "granted"
         case .renewal: "renewal"
+        case .deferred: "deferred"
         }
     }
 }

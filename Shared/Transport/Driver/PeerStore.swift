@@ -115,6 +115,8 @@ package struct PeerStore: SessionStore {
             let through = linksThrough.commit
             let page = try await executor.run { try replica.linkHoldings(after: last, through: through) }
             return .holdings(page.candidates, isLast: page.isLast)
+        case .giveBases(let deferral):
+            return .basesGiven(areHeld: try await executor.run { try replica.giveBases(of: deferral) })
         case .settleLinks:
             let through = linksThrough.commit
             let wanted = try await executor.run {

@@ -197,6 +197,16 @@ public final class MeshFeed: Sendable {
 
     // MARK: Links
 
+    /// The store's file was put back while it was closed.
+    func wasPutBack() {
+        logger.warning(
+            "a neighbour knows later commits of this store: its file was put back; it goes on as a new actor"
+        )
+    }
+
+    /// Time has passed: documents that were ahead of the clock may be taken now.
+    func askForDue() { for link in state.withLock({ Array($0.links.values) }) { link.askForDue() } }
+
     /// Runs one session over an open channel to its end, and returns the reason. A cancelled one says that it
     /// is going away.
     public func run(_ link: Link, over channel: some FrameChannel) async -> SyncError {

@@ -123,7 +123,9 @@ final class MeshStore: SessionStore {
             page.subscription = LinkSubscription.storedKey(key)
             page.updates = permitted(page.updates)
             try await executor.run { [page] in
-                try self.replica.stage(page, from: other) { !self.isCurrent(key) }
+                try self.replica.stage(page, from: other, isClockReliable: self.link.isClockTrusted) {
+                    !self.isCurrent(key)
+                }
             }
             return .stored
         case .unstage(let key):
@@ -145,6 +147,8 @@ final class MeshStore: SessionStore {
         case .readVectors(let keys):
             return .vectors(try await executor.run { try self.replica.feedVersions(of: keys) })
         case .settle(let keys, _):
+            let other = other
+            try await executor.run { try self.replica.settleAhead(keys, of: other) }
             try await answered(keys)
             return nil
         case .report(let report):
@@ -152,6 +156,7 @@ final class MeshStore: SessionStore {
             if case .subscriptionIsLive = report {
                 asking.withLock { $0.hasBegun = true }
                 lookForAsks()
+                askForDue()
             }
             return nil
         default: return try await serve(action)
@@ -174,8 +179,8 @@ final class MeshStore: SessionStore {
                         mayRead: { access.allows($0) })
                 })
         case .readStates(let keys, let held):
-            return .states(
-                try await executor.run { try self.replica.feedStates(of: keys, held: held) }, at: nil)
+            let found = try await executor.run { try self.replica.feedStates(of: keys, held: held) }
+            return .states(found.states, at: nil, gone: found.gone)
         default: preconditionFailure("a session of two small peers asks for nothing else")
         }
     }
@@ -217,7 +222,10 @@ final class MeshStore: SessionStore {
         let names: Offset
         switch start {
         case .cursor(let place), .resumed(let place, _):
-            guard replica.hasPosition(place) else { return nil }
+            guard replica.hasPosition(place) else {
+                if try await executor.run({ try self.replica.noticePutBack(place) }) { feed.wasPutBack() }
+                return nil
+            }
             offset = place.offset
             if case .resumed(_, let namesAfter) = start { names = namesAfter } else { names = 0 }
         case .offset(let place, let namesAfter):
@@ -229,9 +237,17 @@ final class MeshStore: SessionStore {
             bytes: min(limits.bytes, maxBytes), documents: limits.documents, candidates: limits.candidates)
         return try await executor.run {
             try self.replica.readFeed { transaction, head in
+                // What is gone is named in the order of commits too.
+                let (notes, end) = try self.replica.feedNotes(
+                    of: query.collection, after: max(offset, names).rawValue, limit: limits.candidates,
+                    transaction)
                 var page = try CatchUpReader.page(
                     in: transaction, at: head, query: query, access: access, after: offset,
-                    namesAfter: names, bounds: bounds, interruption: nil)
+                    namesAfter: names, through: end.map { Offset($0) }, bounds: bounds, interruption: nil)
+                for note in notes
+                where note.position <= page.offset.rawValue && access.allows(note.candidate.key) {
+                    page.candidates.append(note.candidate)
+                }
                 if page.head == nil { page.reached = self.replica.feedPosition(of: page.offset.rawValue) }
                 return page
             }
@@ -240,12 +256,9 @@ final class MeshStore: SessionStore {
 
     // MARK: Storing
 
-    /// The updates that the other side may bring.
+    /// The updates that the other side may bring, what is gone included.
     private func permitted(_ updates: [DocumentUpdate]) -> [DocumentUpdate] {
-        updates.filter { update in
-            if case .gone = update.content { return false }
-            return link.mayWrite(update.key)
-        }
+        updates.filter { link.mayWrite($0.key) }
     }
 
     private func store(_ reception: Reception) async throws -> Event {
@@ -253,7 +266,8 @@ final class MeshStore: SessionStore {
         var stored = Reception(
             updates: permitted(reception.updates),
             cursors: reception.cursors.filter { isCurrent($0.key) },
-            publishes: reception.publishes.flatMap { isCurrent($0) ? $0 : nil }, rights: reception.rights)
+            publishes: reception.publishes.flatMap { isCurrent($0) ? $0 : nil }, settles: reception.settles,
+            rights: reception.rights)
         stored.presumesHeld = reception.presumesHeld
         // Within the transaction once more: an eviction may come first.
         let currents = Dictionary(
@@ -266,7 +280,9 @@ final class MeshStore: SessionStore {
         stored.cursors = stored.cursors.map { (LinkSubscription.storedKey($0.key), $0.position) }
         stored.publishes = stored.publishes.map { LinkSubscription.storedKey($0) }
         let outcome = try await executor.run { [stored, collections] in
-            try self.replica.receive(stored, from: other, collections: collections) { key in
+            try self.replica.receive(
+                stored, from: other, isClockReliable: self.link.isClockTrusted, collections: collections
+            ) { key in
                 currents[key].map { self.isCurrent($0) } ?? false
             }
         }
@@ -293,6 +309,16 @@ final class MeshStore: SessionStore {
         }
         guard looks else { return }
         feed.later { [weak self] in self?.readAsks() }
+    }
+
+    /// Asks for documents that were ahead of the clock, if their time has come.
+    func askForDue() {
+        feed.later { [weak self] in
+            guard let self, let other = asking.withLock({ $0.hasBegun ? $0.feed : nil }),
+                let keys = try? replica.aheadDue(of: other, limit: Limits.linkAsks), !keys.isEmpty
+            else { return }
+            deliver(.wanted(keys))
+        }
     }
 
     private func readAsks() {

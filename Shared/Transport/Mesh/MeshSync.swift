@@ -39,7 +39,8 @@ public final class MeshSync: Sendable {
         public var key: @Sendable () throws -> PeerKey
         /// Key, certificate and authority as of now.
         public var credentials: @Sendable () throws -> MeshCredentials
-        /// Whether the clock was set by a server.
+        /// Whether the system keeps the clock in step with others. (What a server has said of it the store
+        /// knows.)
         public var isClockTrusted: @Sendable () -> Bool
         /// Decides about a peer that has greeted.
         public var ask: @Sendable (MeshPeer) async -> Bool
@@ -66,6 +67,8 @@ public final class MeshSync: Sendable {
         let mesh: Mesh
         let feed: MeshFeed
         let discovery: Discovery
+        /// Looks now and then after documents that were ahead of the clock.
+        let ticking: Task<Void, Never>
     }
 
     private struct Subscription {
@@ -219,6 +222,7 @@ public final class MeshSync: Sendable {
             running.discovery.configure(settings.discovery, syncGroup: settings.syncGroup)
         case let running?:
             await running.discovery.stop()
+            running.ticking.cancel()
             await running.mesh.stop()
             try? await executor.run { running.feed.close() }
             state.withLock { state in
@@ -289,7 +293,10 @@ public final class MeshSync: Sendable {
                 databaseID: configuration.databaseID, own: own, loop: mesh.loop, environment: environment,
                 logger: logger, choose: { [weak mesh] in mesh?.dial(found: $0) },
                 changed: { [weak self] in self?.changed() }))
-        return Running(mesh: mesh, feed: feed, discovery: discovery)
+        let ticking = Task {
+            while (try? await Task.sleep(for: Limits.aheadInterval)) != nil { feed.askForDue() }
+        }
+        return Running(mesh: mesh, feed: feed, discovery: discovery, ticking: ticking)
     }
 
     private func noteMet() {

@@ -38,16 +38,18 @@ package struct CatchUpReader {
     private let interruption: (@Sendable () -> Interruption?)?
     private var last: Offset
 
-    /// Reads the page after an offset; `head` is the position that the snapshot stands for.
+    /// Reads the page after an offset; `head` is the position that the snapshot stands for. The page ends
+    /// with offset `end` at the latest.
     package static func page(
         in transaction: ReadTransaction, at head: LogPosition, query: SubscriptionQuery, access: ReadAccess,
-        after offset: Offset, namesAfter: Offset, bounds: Bounds,
+        after offset: Offset, namesAfter: Offset, through end: Offset? = nil, bounds: Bounds,
         interruption: (@Sendable () -> Interruption?)?
     ) throws -> CatchUpPage {
         var reader = CatchUpReader(
             query: query, access: access, namesAfter: namesAfter, after: offset, bounds, interruption)
         var isComplete = true
         try transaction.changes(in: query.collection, after: offset.rawValue) { document in
+            if let end, document.position > end.rawValue { return false }
             guard !reader.isFull || document.position == reader.last.rawValue else {
                 isComplete = false
                 return false
@@ -57,7 +59,8 @@ package struct CatchUpReader {
         }
         var page = CatchUpPage(
             documents: reader.documents, candidates: reader.candidates,
-            offset: isComplete ? head.offset : reader.last, head: isComplete ? head : nil, asOf: head)
+            offset: isComplete ? end ?? head.offset : reader.last,
+            head: isComplete && end == nil ? head : nil, asOf: head)
         page.gone = reader.gone
         return page
     }

@@ -142,6 +142,107 @@ struct MeshLinkTests {
         }
     }
 
+    @Test("what the server has reaped goes at a neighbour too, and does not come back from one that was away")
+    func gone() async throws {
+        try await withPeers("a", "b", "c") { peers in
+            for number in 1...2 {
+                try peers[2].execute("INSERT INTO c DOCUMENTS ({'_id': \(number), 'n': 1})")
+            }
+            for other in peers[..<2] {
+                let first = try link(peers[2], other)
+                try await first.settle()
+                first.cut()
+            }
+            try peers[2].execute("UPDATE c SET m = 2 WHERE _id = 2")
+            var held = VersionVector()
+            // The server had them deleted, and has reaped the deletions.
+            for number in [2, 1] as [Int64] {
+                held = try #require(try peers[0].state(id(number))).withUnsafeBytes {
+                    try DocumentReader($0).vector()
+                }
+                _ = try peers[0].replica.receive(
+                    Reception(updates: [DocumentUpdate(key: id(number), content: .gone(held.encoded()))]))
+                #expect(try peers[0].state(id(number)) == nil)
+            }
+            let near = try link(peers[0], peers[1])
+            try await near.settle()
+            #expect(try peers[1].state(id(1)) == nil)
+            #expect(try peers[1].note(id(1)) == held)
+            let late = try link(peers[2], peers[1])
+            for _ in 0..<3 { for link in [near, late] { try await link.settle() } }
+            #expect(try peers.allSatisfy { try $0.state(id(1)) == nil })
+            // What somebody wrote there unseen stays, and is the same at all.
+            #expect(try areEqual(peers, id(2)))
+            let left = try Document(decoding: try #require(try peers[0].state(id(2))))
+            #expect(left.value["m"] == .int(2) && left.value["n"] == nil)
+        }
+    }
+
+    @Test("a store that was put back hears of it by a neighbour's cursor, and writes on as another actor")
+    func putBack() async throws {
+        try await withPeers("a", "b") { peers in
+            try peers[0].execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 1})")
+            try peers[0].restart(keeping: true)
+            try peers[0].execute("UPDATE c SET n = 2 WHERE _id = 1")
+            let first = try link(peers[0], peers[1])
+            try await first.settle()
+            first.cut()
+            try peers[0].restart(putBack: true, knowing: false)
+            let before = peers[0].replica.actor
+            let second = try link(peers[0], peers[1])
+            try await second.settle()
+            #expect(peers[0].replica.actor != before)
+            try peers[0].execute("UPDATE c SET m = 1 WHERE _id = 1")
+            try await second.settle()
+            #expect(try areEqual(peers, id(1)))
+            let left = try Document(decoding: try #require(try peers[0].state(id(1))))
+            #expect(left.value["n"] == .int(2) && left.value["m"] == .int(1))
+            // A cursor that counts proves nothing.
+            second.cut()
+            try peers[0].restart()
+            let third = try link(peers[1], peers[0])
+            let actor = peers[0].replica.actor
+            try await third.settle()
+            #expect(peers[0].replica.actor == actor)
+        }
+    }
+
+    @Test(
+        "a document from the future waits until its time has come, and holds up no other",
+        arguments: [true, false])
+    func ahead(_ isReliable: Bool) async throws {
+        try await withTemporaryDirectory { folder in
+            let (clock, late) = (MeshClock(), MeshClock())
+            clock.pass(86_400_000)
+            let peers = [
+                try MeshPeer("a", in: folder, seed: 1) { clock.now },
+                try MeshPeer("b", in: folder, seed: 2) { late.now },
+            ]
+            for peer in peers { try peer.subscribe(Self.all) }
+            try peers[1].execute("INSERT INTO c DOCUMENTS ({'_id': 2, 'n': 1})")
+            let link = try #require(
+                MeshLinkRun(peers[0], peers[1]) { $0.isClockTrusted = isReliable && !$0.isDialer })
+            try await link.settle()
+            for statement in [
+                "INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 1})", "UPDATE c SET m = 1 WHERE _id = 1",
+                "UPDATE c SET n = 2 WHERE _id = 1",
+            ] {
+                try peers[0].execute(statement)
+                try await link.settle()
+            }
+            #expect(try (peers[1].state(id(1)) == nil) == isReliable)
+            try peers[1].execute("INSERT INTO c DOCUMENTS ({'_id': 3, 'n': 1})")
+            try await link.settle()
+            #expect(try areEqual(peers, id(2)) && areEqual(peers, id(3)))
+            late.pass(86_400_000)
+            peers[1].feed.askForDue()
+            try await link.settle()
+            #expect(try areEqual(peers, id(1)))
+            #expect(!link.isOver)
+            for peer in peers { try peer.close() }
+        }
+    }
+
     @Test("a document that was evicted under a subscription comes again")
     func evicted() async throws {
         try await withPeers("a", "b") { peers in

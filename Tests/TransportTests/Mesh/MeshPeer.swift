@@ -30,6 +30,7 @@ final class MeshPeer {
     let name: String
     let folder: URL
     private let milliseconds: @Sendable () -> UInt64
+    private let hasServer: Bool
     private let random: Mutex<SplitMix64>
     private(set) var replica: PeerReplica
     private(set) var feed: MeshFeed
@@ -40,14 +41,16 @@ final class MeshPeer {
     private var kept: [String: Data]?
 
     init(
-        _ name: String, in folder: URL, seed: UInt64, milliseconds: @escaping @Sendable () -> UInt64
+        _ name: String, in folder: URL, seed: UInt64, hasServer: Bool = false,
+        milliseconds: @escaping @Sendable () -> UInt64
     ) throws {
+        self.hasServer = hasServer
         self.name = name
         self.folder = folder.appendingPathComponent(name)
         self.milliseconds = milliseconds
         random = Mutex(SplitMix64(seed: seed))
         replica = try Self.open(self.folder, milliseconds, random)
-        feed = try Self.begin(replica, later)
+        feed = try Self.begin(replica, hasServer, later)
     }
 
     static let quiet: Logger = {
@@ -68,9 +71,11 @@ final class MeshPeer {
             logger: quiet)
     }
 
-    private static func begin(_ replica: PeerReplica, _ later: Later) throws -> MeshFeed {
+    private static func begin(
+        _ replica: PeerReplica, _ hasServer: Bool, _ later: Later
+    ) throws -> MeshFeed {
         try MeshFeed(
-            replica: replica, hasServer: false, setsLiveQueries: true, executor: .inline,
+            replica: replica, hasServer: hasServer, setsLiveQueries: true, executor: .inline,
             later: { later.add($0) }, logger: quiet)
     }
 
@@ -112,6 +117,11 @@ final class MeshPeer {
 
     func state(_ key: DocumentKey) throws -> EncodedState? { try replica.read { try $0.state(of: key) } }
 
+    /// What is gone of a document and has left no entry in its vector.
+    func note(_ key: DocumentKey) throws -> VersionVector {
+        try replica.read { try $0.withDatabase { try Notes.find(key, $0) } } ?? VersionVector()
+    }
+
     /// Returns whether a document is shown by one of its subscriptions.
     func matches(_ key: DocumentKey, _ document: Document) throws -> Bool {
         guard document.isLive else { return false }
@@ -125,7 +135,7 @@ final class MeshPeer {
     // MARK: Misfortunes
 
     /// Restarts the store; its links must have ended.
-    func restart(putBack: Bool = false, keeping: Bool = false) throws {
+    func restart(putBack: Bool = false, keeping: Bool = false, knowing: Bool = true) throws {
         feed.close()
         try replica.close()
         if keeping { kept = try contents() }
@@ -133,8 +143,8 @@ final class MeshPeer {
         if putBack, let kept { try write(kept) }
         later = Later()
         replica = try Self.open(folder, milliseconds, random)
-        if putBack, kept != nil { try replica.renewActor(replica.actor) }
-        feed = try Self.begin(replica, later)
+        if putBack, knowing, kept != nil { try replica.renewActor(replica.actor) }
+        feed = try Self.begin(replica, hasServer, later)
         for statement in statements.keys.sorted() { try subscribe(statement) }
     }
 

@@ -1,8 +1,8 @@
-import CRDT
 import DQL
 import Foundation
 import TestSupport
 
+@testable import CRDT
 @testable import Replica
 @testable import Transport
 
@@ -11,7 +11,8 @@ import TestSupport
 ///
 /// Two to five peers in a chain, a ring, a star or a clique. Each writes three documents, whose colour says
 /// which subscriptions they belong to. Where subscriptions differ, all are linked with all: then what each
-/// holds must still be the join of what all hold.
+/// holds must still be the join of what all hold. Two worlds of three have a server, which one peer reaches,
+/// or all of a clique; it reaps deletions.
 final class MeshWorld {
     struct Fault: Error, CustomStringConvertible {
         let seed: UInt64
@@ -23,24 +24,26 @@ final class MeshWorld {
 
     private let seed: UInt64
     private var random: SplitMix64
-    private var milliseconds: UInt64 = 1_800_000_000_000
+    private let clock = MeshClock()
     private let peers: [MeshPeer]
     private let pairs: [(Int, Int)]
     private var links: [Int: MeshLinkRun] = [:]
     private let areAlike: Bool
+    private let server: MeshServer?
+    /// The peers that reach the server.
+    private let reach: [Int]
+    private var sessions: [Int: MeshServerRun] = [:]
     private let keys: [DocumentKey]
     /// What has happened, for a failure's message.
     private(set) var history: [String] = []
-    private final class Clock: Sendable {
-        static func now() -> UInt64 { 1_800_000_000_000 }
-    }
 
-    init(seed: UInt64, in folder: URL) throws {
+    init(seed: UInt64, in folder: URL) async throws {
         self.seed = seed
         var random = SplitMix64(seed: seed)
         let count = 2 + random.below(4)
         let shape = random.pick(Shape.allCases)
-        areAlike = shape != .clique || random.chance(30)
+        let areAlike = shape != .clique || random.chance(30)
+        self.areAlike = areAlike
         keys = try (0..<3).map { DocumentKey(collection: "c", id: try DocumentID(.int(Int64($0)))) }
         pairs =
             switch shape {
@@ -49,8 +52,15 @@ final class MeshWorld {
             case .star: (1..<count).map { (0, $0) }
             case .clique: (0..<count).flatMap { first in (0..<first).map { (first, $0) } }
             }
+        let clock = clock
+        let hasServer = random.chance(66)
+        server = hasServer ? try await MeshServer(in: folder, clock) : nil
+        let isReachedByOne = shape != .clique || areAlike && random.chance(50)
+        reach = hasServer ? Array(0..<(isReachedByOne ? 1 : count)) : []
         peers = try (0..<count).map { place in
-            try MeshPeer("p\(place)", in: folder, seed: random.next(), milliseconds: Clock.now)
+            try MeshPeer(
+                "p\(place)", in: folder, seed: random.next(), hasServer: hasServer,
+                milliseconds: { clock.now })
         }
         self.random = random
         for peer in peers { try peer.subscribe(drawStatement()) }
@@ -63,17 +73,22 @@ final class MeshWorld {
         return "SELECT * FROM c WHERE \(drawn.map { "colour = \($0)" }.joined(separator: " OR "))"
     }
 
-    func close() throws { for peer in peers { try peer.close() } }
+    func close() async throws {
+        for session in sessions.values { await session.cut() }
+        for peer in peers { try peer.close() }
+        await server?.close()
+    }
 
     /// The whole history: chaos, then all links until nothing moves.
     func run(steps: Int) async throws {
         for _ in 0..<steps {
+            clock.pass(UInt64(random.below(20)))
             try await step()
-            try checkVectors()
+            try await checkVectors()
         }
         try await settle()
-        try checkVectors()
-        try checkEnd()
+        try await checkVectors()
+        try await checkEnd()
     }
 
     // MARK: Chaos
@@ -85,10 +100,35 @@ final class MeshWorld {
         case 34..<70: try await pump()
         case 70..<80: connect(random.below(pairs.count))
         case 80..<84: cut(random.below(pairs.count))
-        case 84..<90: try evict(peer)
-        case 90..<93: try subscribe(peer)
-        default: try restart(peer)
+        case 84..<88: try evict(peer)
+        case 88..<90: try await subscribe(peer)
+        case 90..<94: try await meetServer()
+        case 94..<97: try await reap()
+        default: try await restart(peer)
         }
+    }
+
+    // MARK: The server
+
+    private func meetServer() async throws {
+        guard let place = reach.randomOne(&random) else { return }
+        if let session = sessions[place], !session.isOver {
+            guard random.chance(30) else { return }
+            history.append("\(peers[place].name) loses the server")
+            return await session.cut()
+        }
+        try await beginSession(place)
+    }
+
+    private func beginSession(_ place: Int) async throws {
+        guard let server else { return }
+        history.append("\(peers[place].name) meets the server")
+        sessions[place] = try await MeshServerRun(peers[place], server, at: clock.now)
+    }
+
+    private func reap() async throws {
+        guard let count = try await server?.reap(), count > 0 else { return }
+        history.append("the server reaps \(count)")
     }
 
     private func write(_ peer: MeshPeer) throws {
@@ -123,6 +163,8 @@ final class MeshWorld {
         for _ in 0..<(1 + random.below(60)) {
             if random.chance(20) {
                 _ = random.pick(peers).later.step()
+            } else if random.chance(25), let place = sessions.keys.sorted().randomOne(&random) {
+                _ = try await sessions[place]?.step(random.below(2))
             } else if let pair = links.keys.sorted().randomOne(&random) {
                 _ = try await links[pair]?.step(random.below(2))
             }
@@ -136,15 +178,22 @@ final class MeshWorld {
         try peer.execute("EVICT FROM c WHERE _id = \(id)")
     }
 
-    private func subscribe(_ peer: MeshPeer) throws {
+    private func subscribe(_ peer: MeshPeer) async throws {
         guard !areAlike else { return }
+        await loseServer(peer)
         for statement in peer.statements.keys { try peer.unsubscribe(statement) }
         let statement = drawStatement()
         history.append("\(peer.name) subscribes to \(statement)")
         try peer.subscribe(statement)
     }
 
-    private func restart(_ peer: MeshPeer) throws {
+    private func loseServer(_ peer: MeshPeer) async {
+        guard let place = peers.firstIndex(where: { $0 === peer }) else { return }
+        await sessions.removeValue(forKey: place)?.cut()
+    }
+
+    private func restart(_ peer: MeshPeer) async throws {
+        await loseServer(peer)
         for (pair, ends) in pairs.enumerated() where peers[ends.0] === peer || peers[ends.1] === peer {
             cut(pair)
         }
@@ -176,43 +225,74 @@ final class MeshWorld {
                     while try await links[pair]?.step(place) ?? false { quiet = false }
                 }
             }
+            for place in reach {
+                if sessions[place]?.isOver ?? true { try await beginSession(place) }
+                for end in [0, 1] {
+                    while try await sessions[place]?.step(end) ?? false { quiet = false }
+                }
+            }
+            try await server?.flush()
         }
+    }
+
+    private func content(_ state: EncodedState?) throws -> Document? {
+        try state.map { try Document(decoding: $0) }
     }
 
     private func fault(_ what: String) -> Fault { Fault(seed: seed, what: what) }
 
-    /// Invariant 1: equal vectors have equal content, at every step.
-    private func checkVectors() throws {
+    /// Invariant 1: equal vectors and notes have equal content, at every step.
+    private func checkVectors() async throws {
         for key in keys {
-            var seen: [[UInt8]: (name: String, state: EncodedState)] = [:]
+            var seen: [[UInt8]: (name: String, root: MapNode)] = [:]
             for peer in peers {
-                guard let state = try peer.state(key) else { continue }
-                let vector = try state.withUnsafeBytes { try DocumentReader($0).vector().encoded() }
-                if let other = seen[vector], other.state != state {
-                    throw fault("\(other.name) and \(peer.name): equal vectors, other content")
-                }
-                seen[vector] = (peer.name, state)
+                guard let document = try content(try peer.state(key)) else { continue }
+                // An entry of a note counts beside a later stamp of its actor, which would speak for it.
+                let note = VersionVector(
+                    try peer.note(key).entries.filter { document.vector[$0.actor] ?? 0 > $0.time })
+                try compare(key, peer.name, document, note, &seen)
+            }
+            if let document = try content(try await server?.state(key)) {
+                try compare(key, "the server", document, VersionVector(), &seen)
             }
         }
     }
 
-    /// Invariants 3 and 5: what a peer holds that matches is the join of what all hold, and what it shows
-    /// matches.
-    private func checkEnd() throws {
+    private func compare(
+        _ key: DocumentKey, _ name: String, _ document: Document, _ note: VersionVector,
+        _ seen: inout [[UInt8]: (name: String, root: MapNode)]
+    ) throws {
+        guard !document.vector.isEmpty else { return }
+        let mark = document.vector.encoded() + [0] + note.encoded()
+        if let other = seen[mark], other.root != document.root {
+            throw fault("\(other.name) and \(name): equal vectors of \(key.id), other content")
+        }
+        seen[mark] = (name, document.root)
+    }
+
+    /// Invariants 3, 4 and 5: what a peer holds that matches is the join of what all hold, and what it shows
+    /// matches; the server has it too.
+    private func checkEnd() async throws {
         for key in keys {
             var joined = Document()
             for peer in peers {
-                if let state = try peer.state(key) { joined.merge(try Document(decoding: state)) }
+                if let document = try content(try peer.state(key)) { joined.merge(document) }
             }
+            let there = try content(try await server?.state(key)) ?? Document()
+            joined.merge(there)
             for peer in peers {
-                let own = try peer.state(key).map { try Document(decoding: $0) }
+                let own = try content(try peer.state(key))
                 let isShown = try own.map { try peer.matches(key, $0) } ?? false
-                guard try peer.matches(key, joined) || isShown, own != joined else { continue }
+                guard try peer.matches(key, joined) || isShown, (own ?? Document()).root != joined.root else {
+                    continue
+                }
                 throw fault(
                     isShown && !joined.isLive
                         ? "\(peer.name) shows what was removed of \(key.id)"
                         : "\(peer.name) lacks something of \(key.id)")
             }
+            guard server != nil, there.root != joined.root else { continue }
+            throw fault("the server lacks something of \(key.id)")
         }
     }
 }

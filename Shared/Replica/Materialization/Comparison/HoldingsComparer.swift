@@ -36,6 +36,12 @@ extension ReadTransaction {
         var comparer = try HoldingsComparer(
             self, query, page, bytes: min(bytes, page.maxBytes), rows: rows, mayWrite: { _ in true }, nil)
         comparer.hasAuthority = false
+        comparer.notes = try withDatabase { database -> [DocumentID: VersionVector] in
+            guard try Notes.holdsAny(database) else { return [:] }
+            return try page.candidates.reduce(into: [:]) { notes, item in
+                notes[item.key.id] = try Notes.find(item.key, database)
+            }
+        }
         try comparer.run(mayRead)
         return comparer.answer
     }
@@ -123,6 +129,8 @@ private struct HoldingsComparer {
     var answer = HoldingsAnswer()
     /// False where there is no frontier: nothing counts as purged, and no right as revoked.
     var hasAuthority = true
+    /// Notes of held documents, gone without an entry in their vectors: at a store without a frontier.
+    var notes: [DocumentID: VersionVector] = [:]
     private var next = 0
     private var bytes = 0
     private var rows = 0
@@ -168,7 +176,10 @@ private struct HoldingsComparer {
             let item = held[next]
             next += 1
             let key = key(item.id)
-            guard hasAuthority else { continue }
+            guard hasAuthority else {
+                if let note = notes[item.id], mayRead(key) { add(note, of: key) }
+                continue
+            }
             guard mayRead(key) else {
                 answer.hidden.append(key)
                 continue
@@ -206,6 +217,11 @@ private struct HoldingsComparer {
             let isRest = try document.isRestOfSeeds() && ours.covers(theirs)
             if isItsConcern, !isRest { add(state, of: key) }
             return
+        }
+        if let note = notes[id] {
+            // With the state that is left.
+            add(note, of: key)
+            return add(state, of: key)
         }
         guard isItsConcern else { return }
         if try !theirs.covers(ours) || ours.holdsSeed && Document(decoding: state).hasLostSeeds {

@@ -14,6 +14,13 @@ final class ChangeRecorder: @unchecked Sendable {
     }
 
     private(set) var items: [DocumentKey: Item] = [:]
+    /// The notes of documents of which more is gone now.
+    private(set) var gone: [DocumentKey: VersionVector] = [:]
+
+    /// More is gone of a document; `note` is all of it.
+    func noteGone(_ key: DocumentKey, _ note: VersionVector) {
+        if gone[key] != nil || gone.count < ReplicaLimits.recordedDocuments { gone[key] = note }
+    }
 
     /// A document changes from a state, nil if it was not here, by a delta or by merging.
     func note(_ key: DocumentKey, before: EncodedState?, delta: (stamp: Stamp, bytes: EncodedDelta)? = nil) {

@@ -16,6 +16,8 @@ final class FeedRecording: Sendable {
         var isServed = false
         /// True if the store has a server, to which links may bring news.
         var hasServer = false
+        /// True if the file was found to be put back since it was opened.
+        var isPutBack = false
     }
 
     let state: Mutex<State>
@@ -24,6 +26,9 @@ final class FeedRecording: Sendable {
     init(_ state: State) { self.state = Mutex(state) }
 
     var identity: FeedIdentity? { state.withLock { $0.identity } }
+
+    /// True if links are served, and there is no server.
+    var isWithoutServer: Bool { state.withLock { $0.identity != nil && $0.isServed && !$0.hasServer } }
 
     /// The recorder of the transaction that has the write lock; nil while nothing is noted.
     var recorder: ChangeRecorder? { current.withLock { $0 } }
@@ -52,20 +57,25 @@ final class FeedRecording: Sendable {
         var done: Set<DocumentKey> = []
         for key in commit.documents where !evicted.contains(key) && done.insert(key).inserted {
             let item = recorder.items[key]
+            let note = recorder.gone[key]
+            let stored = try collections.number(of: key.collection, database).flatMap {
+                try DocumentRows.state($0, key.id, database)
+            }
+            if stored == nil { try MetDocuments.left(key, database) }
             // One that nothing was noted of counts as new: it is asked about once too often.
-            if item?.before == nil, isAnyElsewhere {
+            if item?.before == nil, isAnyElsewhere, stored != nil {
                 try MetDocuments.entered(key, at: commit.number, from: feed, database)
                 commit.hasEntered = true
             }
-            if feed != nil, state.hasServer {
+            if feed != nil, state.hasServer, stored != nil {
                 try MetDocuments.meshed(key, at: commit.number, database)
                 commit.isMeshed = true
             }
-            guard isWhole, let table = try collections.number(of: key.collection, database),
-                let after = try DocumentRows.state(table, key.id, database)
-            else { continue }
+            // Of a document that is gone altogether the note is told.
+            guard isWhole, let after = stored ?? (note == nil ? nil : Document().encoded()) else { continue }
             var change = FoldedOperation.Change(
-                key: key, delta: item?.delta?.bytes, before: item?.before, after: after)
+                key: key, delta: note == nil ? item?.delta?.bytes : nil, before: item?.before, after: after,
+                gone: note?.encoded())
             change.stamp = item?.delta?.stamp
             changes.append(change)
             size += after.count + (item?.before?.count ?? 0)

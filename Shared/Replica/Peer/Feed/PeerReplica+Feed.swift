@@ -36,6 +36,8 @@ extension PeerReplica {
                 statement.bind(1, old)
                 try statement.run()
             }
+            try expireNotes(state, database)
+            try AheadDocuments.forgetUnknown(database)
             let feeds = try PeerFeeds.all(database)
             recording.state.withLock { kept in
                 kept.identity = identity
@@ -44,6 +46,17 @@ extension PeerReplica {
                 kept.hasServer = hasServer
             }
             return FeedStart(feed: identity.id, starts: identity.starts, start: identity.start)
+        }
+    }
+
+    /// Ends notes that were kept long enough.
+    func expireNotes(_ state: StoreState, _ database: Database) throws {
+        let patience = UInt64(ReplicaLimits.notePatience.components.seconds) * 1_000
+        let now = store.environment.wallMilliseconds()
+        let ended = try Notes.expire(
+            before: now > patience ? now - patience : 0, actor: state.actor, database)
+        if ended > 0 {
+            store.logger.debug("notes of removed documents ended", metadata: ["count": "\(ended)"])
         }
     }
 
@@ -116,31 +129,48 @@ extension PeerReplica {
 
     /// As `stage`, for a page of a feed, unless `isStale` within the transaction.
     package func stage(
-        _ page: StagedPage, from feed: LogID, unless isStale: () -> Bool
+        _ page: StagedPage, from feed: LogID, isClockReliable: Bool = false, unless isStale: () -> Bool
     ) throws {
         var page = page
         page.subscription = LinkKey.of(page.subscription, at: feed)
         page.seen = nil
         page.hides = []
-        try stage(page, unless: isStale)
+        let wall = store.environment.wallMilliseconds()
+        try stage(page, unless: isStale) { updates, database in
+            try AheadDocuments.leaveOut(
+                of: updates, from: feed, wall: wall, isReliable: isClockReliable, database)
+        }
     }
 
     /// Stores what a feed brought: documents and cursors, all or nothing. There is no authority: nothing is
     /// purged, hidden or asked for elsewhere, and what changes no document makes no commit. A cursor is
     /// stored if `isCurrent` within the transaction.
     package func receive(
-        _ reception: Reception, from feed: LogID,
+        _ reception: Reception, from feed: LogID, isClockReliable: Bool = false,
         collections: [[UInt8]: CollectionName] = [:], isCurrent: ([UInt8]) -> Bool = { _ in true }
     ) throws -> ReceptionOutcome {
         try committing(from: feed) { database, state in
             var merger = Merger(
-                database: database, state: state, hasAuthority: false, recorder: recording.recorder)
+                database: database, state: state, hasAuthority: false, recorder: recording.recorder,
+                milliseconds: store.environment.wallMilliseconds())
+            if !reception.settles.isEmpty, try AheadDocuments.holdsAny(of: feed, database) {
+                try AheadDocuments.settle(reception.settles, of: feed, database)
+            }
+            let updates = try AheadDocuments.leaveOut(
+                of: reception.updates, from: feed, wall: store.environment.wallMilliseconds(),
+                isReliable: isClockReliable, database)
+            // A delta may rest on what is ahead.
+            func missing() throws -> [DocumentKey] {
+                try merger.missing.filter { try !AheadDocuments.holds($0, of: feed, database) }
+            }
             try database.inPart {
                 if let key = reception.publishes { try merger.publish(LinkKey.of(key, at: feed)) }
-                for update in reception.updates {
-                    try merger.merge(update, presumesHeld: reception.presumesHeld)
+                // Of a document the state that is left comes after what is gone.
+                for update in updates {
+                    try merger.mergeAnswer(update, presumesHeld: reception.presumesHeld)
                 }
-                guard merger.missing.isEmpty else { return false }
+                try merger.purgeNoticed()
+                guard try missing().isEmpty else { return false }
                 for cursor in reception.cursors where isCurrent(cursor.key) {
                     if cursor.key == reception.publishes, let collection = collections[cursor.key] {
                         try LinkCursors.set(
@@ -152,7 +182,8 @@ extension PeerReplica {
                 }
                 return true
             }
-            guard merger.missing.isEmpty else { return (.wanting(merger.missing), nil) }
+            let wanting = try missing()
+            guard wanting.isEmpty else { return (.wanting(wanting), nil) }
             state = merger.state
             guard !merger.changed.isEmpty else { return (.stored, nil) }
             state.head += 1

@@ -18,6 +18,37 @@ extension PeerReplica {
         }
     }
 
+    /// Notes of a collection that came after a commit, as candidates: those of at most `limit` documents or
+    /// of one commit. `through` is the commit up to which these are all; nil if there are no more.
+    package func feedNotes(
+        of collection: CollectionName, after position: UInt64, limit: Int, _ transaction: ReadTransaction
+    ) throws -> (notes: [(candidate: DocumentVersion, position: UInt64)], through: UInt64?) {
+        try transaction.withDatabase { database in
+            var found = try Notes.after(
+                position, through: .max >> 1, of: collection, limit: limit + 1, database)
+            var through: UInt64?
+            if found.count > limit, let last = found.last?.position {
+                if found.contains(where: { $0.position < last }) {
+                    found.removeAll { $0.position == last }
+                } else {
+                    found = try Notes.after(last - 1, through: last, of: collection, limit: .max, database)
+                }
+                through = found.last?.position
+            }
+            let notes = try found.map { item -> (candidate: DocumentVersion, position: UInt64) in
+                let key = DocumentKey(collection: collection, id: item.id)
+                let vector = try transaction.state(of: key)?.withUnsafeBytes {
+                    try DocumentReader($0).vector()
+                }
+                var candidate = DocumentVersion(
+                    key: key, vector: (vector ?? VersionVector()).encoded())
+                candidate.note = item.vector
+                return (candidate, item.position)
+            }
+            return (notes, through)
+        }
+    }
+
     /// Compares a page of another's holdings with this store: states of which there is more here, matching or
     /// not, tombstones included; and of documents that it does not have those that match.
     package func compareFeed(
@@ -30,18 +61,28 @@ extension PeerReplica {
         }
     }
 
-    /// The states of documents; nil where the asker has as much, or this store has nothing.
+    /// The states of documents; nil where the asker has as much, or this store has nothing. And what is gone
+    /// of them: then with whatever is here.
     package func feedStates(
         of keys: [DocumentKey], held: [DocumentVersion]
-    ) throws -> [(key: DocumentKey, state: EncodedState?)] {
+    ) throws -> (states: [(key: DocumentKey, state: EncodedState?)], gone: [DocumentVersion]) {
         let held = Dictionary(held.map { ($0.key, $0.vector) }) { $1 }
         return try read { transaction in
-            try keys.map { key in
+            let gone = try transaction.withDatabase { database -> [DocumentVersion] in
+                guard try Notes.holdsAny(database) else { return [] }
+                return try keys.compactMap { key in
+                    try Notes.find(key, database).map { DocumentVersion(key: key, vector: $0.encoded()) }
+                }
+            }
+            let noted = Set(gone.map(\.key))
+            let states = try keys.map { key -> (key: DocumentKey, state: EncodedState?) in
+                if noted.contains(key) { return (key, try transaction.state(of: key)) }
                 guard let state = try transaction.state(of: key) else { return (key, nil) }
                 guard let theirs = held[key] else { return (key, state) }
                 let ours = try state.withUnsafeBytes { try DocumentReader($0).vector() }
                 return (key, try VersionVector(decoding: theirs).covers(ours) ? nil : state)
             }
+            return (states, gone)
         }
     }
 

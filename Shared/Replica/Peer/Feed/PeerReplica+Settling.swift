@@ -34,7 +34,8 @@ extension PeerReplica {
     /// documents now: some of them may be gone there, or newer.
     /// - Returns: the documents to ask for.
     package func settleLinks(through commit: UInt64, limit: Int) throws -> [DocumentKey] {
-        try store.committing { database, _ in
+        try store.committing { database, state in
+            try expireNotes(state, database)
             let settled = try Settled.commit(database)
             guard settled < commit else { return }
             try MetDocuments.want(after: settled, through: commit, database)
@@ -42,5 +43,34 @@ extension PeerReplica {
             try MetDocuments.prune(settled: commit, database)
         }
         return try wanted(limit: limit)
+    }
+
+    /// The server lacks what an own operation rests on: its documents are named in the next list of what
+    /// links have changed.
+    /// - Returns: whether each document is here as the operation found it, or later.
+    package func giveBases(of deferral: Deferral) throws -> Bool {
+        try store.committing { database, state in
+            let statement = try RawStatement(
+                cached: "SELECT \(StoredOperation.columns) FROM operation WHERE actor = ? AND sequence = ?",
+                database)
+            statement.bind(1, bits: deferral.actor.rawValue)
+            statement.bind(2, bits: deferral.sequence.rawValue)
+            guard try statement.step() else { return true }
+            let operation = try Operation(decoding: StoredOperation(statement).whole(database))
+            // What was changed up to the present commit is named again, and so are these.
+            let settled = try Settled.commit(database)
+            if settled >= state.head { try Settled.note(state.head - min(state.head, 1), database) }
+            var collections = Collections()
+            for change in operation.changes {
+                let key = DocumentKey(collection: change.collection, id: change.id)
+                let base = try DeltaReach(decoding: change.delta, stamp: operation.stamp).base
+                let held = try collections.number(of: key.collection, database).flatMap {
+                    try DocumentRows.state($0, key.id, database)
+                }?.withUnsafeBytes { try DocumentReader($0).vector() }
+                guard (held ?? VersionVector()).covers(base) else { return false }
+                if held != nil { try MetDocuments.meshed(key, at: state.head, database) }
+            }
+            return true
+        }
     }
 }

@@ -181,13 +181,22 @@ extension PeerReplica {
     public func outdated(
         _ candidates: [DocumentVersion], for subscription: [UInt8] = []
     ) throws -> [DocumentKey] {
-        let candidates = try candidates.map { (key: $0.key, vector: try VersionVector(decoding: $0.vector)) }
+        let candidates = try candidates.map { candidate in
+            (
+                key: candidate.key, vector: try VersionVector(decoding: candidate.vector),
+                note: try candidate.note.map { try VersionVector(decoding: $0) }
+            )
+        }
         return try read { transaction in
             let staged = try transaction.withDatabase { try StagedPages.Lookup(subscription, $0) }
             return try candidates.filter { candidate in
                 if let bytes = try transaction.state(of: candidate.key) {
                     let held = try bytes.withUnsafeBytes { try DocumentReader($0).vector() }
                     guard held.covers(candidate.vector) else { return true }
+                    if let note = candidate.note {
+                        let known = try transaction.withDatabase { try Notes.find(candidate.key, $0) }
+                        if !(known ?? VersionVector()).covers(note) { return true }
+                    }
                     return try candidate.vector.holdsSeed && !Document(decoding: bytes).hasLostSeeds
                 }
                 if try staged.lacks(candidate.vector, of: candidate.key) { return true }

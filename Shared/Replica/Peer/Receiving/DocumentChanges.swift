@@ -19,7 +19,7 @@ struct DocumentChanges {
     }
 
     /// The commit that these changes will be.
-    private var position: UInt64 { state.head + 1 }
+    var position: UInt64 { state.head + 1 }
 
     /// Records a foreign timestamp; see `StoreState.observe`.
     mutating func observe(_ time: Timestamp) throws { try state.observe(time) }
@@ -79,6 +79,12 @@ struct DocumentChanges {
     mutating func drop(_ key: DocumentKey, _ table: DocumentTable, _ vector: VersionVector) throws {
         try leave(key, vector)
         try DocumentRows.remove(table, key.id, database)
+        changed.append(key)
+    }
+
+    /// Nothing is left of a document, or of its copies that are to come.
+    mutating func remove(_ key: DocumentKey, _ table: DocumentTable, wasHere: Bool) throws {
+        if wasHere { try DocumentRows.remove(table, key.id, database) }
         changed.append(key)
     }
 

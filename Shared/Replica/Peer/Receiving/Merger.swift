@@ -15,17 +15,22 @@ struct Merger {
     private var notices = PurgeNotices()
     /// The subscription whose catch-up is published.
     private var published: [UInt8]?
+    /// False for what a link brings.
+    private let hasAuthority: Bool
 
-    /// `hasAuthority`: what comes is from the server, which is asked about the rest.
+    /// `hasAuthority`: what comes is from the server, which is asked about the rest. `milliseconds`: the wall
+    /// clock, for notes.
     init(
         database: Database, state: StoreState, liveQueries: [SubscriptionQuery] = [],
-        hasAuthority: Bool = true, recorder: ChangeRecorder? = nil
+        hasAuthority: Bool = true, recorder: ChangeRecorder? = nil, milliseconds: UInt64 = 0
     ) {
         self.database = database
+        self.hasAuthority = hasAuthority
         merging = StateMerge(
             documents: DocumentChanges(database: database, state: state, recorder: recorder),
             refetch: Refetch(
-                database: database, actor: state.actor, liveQueries: liveQueries, asks: hasAuthority))
+                database: database, actor: state.actor, liveQueries: liveQueries, asks: hasAuthority),
+            notes: NoteBook(database: database, recorder: recorder, milliseconds: milliseconds))
     }
 
     /// The store's state with everything observed.
@@ -115,7 +120,8 @@ struct Merger {
     /// in the meantime are they merged with those, one by one.
     private mutating func showDocuments(of subscription: [UInt8]) throws {
         guard let staged = try StagedDocuments.find(subscription, database) else { return }
-        if try merging.documents.show(staged) {
+        // A note may cover some of them.
+        if try !merging.notes.areAny(), try merging.documents.show(staged) {
             try askForEvicted(of: staged.collection)
         } else {
             try staged.visit(database) { id, state in
@@ -145,6 +151,18 @@ struct Merger {
         _ key: DocumentKey, by state: UnsafeRawBufferPointer, under purged: [UInt8]
     ) throws {
         let purged = try VersionVector(decoding: purged)
+        if merging.notes.isKept {
+            if hasAuthority, try merging.documents.stored(key) == nil {
+                return try merging.mergeStaged(state, of: key)
+            }
+            if hasAuthority, try merging.refetch.hasPendingWrites(key) {
+                try merging.refetch.awaitRepair(key)
+                return try merging.mergeStaged(state, of: key)
+            }
+            return try merging.drop(
+                purged, of: key, keeping: try Document(decoding: EncodedState([UInt8](state))),
+                isAuthority: hasAuthority)
+        }
         guard let (table, stored) = try merging.documents.stored(key) else {
             return try merging.mergeStaged(state, of: key)
         }
@@ -182,6 +200,10 @@ struct Merger {
     /// Everything that the vector covers is gone at the server, the tombstone too. A document with own writes
     /// that the server does not have waits for the repair that moves them.
     private mutating func purge(_ key: DocumentKey, _ vector: [UInt8], isListed: Bool = false) throws {
+        if !hasAuthority {
+            let gone = try VersionVector(decoding: vector)
+            return try merging.drop(gone, of: key, keeping: Document(), isAuthority: false)
+        }
         guard let (table, stored) = try merging.documents.stored(key) else { return }
         let document = try Document(decoding: stored)
         // A write told of that is not here was withdrawn since (it was refused): nobody has it, so no vector
@@ -194,6 +216,11 @@ struct Merger {
                 }
             })
         guard try !merging.refetch.hasPendingWrites(key) else { return try merging.refetch.awaitRepair(key) }
+        if merging.notes.isKept {
+            // A list does not bring a state that does not match, but names its vector too.
+            if isListed { return try merging.refetch.askAgain(key) }
+            return try merging.drop(frontier, of: key, keeping: Document(), isAuthority: true)
+        }
         let isCovered = frontier.covers(document.vector)
         let rest =
             isCovered ? Document(restOf: frontier) : document.gone(frontier: frontier, replaying: [])

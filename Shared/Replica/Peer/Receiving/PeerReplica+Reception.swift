@@ -14,7 +14,8 @@ extension PeerReplica {
                 try OwnOperations.forget(own.actor, through: own.through, state.actor, database)
             }
             var merger = Merger(
-                database: database, state: state, liveQueries: liveQueries, recorder: recording.recorder)
+                database: database, state: state, liveQueries: liveQueries, recorder: recording.recorder,
+                milliseconds: store.environment.wallMilliseconds())
             try take(reception, &merger, database)
             guard merger.missing.isEmpty else {
                 for key in merger.missing { try Wanted.note(key, database) }

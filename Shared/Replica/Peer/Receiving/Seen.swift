@@ -107,6 +107,11 @@ extension PeerReplica {
             // What holds something withheld was not given back: that is still owed.
             if replaces, try !Withheld.collections(database).isEmpty { try Seen.owe(database) }
             try Seen.note(position, replaces: replaces, database)
+            // Links are judged by the clock that a server has corrected last.
+            if recording.identity != nil {
+                try AheadDocuments.noteCorrection(
+                    clockCorrection, at: store.environment.wallMilliseconds(), database)
+            }
             if replaces {
                 try OwnOperations.forgetRetired(but: state.actor, keeping: 0, database)
                 try Staged.discardAll(database)

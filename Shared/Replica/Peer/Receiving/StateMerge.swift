@@ -7,6 +7,7 @@ import GRDB
 struct StateMerge {
     var documents: DocumentChanges
     var refetch: Refetch
+    var notes: NoteBook
     /// True if nothing that came before the answers can be later than they are.
     var areAnswersLatest = false
 
@@ -21,14 +22,38 @@ struct StateMerge {
     /// Merges a document's state.
     mutating func merge(_ bytes: EncodedState, of key: DocumentKey, _ origin: Origin = Origin()) throws {
         let table = try documents.requireTable(of: key)
+        if let note = try notes.note(of: key) {
+            return try merge(bytes, of: key, in: table, under: note, origin)
+        }
         // Mostly a state is of a document that is not here: then nothing is looked up before.
         if let stamp = Insertion.stamp(ofState: bytes), try documents.add(bytes, key, in: table) {
             try documents.observe(stamp.time)
             return try refetch.askIfEvicted(key, bytes)
         }
         guard let stored = try documents.stored(key)?.state else { return try insert(bytes, key, table) }
-        var document = try Document(decoding: stored)
+        try merge(try Document(decoding: bytes), of: key, onto: stored, in: table, origin)
+    }
+
+    /// Merges a state of a document of which something is gone here.
+    private mutating func merge(
+        _ bytes: EncodedState, of key: DocumentKey, in table: DocumentTable, under note: VersionVector,
+        _ origin: Origin
+    ) throws {
         let incoming = try Document(decoding: bytes)
+        guard let stored = try documents.stored(key)?.state else {
+            let left = incoming.without(note)
+            if !left.vector.isEmpty { try insert(left.encoded(), key, table) }
+            return
+        }
+        let left = incoming.without(note, keeping: try Document(decoding: stored))
+        try merge(left, of: key, onto: stored, in: table, origin)
+    }
+
+    private mutating func merge(
+        _ incoming: Document, of key: DocumentKey, onto stored: EncodedState, in table: DocumentTable,
+        _ origin: Origin
+    ) throws {
+        var document = try Document(decoding: stored)
         let isKnown = document.vector.covers(incoming.vector)
         // A living document that is deleted here: it is from before that, or a restored log has lost it.
         let isAlive = isKnown && incoming.isLive && !document.isLive
@@ -62,7 +87,8 @@ struct StateMerge {
         var document = try stored.map { try Document(decoding: $0) } ?? Document()
         let delta = try Delta(decoding: bytes, stamp: stamp)
         // A document evicted unnoticed is not here; a delta that rests on nothing would be all of it.
-        switch stored == nil && origin.presumesHeld ? .baseMissing : document.apply(delta) {
+        let gone = try notes.note(of: key) ?? VersionVector()
+        switch stored == nil && origin.presumesHeld ? .baseMissing : document.apply(delta, gone: gone) {
         case .applied:
             documents.record(key, before: stored, delta: (stamp, bytes))
             try put(document, key, table)
@@ -75,13 +101,46 @@ struct StateMerge {
     mutating func mergeStaged(_ state: UnsafeRawBufferPointer, of key: DocumentKey) throws {
         let table = try documents.requireTable(of: key)
         let bytes = EncodedState([UInt8](state))
-        guard try DocumentRows.isLive(table, key.id, documents.database) == nil else {
-            return try merge(bytes, of: key)
-        }
+        guard try DocumentRows.isLive(table, key.id, documents.database) == nil,
+            try notes.note(of: key) == nil
+        else { return try merge(bytes, of: key) }
         let document = try DocumentReader(state)
         guard try !document.vector().isEmpty else { return }
         try documents.put(bytes, key, in: table, isLive: document.isLive, isNew: true)
         try refetch.askIfEvicted(key, bytes)
+    }
+
+    /// Drops what a teller says is gone of a document, but for what the teller's state shows, and merges that
+    /// state. Nothing of a document that is not here can be dropped.
+    /// - Parameter isAuthority: true for the server, which names what was named to it: what drops nothing
+    /// needs no note.
+    mutating func drop(
+        _ gone: VersionVector, of key: DocumentKey, keeping teller: Document, isAuthority: Bool
+    ) throws {
+        let table = try documents.requireTable(of: key)
+        let stored = try documents.stored(key)?.state
+        let before = try stored.map { try Document(decoding: $0) } ?? Document()
+        let known = try notes.note(of: key)
+        guard stored != nil || !teller.vector.isEmpty || known != nil && !isAuthority else { return }
+        if let latest = teller.vector.greatestTime { try documents.observe(latest) }
+        var document = before.without(gone, keeping: teller)
+        let isAnyDropped = document != before
+        var told = gone
+        if isAuthority {
+            told = VersionVector(gone.entries.filter { $0.time > teller.vector[$0.actor] ?? 0 })
+        }
+        document.merge(teller.without(known ?? VersionVector(), keeping: document))
+        var isNews = false
+        if !isAuthority || isAnyDropped { isNews = try notes.join(key, told, at: documents.position) }
+        guard document != before || isNews else { return }
+        documents.record(key, before: stored)
+        let left = before.vector.entries.filter { $0.time > document.vector[$0.actor] ?? 0 }
+        if !left.isEmpty { try documents.leave(key, VersionVector(left)) }
+        if document.vector.isEmpty {
+            try documents.remove(key, table, wasHere: stored != nil)
+        } else {
+            try documents.put(document.encoded(), key, in: table, isLive: document.isLive)
+        }
     }
 
     private mutating func put(_ document: Document, _ key: DocumentKey, _ table: DocumentTable) throws {

@@ -38,7 +38,9 @@ extension PeerReplica {
             if let position = request.seen { try Seen.note(position, replaces: false, database) }
             state = repairer.state
             var changed = repairer.changed
-            var merger = Merger(database: database, state: state, liveQueries: liveQueries)
+            var merger = Merger(
+                database: database, state: state, liveQueries: liveQueries, recorder: recording.recorder,
+                milliseconds: store.environment.wallMilliseconds())
             var isFollowed = false
             if let following = request.following {
                 try take(following, &merger, database)

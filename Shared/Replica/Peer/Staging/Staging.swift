@@ -79,11 +79,16 @@ extension PeerReplica {
     /// its hidden documents at once in the same transaction.
     public func stage(_ page: StagedPage) throws { try stage(page, unless: { false }) }
 
-    /// The same; does nothing if the page `isStale` within the transaction.
-    func stage(_ page: StagedPage, unless isStale: () -> Bool) throws {
-        let (updates, subscription) = (page.updates, page.subscription)
+    /// The same; does nothing if the page `isStale` within the transaction, and takes what of it `chosen`
+    /// leaves.
+    func stage(
+        _ page: StagedPage, unless isStale: () -> Bool,
+        chosen: ([DocumentUpdate], Database) throws -> [DocumentUpdate] = { updates, _ in updates }
+    ) throws {
+        let subscription = page.subscription
         try committing { database, state in
             guard !isStale() else { return ((), nil) }
+            let updates = try chosen(page.updates, database)
             var arePlain: [Bool] = []
             arePlain.reserveCapacity(updates.count)
             for update in updates {

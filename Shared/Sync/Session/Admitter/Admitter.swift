@@ -18,11 +18,12 @@ struct Admitter: Sendable {
         // Answers of the driver:
         case appended([Acknowledgement], offset: Offset)
         case refused([Acknowledgement], [Refusal], offset: Offset)
+        case deferred([Acknowledgement], [Deferral], [Refusal], offset: Offset)
         case renewed
         case lacking([DocumentKey], declined: [UInt8]?)
         case statesAdmitted(LogPosition, declined: [UInt8]?)
         // Messages:
-        case greeted(head: LogPosition, isBehind: Bool, takesLinks: Bool)
+        case greeted(head: LogPosition, isBehind: Bool, takesLinks: Bool, defers: Bool)
         case answersSkipped(through: Offset)
         case progressTold(size: Int)
     }
@@ -49,6 +50,10 @@ struct Admitter: Sendable {
     /// Actors of which an operation was refused: later ones of their sequence have nothing to stand on, and
     /// the writer sends them again under another actor.
     private var stopped: Set<ActorID> = []
+    /// True if the peer knows of operations that wait for their base.
+    private var defers = false
+    /// Actors with such an operation: later ones wait with it, until it comes again.
+    private var deferred: [ActorID: SequenceNumber] = [:]
     /// The offset through which the stream passed answers to this peer over: an acknowledgement up to there
     /// names no offset, so that the peer asks for them.
     private var skippedThrough: Offset = 0
@@ -71,6 +76,8 @@ struct Admitter: Sendable {
             return appended(acknowledgements, [], offset, &flow)
         case .refused(let acknowledgements, let refusals, let offset):
             return try refused(acknowledgements, refusals, offset, &flow)
+        case .deferred(let acknowledgements, let deferrals, let refusals, let offset):
+            return try wait(acknowledgements, deferrals, refusals, offset, &flow)
         case .progressTold(let size):
             append = .idle
             flow.returnCredit(size)
@@ -79,7 +86,8 @@ struct Admitter: Sendable {
             try check(token, &flow)
         case .renewed:
             return try renewed(&flow)
-        case .greeted(let head, let isBehind, let takesLinks):
+        case .greeted(let head, let isBehind, let takesLinks, let defers):
+            self.defers = defers
             if isBehind { taker = HoldingsTaker(position: head) }
             if takesLinks { linksFrom = head }
         case .answersSkipped(let offset):
@@ -118,28 +126,34 @@ struct Admitter: Sendable {
                 waiting.removeFirst()
             }
             var operations: [[UInt8]] = []
-            for bytes in next.operations where try !stopped.contains(author(of: bytes)) {
-                operations.append(bytes)
-            }
+            for bytes in next.operations where try mayTake(bytes) { operations.append(bytes) }
             guard !operations.isEmpty else {
                 flow.returnCredit(next.size)
                 continue
             }
             append = .appending(size: next.size)
             // Of what follows a refused operation nothing may be left to append.
-            flow.perform(.append(operations, isMore: !waiting.isEmpty && stopped.isEmpty))
+            let isMore = !waiting.isEmpty && stopped.isEmpty && deferred.isEmpty
+            flow.perform(.append(operations, isMore: isMore, defers: defers))
             return [.appendBegan]
         }
         return []
     }
 
-    /// The actor of an uploaded operation. One whose header cannot be read cannot be refused by its name.
-    private func author(of bytes: [UInt8]) throws(SyncError) -> ActorID {
+    /// Returns whether nothing before an uploaded operation speaks against it. One whose header cannot be
+    /// read cannot be refused by its name.
+    private mutating func mayTake(_ bytes: [UInt8]) throws(SyncError) -> Bool {
+        let header: OperationHeader
         do {
-            return try OperationHeader.peek(bytes).actor
+            header = try OperationHeader.peek(bytes)
         } catch {
             throw SyncError(.malformedOperation, "an operation does not decode: \(error)")
         }
+        if let awaited = deferred[header.actor] {
+            guard header.sequence <= awaited else { return false }
+            if header.sequence == awaited { deferred[header.actor] = nil }
+        }
+        return !stopped.contains(header.actor)
     }
 
     private mutating func appended(
@@ -155,6 +169,21 @@ struct Admitter: Sendable {
         }
         for refusal in refusals { flow.send(.refused(refusal)) }
         return [.appendEnded(through: offset), .progressTold(size: size)]
+    }
+
+    /// Operations wait for their bases, and others are refused.
+    private mutating func wait(
+        _ acknowledgements: [Acknowledgement], _ deferrals: [Deferral], _ refusals: [Refusal],
+        _ offset: Offset, _ flow: inout FlowControl
+    ) throws(SyncError) -> [Message] {
+        precondition(defers, "nothing may wait; the admitter is \(name)")
+        for item in deferrals { deferred[item.actor] = item.sequence }
+        guard deferred.count <= Limits.stoppedActors else {
+            throw SyncError(.creditExceeded, "operations of too many actors wait for their bases")
+        }
+        let messages = try refused(acknowledgements, refusals, offset, &flow)
+        for item in deferrals { flow.send(.deferred(item)) }
+        return messages
     }
 
     private mutating func refused(
@@ -228,6 +257,7 @@ extension Admitter {
     func checkInvariants() {
         if case .acknowledged = append { preconditionFailure("an append whose end was not told on") }
         precondition(stopped.count <= Limits.stoppedActors, "\(stopped.count) actors are stopped")
+        precondition(deferred.count <= Limits.stoppedActors, "\(deferred.count) actors wait")
         if case .idle = append, case .idle = tokens {
             precondition(waiting.isEmpty, "uploads wait for nothing; the admitter is \(name)")
         }

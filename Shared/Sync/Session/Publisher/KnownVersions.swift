@@ -46,11 +46,16 @@ struct KnownVersions: Sendable {
             return state.vector.map { known.covers($0) } ?? false
         }
         page.candidates.removeAll { candidate in
-            guard let known = versions[candidate.key],
+            guard candidate.note == nil, let known = versions[candidate.key],
                 let vector = try? VersionVector(decoding: candidate.vector)
             else { return false }
             return known.covers(vector)
         }
+    }
+
+    /// Something of a document is gone: its vector says less than before.
+    mutating func forget(_ change: FoldedOperation.Change) {
+        if change.gone != nil, versions[change.key] != nil { versions[change.key] = VersionVector() }
     }
 
     /// The other side may have evicted documents of a collection.

@@ -66,7 +66,9 @@ struct LiveFilter {
         guard isFollowed, access.allows(change.key), let vector = change.after.encodedVector else {
             return nil
         }
-        return DocumentVersion(key: change.key, vector: vector)
+        var candidate = DocumentVersion(key: change.key, vector: vector)
+        candidate.note = change.gone
+        return candidate
     }
 
     /// A subscriber to anything in the collection may hold the tombstone: it is told to purge it too.
@@ -144,4 +146,20 @@ extension DocumentUpdate.Content {
         case .gone: 2
         }
     }
+}
+
+extension FoldedOperation.Change {
+    /// The change of a document of a small peer, without the note of what is gone of it.
+    var withoutNote: FoldedOperation.Change {
+        guard gone != nil else { return self }
+        var change = FoldedOperation.Change(
+            key: key, delta: delta, before: before, after: after, matches: matches)
+        change.stamp = stamp
+        return change
+    }
+
+    /// True if all of the document is gone.
+    var isNothingLeft: Bool { gone != nil && after == FoldedOperation.Change.nothing }
+
+    private static let nothing = Document().encoded()
 }

@@ -371,18 +371,19 @@ struct Publisher: Sendable {
             var own: [DocumentUpdate] = []
             var chosen: [(index: Int, form: UInt64)] = []
             for (index, change) in operation.changes.enumerated() {
-                if known?.holds(change) ?? false { continue }
-                let update = try filter.update(
-                    for: change, of: operation, to: subscriptions, costly: &costly)
-                for id in costly { refuseCostly(id, &flow) }
-                costly.removeAll()
-                guard let update else {
-                    if known != nil, let item = filter.candidate(change, of: operation, for: subscriptions) {
-                        candidates.append(item)
-                        size += item.size
-                    }
-                    continue
+                if change.gone == nil, known?.holds(change) ?? false { continue }
+                let told = known == nil ? change : change.withoutNote
+                let update = try filter.update(for: told, of: operation, to: subscriptions, costly: &costly)
+                while let id = costly.popLast() { refuseCostly(id, &flow) }
+                // Who holds a document asks for what is gone of it, with what is left.
+                if known != nil, update == nil || change.gone != nil,
+                    let item = filter.candidate(change, of: operation, for: subscriptions)
+                {
+                    known?.forget(change)
+                    candidates.append(item)
+                    size += item.size
                 }
+                guard let update, known == nil || !change.isNothingLeft else { continue }
                 known?.sent(change)
                 own.append(update)
                 chosen.append((index, update.content.form))

@@ -31,6 +31,14 @@ struct Barriers: Sendable {
         for index in waiting.indices { waiting[index].moment = moment }
     }
 
+    /// The server does not take an actor's operations for now: nobody waits for them.
+    mutating func pass(_ actor: ActorID) {
+        for index in waiting.indices {
+            waiting[index].moment.unread.remove(actor)
+            waiting[index].moment.targets[actor] = nil
+        }
+    }
+
     /// Takes the requests that may leave, given what the server has.
     mutating func takeReached(_ acknowledged: [ActorID: SequenceNumber]) -> [Reader.Ask] {
         let reached = waiting.prefix { item in

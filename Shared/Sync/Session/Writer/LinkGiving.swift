@@ -25,6 +25,9 @@ struct LinkGiving: Sendable {
         }
     }
 
+    /// True if the server takes what links bring.
+    var areTaken: Bool { if case .off = state { false } else { true } }
+
     var isGiving: Bool { if case .giving = state { true } else { false } }
     var isReading: Bool { if case .giving(let giver, _) = state { giver.isReading } else { false } }
 

@@ -75,6 +75,17 @@ struct OwnActors: Sendable {
 
     mutating func sent(_ actor: ActorID, through sequence: SequenceNumber) { sent[actor] = sequence }
 
+    /// The server takes an operation later: it, and what follows, is sent again.
+    /// - Returns: whether it was sent, and is not acknowledged.
+    mutating func rewind(_ actor: ActorID, before sequence: SequenceNumber) -> Bool {
+        guard let last = sent[actor], sequence > acknowledged[actor] ?? 0, sequence <= last else {
+            return false
+        }
+        sent[actor] = SequenceNumber(sequence.rawValue - 1)
+        if !pending.contains(actor) { pending.insert(actor, at: 0) }
+        return true
+    }
+
     /// An actor has nothing more to send.
     mutating func finished(_ actor: ActorID) { pending.removeAll { $0 == actor } }
 

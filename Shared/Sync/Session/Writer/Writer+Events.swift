@@ -8,6 +8,7 @@ extension Writer {
         case hello(Frame.Hello)
         case acknowledged([Acknowledgement], offset: Offset)
         case refused(Refusal)
+        case deferred(Deferral)
         case granted
         case want([DocumentKey])
         case reconciled(LogPosition, declined: [UInt8]?)
@@ -15,6 +16,7 @@ extension Writer {
         // The application and the store:
         case ownOperationAdded(ActorID)
         case linksBrought
+        case basesGiven(areHeld: Bool)
         case renew(token: String)
         // Answers of the driver:
         case historyCompared([HistoryComparison])

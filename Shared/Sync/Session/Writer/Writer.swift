@@ -8,26 +8,6 @@ import Exchange
 /// Invariants: one read of operations is under way at most; an actor's operations leave in sequence without
 /// gap; no frame is sent without credit; nothing is uploaded while a repair is due.
 struct Writer: Sendable {
-    /// The way to the exchange of subscriptions and uploads.
-    private enum Phase: Sendable {
-        case greeting
-        /// The store compares its history with the server's.
-        case comparing
-        /// The server's log was restored: it takes back what it lacks.
-        case giving(HoldingsGiver)
-        /// A repair comes first.
-        case linedUp
-        /// The store notes the server's head: everything that comes is later.
-        case noting
-        case exchanging
-    }
-
-    private enum Read: Sendable {
-        case idle
-        /// Operations are being read, about so many bytes; `hasMore` if their actor has written since.
-        case reading(bytes: Int, hasMore: Bool)
-    }
-
     private let wallMilliseconds: UInt64
     private let writeRules: (@Sendable () -> Session.WriteRules?)?
     private var phase = Phase.greeting
@@ -39,6 +19,7 @@ struct Writer: Sendable {
     private var reads: UInt64 = 0
     private var barriers = Barriers()
     private var links = LinkGiving()
+    private var deferred = DeferredOperations()
     private var serverMilliseconds: UInt64 = 0
     /// The server's head of the log when it greeted, or after a reconcile.
     private var serverHead: LogPosition?
@@ -65,6 +46,8 @@ struct Writer: Sendable {
         case .hello(let hello): return greeted(hello, &flow)
         case .acknowledged(let acknowledgements, let offset): return try taken(acknowledgements, offset)
         case .refused(let refusal): return try refused(refusal)
+        case .deferred(let deferral): return try wait(deferral, &flow)
+        case .basesGiven(let areHeld): return given(areHeld, &flow)
         case .granted: return try granted()
         case .want(let keys): try want(keys, &flow)
         case .reconciled(let position, let declined): return try reconciled(position, declined, &flow)
@@ -75,6 +58,7 @@ struct Writer: Sendable {
         case .ownOperationAdded(let actor): added(actor, &flow)
         case .linksBrought:
             links.brought()
+            for actor in deferred.retry() where !own.stopped.contains(actor) { own.wrote(actor) }
             resumeUpload(&flow)
         case .renew(let token): renew(token, &flow)
         case .historyCompared(let comparisons):
@@ -132,6 +116,7 @@ struct Writer: Sendable {
         hello.acknowledged = history.acknowledged
         hello.declined = history.declined
         hello.hasLinks = history.hasLinks
+        if history.hasLinks { hello.version = Limits.meshVersion }
         flow.send(.hello(hello))
     }
 
@@ -263,7 +248,7 @@ struct Writer: Sendable {
     // MARK: Uploading
 
     private mutating func added(_ actor: ActorID, _ flow: inout FlowControl) {
-        guard !own.stopped.contains(actor) else { return }
+        guard !own.stopped.contains(actor), !deferred.waiting.contains(actor) else { return }
         if case .reading(let bytes, _) = read, actor == own.pending.first {
             read = .reading(bytes: bytes, hasMore: true)
         }
@@ -276,7 +261,7 @@ struct Writer: Sendable {
         guard case .exchanging = phase, case .idle = read, !repair.isDue else { return }
         // What own operations rest on goes first.
         links.begin(&flow)
-        guard flow.canSendData, !links.isAhead,
+        guard flow.canSendData, !links.isAhead, !deferred.isBusy,
             let actor = own.next, grantCheck.actor != actor || own.isAnswered(actor)
         else { return }
         var after = own.sent[actor] ?? 0
@@ -294,7 +279,10 @@ struct Writer: Sendable {
             preconditionFailure("no operations were being read; the writer is \(name)")
         }
         read = .idle
-        guard !repair.isDue, own.pending.first == actor else { return [] }
+        // Meanwhile the server may have asked for earlier ones again.
+        let isSpoiled = deferred.takeSpoiled()
+        if isSpoiled { resumeUpload(&flow) }
+        guard !isSpoiled, !repair.isDue, own.pending.first == actor else { return [] }
         if case .collecting(actor, _, let forbidden) = grantCheck {
             return collect(operations, of: actor, forbidden, &flow)
         }
@@ -303,7 +291,7 @@ struct Writer: Sendable {
         let allowed = operations.filter { $0.sequence < forbidden.first?.sequence ?? .max }
         if let last = allowed.last {
             own.sent(actor, through: last.sequence)
-            send(allowed.map(\.bytes), &flow)
+            flow.sendUpload(allowed.map(\.bytes))
         } else if !forbidden.isEmpty {
             guard own.isAnswered(actor) else { return [] }
             grantCheck = .collecting(actor, through: own.sent[actor] ?? 0, forbidden: [])
@@ -347,22 +335,37 @@ struct Writer: Sendable {
         return [.repairIsDue]
     }
 
-    /// A large operation is a message of its own: a later session may go on after the part that came of it.
-    private func send(_ operations: [[UInt8]], _ flow: inout FlowControl) {
-        var together: [[UInt8]] = []
-        for bytes in operations {
-            let isLarge = bytes.count > Limits.firstBurstBytes
-            if isLarge, !together.isEmpty {
-                flow.send(.upload(together))
-                together = []
-            }
-            together.append(bytes)
-            if isLarge {
-                flow.send(.upload(together))
-                together = []
-            }
+    /// The server lacks what an operation rests on: it is given, and the operation is sent again.
+    private mutating func wait(_ deferral: Deferral, _ flow: inout FlowControl) throws(SyncError) -> [Message]
+    {
+        guard links.areTaken, own.rewind(deferral.actor, before: deferral.sequence) else {
+            throw .unexpected("deferred")
         }
-        if !together.isEmpty { flow.send(.upload(together)) }
+        if case .reading = read { deferred.spoilRead() }
+        guard !own.stopped.contains(deferral.actor) else { return [] }
+        guard deferred.note(deferral) else {
+            own.finished(deferral.actor)
+            barriers.pass(deferral.actor)
+            resumeUpload(&flow)
+            return passed(flow)
+        }
+        deferred.ask(&flow)
+        return []
+    }
+
+    /// The store has named the documents of a deferred operation. What it does not hold any more as the
+    /// operation found it, it cannot give: the operation is moved (decision 0009).
+    private mutating func given(_ areHeld: Bool, _ flow: inout FlowControl) -> [Message] {
+        let deferral = deferred.given()
+        deferred.ask(&flow)
+        guard !areHeld, !own.stopped.contains(deferral.actor) else {
+            links.brought()
+            resumeUpload(&flow)
+            return []
+        }
+        own.stop(deferral.actor)
+        repair.note(refused: [deferral.refusal])
+        return [.repairIsDue]
     }
 
     /// Operations are durable in the server's log.
@@ -407,7 +410,7 @@ struct Writer: Sendable {
         case .following: return [.mayFollow(to: repair.seen)]
         case .due:
             if case .giving = phase { return [] }
-            if links.isGiving { return [] }
+            if links.isGiving || deferred.isAsking { return [] }
             guard case .idle = read, own.areAllAnswered else { return [] }
             return [.mayRepair]
         }
@@ -435,6 +438,7 @@ struct Writer: Sendable {
     private mutating func repaired(
         _ outcome: RepairOutcome.Repaired, _ flow: inout FlowControl
     ) -> [Message] {
+        deferred.forget(outcome.left)
         for refusal in outcome.refused { flow.perform(.report(.writeRefused(refusal))) }
         repair.ended(outcome)
         grantCheck = .idle
@@ -472,6 +476,7 @@ extension Writer {
         case (.historyComparison, .comparing), (.seen, .noting): return true
         case (.holdings, _) where links.isReading: return true
         case (.holdings, .giving(let giver)): return giver.isReading
+        case (.bases, _): return deferred.isAsking
         case (.states, _): return answers.isReading
         case (.ownOperations, _): if case .reading = read { return true }
         case (.repair, _): if case .deciding = repair.step { return true }

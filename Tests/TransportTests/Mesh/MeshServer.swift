@@ -1,0 +1,195 @@
+import CRDT
+import DQL
+import Exchange
+import Foundation
+import Identity
+import Machine
+import OperationLog
+import Replica
+import Replicator
+import ServiceKit
+import Sync
+import Synchronization
+
+@testable import Transport
+
+/// The time of a mesh in a test, which passes as the test says.
+final class MeshClock: Sendable {
+    private let time = Mutex<UInt64>(1_800_000_000_000)
+
+    var now: UInt64 { time.withLock { $0 } }
+
+    func pass(_ milliseconds: UInt64) { time.withLock { $0 += milliseconds } }
+}
+
+/// A server in a mesh's test: the shipped replicator over a log on disk, without sockets.
+final class MeshServer {
+    static let database: DatabaseID = "d"
+    let log: SQLiteOperationLog
+    let hub: DatabaseHub
+    private let clock: MeshClock
+
+    init(in folder: URL, _ clock: MeshClock) async throws {
+        self.clock = clock
+        let folder = folder.appendingPathComponent("server")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        log = try SQLiteOperationLog(path: folder.appendingPathComponent("log.sqlite").path)
+        try await log.createDatabase(Self.database)
+        hub = try await DatabaseHub.open(
+            Self.database, log: log, folder: folder.appendingPathComponent("fold").path,
+            logger: MeshPeer.quiet,
+            environment: Environment(
+                wallMilliseconds: { [clock] in clock.now },
+                random: { UInt64.random(in: 0...UInt64.max) }, pause: { _ in }))
+    }
+
+    func close() async {
+        await hub.close()
+        await log.close()
+    }
+
+    /// Everything in the log is folded, and the sessions have been told.
+    func flush() async throws {
+        try await hub.materializer.advance()
+        while hub.tellProgress() < (await hub.materializer.position).offset {
+            // The fold hands on what it has folded in a task of its own.
+            try await Task.sleep(for: .microseconds(200))
+        }
+    }
+
+    func state(_ key: DocumentKey) async throws -> EncodedState? {
+        try hub.materializer.replica.read { try $0.state(of: key) }
+    }
+
+    /// Reaps all tombstones that the frontier covers.
+    func reap() async throws -> Int {
+        clock.pass(10)
+        var options = HousekeepingOptions()
+        options.tombstoneTimeToLive = .milliseconds(1)
+        options.snapshotOperations = nil
+        let housekeeper = Housekeeper(
+            materializer: hub.materializer, log: log, database: Self.database, options: options,
+            logger: MeshPeer.quiet, wallMilliseconds: { [clock] in clock.now })
+        let reaped = try await housekeeper.turn(reaps: true)?.reaped ?? 0
+        try await flush()
+        return reaped
+    }
+}
+
+/// A session of a small peer with the server, whose events are handled one at a time as the test says: the
+/// first end is the peer's.
+final class MeshServerRun {
+    private let peer: MeshPeer
+    private let server: MeshServer
+    private let origin: UInt64
+    private let near: PeerStore
+    private let far: ServerStore
+    private var sessions: [Session]
+    private let events = [MeshLinkRun.Waiting(), MeshLinkRun.Waiting()]
+    private var arriving: [[[UInt8]]] = [[], []]
+    private var listener: Int?
+    private(set) var reasons: [SyncError?] = [nil, nil]
+    private let heard: Heard
+
+    private final class Heard: Sendable {
+        let reports = Mutex<[Report]>([])
+    }
+
+    init?(_ peer: MeshPeer, _ server: MeshServer, grant: Grant = .everything, at now: UInt64) async throws {
+        guard let origin = await server.hub.enter() else { return nil }
+        self.peer = peer
+        self.server = server
+        self.origin = origin
+        let heard = Heard()
+        self.heard = heard
+        near = PeerStore(
+            replica: peer.replica, executor: .inline,
+            report: { report in heard.reports.withLock { $0.append(report) } }, acknowledged: {})
+        far = ServerStore(
+            hub: server.hub, log: server.log, database: MeshServer.database, session: origin,
+            identity: Identity(
+                userID: peer.name, databaseID: MeshServer.database, peerKey: peer.name, grant: grant,
+                expiresAtSeconds: .max))
+        sessions = [
+            Session(
+                Session.Configuration(
+                    role: .peer, databaseID: MeshServer.database, peerKey: peer.name, wallMilliseconds: now,
+                    access: ReadAccess(collection: { _ in false }))),
+            Session(
+                Session.Configuration(
+                    role: .server(origin: origin), databaseID: MeshServer.database, peerKey: "",
+                    wallMilliseconds: now, access: .everything)),
+        ]
+        let subscriptions = try peer.statements.keys.sorted().map {
+            try LiveSubscription(statement: $0, arguments: ObjectValue())
+        }
+        try peer.replica.discardStaged(but: subscriptions.map(\.key))
+        let told = events[0]
+        for subscription in subscriptions {
+            told.put(.subscribe(try subscription.request(from: peer.replica)))
+        }
+        listener = peer.replica.addListener { commit in
+            if let actor = commit.actor { told.put(.ownOperationAdded(actor)) }
+            if !commit.wanted.isEmpty { told.put(.wanted(commit.wanted)) }
+            if commit.isMeshed { told.put(.linksBrought) }
+        }
+    }
+
+    var isOver: Bool { reasons.contains { $0 != nil } }
+
+    /// The writes that the server has refused in this session.
+    var refusals: [Refusal] {
+        heard.reports.withLock { reports in
+            reports.compactMap { if case .writeRefused(let refusal) = $0 { refusal } else { nil } }
+        }
+    }
+
+    /// The connection breaks.
+    func cut() async {
+        for place in [0, 1] where reasons[place] == nil {
+            _ = sessions[place].receive(.disconnected)
+            reasons[place] = SyncError(.unavailable, "cut")
+        }
+        await leave()
+    }
+
+    private func leave() async {
+        guard let token = listener else { return }
+        listener = nil
+        peer.replica.removeListener(token)
+        peer.replica.correctClock(byMilliseconds: 0)
+        await server.hub.leave(origin)
+    }
+
+    /// Does one thing at an end: an event, or else a frame that has arrived. False when there is nothing.
+    func step(_ place: Int) async throws -> Bool {
+        guard !isOver else { return false }
+        if let event = events[place].next {
+            try await handle(event, at: place)
+            return true
+        }
+        guard !arriving[place].isEmpty else { return false }
+        try await handle(.frame(arriving[place].removeFirst()), at: place)
+        return true
+    }
+
+    private func handle(_ event: Event, at place: Int) async throws {
+        let actions = sessions[place].receive(event)
+        sessions[place].checkInvariants()
+        let events = events[place]
+        for action in actions {
+            switch action {
+            case .send(let frame): arriving[1 - place].append(frame)
+            case .close(let reason):
+                reasons[place] = reason
+                await leave()
+            case .awaitOperations(let offset) where place == 1:
+                _ = far.follow(after: offset) { events.put($0) }
+            default:
+                let answer = try await place == 0 ? near.perform(action) : far.perform(action)
+                if place == 1 { try await server.flush() }
+                if let answer { events.put(answer) }
+            }
+        }
+    }
+}
