@@ -77,6 +77,14 @@ struct MeshSessionTests {
             SessionTests.code(session.receive(Self.frame(frame))) == SyncErrorCode.unexpectedMessage.rawValue)
     }
 
+    @Test("a link that has fallen behind the live changes goes on at their head")
+    func lagging() {
+        var session = Self.open()
+        let actions = session.receive(.lagging(Exemplars.position))
+        #expect(!session.isClosed)
+        #expect(actions.contains { if case .awaitOperations = $0 { true } else { false } })
+    }
+
     @Test("an earlier version is refused: it has no links")
     func version() {
         var session = SessionTests.session(.mesh(Exemplars.link(isDialer: false)))

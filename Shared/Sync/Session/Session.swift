@@ -233,7 +233,9 @@ public struct Session: Sendable {
         case .appendBegan: try toPublisher(.appendBegan)
         case .appendEnded(let offset): try toPublisher(.appendEnded(through: offset))
         case .progressTold(let size): try toAdmitter(.progressTold(size: size))
-        case .answersSkipped(let offset): try toAdmitter(.answersSkipped(through: offset))
+        // Between small peers nobody has uploaded anything that would be answered.
+        case .answersSkipped(let offset):
+            if admitter != nil { try toAdmitter(.answersSkipped(through: offset)) }
         }
     }
 
