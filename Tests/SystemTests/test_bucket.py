@@ -157,7 +157,14 @@ class TwoStores(BucketTest):
         cluster.start()
         cluster.start_service("attachment-store", "attachment-store-2")
         other = cluster.client_of("attachment-store-2")
-        until(lambda: other.request("GET", "/health").status == 200, 60, "the second store is not healthy")
+
+        def healthy():
+            try:
+                return other.request("GET", "/health").status == 200
+            except OSError:
+                return False
+
+        until(healthy, 60, "the second store is not healthy")
         content = os.urandom(100_000)
         attachment = self.store(cluster, content)
         answer = other.request("GET", f"/api/v5/attachments/{attachment}", headers=cluster.authorization())
