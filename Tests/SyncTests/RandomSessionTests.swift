@@ -151,7 +151,8 @@ extension Event {
             true
         case .subscribe, .unsubscribe, .ownActors, .historyCompared, .repairNeeds, .repairStaged, .repaired,
             .seenNoted, .holdings, .held, .ownOperations, .ownOperationAdded, .stored, .returning, .wanting,
-            .outdated, .wanted, .vectors, .renew, .met, .linksBrought:
+            .outdated, .wanted, .vectors, .renew, .met, .linksBrought,
+            .tell, .took:
             false
         }
     }
@@ -161,13 +162,13 @@ extension Action {
     /// Whether it is a server's store that performs it; nil where both do.
     fileprivate var isServers: Bool? {
         switch self {
-        case .send, .close, .report, .readStates: nil
+        case .send, .close, .report, .readStates, .presence: nil
         case .readFrontier, .readPage, .compareHeld, .awaitOperations, .append, .compareHoldings,
             .admitStates, .checkToken:
             true
         case .readOwnActors, .compareHistory, .readOwnOperations, .store, .stage, .unstage, .startOver, .hide,
             .findOutdated, .readHeld, .acknowledge, .askForAnswers, .readVectors, .settle, .repair,
-            .stageRepair, .readHoldings, .noteSeen, .meet, .settleLinks:
+            .stageRepair, .readHoldings, .noteSeen, .meet, .settleLinks, .presenceOpens, .taken:
             false
         }
     }

@@ -14,7 +14,7 @@ extension Frame {
     var waitsItsTurn: Bool {
         switch self {
         case .hello, .credit, .want, .states, .close, .chunk, .acknowledged, .refused, .subscriptionRefused,
-            .reconciled, .list, .granted, .renewal:
+            .reconciled, .list, .granted, .renewal, .taken, .presence:
             false
         default: true
         }
@@ -43,6 +43,8 @@ extension Frame {
         case .held: "held"
         case .granted: "granted"
         case .renewal: "renewal"
+        case .taken: "taken"
+        case .presence: "presence"
         }
     }
 }
