@@ -9,6 +9,8 @@ final class PeerConsole: Sendable {
     private let ditto: Ditto
     private let output: LineWriter
     private let observers = Mutex<Int64>(0)
+    /// The observer of presence, from `.presence observe` on.
+    private let presenceObserver = Mutex<DittoObserver?>(nil)
     private let lastLoginFailure = Mutex<String?>(nil)
 
     init(ditto: Ditto, output: LineWriter) {
@@ -67,12 +69,16 @@ final class PeerConsole: Sendable {
         case ".observe" where words.count > 1:
             return observe(String(text.dropFirst(".observe".count)).trimmingCharacters(in: .whitespaces))
         case ".links" where words.count == 1: return links()
+        case ".presence" where words.count == 1: return Self.value(ditto.presence.graph)
+        case ".presence" where words.count == 2 && words[1] == "observe": return observePresence()
+        case ".presence" where words.count > 2 && words[1] == "metadata":
+            return try setMetadata(String(text.drop { $0 != "{" }))
         case ".status" where words.count == 1: return try status()
         default:
             throw MimeoError(
                 .dotCommandInvalid,
-                "unknown command; use .sync start, .sync stop, .wait N [SECONDS], .observe SELECT, .links or"
-                    + " .status")
+                "unknown command; use .sync start, .sync stop, .wait N [SECONDS], .observe SELECT, .links,"
+                    + " .presence, .presence observe, .presence metadata JSON or .status")
         }
     }
 
@@ -109,6 +115,37 @@ final class PeerConsole: Sendable {
         } catch {
             return Answer(error).json
         }
+    }
+
+    private static func value(_ graph: DittoPresenceGraph) -> Value {
+        guard let data = try? JSONEncoder().encode(graph),
+            let value = try? JSONText.parse(Array(data))
+        else { preconditionFailure("a graph is encoded as JSON") }
+        return value
+    }
+
+    /// Each change of the graph becomes an event, the present one too.
+    private func observePresence() -> Value {
+        let output = output
+        let observer = ditto.presence.observe { graph in
+            output.write(["event": "presence", "graph": Self.value(graph)])
+        }
+        // Only one: a second request ends the first.
+        let before = presenceObserver.withLock { kept in
+            defer { kept = observer }
+            return kept
+        }
+        before?.stop()
+        return ["presence": "observed"]
+    }
+
+    private func setMetadata(_ json: String) throws(MimeoError) -> Value {
+        do {
+            try ditto.presence.setPeerMetadataJSONData(Data(json.utf8))
+        } catch {
+            throw MimeoError(.dotCommandInvalid, error.localizedDescription)
+        }
+        return ["metadata": "set"]
     }
 
     private func links() -> Value {

@@ -4,6 +4,7 @@ import Foundation
 import Identity
 import Logging
 import Replica
+import Sync
 import Synchronization
 import Transport
 
@@ -33,6 +34,8 @@ final class PeerLinks: Sendable {
     }
 
     let mesh: MeshSync
+    /// The presence of peers: fed by links and by the session with the server.
+    let presence: PresenceSync
     private let engine: Engine
     private let authority: Authority
     private let state: LockedState
@@ -59,26 +62,29 @@ final class PeerLinks: Sendable {
             if case .server(let authenticator, _) = authority { return authenticator.newestToken != nil }
             return false
         }
+        let credentials: @Sendable () throws -> MeshCredentials = {
+            let key = try key.key()
+            if let shared {
+                let now = Int64(environment.wallMilliseconds() / 1_000)
+                return try shared.credentials(of: key, nowSeconds: now)
+            }
+            guard authority.hasServer else {
+                return MeshCredentials(key: key, certificate: nil, authority: .none)
+            }
+            return Self.credentials(key, files.certificate(), settings.parameters.trustedAuthorities)
+        }
+        presence = PresenceSync(
+            configuration: PresenceSync.Configuration(
+                databaseID: databaseID, key: { try key.key() }, credentials: credentials),
+            environment: environment, logger: engine.logger)
+        var configuration = MeshSync.Configuration(
+            databaseID: databaseID, hasServer: authority.hasServer, key: { try key.key() },
+            credentials: credentials, isClockTrusted: isTrusted,
+            ask: { peer in await state.value.withLock { $0.ask }?(peer) ?? true })
+        configuration.presence = presence
         mesh = MeshSync(
-            replica: try engine.replica(),
-            configuration: MeshSync.Configuration(
-                databaseID: databaseID, hasServer: authority.hasServer, key: { try key.key() },
-                credentials: {
-                    let key = try key.key()
-                    if let shared {
-                        let now = Int64(environment.wallMilliseconds() / 1_000)
-                        return try shared.credentials(of: key, nowSeconds: now)
-                    }
-                    guard authority.hasServer else {
-                        return MeshCredentials(key: key, certificate: nil, authority: .none)
-                    }
-                    return Self.credentials(
-                        key, files.certificate(), settings.parameters.trustedAuthorities)
-                },
-                isClockTrusted: isTrusted,
-                ask: { peer in await state.value.withLock { $0.ask }?(peer) ?? true }),
-            environment: environment, logger: engine.logger,
-            changed: { state.value.withLock { $0.changed }?() })
+            replica: try engine.replica(), configuration: configuration, environment: environment,
+            logger: engine.logger, changed: { state.value.withLock { $0.changed }?() })
         settings.onChange { [weak self] in self?.settle() }
     }
 
@@ -153,6 +159,11 @@ final class PeerLinks: Sendable {
             engine.logger.warning("a transport cannot be used", metadata: ["reason": "\(problem)"])
         }
         state.value.withLock { $0.problems = problems }
+        var pace = PresenceGossip.Settings()
+        pace.keepAlive = parameters.presenceKeepAlive
+        pace.life = parameters.presenceLife
+        pace.usesMultihop = parameters.announcesOthers
+        presence.set(pace)
         mesh.configure(settings, unserved: parameters.withheldFromPeers)
     }
 
