@@ -80,7 +80,11 @@ struct PeersAroundTests {
             #expect(told.last?.remotePeers.count == 2)
             c.sync.stop()
             #expect(await graphs.wait { $0.last?.remotePeers.count == 1 }.last?.remotePeers.count == 1)
+            // It listens at another port now, which b has to be told.
             try c.sync.start()
+            #expect(await eventually { c.sync.linkReport?.listening.isEmpty == false })
+            let port = c.sync.linkReport?.listening.first?.port ?? 0
+            b.updateTransportConfig { $0.connect.tcpServers.insert("127.0.0.1:\(port)") }
             #expect(await eventually { a.presence.graph.remotePeers.count == 2 })
             observer.stop()
         }

@@ -42,7 +42,7 @@ struct PresenceGossipTests {
     }
 
     @Test(
-        "a record that is too large, forged, no record, or out of bounds is ignored, and the log says so once",
+        "a record that is too large, forged, no record, or out of bounds is ignored, and told once",
         arguments: [
             SignedRecord(content: [UInt8](repeating: 0, count: 1_000_000), signature: []),
             record(signer: "pkmallory"), SignedRecord(content: [0xA1, 0, 1], signature: []),

@@ -11,8 +11,8 @@ struct PeerCommand: AsyncParsableCommand {
             Each input line is a DQL statement or a dot command, and gets one JSON line as answer. The dot \
             commands are .sync start, .sync stop, .wait N [SECONDS] (until the server has acknowledged \
             commit N), .observe SELECT, .links, .presence (the peers around this one), .presence observe, \
-            .presence metadata JSON (what others are told of this one) and .status. Lines with the key "event" may come between \
-            answers. \
+            .presence metadata JSON (what others are told of this one) and .status. Lines with the key \
+            "event" may come between answers. \
             The end of the input ends the peer and cancels a login in flight.
             Peers link with each other by --listen-tcp, --connect, --listen-ws and --connect-ws, without a \
             server, or beside one if --url is given. Without a server they prove who they are with \

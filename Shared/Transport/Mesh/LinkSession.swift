@@ -22,7 +22,7 @@ final class LinkSession: LinkTalk {
         var peerKey = ""
         /// Its number at the presence, once that is open.
         var presence: UInt64?
-        /// The position up to which the other side is to be told that all is stored, and when it was told last.
+        /// The position up to which all is stored, and whether the other side was told so.
         var taken: (position: LogPosition, isTold: Bool)?
         var isTelling = false
         var isOver = false
