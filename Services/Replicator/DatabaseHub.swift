@@ -43,6 +43,8 @@ package actor DatabaseHub {
     nonisolated let bounds: AdmissionBounds
     /// The documents whose ids take no writes any more.
     nonisolated let erased: @Sendable () -> ErasedDocuments?
+    /// The peers that are there, as sessions say.
+    package nonisolated let presence = PresenceDesk()
     /// What it has appended for peers and may not have folded.
     nonisolated let unfolded: UnfoldedDocuments
     /// The sessions here whose uploads folding yields to.
@@ -231,6 +233,18 @@ package actor DatabaseHub {
     /// The identity at the other end of a running session; nil where there is none of this number.
     func identity(of session: UInt64) -> Identity? { running[session]?.rights.identity }
 
+    /// The peers that are there as JSON objects, by key: those of running sessions, and those that they tell
+    /// of.
+    func presence(at names: SessionNames) -> [Value] {
+        presence.peers(
+            running.map { number, session in
+                let identity = session.rights.identity
+                return PresenceDesk.Running(
+                    name: names.name(of: number), peerKey: identity.peerKey, userID: identity.userID,
+                    metadata: identity.metadata)
+            })
+    }
+
     /// Ends one session, whose peer comes back when it likes; false where there is none of this number.
     func disconnect(_ session: UInt64) -> Bool {
         guard let found = running[session] else { return false }
@@ -301,6 +315,7 @@ package actor DatabaseHub {
     package func leave(_ session: UInt64) {
         entered.remove(session)
         running[session] = nil
+        presence.left(session)
         queries.leave(session)
         feed.leave(session)
         origins.forget(session)

@@ -415,6 +415,7 @@ public final class ReplicatorPart: ServicePart {
             wallMilliseconds: UInt64(max(0, SystemClock.seconds())) * 1_000,
             access: ReadAccess(identity.rights), kept: kept, isProven: guest.isProven)
         configuration.sharing = hub.sharing(for: number)
+        configuration.hasPresence = true
         configuration.interruption = { evaluator.interruption(of: $0) }
         configuration.trace(to: logger)
         return LiveSession(Session(configuration))

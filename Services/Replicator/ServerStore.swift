@@ -115,6 +115,9 @@ package struct ServerStore: SessionStore {
             // What waits behind it may wait long.
             await hub.comeFirst(session, false)
             return await renew(token)
+        case .presence(let news):
+            hub.presence.received(news, from: session, peerKey: identity.peerKey)
+            return nil
         case .report:
             return nil
         default:

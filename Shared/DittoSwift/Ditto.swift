@@ -37,7 +37,7 @@ public final class Ditto: Sendable {
     let origin: InstanceOrigin
 
     /// The name of this device for others: at most 24 bytes of UTF-8, the rest is cut off. The default is
-    /// the computer's name. Others learn a new name when sync is started again.
+    /// the computer's name. Others learn a new name at once (`presence`).
     public var deviceName: String {
         get { name.text }
         set {
@@ -120,7 +120,8 @@ public final class Ditto: Sendable {
             DittoPresence.Source(
                 peerKey: { known ?? ownKey.text }, deviceName: { name.text },
                 isConnected: { connection.isConnectedToServer },
-                linked: { links?.mesh.peers ?? [] },
+                linked: { links?.mesh.peers ?? [] }, around: { links?.presence.graph },
+                tell: { links?.presence.set($0) },
                 debounce: { settings.parameters.presenceDebounce }))
         let transfers = Self.transfers(opening)
         store.transfers.connect(transfers)
@@ -141,6 +142,8 @@ public final class Ditto: Sendable {
             report?.wake()
             if let self { origin.connectionChanged(of: self) }
         }
+        links?.presence.onChange { [weak presence] in presence?.graphChanged() }
+        presence.changed()
         links?.connect(
             ask: { [weak presence] peer in await presence?.allows(peer) ?? true },
             changed: { [weak sync, weak presence, weak links, weak transfers] in

@@ -87,4 +87,42 @@ public enum Limits {
     /// The most bytes of updates sent as one transaction of the live stream; a larger one travels as a
     /// catch-up, whose pages can be divided.
     public static let transactionBytes = 16 * 1_048_576
+
+    // MARK: Presence
+
+    /// The most bytes of a presence record: metadata, and links with dozens of peers.
+    public static let presenceRecordBytes = 8_192
+    /// The most bytes of an application's metadata in a record, as JSON.
+    public static let presenceMetadataBytes = 4_096
+    /// The most bytes of a device's name.
+    static let presenceNameBytes = 24
+    /// The most bytes of an operating system's name and of a version.
+    static let presenceWordBytes = 64
+    /// Links that a record names: what fits beside the metadata.
+    static let presenceLinks = 70
+    /// Peers in a graph, and so in digests; the nearest count.
+    public static let presencePeers = 256
+    /// Records that a peer holds, reachable or not; some megabytes at most.
+    static let presenceRecords = 512
+    /// The shortest time between two records of a peer, which collects its changes.
+    static let presencePace = Duration.milliseconds(200)
+    /// The time for which news to a link are collected.
+    static let presenceCollecting = Duration.milliseconds(50)
+    /// The time for which an ended record is remembered, so that no copy of it comes back.
+    static let presenceMemory = Duration.seconds(600)
+    /// The shortest time between two starts that a peer skips because others know a later one of it.
+    static let presenceJump = Duration.seconds(10)
+    /// Approximate bytes of records in one frame, which travels between documents.
+    static let presenceFrameBytes = 65_536
+    /// Signatures of one link that are checked at once, and each second after that: about a hundredth of a
+    /// core.
+    static let presenceChecks = (burst: 1_024, eachSecond: 100)
+    /// Certificates of others, each with a metadata of its own, that a peer keeps.
+    static let presenceCertificates = 256
+    /// The pause before a certificate is asked for again.
+    static let presenceCertificatePause = Duration.seconds(10)
+    /// Peers of which one session tells a server, beside its own.
+    static let presenceOfSession = 256
+    /// Peers without a session of which a server keeps records, in a database.
+    static let presenceOfDatabase = 4_096
 }

@@ -41,6 +41,15 @@ public enum Limits {
     /// Bytes of a message in chunks after which what has come of it is kept for a later session.
     static let keptStepBytes = 65_536
 
+    /// Bytes that wait for a socket above which news of presence wait for documents.
+    static let presenceUnsentBytes = 65_536
+    /// The longest time for which they wait: a graph is the same everywhere after some seconds.
+    static let presencePatience = Duration.seconds(2)
+    /// The pause before checking again whether the documents were sent.
+    static let presenceLook = Duration.milliseconds(100)
+    /// The shortest time between two notices to a link of what was stored.
+    static let takenPause = Duration.milliseconds(500)
+
     // MARK: Links
 
     /// The first pause after a failed dial, unless the application names another; it doubles.

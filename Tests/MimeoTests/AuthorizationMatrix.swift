@@ -362,6 +362,9 @@ enum AuthorizationMatrix {
             route: "DELETE /admin/replicator/databases/:database/sessions/:session",
             role: .operate, cells: "\(nobodyButAdmin) 404"),
         .init(
+            route: "GET /admin/replicator/databases/:database/presence", role: .read,
+            cells: "\(nobodyButAdmin) 200"),
+        .init(
             route: "GET /admin/replicator/databases/:database/log", role: .read,
             cells: "\(nobodyButAdmin) 200"),
         .init(

@@ -46,6 +46,11 @@ enum Exemplars {
             .operations(Frame.Operations(position: position, updates: [], candidates: [noted]))
         ),
         ("deferred", .deferred(Deferral(actor: actor, sequence: 7, documents: [key(1), key(4)]))),
+        ("hello-mesh-record", .hello(recorded)),
+        ("hello-presence", .hello(present)),
+        ("taken", .taken(position)),
+        ("presence", .presence(news)),
+        ("presence-nothing", .presence(PresenceNews())),
     ]
 
     private static let noted: DocumentVersion = {
@@ -53,6 +58,37 @@ enum Exemplars {
         version.note = vector
         return version
     }()
+
+    private static let signed = SignedRecord(
+        content: [0xA1, 0, 1], signature: [UInt8](repeating: 7, count: 64))
+
+    private static var recorded: Frame.Hello {
+        var hello = Frame.Hello(
+            version: 4, databaseID: "d", peerKey: "key", wallMilliseconds: 0, credit: 0, actors: [])
+        hello.mesh = MeshGreeting(feed: logID, starts: 1, start: 2)
+        hello.mesh?.record = signed
+        return hello
+    }
+
+    private static var present: Frame.Hello {
+        var hello = Frame.Hello(
+            version: 4, databaseID: "d", peerKey: "key", wallMilliseconds: 0, credit: 0, actors: [])
+        hello.hasPresence = true
+        return hello
+    }
+
+    private static var news: PresenceNews {
+        var news = PresenceNews()
+        news.digests = [
+            PresenceNews.Digest(peer: 1, rank: PresenceRank(starts: 2, start: 3, version: 300)),
+            PresenceNews.Digest(peer: .max, rank: PresenceRank(starts: 0, start: .max, version: 0)),
+        ]
+        news.records = [PresenceNews.Carried(record: signed, ageMilliseconds: 59_999)]
+        news.wanted = [4, .max]
+        news.certificates = [[0x30, 0]]
+        news.wantedCertificates = [[UInt8](repeating: 9, count: 32)]
+        return news
+    }
 
     /// Another feed than `logID`.
     static let otherFeed: LogID = {

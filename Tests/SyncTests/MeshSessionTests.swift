@@ -113,3 +113,71 @@ struct MeshSessionTests {
         #expect(receptions.first?.updates.map(\.key) == [Exemplars.key(3), Exemplars.key(1)])
     }
 }
+
+@Suite("Presence in a session")
+struct PresenceSessionTests {
+    private static func frame(_ frame: Frame) -> Event { .frame(frame.encoded()) }
+
+    private static func greeting(_ feed: LogID, hasRecord: Bool) -> MeshGreeting {
+        var greeting = Exemplars.greeting(feed: feed)
+        if hasRecord { greeting.record = SignedRecord(content: [1], signature: [2]) }
+        return greeting
+    }
+
+    /// A listener that has met the other side, and what it did then.
+    private static func open(_ knows: Bool, _ otherKnows: Bool) -> (session: Session, actions: [Action]) {
+        var session = SessionTests.session(
+            .mesh(
+                Session.MeshLink(isDialer: false, greeting: greeting(Exemplars.logID, hasRecord: knows))))
+        _ = session.receive(.opened)
+        var hello = Exemplars.meshHello(feed: Exemplars.otherFeed)
+        hello.mesh = greeting(Exemplars.otherFeed, hasRecord: otherKnows)
+        _ = session.receive(frame(.hello(hello)))
+        let actions = session.receive(.met(MeshMeeting(head: Exemplars.position, requests: [])))
+        return (session, actions)
+    }
+
+    private static func opens(_ actions: [Action]) -> Int {
+        actions.count { if case .presenceOpens = $0 { true } else { false } }
+    }
+
+    @Test("two peers that both know presence tell and take it; a side that does not is told nothing")
+    func links() {
+        for (knows, otherKnows) in [(true, true), (true, false), (false, true)] {
+            var (session, actions) = Self.open(knows, otherKnows)
+            let both = knows && otherKnows
+            #expect(Self.opens(actions) == (both ? 1 : 0))
+            let told = session.receive(.tell(PresenceNews())) + session.receive(.took(Exemplars.position))
+            #expect(SessionTests.sent(told).map(\.name) == (both ? ["presence", "taken"] : []))
+            let heard = session.receive(Self.frame(.taken(Exemplars.position)))
+            #expect(SessionTests.code(heard) == (both ? nil : SyncErrorCode.unexpectedMessage.rawValue))
+            guard both else { continue }
+            let news = session.receive(Self.frame(.presence(PresenceNews())))
+            #expect(news.contains { if case .presence = $0 { true } else { false } })
+        }
+    }
+
+    @Test("a server that takes presence says so to a peer that has some, and to no other")
+    func servers() {
+        for (takes, has) in [(true, true), (true, false), (false, true)] {
+            var configuration = Session.Configuration(
+                role: .server(origin: 1), databaseID: "d", peerKey: "", wallMilliseconds: 0,
+                access: .everything)
+            configuration.hasPresence = takes
+            var server = Session(configuration)
+            _ = server.receive(.opened)
+            var hello = Frame.Hello(
+                version: 3, databaseID: "d", peerKey: "key", wallMilliseconds: 0, credit: 1 << 20, actors: [])
+            hello.hasPresence = has
+            _ = server.receive(Self.frame(.hello(hello)))
+            let actions = server.receive(.frontier([], head: Exemplars.position, isBehind: false))
+            guard case .hello(let answer)? = SessionTests.sent(actions).first else {
+                Issue.record("no hello")
+                continue
+            }
+            #expect(answer.hasPresence == (takes && has))
+            let heard = server.receive(Self.frame(.presence(PresenceNews())))
+            #expect((SessionTests.code(heard) == nil) == (takes && has))
+        }
+    }
+}

@@ -152,7 +152,8 @@ extension Event {
             true
         case .subscribe, .unsubscribe, .ownActors, .historyCompared, .repairNeeds, .repairStaged, .repaired,
             .seenNoted, .holdings, .held, .ownOperations, .ownOperationAdded, .stored, .returning, .wanting,
-            .outdated, .wanted, .vectors, .renew, .met, .linksBrought, .basesGiven:
+            .outdated, .wanted, .vectors, .renew, .met, .linksBrought, .basesGiven,
+            .tell, .took:
             false
         }
     }
@@ -162,13 +163,13 @@ extension Action {
     /// Whether it is a server's store that performs it; nil where both do.
     fileprivate var isServers: Bool? {
         switch self {
-        case .send, .close, .report, .readStates: nil
+        case .send, .close, .report, .readStates, .presence: nil
         case .readFrontier, .readPage, .compareHeld, .awaitOperations, .append, .compareHoldings,
             .admitStates, .checkToken:
             true
         case .readOwnActors, .compareHistory, .readOwnOperations, .store, .stage, .unstage, .startOver, .hide,
             .findOutdated, .readHeld, .acknowledge, .askForAnswers, .readVectors, .settle, .repair,
-            .stageRepair, .readHoldings, .noteSeen, .meet, .settleLinks, .giveBases:
+            .stageRepair, .readHoldings, .noteSeen, .meet, .settleLinks, .giveBases, .presenceOpens, .taken:
             false
         }
     }

@@ -126,7 +126,7 @@ final class EchoPeer: Sendable {
         let parts = String(decoding: frame, as: UTF8.self).split(separator: " ")
         guard parts.count == 3, let count = UInt64(parts[1]), let nonce = UInt64(parts[2]) else { return nil }
         return LinkGreeting(
-            peerKey: String(parts[0]), boot: LinkTable.Boot(count: count, nonce: nonce), record: [])
+            peerKey: String(parts[0]), boot: LinkTable.Boot(count: count, nonce: nonce), record: nil)
     }
 
     /// Starts with addresses to dial and a listener; returns the listener's port.

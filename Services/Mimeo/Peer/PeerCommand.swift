@@ -10,9 +10,10 @@ struct PeerCommand: AsyncParsableCommand {
         discussion: """
             Each input line is a DQL statement or a dot command, and gets one JSON line as answer. The dot \
             commands are .sync start, .sync stop, .wait N [SECONDS] (until the server has acknowledged \
-            commit N), .observe SELECT, .links, .attach FILE (makes an attachment), .fetch ID LEN FILE \
-            (fetches one, with events) and .status. Lines with the key "event" may come between \
-            answers. \
+            commit N), .observe SELECT, .links, .presence (the peers around this one), .presence observe, \
+            .presence metadata JSON (what others are told of this one), .attach FILE (makes an attachment), \
+            .fetch ID LEN FILE (fetches one, with events) and .status. Lines with the key "event" may come \
+            between answers. \
             The end of the input ends the peer and cancels a login in flight.
             Peers of one local network find each other with --lan. Elsewhere they link by --listen-tcp, \
             --connect, --listen-ws and --connect-ws. All of this works without a server, or beside one if \
@@ -28,6 +29,9 @@ struct PeerCommand: AsyncParsableCommand {
     @OptionGroup var server: ServerTarget
     @Option(help: ArgumentHelp("A query to subscribe to; may be repeated.", valueName: "select"))
     var subscribe: [String] = []
+    @Option(
+        help: ArgumentHelp("The name of this device for others, at most 24 bytes.", valueName: "name"))
+    var deviceName: String?
     @Flag(help: "Do not connect before `.sync start`.")
     var offline = false
     @OptionGroup var links: LinkOptions
@@ -57,6 +61,7 @@ struct PeerCommand: AsyncParsableCommand {
         }
         let ditto = try await open(databaseID, in: store, connect)
         ditto.transportConfig = config
+        if let deviceName { ditto.deviceName = deviceName }
         let output = LineWriter.standardOutput
         let console = PeerConsole(ditto: ditto, output: output)
         if let token { console.logIn(token: token, provider: server.provider(sources)) }

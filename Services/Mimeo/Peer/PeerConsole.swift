@@ -9,6 +9,8 @@ final class PeerConsole: Sendable {
     let ditto: Ditto
     let output: LineWriter
     private let observers = Mutex<Int64>(0)
+    /// The observer of presence, from `.presence observe` on.
+    private let presenceObserver = Mutex<DittoObserver?>(nil)
     private let lastLoginFailure = Mutex<String?>(nil)
 
     init(ditto: Ditto, output: LineWriter) {
@@ -70,12 +72,17 @@ final class PeerConsole: Sendable {
         case ".attach" where words.count > 1:
             return try await attach(text.dropFirst(".attach".count).trimmingCharacters(in: .whitespaces))
         case ".fetch": return try fetch(words)
+        case ".presence" where words.count == 1: return Self.value(ditto.presence.graph)
+        case ".presence" where words.count == 2 && words[1] == "observe": return observePresence()
+        case ".presence" where words.count > 2 && words[1] == "metadata":
+            return try setMetadata(String(text.drop { $0 != "{" }))
         case ".status" where words.count == 1: return try status()
         default:
             throw MimeoError(
                 .dotCommandInvalid,
                 "unknown command; use .sync start, .sync stop, .wait N [SECONDS], .observe SELECT, .links,"
-                    + " .attach FILE, .fetch ID LEN FILE or .status")
+                    + " .presence, .presence observe, .presence metadata JSON, .attach FILE,"
+                    + " .fetch ID LEN FILE or .status")
         }
     }
 
@@ -112,6 +119,37 @@ final class PeerConsole: Sendable {
         } catch {
             return Answer(error).json
         }
+    }
+
+    private static func value(_ graph: DittoPresenceGraph) -> Value {
+        guard let data = try? JSONEncoder().encode(graph),
+            let value = try? JSONText.parse(Array(data))
+        else { preconditionFailure("a graph is encoded as JSON") }
+        return value
+    }
+
+    /// Each change of the graph becomes an event, the present one too.
+    private func observePresence() -> Value {
+        let output = output
+        let observer = ditto.presence.observe { graph in
+            output.write(["event": "presence", "graph": Self.value(graph)])
+        }
+        // Only one: a second request ends the first.
+        let before = presenceObserver.withLock { kept in
+            defer { kept = observer }
+            return kept
+        }
+        before?.stop()
+        return ["presence": "observed"]
+    }
+
+    private func setMetadata(_ json: String) throws(MimeoError) -> Value {
+        do {
+            try ditto.presence.setPeerMetadataJSONData(Data(json.utf8))
+        } catch {
+            throw MimeoError(.dotCommandInvalid, error.localizedDescription)
+        }
+        return ["metadata": "set"]
     }
 
     private func links() -> Value {

@@ -19,6 +19,7 @@ struct AdminRoutes: Sendable {
         (.get, "/admin/replicator/databases/:database/sessions"),
         (.get, "/admin/replicator/databases/:database/sessions/:session"),
         (.delete, "/admin/replicator/databases/:database/sessions/:session"),
+        (.get, "/admin/replicator/databases/:database/presence"),
         (.get, "/admin/replicator/databases/:database/log"),
         (.post, "/admin/replicator/databases/:database/snapshots"),
         (.post, "/admin/replicator/databases/:database/truncations"),
@@ -58,6 +59,7 @@ struct AdminRoutes: Sendable {
         case (.get, ":session"): return try await show(database, context.parameters.require("session"))
         case (.get, "sessions"): return try await listSessions(database, request)
         case (.delete, _): return try await disconnect(database, context.parameters.require("session"))
+        case (.get, "presence"): return await showPresence(database)
         case (.get, "erasures"): return try listErasures(database)
         case (.post, "erasures"): return try await beginErasure(database, request)
         case (.get, _): return try await readLog(database, request)
@@ -110,6 +112,12 @@ struct AdminRoutes: Sendable {
         let reports = await hub.sessionReports().filter { part.names.number(of: $0.number) > after }
             .prefix(limit)
         return json(["sessions": .array(reports.map { .object($0.value(head: head, at: part.names)) })])
+    }
+
+    /// The peers that are there, in the order of their keys.
+    private func showPresence(_ database: DatabaseID) async -> Response {
+        let peers = await part.openHub(of: database)?.presence(at: part.names) ?? []
+        return json(["peers": .array(peers)])
     }
 
     /// Takes the number of a session, or its name in the form `INSTANCE-NUMBER`. Both say at which instance

@@ -81,12 +81,13 @@ extension ParameterTable {
     ]
 
     static let presence: [ParameterDefinition] = [
-        .flag("presence_use_multihop", true, "Lets peers announce peers they see."),
+        .flag("presence_use_multihop", true, works: true, "Lets peers announce peers they see."),
         .count(
             "presence_debounce_interval", 500, works: true, "How long changes are collected, in milliseconds."
         ),
-        .count("presence_keep_alive_interval", 30, "How often a peer is announced, in seconds."),
-        .count("presence_multihop_update_ttl", 60, "How long such news is valid, in seconds."),
+        .count(
+            "presence_keep_alive_interval", 30, works: true, "How often a peer is announced, in seconds."),
+        .count("presence_multihop_update_ttl", 60, works: true, "How long such news is valid, in seconds."),
         .count("presence_query_recreation_interval", 3_600, "How often the query is repeated, in seconds."),
     ]
 

@@ -153,6 +153,16 @@ extension SystemParameters {
     public var connectionIdleTimeout: Duration { .milliseconds(number("virt_conn_idle_timeout_ms")) }
     /// `presence_debounce_interval`.
     public var presenceDebounce: Duration { .milliseconds(number("presence_debounce_interval")) }
+    /// `presence_use_multihop`.
+    public var announcesOthers: Bool { flag("presence_use_multihop") }
+    /// `presence_keep_alive_interval`, one second at least.
+    public var presenceKeepAlive: Duration {
+        .seconds(min(max(number("presence_keep_alive_interval"), 1), 86_400))
+    }
+    /// `presence_multihop_update_ttl`. Twice the keep-alive at least: otherwise peers would come and go.
+    public var presenceLife: Duration {
+        max(.seconds(min(number("presence_multihop_update_ttl"), 172_800)), presenceKeepAlive * 2)
+    }
 
     /// `small_peer_info_publish_interval_secs`; zero means never without a request.
     public var smallPeerInfoInterval: Duration {

@@ -1,12 +1,15 @@
 import CRDT
 import Dispatch
 import Foundation
+import Sync
 import Synchronization
 import Transport
 
 /// This peer and the peers around it.
 ///
-/// The graph has this peer, its connection with the server, and the peers that it has links with.
+/// The graph has this peer, its connection with the server, the peers that it has links with, and those that
+/// they have links with, as far as connections lead. Each peer says of itself what is told of it, and signs
+/// that. What changes anywhere is known everywhere within seconds.
 ///
 /// `state` guards the observers and the graphs they were last called with. They are called in order
 /// (`DefaultDelivery`). `delivery` is held during a call, so that `stop()` returns only when no call is
@@ -22,6 +25,10 @@ public final class DittoPresence: Sendable {
         var isConnected: @Sendable () -> Bool
         /// The peers at the other ends of its links.
         var linked: @Sendable () -> [MeshPeer]
+        /// The peers that links lead to; nil before there was a session.
+        var around: @Sendable () -> PresenceGraph?
+        /// Tells other peers what is so of this one.
+        var tell: @Sendable (PresenceRecord.Facts) -> Void
         /// The time during which changes are collected.
         var debounce: @Sendable () -> Duration
     }
@@ -52,18 +59,35 @@ public final class DittoPresence: Sendable {
         var local = DittoPeer(
             peerKey: key, deviceName: source.deviceName(), isConnectedToDittoServer: source.isConnected(),
             os: .current, metadata: state.withLock { $0.metadata })
-        let remote = LinkedPeers.peers(source.linked(), of: key)
-        local.connections = remote.flatMap(\.connections)
-        return DittoPresenceGraph(localPeer: local, remotePeers: remote)
+        guard let around = source.around() else {
+            return DittoPresenceGraph(localPeer: local, remotePeers: [])
+        }
+        let proven = Dictionary(source.linked().map { ($0.peerKey, $0.identityMetadata) }) { first, _ in first
+        }
+        let parts = RemotePeers(around, proven)
+        local.connections = parts.connections(of: key)
+        return DittoPresenceGraph(localPeer: local, remotePeers: parts.peers)
+    }
+
+    /// The facts that other peers are told of this one.
+    private var facts: PresenceRecord.Facts {
+        var facts = PresenceRecord.Facts()
+        facts.deviceName = source.deviceName()
+        facts.system = DittoPeerOS.current.stringValue
+        facts.version = Ditto.version
+        facts.isConnectedToServer = source.isConnected()
+        facts.metadata = JSONText.print(.object(state.withLock { $0.metadata }), sortedKeys: true)
+        return facts
     }
 
     /// Asks the application whether a small peer may link; without a handler all may.
     func allows(_ peer: MeshPeer) async -> Bool {
-        guard let handler = state.withLock({ $0.requestHandler }),
-            let remote = LinkedPeers.peers([peer], of: source.peerKey()).first,
-            let type = remote.connections.first?.type
-        else { return true }
-        return await handler.call(DittoConnectionRequest(remote, type)) == .allow
+        guard let handler = state.withLock({ $0.requestHandler }) else { return true }
+        let remote = DittoPeer(
+            PresenceGraph.Peer(
+                peerKey: peer.peerKey, record: peer.record, identityMetadata: peer.identityMetadata, hops: 1))
+        return await handler.call(
+            DittoConnectionRequest(remote, peer.kind == .tcp ? .accessPoint : .webSocket)) == .allow
     }
 
     /// Calls a handler, on the main queue where it is served, with the present graph and after each change,
@@ -126,8 +150,14 @@ public final class DittoPresence: Sendable {
         }
     }
 
-    /// The graph may have changed.
+    /// Something of this peer may have changed: others are told, and the own observers.
     func changed() {
+        source.tell(facts)
+        graphChanged()
+    }
+
+    /// The graph may have changed.
+    func graphChanged() {
         let isFirst = state.withLock { state in
             guard !state.watchers.isEmpty, !state.isDue else { return false }
             state.isDue = true

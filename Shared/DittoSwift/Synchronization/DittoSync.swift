@@ -66,6 +66,7 @@ public final class DittoSync: Sendable {
         configuration.proof = { challenge, token in authenticator.proof(of: challenge, token) }
         configuration.writeRules = { AccessToken.claimedWriteRules(of: $0) }
         configuration.newestToken = { authenticator.newestToken }
+        configuration.presence = links.presence
         let settings = engine.settings
         configuration.keepAlive = {
             let parameters = settings.parameters
@@ -234,12 +235,16 @@ public final class DittoSync: Sendable {
     private func linkInformation() -> [ObjectValue] {
         (links?.mesh.knownPeers ?? []).map { peer in
             let status: Value = peer.isLinked ? "Connected" : "Not Connected"
+            var documents = ObjectValue([(key: "sync_session_status", value: status)])
+            if let commit = peer.syncedCommit {
+                documents["synced_up_to_local_commit_id"] = .int(Int64(clamping: commit))
+            }
+            if let time = peer.lastUpdateMilliseconds {
+                documents["last_update_received_time"] = .int(Int64(clamping: time))
+            }
             return ObjectValue([
                 (key: "_id", value: .string(peer.peerKey)), (key: "is_ditto_server", value: false),
-                (
-                    key: "documents",
-                    value: .object(ObjectValue([(key: "sync_session_status", value: status)]))
-                ),
+                (key: "documents", value: .object(documents)),
             ])
         }
     }

@@ -4,6 +4,7 @@ import Foundation
 import Identity
 import Logging
 import Replica
+import Sync
 import Synchronization
 import Transport
 
@@ -35,6 +36,8 @@ final class PeerLinks: Sendable {
     let mesh: MeshSync
     /// Answers linked peers that ask for attachments.
     let share: AttachmentShare
+    /// The presence of peers: fed by links and by the session with the server.
+    let presence: PresenceSync
     private let engine: Engine
     private let authority: Authority
     private let state: LockedState
@@ -59,27 +62,30 @@ final class PeerLinks: Sendable {
         let key = KnownKey(files)
         let share = AttachmentShare(engine)
         self.share = share
+        let credentials: @Sendable () throws -> MeshCredentials = {
+            let key = try key.key()
+            if let shared {
+                let now = Int64(environment.wallMilliseconds() / 1_000)
+                return try shared.credentials(of: key, nowSeconds: now)
+            }
+            guard authority.hasServer else {
+                return MeshCredentials(key: key, certificate: nil, authority: .none)
+            }
+            return Self.credentials(key, files.certificate(), settings.parameters.trustedAuthorities)
+        }
+        presence = PresenceSync(
+            configuration: PresenceSync.Configuration(
+                databaseID: databaseID, key: { try key.key() }, credentials: credentials),
+            environment: environment, logger: engine.logger)
         var configuration = MeshSync.Configuration(
             databaseID: databaseID, hasServer: authority.hasServer, key: { try key.key() },
-            credentials: {
-                let key = try key.key()
-                if let shared {
-                    let now = Int64(environment.wallMilliseconds() / 1_000)
-                    return try shared.credentials(of: key, nowSeconds: now)
-                }
-                guard authority.hasServer else {
-                    return MeshCredentials(key: key, certificate: nil, authority: .none)
-                }
-                return Self.credentials(
-                    key, files.certificate(), settings.parameters.trustedAuthorities)
-            },
-            isClockTrusted: { ClockStatus.isSynchronized() },
+            credentials: credentials, isClockTrusted: { ClockStatus.isSynchronized() },
             ask: { peer in await state.value.withLock { $0.ask }?(peer) ?? true })
+        configuration.presence = presence
         configuration.blobs = share
         mesh = MeshSync(
-            replica: try engine.replica(), configuration: configuration,
-            environment: environment, logger: engine.logger,
-            changed: { state.value.withLock { $0.changed }?() })
+            replica: try engine.replica(), configuration: configuration, environment: environment,
+            logger: engine.logger, changed: { state.value.withLock { $0.changed }?() })
         settings.onChange { [weak self] in self?.settle() }
     }
 
@@ -159,6 +165,11 @@ final class PeerLinks: Sendable {
             engine.logger.warning("a transport cannot be used", metadata: ["reason": "\(problem)"])
         }
         state.value.withLock { $0.problems = problems }
+        var pace = PresenceGossip.Settings()
+        pace.keepAlive = parameters.presenceKeepAlive
+        pace.life = parameters.presenceLife
+        pace.usesMultihop = parameters.announcesOthers
+        presence.set(pace)
         mesh.configure(settings, unserved: parameters.withheldFromPeers)
     }
 

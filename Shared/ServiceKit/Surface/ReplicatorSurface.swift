@@ -67,6 +67,14 @@ extension Surface {
             .delete, "\(base)/sessions/:session", "disconnect", .admin(.operate), "Ends a session.",
             answers: [noContent], failures: [.init(404, "REPL-0101", "REPL-0201")]),
         RouteDescription(
+            .get, "\(base)/presence", "showPresence", .admin(.read),
+            "Shows the peers that sessions of this instance have, and those that they are linked with.",
+            answers: [
+                .init(
+                    200, "In the order of their keys.",
+                    .json(.members([.always("peers", .list(.object)), instance])))
+            ], failures: [unknown]),
+        RouteDescription(
             .get, "\(base)/log", "readLog", .admin(.read), "Lists operations of the log, without contents.",
             parameters: [.query("after", number, "Begin after this offset."), limit],
             answers: [

@@ -53,6 +53,11 @@ public enum Event: Sendable {
     /// The answer to `giveBases`: the documents are named in the next list; `areHeld` if they are here as the
     /// operation found them, or later.
     case basesGiven(areHeld: Bool)
+    /// Tell the other side news of presence; nothing is sent before `presenceOpens`, or to a side that takes
+    /// none.
+    case tell(PresenceNews)
+    /// Everything that this side wanted of the other's feed up to a position is stored: tell it.
+    case took(LogPosition)
     /// The application has a newer access token: send it as soon as the server accepts tokens.
     case renew(token: String)
 
@@ -178,6 +183,12 @@ public enum Action: Sendable {
     /// Information for the application; no answer.
     case report(Report)
 
+    /// The other side takes news of presence from now on; no answer.
+    case presenceOpens
+    /// The other side tells news of presence; no answer.
+    case presence(PresenceNews)
+    /// The other small peer has stored all that it wanted of this side's feed up to a position; no answer.
+    case taken(LogPosition)
     /// Another small peer has greeted: return this side's head and subscriptions -> `met`.
     case meet(MeshGreeting, peerKey: String)
 

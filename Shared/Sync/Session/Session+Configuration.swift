@@ -59,6 +59,8 @@ extension Session {
         /// Only at a peer: the documents it may write now, as far as it knows; nil leaves the check to the
         /// server.
         public let writeRules: (@Sendable () -> WriteRules?)?
+        /// With a server: true if this end tells, or takes, news of presence. A link has its record instead.
+        public var hasPresence = false
         /// Hears of each change of state of the session's machines, for a log; nil costs nothing.
         public var trace: (@Sendable (Transition) -> Void)?
 

@@ -34,3 +34,42 @@ extension SyncError {
             .unexpectedMessage, "\(what) is not allowed from this side while the session is \(phase)")
     }
 }
+
+// MARK: For drivers and tests
+
+extension Session {
+    /// The session's state that its driver needs after each event.
+    public struct Standing: Sendable {
+        /// Bytes of frames that wait for the other side's credit.
+        public let waitingBytes: Int
+        /// The number of the other side's subscriptions that are still catching up.
+        public let catchingUp: Int
+        /// See `isClosed`.
+        public let isClosed: Bool
+    }
+
+    /// True for a session that reads, and so has an application.
+    var isPeer: Bool { reader != nil }
+
+    /// Returns whether somebody waits for the answer.
+    func expects(_ answer: Answer) -> Bool {
+        switch answer {
+        case .ownActors: phase == .readingActors
+        case .meeting: phase == .meeting
+        case .frontier: expectsFrontier
+        default:
+            reader?.expects(answer) ?? false || writer?.expects(answer) ?? false
+                || publisher?.expects(answer) ?? false || admitter?.expects(answer) ?? false
+        }
+    }
+
+    /// See `checkInvariants`.
+    func checkMachines() {
+        flow.checkInvariants()
+        guard !isClosed else { return }
+        reader?.checkInvariants()
+        writer?.checkInvariants()
+        publisher?.checkInvariants()
+        admitter?.checkInvariants()
+    }
+}

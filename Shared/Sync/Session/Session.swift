@@ -34,12 +34,17 @@ public struct Session: Sendable {
         let isProven: (@Sendable ([UInt8]?) -> Bool)?
         /// Nil in a session with a server.
         let link: MeshLink?
+        /// True if this end knows presence.
+        let hasPresence: Bool
     }
 
     private let own: Introduction
-    private var phase = Phase.created
+    private(set) var phase = Phase.created
     /// True if the peer has links, and this server takes what they bring.
     private var takesLinks = false
+    /// True if the other side knows presence, and so does this one.
+    private var hasPresence = false
+    private var isPresenceOpen = false
     private(set) var flow: FlowControl
     private var assembly = Assembly()
     /// Frames of the other small peer that came before this side has met it, and their bytes.
@@ -55,7 +60,8 @@ public struct Session: Sendable {
         own = Introduction(
             databaseID: configuration.databaseID, peerKey: configuration.peerKey,
             wallMilliseconds: configuration.wallMilliseconds, creditBytes: configuration.creditBytes,
-            proof: configuration.proof, isProven: configuration.isProven, link: link)
+            proof: configuration.proof, isProven: configuration.isProven, link: link,
+            hasPresence: link.map { $0.greeting.record != nil } ?? configuration.hasPresence)
         flow = FlowControl(
             creditBytes: configuration.creditBytes, batchBytes: configuration.batchBytes,
             trace: configuration.trace)
@@ -92,6 +98,7 @@ public struct Session: Sendable {
         guard !flow.isClosed else { return [] }
         do throws(SyncError) {
             try handle(event)
+            openPresence()
             if writer?.hasRepair ?? false { try toWriter(.eventHandled) }
             guard flow.waitingBytes <= Limits.waitingBytes else {
                 throw SyncError(.unavailable, "\(flow.waitingBytes) bytes wait for the other side's credit")
@@ -111,6 +118,8 @@ public struct Session: Sendable {
         case .failed(let reason): throw SyncError(.unavailable, reason)
         case .finish(let error): throw error
         case .disconnected: flow.close()
+        case .tell(let news): if hasPresence, flow.isOpen { flow.send(.presence(news)) }
+        case .took(let position): if hasPresence, flow.isOpen { flow.send(.taken(position)) }
         case .ownActors(let history): greet(history)
         case .met(let meeting): try met(meeting)
         case .frontier(let heads, let head, let isBehind, let hashes):
@@ -141,6 +150,13 @@ public struct Session: Sendable {
             try toAdmitter(.statesAdmitted(position, declined: declined))
         default: try handleAtPeer(event)
         }
+    }
+
+    /// A reader tells its presence from the moment on at which the session is open.
+    private mutating func openPresence() {
+        guard hasPresence, !isPresenceOpen, reader != nil, flow.isOpen else { return }
+        isPresenceOpen = true
+        flow.perform(.presenceOpens)
     }
 
     private mutating func handleAtPeer(_ event: Event) throws(SyncError) {
@@ -284,6 +300,9 @@ public struct Session: Sendable {
         case _ where !flow.isOpen: throw unexpected(frame.name)
         // Any session:
         case .credit(let bytes): try credited(bytes)
+        case .presence(let news) where hasPresence && isPublisher: flow.perform(.presence(news))
+        case .taken(let position) where hasPresence && isReader && isPublisher:
+            flow.perform(.taken(position))
         // A reader:
         case .catchUp(let page) where isReader: try toReader(.catchUp(page, size: size))
         case .operations(let operations) where isReader: try toReader(.operations(operations, size: size))
@@ -354,6 +373,7 @@ public struct Session: Sendable {
         phase = .awaitingHello
         var hello = hello(history.heads, history.seen)
         hello.proof = own.proof
+        hello.hasPresence = own.hasPresence
         writer?.greet(history, hello, &flow)
     }
 
@@ -372,6 +392,7 @@ public struct Session: Sendable {
         flow.greeted(hello)
         if let link = own.link { return try meet(hello, over: link) }
         phase = .greeted
+        hasPresence = own.hasPresence && hello.hasPresence
         if writer != nil {
             try toWriter(.hello(hello))
         } else {
@@ -397,6 +418,7 @@ public struct Session: Sendable {
         hello.isBehind = isBehind
         hello.hasLinks = takesLinks
         if takesLinks, flow.version >= Limits.meshVersion { hello.version = Limits.meshVersion }
+        hello.hasPresence = hasPresence
         hello.hashes = hashes
         flow.send(.hello(hello))
         try toPublisher(.greeted(head: head))
@@ -411,6 +433,7 @@ public struct Session: Sendable {
             throw SyncError(.sameStore, "the other peer is this store, or a copy of it")
         }
         phase = .meeting
+        hasPresence = own.hasPresence && other.record != nil
         let difference = Int64(clamping: hello.wallMilliseconds) - Int64(clamping: own.wallMilliseconds)
         flow.perform(.report(.connected(clockDifferenceMilliseconds: difference)))
         flow.perform(.meet(other, peerKey: hello.peerKey))
@@ -422,6 +445,8 @@ public struct Session: Sendable {
         phase = .greeted
         if let link = own.link, !link.isDialer { flow.send(.hello(hello([], nil))) }
         flow.open()
+        // Before the frames that came early: they may be news.
+        openPresence()
         try toPublisher(.greeted(head: meeting.head))
         for request in meeting.requests { try toReader(.subscribe(request)) }
         try toReader(.exchangeBegins(resumesStaged: true))
@@ -430,7 +455,7 @@ public struct Session: Sendable {
         for frame in frames where !flow.isClosed { try arrived(frame) }
     }
 
-    private var expectsFrontier: Bool { phase == .greeted && publisher != nil && !flow.isOpen }
+    var expectsFrontier: Bool { phase == .greeted && publisher != nil && !flow.isOpen }
 
     private func hello(_ heads: [ActorHead], _ head: LogPosition?) -> Frame.Hello {
         var hello = Frame.Hello(
@@ -448,48 +473,11 @@ public struct Session: Sendable {
         flow.close()
     }
 
-    // MARK: For drivers and tests
-
-    /// The session's state that its driver needs after each event.
-    public struct Standing: Sendable {
-        /// Bytes of frames that wait for the other side's credit.
-        public let waitingBytes: Int
-        /// The number of the other side's subscriptions that are still catching up.
-        public let catchingUp: Int
-        /// See `isClosed`.
-        public let isClosed: Bool
-    }
-
     /// The present state. Mutating only to be read in place: a non-mutating call would copy the session,
     /// which costs more than a short event.
     public mutating func standing() -> Standing {
         Standing(
             waitingBytes: flow.waitingBytes, catchingUp: publisher?.countCatchingUp() ?? 0,
             isClosed: flow.isClosed)
-    }
-
-    /// True for a session that reads, and so has an application.
-    var isPeer: Bool { reader != nil }
-
-    /// Returns whether somebody waits for the answer.
-    func expects(_ answer: Answer) -> Bool {
-        switch answer {
-        case .ownActors: phase == .readingActors
-        case .meeting: phase == .meeting
-        case .frontier: expectsFrontier
-        default:
-            reader?.expects(answer) ?? false || writer?.expects(answer) ?? false
-                || publisher?.expects(answer) ?? false || admitter?.expects(answer) ?? false
-        }
-    }
-
-    /// See `checkInvariants`.
-    func checkMachines() {
-        flow.checkInvariants()
-        guard !isClosed else { return }
-        reader?.checkInvariants()
-        writer?.checkInvariants()
-        publisher?.checkInvariants()
-        admitter?.checkInvariants()
     }
 }

@@ -65,6 +65,10 @@ public enum Frame: Sendable, Equatable {
     /// To a peer that brings what its links have changed: an operation is not taken yet, because the log
     /// lacks what it rests on. Since version 4.
     case deferred(Deferral)
+    /// Between small peers: everything that the receiver wanted is stored up to this position of its feed.
+    case taken(LogPosition)
+    /// News of who is there: between small peers, and from a peer to a server that takes them.
+    case presence(PresenceNews)
 
     /// See `Frame.hello`.
     public struct Hello: Sendable, Equatable {
@@ -102,6 +106,8 @@ public enum Frame: Sendable, Equatable {
         /// At a peer: true if it has links, which bring documents that the log may lack. At a server: true if
         /// it takes them. A side that does not know the field ignores it.
         public var hasLinks = false
+        /// At a peer: true if it has news of presence to tell. At a server: true if it takes them.
+        public var hasPresence = false
     }
 
     /// The received part of a message in chunks.

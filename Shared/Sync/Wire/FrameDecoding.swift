@@ -78,6 +78,8 @@ private struct FrameFields {
     var acknowledgements: [Acknowledgement]?
     var keys: [DocumentKey]?
     var states: [(key: DocumentKey, state: EncodedState?)]?
+    var hasPresence = false
+    var news = PresenceNews()
 
     /// Reads one field, by message type and key; a key that is unknown is skipped.
     mutating func read(_ key: UInt64, of type: FrameType?, _ decoder: inout CBORDecoder) throws {
@@ -91,7 +93,7 @@ private struct FrameFields {
             (.refused, 3), (.refused, 4), (.close, 1), (.close, 2), (.renewal, 1):
             texts[key] = try decoder.text()
         case (.hello, 7), (.subscribe, 4), (.catchUp, 4), (.catchUp, 9), (.operations, 1), (.progress, 1),
-            (.states, 2), (.reconciled, 1):
+            (.states, 2), (.reconciled, 1), (.taken, 1):
             positions[key] = try decoder.position()
         case (.refused, 1), (.chunk, 3), (.deferred, 1): numbers[key] = try decoder.fixed64()
         case (.subscribe, 5), (.subscribe, 7), (.catchUp, 7), (.catchUp, 8), (.reconciled, 2), (.hello, 13):
@@ -101,6 +103,7 @@ private struct FrameFields {
         case (.subscribe, 6), (.subscriptionRefused, 4), (.progress, 2), (.states, 3), (.held, 3),
             (.hello, 15):
             second = try decoder.bool()
+        case (.hello, 16): hasPresence = try decoder.bool()
         case (.hello, 6): actors = try decoder.list { try $0.actorHead() }
         case (.hello, 10): hashes = try decoder.list { try $0.operationHashes() }
         case (.hello, 11): kept = try decoder.kept()
@@ -118,6 +121,11 @@ private struct FrameFields {
         case (.held, 4): places = try decoder.list { try $0.unsigned() }
         case (.refused, 5), (.deferred, 3): keys = try decoder.list { try $0.listedKey() }
         case (.chunk, 2), (.list, 2), (.hello, 12): binaries[key] = try decoder.binary()
+        case (.presence, 1): news.digests = try decoder.list { try $0.digest() }
+        case (.presence, 2): news.records = try decoder.list { try $0.carriedRecord() }
+        case (.presence, 3): news.wanted = try decoder.list { try $0.fixed64() }
+        case (.presence, 4): news.certificates = try decoder.list { try $0.binary() }
+        case (.presence, 5): news.wantedCertificates = try decoder.list { try $0.binary() }
         default: _ = try decoder.value()
         }
     }
@@ -173,6 +181,8 @@ private struct FrameFields {
                     sequence: SequenceNumber(try required(numbers[2])),
                     documents: try required(keys)))
         case .renewal: return .renewal(token: try required(texts[1]))
+        case .taken: return .taken(try required(positions[1]))
+        case .presence: return .presence(news)
         }
     }
 
@@ -222,6 +232,7 @@ private struct FrameFields {
         hello.declined = binaries[13]
         hello.mesh = mesh
         hello.hasLinks = second ?? false
+        hello.hasPresence = hasPresence
         return hello
     }
 
@@ -298,6 +309,9 @@ extension CBORDecoder {
             case 2:
                 let group = try unsigned()
                 greeting?.syncGroup = group
+            case 3:
+                let record = try record()
+                greeting?.record = record
             case 5:
                 let isTrusted = try bool()
                 greeting?.isClockTrusted = isTrusted
@@ -309,6 +323,25 @@ extension CBORDecoder {
         }
         guard let greeting else { throw SyncError(.malformedFrame, "a small peer's greeting has no feed") }
         return greeting
+    }
+
+    private mutating func record() throws -> SignedRecord {
+        try tuple(2)
+        return SignedRecord(content: try binary(), signature: try binary())
+    }
+
+    fileprivate mutating func carriedRecord() throws -> PresenceNews.Carried {
+        try tuple(2)
+        return PresenceNews.Carried(record: try record(), ageMilliseconds: try unsigned())
+    }
+
+    fileprivate mutating func digest() throws -> PresenceNews.Digest {
+        try tuple(3)
+        let peer = try fixed64()
+        try tuple(2)
+        let (starts, start) = (try unsigned(), try fixed64())
+        return PresenceNews.Digest(
+            peer: peer, rank: PresenceRank(starts: starts, start: start, version: try unsigned()))
     }
 
     /// A token that one side keeps for the other without looking into it.

@@ -25,6 +25,8 @@ enum FrameType: UInt64, CaseIterable {
     case granted = 20
     case renewal = 21
     case deferred = 32
+    case taken = 29
+    case presence = 31
 }
 
 extension Frame {
@@ -141,6 +143,10 @@ extension Frame {
         case .renewal(let token):
             writer.begin(.renewal, fields: 1)
             writer.field(1) { $0.text(token) }
+        case .taken(let position):
+            writer.begin(.taken, fields: 1)
+            writer.field(1) { $0.position(position) }
+        case .presence(let news): writer.presence(news)
         default: preconditionFailure("every other frame is encoded above")
         }
     }
@@ -238,6 +244,7 @@ extension CBORWriter {
         let optional = [
             hello.head != nil, hello.isBehind, !hello.acknowledged.isEmpty, !hello.hashes.isEmpty,
             hello.kept != nil, hello.proof != nil, hello.declined != nil, hello.mesh != nil, hello.hasLinks,
+            hello.hasPresence,
         ]
         begin(.hello, fields: 6 + optional.count { $0 })
         field(1) { $0.unsigned(hello.version) }
@@ -268,10 +275,13 @@ extension CBORWriter {
         if let declined = hello.declined { field(13) { $0.binary(declined) } }
         if let mesh = hello.mesh { field(14) { $0.greeting(mesh) } }
         if hello.hasLinks { field(15) { $0.bool(true) } }
+        if hello.hasPresence { field(16) { $0.bool(true) } }
     }
 
     private mutating func greeting(_ greeting: MeshGreeting) {
-        map(count: 3 + [greeting.isClockTrusted, greeting.hasServer].count { $0 })
+        map(
+            count: 3
+                + [greeting.record != nil, greeting.isClockTrusted, greeting.hasServer].count { $0 })
         field(0) { $0.binary(greeting.feed.bytes) }
         field(1) {
             $0.array(count: 2)
@@ -279,8 +289,47 @@ extension CBORWriter {
             $0.fixed64(greeting.start)
         }
         field(2) { $0.unsigned(greeting.syncGroup) }
+        if let record = greeting.record { field(3) { $0.record(record) } }
         if greeting.isClockTrusted { field(5) { $0.bool(true) } }
         if greeting.hasServer { field(6) { $0.bool(true) } }
+    }
+
+    private mutating func record(_ record: SignedRecord) {
+        array(count: 2)
+        binary(record.content)
+        binary(record.signature)
+    }
+
+    fileprivate mutating func presence(_ news: PresenceNews) {
+        let parts = [
+            !news.digests.isEmpty, !news.records.isEmpty, !news.wanted.isEmpty, !news.certificates.isEmpty,
+            !news.wantedCertificates.isEmpty,
+        ]
+        begin(.presence, fields: parts.count { $0 })
+        if parts[0] {
+            field(1) {
+                $0.list(news.digests) { writer, digest in
+                    writer.array(count: 3)
+                    writer.fixed64(digest.peer)
+                    writer.array(count: 2)
+                    writer.unsigned(digest.rank.starts)
+                    writer.fixed64(digest.rank.start)
+                    writer.unsigned(digest.rank.version)
+                }
+            }
+        }
+        if parts[1] {
+            field(2) {
+                $0.list(news.records) { writer, carried in
+                    writer.array(count: 2)
+                    writer.record(carried.record)
+                    writer.unsigned(carried.ageMilliseconds)
+                }
+            }
+        }
+        if parts[2] { field(3) { $0.list(news.wanted) { $0.fixed64($1) } } }
+        if parts[3] { field(4) { $0.list(news.certificates) { $0.binary($1) } } }
+        if parts[4] { field(5) { $0.list(news.wantedCertificates) { $0.binary($1) } } }
     }
 
     private mutating func hashes(_ hashes: [OperationHashes]) {

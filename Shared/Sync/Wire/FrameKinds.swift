@@ -14,7 +14,7 @@ extension Frame {
     var waitsItsTurn: Bool {
         switch self {
         case .hello, .credit, .want, .states, .close, .chunk, .acknowledged, .refused, .subscriptionRefused,
-            .reconciled, .list, .granted, .renewal, .deferred:
+            .reconciled, .list, .granted, .renewal, .deferred, .taken, .presence:
             false
         default: true
         }
@@ -44,6 +44,8 @@ extension Frame {
         case .granted: "granted"
         case .renewal: "renewal"
         case .deferred: "deferred"
+        case .taken: "taken"
+        case .presence: "presence"
         }
     }
 }

@@ -15,6 +15,8 @@ public struct MeshGreeting: Sendable, Equatable {
     public var isClockTrusted: Bool
     /// True if the speaker has a server, so that operations may be carried to it.
     public var hasServer: Bool
+    /// The speaker's presence record; nil at a peer that knows no presence, and is told none.
+    public var record: SignedRecord?
 
     /// A greeting of these parts.
     public init(

@@ -13,6 +13,8 @@ package struct PeerStore: SessionStore {
     let report: @Sendable (Report) -> Void
     /// Called after the server has acknowledged something new.
     let acknowledged: @Sendable () -> Void
+    /// Called when the server takes news of presence.
+    let presenceOpens: @Sendable () -> Void
     private let kept: KeptMessage
     private let latest = LatestOperation()
     private let linksThrough = CommitMark()
@@ -20,8 +22,10 @@ package struct PeerStore: SessionStore {
     /// A store over this replica.
     package init(
         replica: PeerReplica, executor: BlockingExecutor, report: @escaping @Sendable (Report) -> Void,
-        acknowledged: @escaping @Sendable () -> Void, kept: KeptMessage = KeptMessage()
+        acknowledged: @escaping @Sendable () -> Void, presenceOpens: @escaping @Sendable () -> Void = {},
+        kept: KeptMessage = KeptMessage()
     ) {
+        self.presenceOpens = presenceOpens
         self.kept = kept
         self.replica = replica
         self.executor = executor
@@ -95,6 +99,9 @@ package struct PeerStore: SessionStore {
             return nil
         case .report(let report):
             return try await told(report)
+        case .presenceOpens:
+            presenceOpens()
+            return nil
         default: return try await performRepair(action)
         }
     }

@@ -34,6 +34,8 @@ public final class PeerSync: Sendable {
         /// The documents that a token lets this peer write, as far as it says; nil leaves the check to the
         /// server.
         public var writeRules: @Sendable (_ token: String) -> Session.WriteRules? = { _ in nil }
+        /// The presence that a server is told of; nil for none.
+        public var presence: PresenceSync?
         /// TLS for `wss`.
         public var tls: TLSConfiguration
         /// The ping interval and the patience of the next connection; read for each connection.
@@ -324,11 +326,15 @@ public final class PeerSync: Sendable {
             try replica.discardStaged(but: held)
             try replica.releaseWithheld()
         }
+        let presence = ServerPresence(configuration.presence)
         let store = PeerStore(
             replica: replica, executor: executor,
             report: { [weak self] report in self?.heard(report, whenOpen) },
-            acknowledged: { [notify] in notify(.acknowledged) }, kept: kept)
+            acknowledged: { [notify] in notify(.acknowledged) }, presenceOpens: { presence.open() },
+            kept: kept)
         let pump = SessionPump(store: store, logger: logger)
+        presence.begin(pump)
+        defer { presence.close() }
         let (subscriptions, restarts) = state.withLock { state in
             state.pump = pump
             return (state.subscriptions, state.isRestarting)
@@ -359,6 +365,7 @@ public final class PeerSync: Sendable {
             wallMilliseconds: environment.wallMilliseconds(),
             access: ReadAccess(collection: { _ in false }), kept: kept.message, proof: proof,
             writeRules: { [weak self] in self?.writeRules.withLock { $0 } })
+        session.hasPresence = configuration.presence != nil
         session.trace(to: logger)
         return await pump.run(Session(session), over: connection)
     }
@@ -378,5 +385,43 @@ public final class PeerSync: Sendable {
                 "the server knows a later history of this store: it goes on as a new actor")
         }
         notify(.report(report))
+    }
+}
+
+/// The presence of one session with a server: open from the moment at which the server takes it.
+private final class ServerPresence: Sendable {
+    private struct State: Sendable {
+        weak var pump: SessionPump?
+        var number: UInt64?
+        var isOver = false
+    }
+
+    private let presence: PresenceSync?
+    private let state = Mutex(State())
+
+    init(_ presence: PresenceSync?) { self.presence = presence }
+
+    func begin(_ pump: SessionPump) { state.withLock { $0.pump = pump } }
+
+    func open() {
+        guard let presence, let pump = state.withLock({ $0.isOver ? nil : $0.pump }) else { return }
+        let number = presence.open(
+            .server, record: nil,
+            PresenceSync.Port(
+                deliver: { [weak pump] in pump?.deliver($0) },
+                unsentBytes: { [weak pump] in pump?.unsentBytes ?? 0 }))
+        let isOver = state.withLock { state in
+            state.number = number
+            return state.isOver
+        }
+        if isOver { presence.close(number) }
+    }
+
+    func close() {
+        let number = state.withLock { state in
+            state.isOver = true
+            return state.number
+        }
+        if let number { presence?.close(number) }
     }
 }

@@ -16,8 +16,16 @@ final class LinkSession: LinkTalk {
 
     private struct State {
         var decision = Decision.pending
-        var peerKey: String?
         var pump: SessionPump?
+        /// The record of the other side's greeting.
+        var record: SignedRecord?
+        var peerKey = ""
+        /// Its number at the presence, once that is open.
+        var presence: UInt64?
+        /// The position up to which all is stored, and whether the other side was told so.
+        var taken: (position: LogPosition, isTold: Bool)?
+        var isTelling = false
+        var isOver = false
     }
 
     /// Facts about this peer that each session begins with.
@@ -26,16 +34,21 @@ final class LinkSession: LinkTalk {
         let peerKey: String
         let isClockTrusted: Bool
         let wallMilliseconds: UInt64
+        let presence: PresenceSync?
+        /// Hears how far the other side has this store's commits, and that something of it was stored.
+        let progressed: @Sendable (_ peerKey: String, _ commit: UInt64?) -> Void
     }
 
     private let start: LinkStart
     private let blobs: BlobLinks
     private let channel: BlobChannel
+    private let own: Own
     private let state = Mutex(State())
 
     /// Begins a session of `feed`.
     init(_ start: LinkStart, of feed: MeshFeed, _ own: Own, blobs: BlobLinks = BlobLinks(nil)) {
         self.start = start
+        self.own = own
         let rights = start.identity?.rights ?? CompiledGrant.everything
         self.blobs = blobs
         channel = BlobChannel(start.channel, share: blobs.share, rights: rights.read)
@@ -49,11 +62,77 @@ final class LinkSession: LinkTalk {
         link.writeMark = rights.write.mark
         link.meets = { greeting, key in try await self.met(greeting, key) }
         link.began = { pump in self.began(pump) }
+        link.record = own.presence?.greeting()
+        link.hears = { news in self.heard(news) }
         Task { [link, channel] in
             let reason = await feed.run(link, over: channel)
             channel.close()
             blobs.remove(start.id)
+            self.over()
             start.ended(reason)
+        }
+    }
+
+    private func over() {
+        let number = state.withLock { state in
+            state.isOver = true
+            // The pump holds this session by its store.
+            state.pump = nil
+            return state.presence
+        }
+        if let number { own.presence?.close(number) }
+    }
+
+    // MARK: Beside the documents
+
+    private func heard(_ news: MeshNews) {
+        switch news {
+        case .presenceOpens: openPresence()
+        case .presence(let news):
+            if let number = state.withLock({ $0.presence }) { own.presence?.received(news, over: number) }
+        case .taken(let commit): own.progressed(state.withLock { $0.peerKey }, commit)
+        case .stored(let position):
+            own.progressed(state.withLock { $0.peerKey }, nil)
+            if let position { tellTaken(position) }
+        }
+    }
+
+    private func openPresence() {
+        let (pump, record, peerKey) = state.withLock { ($0.pump, $0.record, $0.peerKey) }
+        guard let presence = own.presence, let pump else { return }
+        let number = presence.open(
+            PresenceGossip.Neighbour(
+                peerKey: peerKey, kind: start.kind == .tcp ? .network : .webSocket), record: record,
+            PresenceSync.Port(
+                deliver: { [weak pump] in pump?.deliver($0) },
+                unsentBytes: { [weak pump] in pump?.unsentBytes ?? 0 }))
+        let isOver = state.withLock { state in
+            state.presence = number
+            return state.isOver
+        }
+        if isOver { presence.close(number) }
+    }
+
+    /// Tells how far this side is: at once, and then no more often than `Limits.takenPause`.
+    private func tellTaken(_ position: LogPosition) {
+        let pump = state.withLock { state -> SessionPump? in
+            guard state.taken?.position != position else { return nil }
+            state.taken = (position, !state.isTelling)
+            guard !state.isTelling else { return nil }
+            state.isTelling = true
+            return state.pump
+        }
+        guard let pump else { return }
+        pump.deliver(.took(position))
+        Task {
+            try? await Task.sleep(for: Limits.takenPause)
+            let next = self.state.withLock { state -> LogPosition? in
+                state.isTelling = false
+                guard let taken = state.taken, !taken.isTold, !state.isOver else { return nil }
+                state.taken = nil
+                return taken.position
+            }
+            if let next { self.tellTaken(next) }
         }
     }
 
@@ -67,11 +146,14 @@ final class LinkSession: LinkTalk {
     }
 
     private func met(_ greeting: MeshGreeting, _ peerKey: String) async throws {
-        state.withLock { $0.peerKey = peerKey }
+        state.withLock { state in
+            state.record = greeting.record
+            state.peerKey = peerKey
+        }
         start.greeted(
             LinkGreeting(
                 peerKey: peerKey, boot: LinkTable.Boot(count: greeting.starts, nonce: greeting.start),
-                record: []))
+                record: greeting.record))
         let refusal = await withCheckedContinuation {
             (continuation: CheckedContinuation<SyncError?, Never>) in
             let decision = state.withLock { state in

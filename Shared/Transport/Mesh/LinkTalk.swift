@@ -1,5 +1,6 @@
 import Exchange
 import Identity
+import Sync
 
 /// The conversation over one link: a session, as the mesh begins and ends it. Calls come from any thread.
 protocol LinkTalk: Sendable {
@@ -14,6 +15,8 @@ struct LinkStart: Sendable {
     let id: LinkID
     /// Whether this side has dialed: it greets first.
     let isDialer: Bool
+    /// The kind of its pipe.
+    let kind: LinkKind
     /// The identity that the other side has proven; nil on a link without TLS.
     let identity: Identity?
     let channel: any FrameChannel
@@ -29,7 +32,7 @@ struct LinkGreeting: Sendable, Equatable {
     var peerKey: String
     var boot: LinkTable.Boot
     /// The facts that the peer tells of itself, as they were sent.
-    var record: [UInt8]
+    var record: SignedRecord?
 }
 
 /// The kind of a link's pipe.

@@ -5,6 +5,7 @@ import Logging
 import Machine
 import NIOCore
 import NIOPosix
+import Sync
 import Synchronization
 
 /// The links of one peer: dials and accepts them, asks the application about each, and ends them.
@@ -61,7 +62,7 @@ public final class Mesh: Sendable {
         /// Whether this side has dialed.
         public let isDialer: Bool
         /// The facts that the peer tells of itself.
-        let record: [UInt8]
+        let record: SignedRecord?
         /// The identity that it has proven; nil without TLS.
         public let identity: Identity?
     }
@@ -353,7 +354,8 @@ public final class Mesh: Sendable {
         }
         live.talk = parts.begin(
             LinkStart(
-                id: id, isDialer: live.isDialer, identity: connection.verdict.identity, channel: connection,
+                id: id, isDialer: live.isDialer, kind: live.kind, identity: connection.verdict.identity,
+                channel: connection,
                 syncGroup: state.settings.syncGroup,
                 greeted: { greeting in
                     self.onLoop { mesh, state in mesh.greeted(id, greeting, state) }

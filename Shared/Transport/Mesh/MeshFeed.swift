@@ -40,6 +40,10 @@ public final class MeshFeed: Sendable {
         public var began: @Sendable (SessionPump) -> Void = { _ in }
         /// Hears of the session's reports.
         public var report: @Sendable (Report) -> Void = { _ in }
+        /// This peer's presence record, for the greeting; nil where there is no presence.
+        public var record: SignedRecord?
+        /// Hears of presence, and of how far each side has the other's documents.
+        var hears: @Sendable (MeshNews) -> Void = { _ in }
 
         /// A link with all rights.
         public init(
@@ -240,7 +244,8 @@ public final class MeshFeed: Sendable {
 
     /// The session of a link that begins.
     func session(of link: Link, _ logger: Logger) -> Session {
-        let greeting = greeting(syncGroup: link.syncGroup, isClockTrusted: link.isClockTrusted)
+        var greeting = greeting(syncGroup: link.syncGroup, isClockTrusted: link.isClockTrusted)
+        greeting.record = link.record
         var configuration = Session.Configuration(
             role: .mesh(Session.MeshLink(isDialer: link.isDialer, greeting: greeting)),
             databaseID: link.databaseID, peerKey: link.peerKey, wallMilliseconds: link.wallMilliseconds,
@@ -284,6 +289,18 @@ public final class MeshFeed: Sendable {
             }
         }
     }
+}
+
+/// News of a link's session beside its documents.
+enum MeshNews: Sendable {
+    /// The other side takes presence from now on.
+    case presenceOpens
+    case presence(PresenceNews)
+    /// The other side has all that it wanted up to this commit of this store.
+    case taken(commit: UInt64)
+    /// Documents of the other side, or its progress, are stored here. The position is the one up to which all
+    /// subscriptions have everything; nil while they do not.
+    case stored(LogPosition?)
 }
 
 /// A subscription as a link's session knows it: its key ends with the number of evictions before it, so that

@@ -24,6 +24,8 @@ final class MeshStore: SessionStore {
         var open: Set<DocumentKey> = []
         /// The own commit through which the batch asks.
         var through: UInt64?
+        /// How far each subscription is at the other side's feed, by the session's keys.
+        var reached: [[UInt8]: LogPosition] = [:]
     }
 
     private let feed: MeshFeed
@@ -151,6 +153,19 @@ final class MeshStore: SessionStore {
             try await executor.run { try self.replica.settleAhead(keys, of: other) }
             try await answered(keys)
             return nil
+        case .presenceOpens:
+            link.hears(.presenceOpens)
+            link.hears(.stored(reached()))
+            return nil
+        case .presence(let news):
+            link.hears(.presence(news))
+            return nil
+        case .taken(let position):
+            // Of another feed, or beyond the head, it says nothing of this store.
+            guard let head = replica.feedHead(), position.logID == head.logID, position.offset <= head.offset
+            else { return nil }
+            link.hears(.taken(commit: position.offset.rawValue))
+            return nil
         case .report(let report):
             link.report(report)
             if case .subscriptionIsLive = report {
@@ -195,6 +210,9 @@ final class MeshStore: SessionStore {
             try self.replica.meet(
                 greeting.feed, writeMark: mark, subscriptions: subscriptions.map(\.live.key))
             return try subscriptions.map { try self.request($0) }
+        }
+        for request in requests {
+            if let cursor = request.cursor { asking.withLock { $0.reached[request.key] = cursor } }
         }
         guard let head = replica.feedHead() else { throw SyncError(.goingAway, "this side is stopping") }
         return MeshMeeting(head: head, requests: requests)
@@ -290,7 +308,22 @@ final class MeshStore: SessionStore {
         case .wanting(let keys): return .wanting(keys)
         case .stored, .returning:
             try await answered(reception.settles)
+            asking.withLock { asking in
+                for cursor in reception.cursors { asking.reached[cursor.key] = cursor.position }
+            }
+            link.hears(.stored(reached()))
             return .stored
+        }
+    }
+
+    /// The position up to which all subscriptions have everything; nil while one has nothing, and without
+    /// any.
+    private func reached() -> LogPosition? {
+        let keys = feed.subscriptions().map(\.key)
+        return asking.withLock { asking in
+            asking.reached = asking.reached.filter { keys.contains($0.key) }
+            guard !keys.isEmpty, asking.reached.count == keys.count else { return nil }
+            return asking.reached.values.min { $0.offset < $1.offset }
         }
     }
 

@@ -19,8 +19,14 @@ public struct MeshPeer: Sendable, Equatable {
     public let isDialer: Bool
     /// The metadata in its certificate: JSON text of an object.
     public let identityMetadata: String?
+    /// The record of its greeting, which it has signed: for the application's decision, nil otherwise.
+    public let record: PresenceRecord?
     /// True while it is linked.
     public internal(set) var isLinked = true
+    /// The local commit up to which it has everything that it subscribes to; nil if it has not said so.
+    public internal(set) var syncedCommit: UInt64?
+    /// Unix milliseconds at which something of it was stored last; nil if nothing was.
+    public internal(set) var lastUpdateMilliseconds: UInt64?
 }
 
 /// Keeps a replica in sync with small peers: the links (`Mesh`), and a session on each (`MeshFeed`).
@@ -46,6 +52,8 @@ public final class MeshSync: Sendable {
         public var ask: @Sendable (MeshPeer) async -> Bool
         /// Answers what linked peers ask about blobs; nil for an instance without any.
         public var blobs: (any BlobShare)?
+        /// The presence of this peer; nil for none.
+        public var presence: PresenceSync?
 
         /// A configuration of these parts.
         public init(
@@ -87,6 +95,13 @@ public final class MeshSync: Sendable {
         /// The peers that were linked since the start, by key.
         var met: [String: MeshPeer] = [:]
         var problem: String?
+        /// How far documents have come each way, by the other peer's key.
+        var progress: [String: Progress] = [:]
+    }
+
+    private struct Progress {
+        var commit: UInt64?
+        var milliseconds: UInt64?
     }
 
     private let replica: PeerReplica
@@ -174,25 +189,53 @@ public final class MeshSync: Sendable {
     }
 
     /// The peers at the other ends of open links, oldest link first.
-    public var peers: [MeshPeer] { seen.peers.map(Self.peer) }
+    public var peers: [MeshPeer] { seen.peers.map { Self.peer($0) } }
 
     /// The peers that were linked since the start, linked ones and others, by key.
     public var knownPeers: [MeshPeer] {
         let linked = Set(seen.peers.map(\.peerKey))
-        return state.withLock { $0.met }.values.sorted { $0.peerKey < $1.peerKey }.map { peer in
+        let (met, progress) = state.withLock { ($0.met, $0.progress) }
+        return met.values.sorted { $0.peerKey < $1.peerKey }.map { peer in
             var peer = peer
+            peer.syncedCommit = progress[peer.peerKey]?.commit
+            peer.lastUpdateMilliseconds = progress[peer.peerKey]?.milliseconds
             peer.isLinked = linked.contains(peer.peerKey)
             return peer
+        }
+    }
+
+    private func progressed(_ peerKey: String, _ commit: UInt64?) {
+        let milliseconds = environment.wallMilliseconds()
+        state.withLock { state in
+            var progress = state.progress[peerKey] ?? Progress()
+            if let commit {
+                progress.commit = max(progress.commit ?? 0, commit)
+            } else {
+                progress.milliseconds = milliseconds
+            }
+            if state.progress.count >= 2 * Limits.knownPeers, state.progress[peerKey] == nil {
+                state.progress = state.progress.filter { state.met[$0.key] != nil }
+            }
+            state.progress[peerKey] = progress
         }
     }
 
     /// The reason why the mesh cannot run; nil if it can.
     public var problem: String? { state.withLock { $0.problem } }
 
-    fileprivate static func peer(_ linked: Mesh.LinkedPeer) -> MeshPeer {
+    fileprivate static func peer(_ linked: Mesh.LinkedPeer, asks: Bool = false) -> MeshPeer {
         MeshPeer(
             peerKey: linked.peerKey, kind: linked.kind, isDialer: linked.isDialer,
-            identityMetadata: linked.identity?.metadata)
+            identityMetadata: linked.identity?.metadata, record: asks ? record(of: linked) : nil)
+    }
+
+    /// The record of a greeting, if the peer at this end of the link has signed it.
+    private static func record(of linked: Mesh.LinkedPeer) -> PresenceRecord? {
+        guard let signed = linked.record, let record = PresenceRecord(decoding: signed.content),
+            record.peerKey == linked.peerKey,
+            PresenceSignature.isValid(signed.signature, of: signed.content, by: record.peerKey)
+        else { return nil }
+        return record
     }
 
     // MARK: Steps
@@ -223,11 +266,13 @@ public final class MeshSync: Sendable {
         case let running?:
             await running.discovery.stop()
             running.ticking.cancel()
+            configuration.presence?.leave()
             await running.mesh.stop()
             try? await executor.run { running.feed.close() }
             state.withLock { state in
                 state.running = nil
                 state.met = [:]
+                state.progress = [:]
             }
             changed()
         case nil where isActive && hasAny: await begin(settings, unserved)
@@ -269,6 +314,7 @@ public final class MeshSync: Sendable {
             peerKey: key.publicKeyString,
             boot: LinkTable.Boot(count: greeting.starts, nonce: greeting.start), endsAt: nil)
         let (configuration, environment, blobs) = (configuration, environment, blobs)
+        configuration.presence?.began(greeting)
         let security = LinkSecurity(
             databaseID: configuration.databaseID,
             nowSeconds: { Int64(environment.wallMilliseconds() / 1_000) },
@@ -283,10 +329,12 @@ public final class MeshSync: Sendable {
                         LinkSession.Own(
                             databaseID: configuration.databaseID, peerKey: own.peerKey,
                             isClockTrusted: configuration.isClockTrusted(),
-                            wallMilliseconds: environment.wallMilliseconds()),
+                            wallMilliseconds: environment.wallMilliseconds(),
+                            presence: configuration.presence,
+                            progressed: { [weak self] key, commit in self?.progressed(key, commit) }),
                         blobs: blobs)
                 },
-                ask: { await configuration.ask(Self.peer($0)) },
+                ask: { await configuration.ask(Self.peer($0, asks: true)) },
                 changed: { [weak self] in self?.noteMet() }))
         let discovery = Discovery(
             Discovery.Parts(
