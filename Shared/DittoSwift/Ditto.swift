@@ -142,13 +142,16 @@ public final class Ditto: Sendable {
             report?.wake()
             if let self { origin.connectionChanged(of: self) }
         }
-        links?.presence.onChange { [weak presence] in presence?.graphChanged() }
+        links?.presence.onChange { [weak presence, weak links] in
+            guard let presence else { return }
+            presence.graphChanged()
+            links?.graphChanged { presence.graph }
+        }
         presence.changed()
         links?.connect(
             ask: { [weak presence] peer in await presence?.allows(peer) ?? true },
-            changed: { [weak sync, weak presence, weak links, weak transfers] in
+            changed: { [weak sync, weak transfers] in
                 sync?.linksChanged()
-                if let presence { links?.graphChanged { presence.graph } }
                 transfers?.linksChanged()
             })
         links?.share.connect(transfers)

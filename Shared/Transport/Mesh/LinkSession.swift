@@ -171,7 +171,8 @@ final class LinkSession: LinkTalk {
 
     func open() {
         decide(nil)
-        if let peerKey = state.withLock({ $0.peerKey }) { blobs.add(start.id, peerKey, channel) }
+        let peerKey = state.withLock { $0.peerKey }
+        if !peerKey.isEmpty { blobs.add(start.id, peerKey, channel) }
     }
 
     func finish(_ reason: SyncError) { decide(reason) }
