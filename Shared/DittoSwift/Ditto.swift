@@ -142,19 +142,8 @@ public final class Ditto: Sendable {
             report?.wake()
             if let self { origin.connectionChanged(of: self) }
         }
-        links?.presence.onChange { [weak presence, weak links] in
-            guard let presence else { return }
-            presence.graphChanged()
-            links?.graphChanged { presence.graph }
-        }
         presence.changed()
-        links?.connect(
-            ask: { [weak presence] peer in await presence?.allows(peer) ?? true },
-            changed: { [weak sync, weak transfers] in
-                sync?.linksChanged()
-                transfers?.linksChanged()
-            })
-        links?.share.connect(transfers)
+        connectLinks(transfers)
         store.owner.set(self)
         engine.setTransportInformation { [weak self] in
             guard let self else { return [] }
@@ -172,6 +161,23 @@ public final class Ditto: Sendable {
             return LogFiles.Policy(
                 bytes: parameters.logFileBytes, age: parameters.logFileAge, count: parameters.logFiles)
         }
+    }
+
+    /// Connects the links with presence, the session's report and the transfers.
+    private func connectLinks(_ transfers: AttachmentTransfers) {
+        guard let links else { return }
+        links.presence.onChange { [weak presence, weak links] in
+            guard let presence else { return }
+            presence.graphChanged()
+            links?.graphChanged { presence.graph }
+        }
+        links.connect(
+            ask: { [weak presence] peer in await presence?.allows(peer) ?? true },
+            changed: { [weak sync, weak transfers] in
+                sync?.linksChanged()
+                transfers?.linksChanged()
+            })
+        links.share.connect(transfers)
     }
 
     private static func transfers(_ opening: Opening) -> AttachmentTransfers {

@@ -119,6 +119,8 @@ struct PermissionTests {
         "chunk": "as the message it is part of", "refused": "sent by the server", "close": "nothing",
         "holdings": "writing: each document", "reconciled": "nothing", "list": "sent by the server",
         "held": "reading: each document", "granted": "sent by the server",
+        "deferred": "sent by the server", "taken": "between small peers only",
+        "presence": "nothing: what a record says counts as its peer's word, signed by that peer",
     ]
 
     @Test("every message has a row")

@@ -103,7 +103,8 @@ class Limits(SystemTest):
             self.assertIn(b" 200 ", link.recv(64))
         grown = self.memory(server) - before
         report(f"{grown / MIB:.0f} MiB for 100 downloads of 24 MiB that wait")
-        self.assertLess(grown, 150 * MIB)
+        # Each has some parts on the way, and none the whole: that would be 2,400 MiB.
+        self.assertLess(grown, 100 * 5 * MIB)
         whole = b""
         while part := links[0].recv(MIB):
             whole += part

@@ -36,7 +36,7 @@ class BucketTest(SystemTest):
 class OneServer(BucketTest):
     def setUp(self):
         super().setUp()
-        self.proxy = FaultProxy(self.workspace, self.bucket.address)
+        self.proxy = FaultProxy(self.workspace, self.bucket.address, buffer_bytes=MIB)
         self.server = OneProcess(self.workspace, extra_arguments=self.bucket.arguments(self.proxy.origin)).start()
 
     def test_attachments_are_in_the_bucket_whole_and_nowhere_else(self):

@@ -16,7 +16,8 @@ extension Surface {
                     ],
                     failures: [
                         .init(400, "ATT-0101", "ATT-0102", "ATT-0103", "BLOB-0104"), .init(413, "BLOB-0103"),
-                        .init(500, "BLOB-0201"), .init(507, "ATT-0301", "BLOB-0203", "BLOB-0204"),
+                        .init(500, "BLOB-0201", "ATT-0402"), .init(503, "ATT-0401"),
+                        .init(507, "ATT-0301", "BLOB-0203", "BLOB-0204"),
                     ]),
                 RouteDescription(
                     .get, "/api/\(version)/attachments/:id", "downloadAttachment\(version.uppercased())",
@@ -36,7 +37,7 @@ extension Surface {
                     failures: [
                         .init(400, "BLOB-0101"), .init(404, "BLOB-0102"), .init(410, "BLOB-0110"),
                         .init(412, "ATT-0105"), .init(416, "ATT-0104", "BLOB-0105"),
-                        .init(500, "BLOB-0201", "BLOB-0202"),
+                        .init(500, "BLOB-0201", "BLOB-0202", "ATT-0402"), .init(503, "ATT-0401"),
                     ]),
             ]
         } + [
@@ -56,7 +57,7 @@ extension Surface {
                 ],
                 failures: [
                     .init(400, "BLOB-0101"), .init(404, "BLOB-0102"), .init(410, "BLOB-0110"),
-                    .init(500, "BLOB-0201", "BLOB-0202"),
+                    .init(500, "BLOB-0201", "BLOB-0202", "ATT-0402"), .init(503, "ATT-0401"),
                 ])
         ]
 }

@@ -13,7 +13,8 @@ extension Surface {
     private static let busy = RouteDescription.Failure(423, "BLOB-0107")
     private static let storage: [RouteDescription.Failure] = [
         .init(409, "BLOB-0109"), .init(413, "BLOB-0103"), .init(460, "ATT-0204"),
-        .init(500, "BLOB-0201"), .init(507, "ATT-0301", "BLOB-0203", "BLOB-0204"),
+        .init(500, "BLOB-0201", "ATT-0402"), .init(503, "ATT-0401"),
+        .init(507, "ATT-0301", "BLOB-0203", "BLOB-0204"),
     ]
 
     /// Resumable uploads, by the tus protocol.

@@ -135,14 +135,21 @@ extension Frame {
             writer.field(3) { $0.bool(isLast) }
             if !unmatched.isEmpty { writer.field(4) { $0.list(unmatched) { $0.unsigned(UInt64($1)) } } }
         case .granted: writer.begin(.granted, fields: 0)
+        case .renewal(let token):
+            writer.begin(.renewal, fields: 1)
+            writer.field(1) { $0.text(token) }
+        default: encodeLate(&writer)
+        }
+    }
+
+    /// The frames that came last: types from 22 on.
+    private func encodeLate(_ writer: inout CBORWriter) {
+        switch self {
         case .deferred(let deferral):
             writer.begin(.deferred, fields: 3)
             writer.field(1) { $0.fixed64(deferral.actor.rawValue) }
             writer.field(2) { $0.unsigned(deferral.sequence.rawValue) }
             writer.keys(deferral.documents, at: 3)
-        case .renewal(let token):
-            writer.begin(.renewal, fields: 1)
-            writer.field(1) { $0.text(token) }
         case .taken(let position):
             writer.begin(.taken, fields: 1)
             writer.field(1) { $0.position(position) }

@@ -9,8 +9,8 @@ import Sync
 import Synchronization
 
 /// Drives the presence of one peer (`PresenceGossip`): gives it the sessions of its links and with its
-/// server, keys, time, and timers. It lives as long as the instance, so that its records go on counting when links
-/// end and begin.
+/// server, keys, time, and timers. It lives as long as the instance, so that its records go on counting when
+/// links end and begin.
 ///
 /// `state` guards everything. It is held while events are handled and frames are queued, and never across a
 /// wait. `changed` is called without it.

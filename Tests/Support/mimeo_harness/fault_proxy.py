@@ -28,8 +28,10 @@ class FaultProxy:
     `sent` counts the bytes delivered, by direction.
     """
 
-    def __init__(self, workspace, target, seed=1):
+    def __init__(self, workspace, target, seed=1, buffer_bytes=BUFFER_BYTES):
         self.target = target
+        self.buffer_bytes = buffer_bytes
+        """Most bytes in flight. The loopback's packets have 64 KiB: megabytes through less take a minute."""
         self.delay = 0.0
         """Seconds between the arrival of bytes and their delivery."""
         self.rate = None
@@ -115,7 +117,7 @@ class FaultProxy:
     def _run(self):
         asyncio.set_event_loop(self._loop)
         server = self._loop.run_until_complete(
-            asyncio.start_server(self._accept, "127.0.0.1", 0, limit=BUFFER_BYTES))
+            asyncio.start_server(self._accept, "127.0.0.1", 0, limit=self.buffer_bytes))
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
         try:
@@ -153,11 +155,10 @@ class _Link:
         self._writers = [client]
         self._small_buffers(client)
 
-    @staticmethod
-    def _small_buffers(writer):
+    def _small_buffers(self, writer):
         found = writer.get_extra_info("socket")
         for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
-            found.setsockopt(socket.SOL_SOCKET, option, BUFFER_BYTES)
+            found.setsockopt(socket.SOL_SOCKET, option, self._proxy.buffer_bytes)
         if found.family != socket.AF_UNIX:
             found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         writer.transport.set_write_buffer_limits(high=0)
@@ -165,8 +166,8 @@ class _Link:
     async def run(self, reader):
         target = self._proxy.target
         server_reader, server = await (
-            asyncio.open_unix_connection(target, limit=BUFFER_BYTES) if isinstance(target, str)
-            else asyncio.open_connection(*target, limit=BUFFER_BYTES))
+            asyncio.open_unix_connection(target, limit=self._proxy.buffer_bytes) if isinstance(target, str)
+            else asyncio.open_connection(*target, limit=self._proxy.buffer_bytes))
         self._writers.append(server)
         self._small_buffers(server)
         ends = [asyncio.ensure_future(self._forward(reader, server, UP)),
