@@ -124,6 +124,9 @@ class SessionsBehindTheFront(SystemTest):
 class Pages(ConsolePages):
     """The pages, each by what a person does there."""
 
+    seconds = pick(240, 3_600)
+    """Ten thousand collections take most of the longer time: a new table costs the more the more there are."""
+
     def test_every_page_by_mouse_and_keyboard_in_light_and_dark(self):
         self.insert("cars", [{"_id": f"car-{index}", "seats": index % 7, "price": 1.0 * index} for index in range(300)])
         self.enter()
