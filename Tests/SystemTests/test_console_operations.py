@@ -81,6 +81,34 @@ class Troubles(ConsolePages):
         self.assertEqual(self.browser.run("[...document.querySelectorAll('.tester input')].find((one) => one.value.startsWith('SELECT')).value"), "SELECT seats FROM cars")
         self.assert_sound()
 
+    def test_choices_are_sent_large_operations_do_not_hide_later_ones_and_the_deleted_comes_back(self):
+        self.insert("cars", [{"_id": "a", "seats": 4}])
+        self.server.execute("INSERT INTO cars DOCUMENTS (:large)", {"large": {"_id": "large", "text": "x" * (4 << 20)}})
+        for number in range(3):
+            self.server.execute("UPDATE cars SET seats = :n WHERE _id = 'a'", {"n": number})
+        self.server.execute("DELETE FROM cars WHERE _id = 'a'")
+        self.enter()
+        self.go("operations/log")
+        last = self.head()
+        self.browser.await_true(f"[...document.querySelectorAll('[role=row]')].some((row) => row.innerText.startsWith('{last}'))")
+        self.go("access")
+        self.browser.click("Revoke")
+        self.browser.fill("User, peer key", "nobody")
+        self.browser.click("Revoke", tags="dialog button[type=submit], dialog button.main")
+        self.browser.await_text("Revoked in every service")
+        self.go("data/cars/%22a%22")
+        self.browser.click("Past")
+        self.browser.await_true("Boolean(document.querySelector('input[type=range]'))")
+        self.browser.run("(() => { const one = document.querySelector('input[type=range]'); one.value = '0'; one.dispatchEvent(new Event('input', { bubbles: true })); })()")
+        self.browser.click("Bring this document back")
+        until(lambda: self.server.query("SELECT seats FROM cars WHERE _id = 'a'") == [{"seats": 4}], 10, "it is not back")
+        self.assert_sound()
+
+    def head(self):
+        """The last offset of the database's log."""
+        answer = self.server.post_statement("SELECT * FROM cars LIMIT 1")
+        return answer.json["transactionId"]
+
     def test_rows_of_a_large_table_follow_every_change_to_its_place(self):
         chance = random.Random(SEED)
         self.insert("t", [{"_id": index if index % 9 == 0 else f"k{index:03}", "n": chance.randrange(40)} for index in range(60)])

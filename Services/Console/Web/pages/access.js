@@ -110,7 +110,7 @@ function Revoke({ base, close }) {
     await call("POST", `${base}/revocations`, { body: { kind: form.get("kind"), value: form.get("value") } });
     note("Revoked in every service; open sessions end");
     close();
-  }}><label>Kind<select name="kind"><option>user</option><option>peer</option><option>token</option></select></label>
+  }}><label>Kind<select name="kind"><option value="user">user</option><option value="peer">peer</option><option value="token">token</option></select></label>
     <label>User, peer key, or id of a token or API key<input name="value" required /></label>
     <p class="quiet">Revoking a peer does not bind its device: a user with credentials can make another key. Against a lost device, revoke the user.</p></${FormDialog}>`;
 }
@@ -122,7 +122,7 @@ function NewWebhook({ base, close }) {
     note("The provider is there. Try a login");
     close();
   }}><label>Name<input name="name" required /></label><label>URL<input name="url" type="url" placeholder="https://" required /></label>
-    <label>Payload<select name="payload"><option>both</option><option>current</option><option>legacy</option></select></label></${FormDialog}>`;
+    <label>Payload<select name="payload"><option value="both">both</option><option value="current">current</option><option value="legacy">legacy</option></select></label></${FormDialog}>`;
 }
 
 /** @param {{path: string, close: () => void}} props */
@@ -139,7 +139,7 @@ function NewHook({ path, close }) {
     } }));
   }}><label>URL<input name="url" type="url" placeholder="https://" required /></label><label>Collections, with commas between<input name="collections" placeholder="all" /></label>
     <label>Condition in DQL<input name="where" class="code" placeholder="none" /></label>
-    <label>Values<select name="values"><option>new</option><option>both</option><option>none</option></select></label></${FormDialog}>`;
+    <label>Values<select name="values"><option value="new">new</option><option value="both">both</option><option value="none">none</option></select></label></${FormDialog}>`;
 }
 
 /** @param {{close: () => void}} props */

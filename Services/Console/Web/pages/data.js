@@ -8,7 +8,7 @@ import { print } from "../exact.js";
 import { bytes, counted, grouped, idText } from "../format.js";
 import { address, go, refine, route } from "../route.js";
 import { collections, sampledShape, shape } from "../schema.js";
-import { mayWrite, useShared } from "../store.js";
+import { mayWrite, note, useShared } from "../store.js";
 import { copy, Empty, Problem, useLoaded, useRepeated } from "../parts/basics.js";
 import { Delete, Insert } from "../parts/change.js";
 import { ConflictList, conflictsOf } from "../parts/conflicts.js";
@@ -121,6 +121,8 @@ function Documents({ database, collection }) {
     refine({ where: where.trim() ? `(${where}) AND ${more}` : more });
   };
   const chosen = selected.size === 0 ? [] : (rows ?? []).filter((row) => selected.has(idKey(row._id)));
+  const taken = chosen.length ? chosen : rows ?? [];
+  const tellPart = () => { if (chosen.length === 0 && total > taken.length) note(`The file has the ${grouped(taken.length)} documents shown, of ${grouped(total)}; "mimeo export" has all`); };
 
   return html`<section class="documents" aria-label=${`Documents of ${collection}`}>
     <form class="bar" onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); refine({ where: typed }); }}>
@@ -141,8 +143,8 @@ function Documents({ database, collection }) {
       <span class="end">
         ${chosen.length > 0 && html`<button type="button" class="danger" onClick=${() => setDeleting(true)}>Delete ${chosen.length}</button>`}
         <a class="button" href=${address(database, "query", [], { q: statement })}>Query</a>
-        <button type="button" onClick=${() => save(`${collection}.ndjson`, (chosen.length ? chosen : rows ?? []).map((row) => `${print(row)}\n`), "application/x-ndjson")}>NDJSON</button>
-        <button type="button" onClick=${() => save(`${collection}.csv`, [csv(chosen.length ? chosen : rows ?? [])], "text/csv")}>CSV</button></span>
+        <button type="button" onClick=${() => { save(`${collection}.ndjson`, taken.map((row) => `${print(row)}\n`), "application/x-ndjson"); tellPart(); }}>NDJSON</button>
+        <button type="button" onClick=${() => { save(`${collection}.csv`, [csv(taken)], "text/csv"); tellPart(); }}>CSV</button></span>
     </div>
     <${Problem} error=${error} retry=${again} />
     ${!error && rows?.length === 0 && view !== "conflicts" && html`<${Empty} title=${where ? "No document fits the condition" : "No documents"}>

@@ -216,6 +216,10 @@ function Past({ database, collection, id, now }) {
     const { mutatedDocumentIds } = await execute(database, made.statement, made.args);
     note(mutatedDocumentIds.length ? "Restored" : "Not restored: the document has changed meanwhile");
   };
+  const bringBack = async () => {
+    await execute(database, `INSERT INTO ${name(collection)} DOCUMENTS (:document)`, { document: state.value });
+    note("The document is back");
+  };
   const changes = now && state.value ? differences(state.value, now) : [];
   return html`<section aria-label="Past">
     <${Problem} error=${story.error ?? state.error} retry=${story.again} />
@@ -223,6 +227,7 @@ function Past({ database, collection, id, now }) {
         <input type="range" min="0" max=${moments.length - 1} value=${at} onInput=${(/** @type {any} */ event) => setPlace(Number(event.currentTarget.value))} /></label>
       <p><${Time} at=${Date.parse(moment.time)} />, offset ${grouped(Number(moment.transactionId))}, by <b>${by(moment)}</b>
         <a class="button" href=${address(database, "query", [], { q: `SELECT * FROM ${name(collection)}`, asOf: String(moment.transactionId) })}>The collection then</a></p></div>`}
+    ${now === null && state.value && mayWrite(database, collection) && html`<p><button type="button" onClick=${() => bringBack().catch((error) => note(`Not restored: ${error.message}`))}>Bring this document back</button></p>`}
     ${state.value ? html`<div class="card scroll"><${Tree} value=${state.value} open=${3} /></div>` : moment && !state.isLoading && html`<${Empty} title="There was no such document then" />`}
     ${changes.length > 0 && html`<h2>What is different now</h2><table class="plain-table"><thead><tr><th scope="col">Field</th><th scope="col">Then</th><th scope="col">Now</th></tr></thead><tbody>
       ${changes.slice(0, 200).map((one) => html`<tr key=${one.path.join("\u0000")}><th scope="row"><code>${field(one.path)}</code></th><td>${preview(one.before)}</td><td>${preview(one.after)}</td></tr>`)}</tbody></table>

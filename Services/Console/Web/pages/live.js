@@ -30,6 +30,10 @@ export function Live({ database }) {
   useEffect(() => { next.current = query.since || "now"; setState({ lines: [], error: null, offset: null }); }, [database, query.since, query.until, query.collection, query.where]);
   useEffect(() => {
     if (isPaused) return undefined;
+    if (query.until && !/^\d+$/.test(query.until)) {
+      setState((/** @type {any} */ old) => ({ ...old, error: new Error("until takes an offset, a number") }));
+      return undefined;
+    }
     const stop = new AbortController();
     /** @type {any[]} */
     let waiting = [];

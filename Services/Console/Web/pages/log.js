@@ -14,6 +14,20 @@ const LISTED = 500;
 /** The facts with names for people, in their order. @type {[string, string][]} */
 const FACTS = [["head", "Last offset"], ["snapshot", "Snapshot at"], ["truncated", "Begins after"], ["folded", "Folded up to"], ["lag", "Behind"], ["sessions", "Sessions"], ["queries", "Distinct subscriptions"]];
 
+/** Operations behind an offset, up to the head: an answer ends early where operations are large.
+ * @param {string} path @param {number} after @param {number} head */
+async function operationsAfter(path, after, head) {
+  /** @type {any[]} */
+  const operations = [];
+  for (let reached = after; reached < head && operations.length < LISTED;) {
+    const page = (await call("GET", `${path}/log?after=${reached}&limit=${LISTED - operations.length}`, { quiet: true })).operations;
+    if (page.length === 0) break;
+    operations.push(...page);
+    reached = Number(page[page.length - 1].offset);
+  }
+  return operations;
+}
+
 /** @param {{database: string}} props */
 export function Log({ database }) {
   const path = `/admin/replicator/databases/${encodeURIComponent(database)}`;
@@ -23,7 +37,7 @@ export function Log({ database }) {
     const all = (await call("GET", "/admin/replicator/databases", { quiet: true })).databases;
     const facts = all.find((/** @type {any} */ one) => (one.id ?? one.database) === database) ?? {};
     const after = Math.max(Number(facts.truncated ?? 0), Number(facts.head ?? 0) - LISTED);
-    return { facts, operations: (await call("GET", `${path}/log?after=${after}&limit=${LISTED}`, { quiet: true })).operations.reverse() };
+    return { facts, operations: (await operationsAfter(path, after, Number(facts.head ?? 0))).reverse() };
   }, [database]);
   useRepeated(() => { if (!isPaused) found.again(); }, 2000, [isPaused]);
   const act = async (/** @type {string} */ part, /** @type {string} */ done) => {

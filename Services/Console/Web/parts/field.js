@@ -44,7 +44,10 @@ export function FieldEdit({ database, collection, id, path, value, close }) {
       throw Object.assign(new Error("Not saved: somebody has changed the field meanwhile"), { code: "CHANGED" });
     }
     note(`Saved ${path.join(".")}`, {
-      undo: async () => { const back = update(collection, id, reversed(all)); await execute(database, back.statement, back.args); },
+      undo: async () => {
+        const back = update(collection, id, reversed(all));
+        if (!(await execute(database, back.statement, back.args)).mutatedDocumentIds.length) note("Not undone: the document has changed meanwhile, or is gone");
+      },
     });
     close();
   };
