@@ -55,7 +55,7 @@ struct Accumulator {
             leftOut += Int(part.count(4))
         case .median:
             let more = try part.list(0)
-            // Of numbers that are equal and not alike, the first documents' decide which one is shown.
+            // Equal numbers may differ in form, like 1 and 1.0: the first document's form is shown.
             guard numbers.isEmpty || more.isEmpty || Self.areAlike(numbers + more) else {
                 throw Undecidable()
             }

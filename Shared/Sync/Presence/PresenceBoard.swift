@@ -61,7 +61,7 @@ public struct PresenceBoard: Sendable {
             guard let record = PresenceRecord(decoding: carried.record.content) else { continue }
             let isOwn = session.peerKey.map { $0 == record.peerKey } ?? (session.record == nil)
             if isOwn {
-                // What the session has proven needs no other proof.
+                // The session has proven its own peer; other records need a signature.
                 guard session.peerKey != nil || isValid(carried.record, record.peerKey) else { continue }
                 session.peerKey = record.peerKey
                 session.record = record.isLeaving ? nil : record

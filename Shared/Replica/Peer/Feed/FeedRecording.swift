@@ -71,7 +71,7 @@ final class FeedRecording: Sendable {
                 try MetDocuments.meshed(key, at: commit.number, database)
                 commit.isMeshed = true
             }
-            // Of a document that is gone altogether the note is told.
+            // The note stands for a document that is gone altogether.
             guard isWhole, let after = stored ?? (note == nil ? nil : Document().encoded()) else { continue }
             var change = FoldedOperation.Change(
                 key: key, delta: note == nil ? item?.delta?.bytes : nil, before: item?.before, after: after,

@@ -165,7 +165,7 @@ extension PeerReplica {
             }
             try database.inPart {
                 if let key = reception.publishes { try merger.publish(LinkKey.of(key, at: feed)) }
-                // Of a document the state that is left comes after what is gone.
+                // The note of a document comes first, then the state that is left of it.
                 for update in updates {
                     try merger.mergeAnswer(update, presumesHeld: reception.presumesHeld)
                 }

@@ -57,7 +57,7 @@ extension PeerReplica {
             statement.bind(2, bits: deferral.sequence.rawValue)
             guard try statement.step() else { return true }
             let operation = try Operation(decoding: StoredOperation(statement).whole(database))
-            // What was changed up to the present commit is named again, and so are these.
+            // Changes up to the present commit are named again, and so are these documents.
             let settled = try Settled.commit(database)
             if settled >= state.head { try Settled.note(state.head - min(state.head, 1), database) }
             var collections = Collections()

@@ -375,7 +375,7 @@ struct Publisher: Sendable {
                 let told = known == nil ? change : change.withoutNote
                 let update = try filter.update(for: told, of: operation, to: subscriptions, costly: &costly)
                 while let id = costly.popLast() { refuseCostly(id, &flow) }
-                // Who holds a document asks for what is gone of it, with what is left.
+                // The receiver, which holds the document, asks for the note and the state that is left.
                 if known != nil, update == nil || change.gone != nil,
                     let item = filter.candidate(change, of: operation, for: subscriptions)
                 {
