@@ -232,6 +232,8 @@ class Pages(ConsolePages):
         self.assertEqual(self.server.query("SELECT seats, engine.kind AS kind FROM cars"), [{"seats": 5, "kind": "electric"}])
         self.browser.click("Undo")
         until(lambda: self.server.query("SELECT seats FROM cars") == [{"seats": 4}], 10, "not undone")
+        # An edit rests on what the page shows: it must show the undone document before the next edit begins.
+        self.browser.await_text("seats4integer")
         self.browser.click("Edit")
         self.browser.await_true("Boolean(document.querySelector('.CodeMirror'))")
         self.browser.fill("Document as JSON", text.replace("petrol", "electric"))

@@ -133,10 +133,10 @@ class Browser:
         return self.run("document.body.innerText")
 
     def await_text(self, text, seconds=STEP_SECONDS):
-        until(lambda: text in self.text, seconds, lambda: f"{text!r} is not on the page:\n{self.text[:3000]}\n{self.complaints}")
+        until(lambda: text in self.text, seconds, lambda: f"{self.text[:3000]}\n{self.complaints}\n{text!r} is not on the page")
 
     def await_true(self, script, seconds=STEP_SECONDS):
-        until(lambda: self.run(script), seconds, lambda: f"{script}\n{self.text[:2000]}\n{self.complaints}", pause=0.01)
+        until(lambda: self.run(script), seconds, lambda: f"{self.text[:2000]}\n{self.complaints}\nnever true: {script}", pause=0.01)
 
     def _find(self, text, tags):
         """The script of the one visible element with this accessible name or text."""
