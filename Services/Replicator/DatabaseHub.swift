@@ -12,13 +12,12 @@ import Synchronization
 
 /// One database in this replicator: its materialization, its live stream, its sessions.
 ///
-/// A write goes: session -> `admit` (checks against the materialization) -> log (durable, acknowledged) ->
-/// materializer (folds, in log order) -> `LiveStream` -> every session at its own position.
+/// It opens, closes and registers. A write goes: session -> `Admission` (checks against the materialization)
+/// -> log (durable, acknowledged) -> materializer (folds, in log order) -> `LiveStream` -> every session at
+/// its own position.
 ///
-/// Actor isolation guards the sessions and `origins`. Waiting sessions belong to `feed`, so that they
-/// request and receive operations without a turn here. `origins` maps operations to the session that
-/// uploaded them, so that they are not sent back there; an entry lives from before the append until the
-/// fold.
+/// Actor isolation guards the sessions. Waiting sessions belong to `feed`, so that they request and receive
+/// operations without a turn here.
 package actor DatabaseHub {
     package nonisolated let materializer: Materializer
     private nonisolated let fold: HubFold
@@ -26,29 +25,15 @@ package actor DatabaseHub {
     nonisolated let environment: Environment
     let log: any OperationLog
     let database: DatabaseID
-    /// What the replicator itself writes with, see `StateAdmission`.
-    let writer: LeasedActor
+    /// The way of the sessions' writes into the log.
+    nonisolated let admission: Admission
     /// What sessions follow; a change is evaluated once for each distinct query.
     nonisolated let queries: QueryIndex
     private nonisolated let feed: LiveFeed
     private nonisolated let frames = SharedFrames()
     private nonisolated let folds: FoldQueue<[FoldedOperation]>
-    var origins = Origins()
-    /// The greatest offset that this hub has appended; nothing is refused before that is folded.
-    var appendedThrough: Offset = 0
-    /// The log's term in which it was found to have what is folded here: within a term it keeps that, and
-    /// what is folded from then on was read in it, or in one that an append will not be of.
-    var verifiedTerm: UInt64
-    /// How uploads are divided, and how far appending goes ahead of folding.
-    nonisolated let bounds: AdmissionBounds
-    /// The documents whose ids take no writes any more.
-    nonisolated let erased: @Sendable () -> ErasedDocuments?
     /// The peers that are there, as sessions say.
     package nonisolated let presence = PresenceDesk()
-    /// What it has appended for peers and may not have folded.
-    nonisolated let unfolded: UnfoldedDocuments
-    /// The sessions here whose uploads folding yields to.
-    private var yieldedTo: Set<UInt64> = []
     private var nextSession: UInt64 = 0
     private var entered: Set<UInt64> = []
     var sessions: Int { entered.count }
@@ -140,10 +125,6 @@ package actor DatabaseHub {
         _ whenLost: @escaping @Sendable (DatabaseHub) -> Void
     ) {
         self.whenLost = whenLost
-        self.erased = erased
-        self.bounds = bounds
-        verifiedTerm = term
-        unfolded = UnfoldedDocuments(partBytes: bounds.unfoldedBytes / 4)
         self.database = database
         self.log = log
         self.fold = fold
@@ -152,7 +133,9 @@ package actor DatabaseHub {
         queries = QueryIndex()
         feed = LiveFeed(stream, queries)
         self.folds = folds
-        writer = LeasedActor(log: log, database: database, purpose: "replicator")
+        admission = Admission(
+            fold.materializer, to: log, of: database, verifiedIn: term, environment: environment,
+            bounds: bounds, erased: erased)
     }
 
     private func follow(from offset: Offset) {
@@ -178,7 +161,7 @@ package actor DatabaseHub {
         follower?.cancel()
         folds.close()
         feed.releaseAll()
-        await writer.close()
+        await admission.close()
         await fold.close()
     }
 
@@ -190,11 +173,13 @@ package actor DatabaseHub {
     }
 
     /// A number for a new session; nil when there are too many, or the hub is being closed.
-    package func enter() -> UInt64? {
+    package func enter() async -> UInt64? {
         guard sessions < Limits.sessionsPerDatabase, !isRetired else { return nil }
         nextSession += 1
-        entered.insert(nextSession)
-        return nextSession
+        let number = nextSession
+        entered.insert(number)
+        await admission.enter(number)
+        return number
     }
 
     /// The state that an entered session shares with the others.
@@ -303,7 +288,7 @@ package actor DatabaseHub {
     }
 
     /// Whether the log still has what is folded here, as of now. Cheap; finds out what a fold would find, and
-    /// waits for none. (`WriteAdmission` asks for more, and less often.)
+    /// waits for none. (`Admission.verify` asks for more, and less often.)
     func verifyHistory() async throws {
         let position = await materializer.position
         if try await log.position(at: position.offset, in: database) != position {
@@ -312,23 +297,13 @@ package actor DatabaseHub {
     }
 
     /// Records that a session has ended.
-    package func leave(_ session: UInt64) {
+    package func leave(_ session: UInt64) async {
         entered.remove(session)
         running[session] = nil
         presence.left(session)
         queries.leave(session)
         feed.leave(session)
-        origins.forget(session)
-        comeFirst(session, false)
-    }
-
-    /// Whether a session's uploads come before folding what nobody waits for; false where it is gone.
-    func comeFirst(_ session: UInt64, _ isFirst: Bool) {
-        if isFirst, entered.contains(session) {
-            if yieldedTo.insert(session).inserted { materializer.yieldToAppends() }
-        } else if yieldedTo.remove(session) != nil {
-            materializer.endYield()
-        }
+        await admission.leave(session)
     }
 
     /// Operations after an offset, as soon as there are any; nil when the session is to end.
@@ -349,10 +324,10 @@ package actor DatabaseHub {
     }
 
     /// Returns who is to be told of it.
-    private func publish(_ folded: [FoldedOperation]) -> [LiveStream.Wake] {
+    private nonisolated func publish(_ folded: [FoldedOperation]) async -> [LiveStream.Wake] {
+        let origins = await admission.takeOrigins(of: folded)
         var waking: Set<UInt64> = []
-        let operations = folded.map { operation in
-            let origin = origins.take(operation.stamp.actor, operation.sequence)
+        let operations = zip(folded, origins).map { operation, origin in
             let found = queries.find(
                 operation.changes.map { ($0.key, $0.before, $0.gone == nil ? $0.after : nil, $0.gone != nil) }
             )

@@ -27,7 +27,7 @@ public final class ReplicatorPart: ServicePart {
     /// The materializations of the databases that are open here.
     let materializations: Materializations
     let housekeeping: HousekeepingOptions
-    private let sessions: SessionOptions
+    let sessions: SessionOptions
     private let admin: AdminCredential?
     private let draining = Mutex(Draining.no)
     /// The names of this instance's sessions, which no other instance behind one address has.
@@ -36,14 +36,14 @@ public final class ReplicatorPart: ServicePart {
     let foldLag = LagWatch()
     /// How far the slowest sessions are; looked at when somebody asks for metrics.
     let sessionLag = LagWatch()
-    private let rightsLook: Duration
+    let rightsLook: Duration
     /// Evaluates the sessions' subscriptions.
-    private let pool: EvaluationPool
+    let pool: EvaluationPool
     /// The evaluations at each database.
-    private let seats = Mutex<[DatabaseID: EvaluationSeats]>([:])
-    private let deadlines: DeadlineWatch
+    let seats = Mutex<[DatabaseID: EvaluationSeats]>([:])
+    let deadlines: DeadlineWatch
     /// Hubs whose log does not have what they have folded, or what comes next.
-    private let lost: AsyncStream<DatabaseHub>
+    let lost: AsyncStream<DatabaseHub>
 
     /// - Parameters:
     ///   - materializations: the process's; databases are opened in them.
@@ -76,86 +76,31 @@ public final class ReplicatorPart: ServicePart {
         }
     }
 
-    /// Serves `/_ditto/sync`, and keeps the storage bounded.
+    /// Serves `/_ditto/sync` and the admin routes, and runs the jobs of `ReplicatorJobs`.
     public func mount(on mount: inout ServiceMount) {
-        mount.background("housekeeping") { [self] in
-            let jobs = Housekeeping(
-                log: log, options: housekeeping, logger: logger,
-                isOpen: { [hubs] database in hubs.all.contains { $0.database == database } },
-                hub: { [hubs] database in try await hubs(database) },
-                close: { [hubs] hub in
-                    guard await hub.retireIfIdle() else { return }
-                    await hubs.close(hub.database, if: { $0 === hub }) { await $0.close() }
-                },
-                open: { [hubs] in hubs.all },
-                idle: IdleDatabases(kept: sessions.idleDatabases, patience: sessions.idlePatience))
-            try await jobs.run()
-        }
-        mount.background("databases of before") { [self] in await foldKnown() }
-        mount.background("lag") { [self] in try await watchLag() }
-        mount.background("lost histories") { [self] in
-            for await hub in lost { await retire(hub, of: hub.database) }
-        }
-        if let system = authenticator.system { mountErasure(system, on: &mount) }
-        mount.background("revocations") { [self] in await followRevocations() }
-        // A signing key retires at a time, without a change of the system database.
-        mount.background("rights") { [self] in
-            while true {
-                try await Task.sleep(for: rightsLook)
-                await judgeSessions()
-            }
-        }
-        mount.background("contact") { [self] in
-            while true {
-                try await Task.sleep(for: ServiceKit.Limits.contactLook)
-                if let distrust { await endSessions(distrust) }
-            }
-        }
-        mount.background("progress") { [self] in
-            var (before, trimmed) = ([Offset](), [Offset]())
-            while true {
-                try await Task.sleep(for: Limits.progressInterval)
-                let heads = hubs.all.map { $0.tellProgress() }.sorted()
-                // A burst is over: what it has left free in between is the system's again.
-                if heads == before, heads != trimmed {
-                    FreeMemory.giveBack()
-                    trimmed = heads
-                }
-                before = heads
-            }
-        }
+        mountJobs(on: &mount)
         if let admin {
             AdminRoutes(part: self, credential: admin, log: log, logger: logger).mount(on: &mount)
         }
-        mount.webSocket("/_ditto/sync", subprotocols: ["mimeo.sync.1"]) { [self] request in
-            guard !isDraining else { throw ReplicatorError.draining }
-            let (identity, token) = try await authenticator.identity(for: request)
-            guard try await log.databaseExists(identity.databaseID) else {
-                throw ReplicatorError.unknownDatabase
-            }
-            return Guest(identity: identity, token: token)
-        } answerHeaders: {
-            [(PeerSync.challengeHeader, $0.challenge.text)]
-        } handle: { [self] channel, guest, logger in
-            do {
-                try await serve(channel, guest, logger)
-            } catch {
-                logger.debug("a session did not begin", metadata: ["reason": "\(error)"])
-            }
-        }
+        mountSync(on: &mount)
     }
 
-    /// Opens what was folded here before, one after the other and beside the sessions, so that the first
-    /// peer after a restart does not wait for what was written meanwhile.
-    private func foldKnown() async {
-        do {
-            let known = FoldedBefore.databases(in: materializations.folder, of: try await log.databases())
-            for database in known.prefix(sessions.idleDatabases) where !Task.isCancelled {
-                // What cannot be opened is in the log; its first peer tries again.
-                _ = try? await hubs(database)
-            }
-        } catch {
-            logger.warning("the databases of before are opened when their peers come: \(error)")
+    /// The database, rebuilt if its log lost what is folded, or was truncated ahead of it.
+    func hub(of database: DatabaseID) async throws -> DatabaseHub {
+        let hub = try await hubs(database)
+        guard await hub.materializer.hasLostHistory else { return hub }
+        await retire(hub, of: database)
+        return try await hubs(database)
+    }
+
+    /// Closes a hub whose log does not have its history any more. Its peers come back by themselves.
+    func retire(_ hub: DatabaseHub, of database: DatabaseID) async {
+        await hubs.close(database, if: { $0 === hub }) { [logger] hub in
+            logger.warning(
+                "the log does not have what is folded, or what comes next: the documents are rebuilt",
+                metadata: ["database": "\(database)"])
+            await hub.endSessions()
+            await hub.close()
         }
     }
 
@@ -217,24 +162,6 @@ public final class ReplicatorPart: ServicePart {
         hubs.all.first { $0.database == database }
     }
 
-    /// Who has connected, and what it has to prove.
-    private struct Guest: Sendable {
-        let identity: Identity
-        let token: String
-        let challenge = PeerChallenge()
-
-        /// Whether a hello's proof is the answer; a token that names no key asks for none.
-        var isProven: (@Sendable ([UInt8]?) -> Bool)? {
-            guard let peerKey = identity.peerKey else { return nil }
-            return { [identity, token, challenge] proof in
-                proof.map {
-                    challenge.isAnswered(
-                        by: $0, of: peerKey, databaseID: identity.databaseID, token: token)
-                } ?? false
-            }
-        }
-    }
-
     /// Closes every database after its last sessions, whose connections are closed by now, have ended.
     public func stop() async {
         let deadline = ContinuousClock.now + Limits.drainTimeout
@@ -253,32 +180,6 @@ public final class ReplicatorPart: ServicePart {
         for hub in hubs.all where hub.database == database { await hub.changeRights(judge) }
     }
 
-    /// Ends the sessions whose credentials were revoked, as soon as the system database says so.
-    private func followRevocations() async {
-        guard let changes = authenticator.changes else { return }
-        for await _ in changes { await judgeSessions() }
-    }
-
-    /// The end of a session whose credential cannot be checked any more; its peer tries again, and behind a
-    /// load balancer at another instance. Nil while credentials can be checked.
-    private var distrust: SyncError? {
-        authenticator.distrust.map { SyncError(.unavailable, $0.message) }
-    }
-
-    private func endSessions(_ reason: SyncError) async {
-        for hub in hubs.all {
-            for end in await hub.endings() { end(reason) }
-        }
-    }
-
-    func judgeSessions() async {
-        for hub in hubs.all {
-            await hub.changeRights { [authenticator] identity in
-                authenticator.refusal(of: identity).map { .ended($0.message) } ?? .same
-            }
-        }
-    }
-
     /// Failing while the log refuses writes, a database cannot be folded, or the instance drains.
     public func health() async -> HealthCheck {
         if isDraining { return .failing("draining") }
@@ -292,155 +193,5 @@ public final class ReplicatorPart: ServicePart {
             return .failing("a database cannot be folded; see the log")
         }
         return .ok
-    }
-
-    /// Begins a session and returns: an open one has no task, neither here nor at the server, that waits
-    /// for its end.
-    private func serve(_ channel: WebSocketChannel, _ guest: Guest, _ logger: Logger) async throws {
-        var configuration = WebSocketConfiguration()
-        configuration.maximumMessageBytes = Sync.Limits.frameBytes + 4_096
-        configuration.keepAliveInterval = sessions.keepAlive
-        let connection = try await WebSocketConnection.open(
-            over: channel, role: .server, configuration: configuration)
-        do {
-            guard let hub = try await self.hub(of: guest.identity.databaseID, for: connection) else { return }
-            guard let number = await hub.enter() else {
-                return connection.finish(
-                    WebSocketClose(code: 1013, reason: SyncErrorCode.unavailable.rawValue))
-            }
-            await begin(connection, hub, number, guest, logger)
-        } catch {
-            // The database cannot be opened now: its peer comes back later.
-            connection.finish(WebSocketClose(code: 1011, reason: SyncErrorCode.unavailable.rawValue))
-            throw error
-        }
-    }
-
-    /// The database, for one who waits no longer than he should: while it goes on being opened, another
-    /// instance may have it open.
-    private func hub(
-        of database: DatabaseID, for connection: WebSocketConnection
-    ) async throws -> DatabaseHub? {
-        let deadline = deadlines.note(sessions.clock.nowSeconds() + sessions.openingSeconds) {
-            connection.finish(WebSocketClose(code: 1013, reason: SyncErrorCode.unavailable.rawValue))
-        }
-        do {
-            let hub = try await hub(of: database)
-            // Who was sent elsewhere takes nobody's place.
-            return deadlines.forget(deadline) ? hub : nil
-        } catch {
-            deadlines.forget(deadline)
-            throw error
-        }
-    }
-
-    private func ended(_ number: UInt64, at hub: DatabaseHub) async {
-        await hub.leave(number)
-        if await hub.materializer.hasLostHistory { await retire(hub, of: hub.database) }
-    }
-
-    /// The database, rebuilt if its log lost what is folded, or was truncated ahead of it.
-    func hub(of database: DatabaseID) async throws -> DatabaseHub {
-        let hub = try await hubs(database)
-        guard await hub.materializer.hasLostHistory else { return hub }
-        await retire(hub, of: database)
-        return try await hubs(database)
-    }
-
-    /// Closes a hub whose log does not have its history any more. Its peers come back by themselves.
-    private func retire(_ hub: DatabaseHub, of database: DatabaseID) async {
-        await hubs.close(database, if: { $0 === hub }) { [logger] hub in
-            logger.warning(
-                "the log does not have what is folded, or what comes next: the documents are rebuilt",
-                metadata: ["database": "\(database)"])
-            await hub.endSessions()
-            await hub.close()
-        }
-    }
-
-    private func begin(
-        _ connection: WebSocketConnection, _ hub: DatabaseHub, _ number: UInt64, _ guest: Guest,
-        _ logger: Logger
-    ) async {
-        let identity = guest.identity
-        let (expiry, greeting) = (SessionDeadline(deadlines), SessionDeadline(deadlines))
-        let rights = SessionRights(identity)
-        let start = ContinuousClock.now
-        noteStart(of: number, identity)
-        let evaluator = PooledEvaluator(pool, seats: seats(of: identity.databaseID), identity)
-        let store = ServerStore(
-            hub: hub, log: log, database: identity.databaseID, session: number, rights: rights,
-            evaluator: evaluator,
-            verify: { [self] token in try await verified(token, identity.databaseID) },
-            greeted: { greeting.cancel() })
-        let pump = SessionPump(store: store, logger: logger)
-        greeting.begin(sessions.clock.nowSeconds() + sessions.greetingSeconds) {
-            pump.deliver(.finish(SyncError(.unexpectedMessage, "no greeting came in time")))
-        }
-        expiry.begin(identity.expiresAtSeconds) {
-            pump.deliver(.finish(SyncError(.expired, "the access token has expired")))
-        }
-        rights.follow { identity, access in
-            expiry.set(identity.expiresAtSeconds)
-            if let access { pump.deliver(.grantChanged(access)) }
-        }
-        let load = { @Sendable in
-            SessionReport.Load(unsentBytes: pump.load.bytes, catchingUp: pump.load.catchingUp)
-        }
-        await hub.register(number, rights, load: load) { pump.deliver(.finish($0)) }
-        let kept = await hub.partial(of: identity.peerKey)
-        // Revoked since its token was looked at: from here on the watch tells.
-        if let refusal = authenticator.refusal(of: identity) {
-            pump.deliver(.finish(SyncError(.tokenRefused, refusal.message)))
-        }
-        if let distrust { pump.deliver(.finish(distrust)) }
-        // One that slipped in while the others were sent away.
-        if isDraining { pump.deliver(.finish(SyncError(.goingAway, "this instance stops; connect again"))) }
-        pump.begin(live(guest, hub, number, kept, evaluator), over: connection) { [self] reason in
-            expiry.cancel()
-            greeting.cancel()
-            rights.unfollow()
-            noteEnd(of: number, rights.identity, since: start, reason)
-            Task { await ended(number, at: hub) }
-        }
-    }
-
-    private func live(
-        _ guest: Guest, _ hub: DatabaseHub, _ number: UInt64, _ kept: PartialMessage?,
-        _ evaluator: PooledEvaluator
-    ) -> LiveSession {
-        let identity = guest.identity
-        var configuration = Session.Configuration(
-            role: .server(origin: number), databaseID: identity.databaseID, peerKey: "",
-            wallMilliseconds: UInt64(max(0, SystemClock.seconds())) * 1_000,
-            access: ReadAccess(identity.rights), kept: kept, isProven: guest.isProven)
-        configuration.sharing = hub.sharing(for: number)
-        configuration.hasPresence = true
-        configuration.interruption = { evaluator.interruption(of: $0) }
-        configuration.trace(to: logger)
-        return LiveSession(Session(configuration))
-    }
-
-    /// The places of those who read a database's documents; those of one that was closed are forgotten with
-    /// the process, a few bytes each.
-    private func seats(of database: DatabaseID) -> EvaluationSeats {
-        seats.withLock { seats in
-            if let known = seats[database] { return known }
-            let made = EvaluationSeats(ServiceKit.Limits.evaluationsOfStore)
-            seats[database] = made
-            return made
-        }
-    }
-
-    /// The identity of a newer token; nil while the keys cannot be had.
-    private func verified(_ token: String, _ database: DatabaseID) async throws -> Identity? {
-        do {
-            return try await authenticator.identity(token: token, databaseID: database)
-        } catch let error as ServiceError
-            where [.issuerUnreachable, .contactLost, .restoreNotAccepted].contains(error.code)
-        {
-            logger.warning("a newer token cannot be checked", metadata: ["reason": "\(error)"])
-            return nil
-        }
     }
 }

@@ -158,7 +158,7 @@ struct AdmissionTests {
             let (all, none) = (identity(.everything), identity(.nothing))
             let asked = Mutex(0)
             // Twice for the first part.
-            let event = try await hub.admit(try uploads(), from: session) {
+            let event = try await hub.admission.admit(try uploads(), from: session) {
                 asked.withLock { count in
                     count += 1
                     return count <= 2 ? all : none
@@ -179,7 +179,7 @@ struct AdmissionTests {
         try await withHub { bench, hub, session in
             let (all, none) = (identity(.everything), identity(.nothing))
             let asked = Mutex(0)
-            let event = try await hub.admit(try uploads(), from: session) {
+            let event = try await hub.admission.admit(try uploads(), from: session) {
                 asked.withLock { count in
                     count += 1
                     return count == 1 ? all : none
@@ -202,7 +202,7 @@ struct AdmissionTests {
             let asked = Mutex(0)
             let uploads = try uploads()
             let admitting = Task {
-                try await hub.admit(uploads, from: session) {
+                try await hub.admission.admit(uploads, from: session) {
                     if asked.withLock({ count in
                         count += 1
                         return count == 3
@@ -230,7 +230,7 @@ struct AdmissionTests {
                 bounds: bounds)
             let session = try #require(await hub.enter())
             let everything = identity(.everything)
-            let event = try await hub.admit(try uploads(), from: session) { everything }
+            let event = try await hub.admission.admit(try uploads(), from: session) { everything }
             guard case .appended(let acknowledged, _) = event else {
                 Issue.record("\(event)")
                 return
@@ -257,7 +257,7 @@ struct AdmissionTests {
                 return try operation(by: 1, SequenceNumber(number), number, [("\(number)", delta)])
             }
             log.isHeld.withLock { $0 = true }
-            for _ in 0..<2 { _ = try await hub.admit(uploads, from: session) { everything } }
+            for _ in 0..<2 { _ = try await hub.admission.admit(uploads, from: session) { everything } }
             log.isHeld.withLock { $0 = false }
             try await hub.materializer.advance()
             var origins: [UInt64?] = []
@@ -289,11 +289,11 @@ struct AdmissionTests {
                 let delta = try edit(Document(), by: actor, 1, "f").delta
                 return try operation(by: actor, 1, 1, [("\(actor)", delta)])
             }
-            _ = try await hub.admit([uploads[0]], from: session) { everything }
+            _ = try await hub.admission.admit([uploads[0]], from: session) { everything }
             try await hub.materializer.advance()
             log.failOver(to: other)
             await #expect(throws: (any Error).self) {
-                _ = try await hub.admit([uploads[1]], from: session) { everything }
+                _ = try await hub.admission.admit([uploads[1]], from: session) { everything }
             }
             #expect(try await other.head(of: "db").offset == 0)
             await hub.close()
@@ -318,10 +318,10 @@ extension AdmissionTests {
             let base = try operation(by: 1, 1, 1, [("a", one)])
             let next = try operation(by: 2, 1, 2, [("a", try edit(document, by: 2, 2, "g").delta)])
             log.isHeld.withLock { $0 = true }
-            _ = try await hub.admit([base], from: session) { everything }
+            _ = try await hub.admission.admit([base], from: session) { everything }
             log.successor.withLock { $0 = copy }
             if !meanwhile { log.giveWay() }
-            let event = try await hub.admit([next], from: session) { everything }
+            let event = try await hub.admission.admit([next], from: session) { everything }
             guard case .refused(_, let refusals, _) = event else {
                 Issue.record("\(event)")
                 return
@@ -370,10 +370,10 @@ extension AdmissionTests {
             let everything = identity(.everything)
             // Two writes, of each of which a copy of its store has brought the same.
             for actor in [1, 2] as [UInt64] {
-                _ = try await hub.admit([try moved(actor)], from: session) { everything }
+                _ = try await hub.admission.admit([try moved(actor)], from: session) { everything }
             }
             try await hub.materializer.advance()
-            let event = try await hub.admit([try written(by: 1)], from: session) { everything }
+            let event = try await hub.admission.admit([try written(by: 1)], from: session) { everything }
             guard case .refused(_, let refusals, _) = event else {
                 Issue.record("\(event)")
                 return
@@ -381,7 +381,7 @@ extension AdmissionTests {
             #expect(refusals.map(\.error.code) == ["SYNC-0408"])
             log.successor.withLock { $0 = copy }
             await #expect(throws: (any Error).self) {
-                _ = try await hub.admit([try written(by: 2)], from: session) { everything }
+                _ = try await hub.admission.admit([try written(by: 2)], from: session) { everything }
             }
             #expect(try await copy.head(of: "db").offset == 0)
             await hub.close()
@@ -407,13 +407,13 @@ extension AdmissionTests {
             let uploads = [
                 try operation(by: 1, 1, 1, [("a", one)]), try operation(by: 1, 2, 2, [("a", removal)]),
             ]
-            _ = try await hub.admit(uploads, from: session) { everything }
+            _ = try await hub.admission.admit(uploads, from: session) { everything }
             let (dead, living) = (
                 DocumentKey(collection: "c", id: try DocumentID(.string("a"))),
                 DocumentKey(collection: "c", id: try DocumentID(.string("b")))
             )
             let held = try edit(document, by: 2, 3, "g").document.encoded()
-            _ = try await hub.admit([(dead, held), (living, held)], everything)
+            _ = try await hub.admission.admit([(dead, held), (living, held)], everything)
             let conditions = log.conditions.withLock(\.self)
             #expect(conditions.map(\.reads) == [[.document("c", dead.id)]])
             #expect(conditions.map(\.readAt) == [2])

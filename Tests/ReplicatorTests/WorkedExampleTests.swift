@@ -152,7 +152,7 @@ struct WorkedExampleTests {
         let actor = bob.replica.actor
         let all = try bob.replica.ownOperations(of: actor, after: 0, maxBytes: .max)
         let everything = Self.identity("bob", writes: .everything)
-        let answer = try await hub.admit(all.suffix(1).map(\.bytes), from: 0) { everything }
+        let answer = try await hub.admission.admit(all.suffix(1).map(\.bytes), from: 0) { everything }
         guard case .appended(_, let offset) = answer else {
             Issue.record("\(answer)")
             return

@@ -40,7 +40,11 @@ let package = Package(
             name: "ServiceKit",
             dependencies: ["CRDT", "Exchange", "Machine", "OperationLog", "Replica", logging, metrics],
             path: "Shared/ServiceKit",
-            sources: ["Materialization", "Damage/DamageLedger.swift", "Errors.swift", "Limits.swift"],
+            sources: [
+                "Materialization", "Damage/DamageLedger.swift", "Errors.swift", "Metrics/Measured.swift",
+                "Metrics/MetricTable.swift", "Metrics/PrometheusRegistry.swift", "Metrics/Series.swift",
+                "Limits.swift",
+            ],
             swiftSettings: strict),
         .executableTarget(
             name: "log-benchmark",

@@ -10,7 +10,7 @@ import Sync
 ///
 /// Only in a reconcile that the server began itself, only where the peer may write, and only what adds to the
 /// fold: the states become one operation of the replicator's own actor.
-extension DatabaseHub {
+extension Admission {
     /// Of the documents that a peer holds those that it holds more of, and may write; and whether they are
     /// all that it holds more of. What it may not even read counts as more: it is told nothing of that.
     func lacking(
@@ -88,7 +88,7 @@ extension DatabaseHub {
             switch try await log.append([request], to: database).first {
             case .appended(let offset)?:
                 // Once more: what did not fit into one operation is still to come.
-                appendedThrough = max(appendedThrough, offset)
+                noteAppended(through: offset)
             case .conflict(.leaseLost)?:
                 failures += 1
                 await writer.lose(lease)

@@ -5,7 +5,7 @@ import Replica
 import Sync
 
 /// What a peer needs to know of its own operations beside the log's last one (rule 9).
-extension DatabaseHub {
+extension ServerStore {
     /// The checksums of operations that the log has of a peer's actors behind what the peer knows to be
     /// acknowledged: where its greeting and the frontier do not show equal histories, it finds out by them
     /// up to where they are equal.
@@ -23,9 +23,9 @@ extension DatabaseHub {
             if after < through, !isSame { asked.append((head.actor, after, through)) }
         }
         guard !asked.isEmpty else { return [] }
-        try await materializer.advance()
-        let replica = materializer.replica
-        return try await materializer.executor.run { [asked] in
+        try await hub.materializer.advance()
+        let replica = hub.materializer.replica
+        return try await hub.materializer.executor.run { [asked] in
             try replica.read { transaction in
                 var left = Sync.Limits.greetingHashes
                 var found: [OperationHashes] = []

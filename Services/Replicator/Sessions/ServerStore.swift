@@ -84,7 +84,7 @@ package struct ServerStore: SessionStore {
             return .frontier(
                 heads, head: await hub.materializer.position,
                 isBehind: try await isBehind(history, registered),
-                hashes: try await hub.hashes(for: history, known))
+                hashes: try await hashes(for: history, known))
         case .readPage(let subscription, let query, let access, let start, let maxBytes):
             return try await bounded(subscription) {
                 guard let page = try await page(query, access, start, maxBytes) else {
@@ -97,23 +97,23 @@ package struct ServerStore: SessionStore {
                 .compared(subscription: subscription, try await compare(query, access, page))
             }
         case .append(let operations, let isMore, let defers):
-            return try await hub.admit(operations, isMore: isMore, defers: defers, from: session) {
+            return try await hub.admission.admit(operations, isMore: isMore, defers: defers, from: session) {
                 rights.identity
             }
         case .readStates(let keys, let held): return try await states(keys, held)
         case .compareHoldings(let candidates):
             // Rights may change while this waits.
             let identity = identity
-            let lacking = try await hub.lacking(candidates, identity)
+            let lacking = try await hub.admission.lacking(candidates, identity)
             return .lacking(lacking.keys, declined: lacking.areAllTaken ? nil : Self.writeMark(identity))
         case .admitStates(let states):
             let identity = identity
-            let position = try await hub.admit(states, identity)
+            let position = try await hub.admission.admit(states, identity)
             let areAllTaken = states.allSatisfy { identity.rights.write.allows($0.key) }
             return .statesAdmitted(position, declined: areAllTaken ? nil : Self.writeMark(identity))
         case .checkToken(let token):
             // What waits behind it may wait long.
-            await hub.comeFirst(session, false)
+            await hub.admission.comeFirst(session, false)
             return await renew(token)
         case .presence(let news):
             hub.presence.received(news, from: session, peerKey: identity.peerKey)

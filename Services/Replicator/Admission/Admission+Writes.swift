@@ -7,7 +7,7 @@ import ServiceKit
 import Sync
 
 /// Takes what peers upload to the log.
-extension DatabaseHub {
+extension Admission {
     /// Takes a session's operations to the log; returns after they are durable there. An operation that is
     /// refused leaves a record in its place (rule 20), and nothing of its actor is taken after it.
     ///
@@ -59,24 +59,6 @@ extension DatabaseHub {
             try await materializer.advance()
         }
         throw SyncError(.unavailable, "the documents of an upload change too fast to judge it")
-    }
-
-    /// The log's term from here on; what was appended in an earlier one is judged by the fold alone.
-    private func enterTerm() -> UInt64 {
-        let term = log.term
-        unfolded.enter(term)
-        return term
-    }
-
-    /// Nothing is appended that was judged by a fold of what the log does not have any more: ends an upload
-    /// that would be. Folding goes on behind: what an earlier fold admits a later one does too (see
-    /// `AdmissionCheck`).
-    private func verify(in term: UInt64) async throws {
-        if verifiedTerm < term, try await !materializer.isHistoryOfLog() { try await materializer.advance() }
-        guard await !materializer.hasLostHistory else {
-            throw SyncError(.unavailable, "the documents of this database are rebuilt from its log")
-        }
-        verifiedTerm = max(verifiedTerm, term)
     }
 
     /// A part that is being appended.
@@ -152,7 +134,7 @@ extension DatabaseHub {
     private func begin(
         _ judgement: AdmissionCheck.Judgement, from session: UInt64, start: Int
     ) -> PartUnderWay {
-        noteOrigins(of: judgement.requests, session)
+        noteOrigins(of: judgement.requests, from: session)
         let task = Task { [log, database] in
             judgement.requests.isEmpty ? [] : try await log.append(judgement.requests, to: database)
         }
@@ -177,7 +159,7 @@ extension DatabaseHub {
     ) async throws -> Event? {
         let folded = await materializer.position.offset
         unfolded.forget(through: folded)
-        let isBehind = folded < appendedThrough
+        let isBehind = !hasFolded(folded)
         var judgement = try await judge(uploads, identity, in: term, behind: unfolded)
         if judgement.dependsOnFold || (isBehind && !judgement.refusals.isEmpty) {
             // What it rests on may be in the log: fold up to the head and look again.
@@ -267,7 +249,7 @@ extension DatabaseHub {
         _ judgement: AdmissionCheck.Judgement, from session: UInt64
     ) async throws -> Appended? {
         guard !judgement.requests.isEmpty else { return Appended() }
-        noteOrigins(of: judgement.requests, session)
+        noteOrigins(of: judgement.requests, from: session)
         return settle(judgement, try await log.append(judgement.requests, to: database))
     }
 
@@ -292,7 +274,7 @@ extension DatabaseHub {
             // What is there already may have come with an attempt before, and not be folded yet.
             case .appended, .duplicate: break
             case .gap, .conflict:
-                origins.withdraw(record.actor, record.sequence...record.sequence)
+                withdrawOrigin(of: record)
             }
             guard !refusals.contains(where: { $0.actor == record.actor }) else { continue }
             switch outcome {
@@ -313,7 +295,7 @@ extension DatabaseHub {
                 refusals.append(refusal(record, .actorConflict, "\(conflict)"))
             }
         }
-        appendedThrough = max(appendedThrough, last)
+        noteAppended(through: last)
         if last > 0 {
             // Where something was not taken, nothing is said of documents: all of it counts as large, so that
             // the fold is waited for.
@@ -334,21 +316,6 @@ extension DatabaseHub {
         return Appended(through, refusals, last: last, isAnyOld: isAnyOld)
     }
 
-    /// Uploads are runs of one actor's sequences.
-    private func noteOrigins(of requests: [AppendRequest], _ session: UInt64) {
-        var run: (actor: ActorID, sequences: ClosedRange<SequenceNumber>)?
-        for request in requests {
-            let (actor, sequence) = (request.record.actor, request.record.sequence)
-            if let known = run, known.actor == actor, known.sequences.upperBound.next == sequence {
-                run = (actor, known.sequences.lowerBound...sequence)
-            } else {
-                if let run { origins.note(run.actor, run.sequences, from: session) }
-                run = (actor, sequence...sequence)
-            }
-        }
-        if let run { origins.note(run.actor, run.sequences, from: session) }
-    }
-
     /// Lets a refusal take the operation's place in the log, so that no other way leads there any more.
     /// Returns what the writer is told, and whether that is the refusal; nil where the term is over that it
     /// was judged in.
@@ -362,7 +329,7 @@ extension DatabaseHub {
         switch try await log.append([request], to: database).first {
         case .conflict(.termOver)?: return nil
         case .appended(let offset)?:
-            appendedThrough = max(appendedThrough, offset)
+            noteAppended(through: offset)
             return (refusal, true)
         // Recorded before, by an attempt that was given up for another actor's: the log has compared it.
         case .duplicate(through: refusal.sequence)?: return (refusal, true)
