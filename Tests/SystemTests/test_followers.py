@@ -279,7 +279,17 @@ class Bounds(SystemTest):
         statuses = [one.recv(16).split(b" ")[1] for one in sockets]
         self.assertEqual(set(statuses), {b"200"} if count <= most else {b"200", b"429"})
         self.assertEqual(statuses.count(b"200"), min(count, most))
-        self.assertEqual(server.query("SELECT * FROM c"), [{"_id": 1}])
+        for one, status in zip(sockets, statuses):
+            if status == b"429":
+                self.assertIn(b"QUERY-0504", one.recv(4096))
+                break
+        # Whoever is in hears of the next write; who only asks is answered.
+        server.execute("INSERT INTO c DOCUMENTS ({'_id': 2})")
+        first = sockets[statuses.index(b"200")]
+        heard = b""
+        while b"event: change" not in heard:
+            heard += first.recv(4096) or fail()
+        self.assertEqual(server.query("SELECT * FROM c ORDER BY _id"), [{"_id": 1}, {"_id": 2}])
         for one in sockets[: count // 2]:
             one.close()
         # Their places are free again.
