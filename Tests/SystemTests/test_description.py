@@ -24,6 +24,8 @@ def piece(context, value):
 
 
 class Description(SystemTest):
+    seconds = pick(240, 7_200)
+
     def setUp(self):
         super().setUp()
         self.server = OneProcess(self.workspace).start()
