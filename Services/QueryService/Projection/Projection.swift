@@ -296,8 +296,8 @@ actor Projection {
         return answer
     }
 
-    /// A statement that was slow once, because the machine was busy or the documents were many, goes back to
-    /// the quick lane when it was quick: there, writes of the same documents go together, and do not conflict.
+    /// A statement that was slow once, on a busy machine or over many documents, goes back to the quick lane
+    /// when it was quick: there, writes of the same documents go together, and do not conflict.
     private func write(_ job: WriteLane.Job) async throws -> ExecuteAnswer {
         while true {
             if !slow.contains(job) {
