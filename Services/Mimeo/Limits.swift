@@ -32,6 +32,8 @@ enum Limits {
     static let streamSilence = Duration.seconds(60)
     /// How often the silence is looked at.
     static let silenceLook = Duration.seconds(5)
+    /// How often a follower looks whether its output is still read: `| head` shall end at once for a person.
+    static let readerLook = Duration.milliseconds(500)
     /// First pause before a cut stream is opened again.
     static let reconnectPause = Duration.milliseconds(500)
     /// Longest such pause: a server that comes back is found within it.

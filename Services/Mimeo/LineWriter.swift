@@ -4,8 +4,8 @@ import Synchronization
 
 /// Writes whole lines to a file descriptor, each unbuffered. The lock keeps lines of different threads apart.
 final class LineWriter: Sendable {
-    static let standardOutput = LineWriter { FileHandle.standardOutput.write($0) }
-    static let standardError = LineWriter { FileHandle.standardError.write($0) }
+    static let standardOutput = LineWriter { OutputPipe.write($0) }
+    static let standardError = LineWriter { OutputPipe.writeError($0) }
 
     private let sink: @Sendable (Data) -> Void
     private let isWriting = Mutex(())

@@ -95,7 +95,9 @@ public struct QueryError: Error, Equatable, Sendable {
             case .writeNotGranted: "the token grants no right to write \(detail)"
             case .erased: "\(detail) was erased by an operator; its id takes no writes any more"
             case .transactionNotReached: "the state of X-DITTO-TXN-ID was not reached in time; try again"
-            case .conflict: "other processes wrote the same documents at the same time; try again"
+            case .conflict:
+                "others wrote the same documents meanwhile, each time before this could; nothing was "
+                    + "written: try again"
             case .overloaded: "too many statements are waiting; try again later"
             case .damaged:
                 "the server's copy of the documents is damaged and rebuilt; see the service's log: \(detail)"

@@ -63,7 +63,7 @@ public enum Limits {
     static let streamLook = Duration.seconds(5)
     /// Streams of one credential that are open: an application's server follows for all its users.
     public static let streamsOfCredential = 4_096
-    /// Streams that are open in this process, of some ten kilobytes each.
+    /// Streams that are open in this process, of some forty kilobytes each, connection included.
     public static let streams = 8_192
     /// Bytes of a live query's latest events, for followers that are a little behind. Beyond it a follower
     /// gets the whole result again.

@@ -281,7 +281,12 @@ public final class QueryServicePart: ServicePart {
         parsed.key = try IdempotencyKey(
             request, user: identity.userID,
             parts: [isStrict ? [4] : [5], Array(body.readableBytesView)])
-        if let text = try QueryValues(request).text("asOf") { parsed.asOf = try PastPoint(text) }
+        if let text = try QueryValues(request).text("asOf") {
+            guard parsed.asOf == nil else {
+                throw QueryError(.malformedRequest, "\"asOf\" stands in the query and in the body")
+            }
+            parsed.asOf = try PastPoint(text)
+        }
         return try await naming(parsed) {
             if Self.wantsLines(request) {
                 return try await lines(parsed, context, isStrict: isStrict, identity, after: minimum)

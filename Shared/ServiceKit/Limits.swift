@@ -97,8 +97,11 @@ public enum Limits {
     /// Time that a turn computes before all other work of the machine comes first: hardly an honest
     /// statement takes so long.
     static let evaluationMoment: Duration = .milliseconds(100)
-    /// Longest urgent turn: everybody who writes the same database waits for it.
+    /// Longest urgent turn, in time of the processor or of a server that it waits for: everybody who writes
+    /// the same database waits for it.
     public static let urgentTurn: Duration = .milliseconds(100)
+    /// Longest urgent turn by the clock: a busy machine is not its fault, but the others wait all the same.
+    public static let urgentTurnByClock: Duration = .seconds(1)
     /// Most threads of evaluations; each takes some memory, and mostly waits.
     static let evaluationThreads = 192
     /// Most evaluations that read one store of a service at a time: each has a connection of its own, and

@@ -106,7 +106,7 @@ def fan_out(suite):
     for follower in several:
         follower.close()
     print(f"(a) write to the last of {count} followers: one query {statistics.median(one) * 1e3:.1f} ms (goal < 50), "
-          f"{count} queries {statistics.median(all_of_them) * 1e3:.1f} ms (goal < {2e3 * statistics.median(one):.0f})")
+          f"{count} queries {statistics.median(all_of_them) * 1e3:.1f} ms (goal < 100)")
 
 
 def changes(suite):

@@ -112,7 +112,12 @@ struct PastTests {
             #expect(try await code("{\(write),\"asOf\":0}") == "QUERY-0502")
             #expect(try await client.get("/api/v5/history/c/x?at=1").code == "QUERY-0501")
             #expect(try await client.get("/api/v5/history/c/x?limit=1001").code == "SRV-0400")
-            #expect(try await client.get("/api/v5/history/c/x?at=x").code == "QUERY-0101")
+            let wrong = try await client.get("/api/v5/history/c/x?at=x")
+            #expect(wrong.code == "QUERY-0101" && wrong.text.contains(#"\"at\" must be"#))
+            let twice = try await client.open(
+                "/api/v5/store/execute?asOf=0", method: "POST",
+                body: ["statement": "SELECT * FROM c", "asOf": 0])
+            #expect(twice.status == .badRequest)
         }
         await log.close()
     }

@@ -263,6 +263,22 @@ struct WebhookTests {
         }
     }
 
+    @Test("one that answers 500 for an hour is called some twenty times, and every five minutes at last")
+    func patience() {
+        var (elapsed, calls, pauses) = (Duration.zero, 1, [Duration]())
+        while elapsed < .seconds(3_600) {
+            let pause = WebhookDelivery.pause(after: calls, first: Limits.webhookFirstPause)
+            elapsed += pause
+            pauses.append(pause)
+            calls += 1
+        }
+        #expect((18...22).contains(calls))
+        #expect(pauses.first == .seconds(1) && pauses.last == .seconds(300) && pauses == pauses.sorted())
+        // A week of it is no other pause, and no overflow.
+        #expect(WebhookDelivery.pause(after: 2_000, first: Limits.webhookFirstPause) == .seconds(300))
+        #expect(WebhookDelivery.pause(after: .max, first: .milliseconds(1)) < .seconds(300))
+    }
+
     @Test("a service that starts again goes on where the last one ended, and a deleted webhook is left alone")
     func restart() async throws {
         try await Self.run { setting in

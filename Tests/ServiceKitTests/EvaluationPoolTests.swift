@@ -196,6 +196,37 @@ struct EvaluationPoolTests {
         #expect(!evaluation.hasTurnExpired)
     }
 
+    @Test("an urgent turn on a busy machine has its moment of the processor, and a second by the clock")
+    func urgentOnABusyMachine() async throws {
+        let pool = pool()
+        let evaluation = try pool.statement("s", of: "a", in: "cars")
+        func wait(_ time: Duration) async -> DQLErrorCode? {
+            await code {
+                try await evaluation.run(isUrgent: true) {
+                    // The machine computes for others.
+                    let end = ContinuousClock.now + time
+                    while ContinuousClock.now < end {
+                        usleep(10_000)
+                        if evaluation.interruption() != nil { throw DQLError.interrupted(.timeout) }
+                    }
+                }
+            }
+        }
+        #expect(await wait(.milliseconds(300)) == nil && !evaluation.hasTurnExpired)
+        #expect(evaluation.lastTurn < .milliseconds(100))
+        #expect(await wait(.seconds(20)) == .timeout && evaluation.hasTurnExpired)
+        // A server that computes for it is no different from its own thread.
+        let served = await code {
+            try await evaluation.run(isUrgent: true) {
+                try evaluation.waiting { interruption in
+                    while interruption() == nil { usleep(10_000) }
+                    throw DQLError.interrupted(.timeout)
+                }
+            }
+        }
+        #expect(served == .timeout && evaluation.hasTurnExpired && evaluation.lastTurn < .milliseconds(900))
+    }
+
     @Test("a credential has so many statements in a database, and each database its own")
     func limit() throws {
         let pool = pool { $0.statementsPerCredential = 2 }

@@ -1,18 +1,27 @@
 """Live queries and changes through real processes and clients: sockets, curl, urllib, the command line."""
 
 import json
+import pathlib
+import re
+import signal
 import socket
 import subprocess
 import threading
 import time
 import urllib.request
 
-from mimeo_harness import IS_DEEP, FourProcesses, OneProcess, binary, mimeo
+from mimeo_harness import IS_DEEP, FourProcesses, OneProcess, binary, mimeo, pick, until
 from system_test import SystemTest
 
 OBSERVE = "/api/v5/store/observe"
 CHANGES = "/api/v5/changes"
 LINES = {"Accept": "application/x-ndjson"}
+
+
+def resident(server):
+    """Bytes of the server's own memory."""
+    text = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
+    return int(re.search(r"RssAnon:\s+(\d+)", text)[1]) << 10
 
 
 class Stream:
@@ -91,6 +100,28 @@ class CommandLine(OneServer):
         self.assertEqual(process.wait(30), 0)
 
 
+    def test_it_ends_with_the_reader_of_its_output(self):
+        self.server.execute("INSERT INTO c DOCUMENTS ({'_id': 1}), ({'_id': 2}), ({'_id': 3})")
+        # No change comes: it is the pipe that says that nobody reads.
+        for arguments in (["observe", *self.target(), "SELECT * FROM c"], ["changes", *self.target(), "--follow"]):
+            process = subprocess.Popen([binary("mimeo"), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            self.addCleanup(process.kill)
+            self.assertIn(b'"_id":1', process.stdout.readline())
+            process.stdout.close()
+            self.assertEqual(process.wait(30), -signal.SIGPIPE)
+            self.assertEqual(process.stderr.read(), b"")
+            process.stderr.close()
+        head = f"{binary('mimeo')} changes {' '.join(map(str, self.target()))} | head -n 1"
+        done = subprocess.run(["sh", "-c", head], capture_output=True, text=True, timeout=30, check=False)
+        self.assertEqual((done.stdout.count("\n"), done.stderr), (1, ""))
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(
+                [binary("mimeo"), "changes", *self.target()], stdout=full, stderr=subprocess.PIPE, text=True,
+                timeout=30, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("standard output cannot be written: No space left on device", done.stderr)
+
+
 class Followers(OneServer):
     def test_curl_reads_events(self):
         self.server.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
@@ -106,8 +137,10 @@ class Followers(OneServer):
 
     def test_a_follower_that_never_reads_is_cut_off_and_holds_up_nobody(self):
         self.server.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 't': :t})", {"t": "x" * 200_000})
-        deaf = socket.create_connection(self.server.address, timeout=90)
-        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf = socket.socket()
+        deaf.settimeout(90)
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
+        deaf.connect(self.server.address)
         body = b'{"statement": "SELECT * FROM c"}'
         deaf.sendall(
             f"POST {OBSERVE} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {self.server.access_token}\r\n"
@@ -131,6 +164,36 @@ class Followers(OneServer):
                 pass
         deaf.close()
         self.assertTrue(self.server.process.is_running)
+
+    def test_a_client_that_reads_no_rows_costs_no_memory_and_holds_no_statement(self):
+        side = pick(150, 400)
+        self.server.execute("INSERT INTO s DOCUMENTS (:rows)", {"rows": [
+            {"_id": number, "t": "x" * 400} for number in range(side)]})
+        body = json.dumps({"statement": "SELECT a.t AS a, b.t AS b FROM s a JOIN s b USE INDEX '' ON a._id >= 0"}).encode()
+        before = resident(self.server)
+        deaf = []
+        for _ in range(3):
+            one = socket.create_connection(self.server.address, timeout=120)
+            self.addCleanup(one.close)
+            one.sendall(f"POST /api/v5/store/execute HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {self.server.access_token}\r\n"
+                        f"Accept: application/x-ndjson\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+            deaf.append(one)
+        # The statements end although nobody reads.
+        until(lambda: self.server.request("GET", "/api/v5/requests", None, self.server.authorization()).json["requests"] == [],
+              60, "a statement waits for its client")
+        self.assertLess(resident(self.server) - before, 64 << 20)
+        self.assertEqual(self.server.query("SELECT RAW COUNT(*) FROM s"), [side])
+        if IS_DEEP:
+            # They are cut off: what was sent is read, and then the end comes, long before the last row.
+            time.sleep(45)
+            for one in deaf:
+                received = 0
+                try:
+                    while part := one.recv(1 << 20):
+                        received += len(part)
+                except ConnectionError:
+                    pass
+                self.assertLess(received, 800 * side * side)
 
     def test_many_followers_of_one_query_hear_of_a_write_at_once(self):
         self.server.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 0})")

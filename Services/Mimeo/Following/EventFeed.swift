@@ -27,6 +27,8 @@ struct EventFeed: Sendable {
     /// Reads until `read` is done, or the server ends the stream by itself.
     /// - Throws: `CLI-0301`, `CLI-0302`; `Refusal` if the server refuses the request.
     func run(_ read: @escaping @Sendable (Value) throws -> Verdict) async throws {
+        let reader = Task { try await OutputPipe.watchReader() }
+        defer { reader.cancel() }
         var pause = Limits.reconnectPause
         var isFirst = true
         while true {

@@ -19,7 +19,7 @@ struct HistoryRequest: Sendable {
         let query = try QueryValues(request)
         before = try query.whole("before", in: 1...UInt64.max).map { Offset($0) }
         limit = Int(try query.whole("limit", in: 1...Limits.historyRows) ?? 100)
-        at = try query.text("at").map { try PastPoint($0) }
+        at = try query.text("at").map { try PastPoint($0, of: "at") }
     }
 
     /// An id as it stands in a path: JSON if it begins like JSON, else a text.

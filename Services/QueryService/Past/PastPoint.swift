@@ -15,25 +15,26 @@ enum PastPoint: Sendable, Equatable {
         switch value {
         case .int(let number) where number >= 0: self = .offset(Offset(UInt64(number)))
         case .string(let text): try self.init(text)
-        default: throw Self.malformed
+        default: throw Self.malformed("asOf")
         }
     }
 
     /// Reads a number or an RFC 3339 time.
-    init(_ text: String) throws(QueryError) {
+    /// - Parameter name: the member or parameter that errors name.
+    init(_ text: String, of name: String = "asOf") throws(QueryError) {
         if let number = UInt64(text) {
             self = .offset(Offset(number))
         } else if let milliseconds = RFC3339.read(text).flatMap({ UInt64(exactly: $0.milliseconds) }) {
             self = .time(milliseconds)
         } else {
-            throw Self.malformed
+            throw Self.malformed(name)
         }
     }
 
-    private static var malformed: QueryError {
+    private static func malformed(_ name: String) -> QueryError {
         QueryError(
             .malformedRequest,
-            "\"asOf\" must be an offset, or a time like 2026-11-26T08:30:00Z (in a query + is %2B)")
+            "\"\(name)\" must be an offset, or a time like 2026-11-26T08:30:00Z (in a query + is %2B)")
     }
 }
 

@@ -296,15 +296,26 @@ actor Projection {
         return answer
     }
 
+    /// A statement that was slow once, on a busy machine or over many documents, goes back to the quick lane
+    /// when it was quick: there, writes of the same documents go together, and do not conflict.
     private func write(_ job: WriteLane.Job) async throws -> ExecuteAnswer {
-        if !slow.contains(job) {
-            do {
-                return try await quickLane.write(job)
-            } catch is WriteLane.TooSlow {
-                slow.note(job)
+        while true {
+            if !slow.contains(job) {
+                do {
+                    return try await quickLane.write(job)
+                } catch is WriteLane.TooSlow {
+                    slow.note(job)
+                }
             }
+            do {
+                let answer = try await lane(for: job.evaluation.purpose.credential).write(job)
+                if job.evaluation.wasQuick { slow.forget(job) }
+                return answer
+            } catch is WriteLane.QuickAfterAll {
+                slow.forget(job)
+            }
+            if job.evaluation.end != nil { throw DQLError.interrupted(.timeout) }
         }
-        return try await lane(for: job.evaluation.purpose.credential).write(job)
     }
 
     /// The slow lane that serves a credential already, else an idle one, else a new one, else the shortest.
@@ -335,6 +346,8 @@ private final class SlowStatements: Sendable {
             if known.count > Limits.slowStatements { known.removeFirst() }
         }
     }
+
+    func forget(_ job: WriteLane.Job) { known.withLock { $0.removeAll { $0 == Self.key(job) } } }
 
     private static func key(_ job: WriteLane.Job) -> String {
         var hasher = Hasher()

@@ -150,7 +150,7 @@ extension WriteLane {
     ) async throws -> [Result<StatementDraft, any Error>] {
         var works: [WriteWork] = []
         for job in jobs { works.append(await work(job, as: actor)) }
-        let time = GroupTime()
+        let time = GroupTime(of: jobs[0].evaluation)
         let erased = self.erased()
         let drafted = try await store.drafts(
             from: written, as: actor, sequence: sequence,
@@ -195,43 +195,58 @@ private struct GroupConditions {
     }
 }
 
-/// The time of a group's drafts: of all, and of the one that runs.
+/// The time of a group's drafts, which have one urgent turn: of all, and of the one that runs.
 private final class GroupTime: Sendable {
     private struct State {
         let begin = ContinuousClock.now
         var current = ContinuousClock.now
+        /// The turn's time when the draft that runs began.
+        var used = Duration.zero
         var evaluation: Evaluation?
         var isFirst = true
         var isCutShort = false
     }
 
+    /// The one whose turn it is.
+    private let leader: Evaluation
     private let state = Mutex(State())
+
+    init(of leader: Evaluation) { self.leader = leader }
 
     /// True if the last draft was ended by the time that those before it took: it was not made.
     var isCutShort: Bool { state.withLock { $0.isCutShort } }
 
     /// Begins the next draft. Returns its check why to stop.
     func begin(_ evaluation: Evaluation) -> @Sendable () -> Interruption? {
-        let begin = ContinuousClock.now
+        let (begin, used) = (ContinuousClock.now, leader.turnUsed)
         state.withLock { state in
             state.current = begin
+            state.used = used
             state.evaluation = evaluation
         }
-        return {
+        return { [leader] in
             if let end = evaluation.end { return end == .timeout ? .timeout : .cancelled }
-            return ContinuousClock.now - begin < ServiceKit.Limits.urgentTurn ? nil : .timeout
+            let time = ContinuousClock.now - begin
+            guard time >= ServiceKit.Limits.urgentTurn else { return nil }
+            return Self.isOver(by: time, leader.turnUsed - used) ? .timeout : nil
         }
+    }
+
+    /// Returns whether a draft has had its time, by the clock and of the processor or a server.
+    private static func isOver(by clock: Duration, _ used: Duration) -> Bool {
+        used >= ServiceKit.Limits.urgentTurn || clock >= ServiceKit.Limits.urgentTurnByClock
     }
 
     /// Returns whether another draft may follow. Throws an error that is not one of a statement's own.
     func goesOn(after error: (any Error)?) throws -> Bool {
-        let now = ContinuousClock.now
+        let (now, used) = (ContinuousClock.now, leader.turnUsed)
         return try state.withLock { state in
             defer { state.isFirst = false }
             switch error {
             case nil, is QueryError: break
             case let error as DQLError where error.code == .timeout:
-                state.isCutShort = !state.isFirst && now - state.current < ServiceKit.Limits.urgentTurn
+                state.isCutShort =
+                    !state.isFirst && !Self.isOver(by: now - state.current, used - state.used)
                 return false
             // Cancelled is the one whose turn it is, who waited for the store, and not this one.
             case let error as DQLError where error.code == .cancelled && state.evaluation?.end == nil:

@@ -42,6 +42,8 @@ actor WriteLane {
 
     /// A statement takes too long for the quick lane; nothing was written.
     struct TooSlow: Error {}
+    /// A statement in a slow lane is quick after all, and has lost to other writes; nothing was written.
+    struct QuickAfterAll: Error {}
 
     let store: any ProjectionStore
     let log: any OperationLog
@@ -81,7 +83,7 @@ actor WriteLane {
     func serves(_ credential: String) -> Bool { line.serves(credential) }
 
     /// Writes when its turn comes.
-    /// - Throws: `TooSlow` in a quick lane; `QUERY-0303` if too many wait.
+    /// - Throws: `TooSlow` in a quick lane, `QuickAfterAll` in a slow one; `QUERY-0303` if too many wait.
     func write(_ job: Job) async throws -> ExecuteAnswer {
         guard line.count < bounds.waitingWrites else { throw QueryError(.overloaded) }
         let credential = job.evaluation.purpose.credential
@@ -133,9 +135,15 @@ actor WriteLane {
         if await store.position.offset < written { try await catchUp(to: written) }
         var isActorNew = false
         if let key = job.key { try await answers.update(for: key, from: written, store, job.evaluation) }
-        for _ in 0..<Limits.writeAttempts {
+        for attempt in 0..<Limits.writeAttempts {
             let (lease, sequence) = try await nextStamp()
-            let draft = try await draft(job, as: lease.actor, sequence: sequence)
+            let draft: StatementDraft
+            do {
+                draft = try await self.draft(job, as: lease.actor, sequence: sequence)
+            } catch let error as DQLError where error.code == .timeout && attempt > 0 {
+                // The statement was not too long: others were faster.
+                throw QueryError(.conflict)
+            }
             if let kept = draft.kept { return try await repeated(kept, job) }
             var answer = await answer(job, draft)
             guard let operation = draft.operation else { return answer }
@@ -148,7 +156,9 @@ actor WriteLane {
                 answer.transactionID = offset
                 if let key = job.key { answers.note(key, removed: draft.removedAnswers) }
                 return answer
-            case .conflict(.condition(let offset)): try await catchUp(to: offset)
+            case .conflict(.condition(let offset)):
+                if !isQuick, job.evaluation.wasQuick { throw QuickAfterAll() }
+                try await catchUp(to: offset)
             case .conflict(.leaseLost): await writer.lose(lease)
             case .duplicate, .gap, .conflict:
                 guard !isActorNew else { throw QueryError(.conflict) }
@@ -272,6 +282,11 @@ actor WriteLane {
         }
         return outcomes
     }
+}
+
+extension Evaluation {
+    /// True if its last turn took so little time that the quick lane would not have ended it.
+    var wasQuick: Bool { lastTurn < ServiceKit.Limits.urgentTurn / 2 }
 }
 
 extension Touch {

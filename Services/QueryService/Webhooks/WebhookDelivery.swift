@@ -178,8 +178,7 @@ final class WebhookDelivery {
         await save()
         failures += 1
         Measured.count("mimeo_webhook_deliveries_total", [("result", "failed")])
-        let factor = 1 << min(failures - 1, 16)
-        let pause = min(shared.bounds.webhookPause * factor, Limits.webhookLongestPause)
+        let pause = Self.pause(after: failures, first: shared.bounds.webhookPause)
         let reason =
             (error as? Failure)?.reason ?? ErrorAnswer.reportable(QueryError.translated(error)).publicMessage
         if failures == 1 {
@@ -197,6 +196,11 @@ final class WebhookDelivery {
             state.nextAttemptSeconds = at
         }
         try? await Task.sleep(for: pause)
+    }
+
+    /// The pause after so many failures in a row: twice the one before, at last `webhookLongestPause`.
+    static func pause(after failures: Int, first: Duration) -> Duration {
+        min(first * (1 << min(failures - 1, 16)), Limits.webhookLongestPause)
     }
 
     private func note() {

@@ -65,6 +65,8 @@ public final class Evaluation: Sendable {
         /// The time of all turns before the present one, by the clock and of the processor.
         var computed = Duration.zero
         var processorTime = Duration.zero
+        /// The last turn's time of the processor and of a server.
+        var lastTurn = Duration.zero
         /// Ends it at its deadline while it waits; nil while it never had to wait long.
         var alarm: Task<Void, Never>?
     }
@@ -190,6 +192,12 @@ public final class Evaluation: Sendable {
     /// The processor's time that its turns before the present one have had.
     public var processorTime: Duration { state.withLock { $0.processorTime } }
 
+    /// The time of the processor, and of a server, that its last turn has had.
+    public var lastTurn: Duration { state.withLock { $0.lastTurn } }
+
+    /// On the thread of a turn: the same of this turn so far.
+    public var turnUsed: Duration { turn?.used(at: .now) ?? .zero }
+
     /// On the thread of a turn: the time that it has computed so far, waiting for others not counted.
     public var turnComputed: Duration { turn?.computed(at: .now) ?? .zero }
 
@@ -218,15 +226,15 @@ public final class Evaluation: Sendable {
     }
 
     /// Called on the turn's thread at its beginning and, with nil, at its end.
-    func setTurn(
-        _ turn: EvaluationTurn?, computed: Duration = .zero, processorTime: Duration = .zero
-    ) {
+    func setTurn(_ turn: EvaluationTurn?, after ended: EvaluationTurn? = nil) {
         self.turn = turn
+        let times = ended.map { ($0.computed, $0.processorTime, $0.used(at: .now)) }
         state.withLock { state in
             state.waiting = nil
-            state.computed += computed
-            state.processorTime += processorTime
-            guard turn == nil else { return }
+            guard let times else { return }
+            state.computed += times.0
+            state.processorTime += times.1
+            state.lastTurn = times.2
             state.alarm?.cancel()
             state.alarm = nil
         }

@@ -200,7 +200,7 @@ public final class EvaluationPool: Sendable {
         evaluation.setTurn(turn)
         let tell = work(evaluation.interruption().map(DQLError.interrupted))
         let used = turn.endSlice(at: .now)
-        evaluation.setTurn(nil, computed: turn.computed, processorTime: turn.processorTime)
+        evaluation.setTurn(nil, after: turn)
         let staysOn = state.withLock { state in
             state.schedule.end(id, usedNanoseconds: used.wholeNanoseconds)
             guard !worker.isLowered, state.idle.count < options.places else { return false }
@@ -215,12 +215,14 @@ public final class EvaluationPool: Sendable {
     /// Called on a turn's thread before it waits for a server: others may compute meanwhile.
     func leave(_ turn: EvaluationTurn) {
         let used = turn.endSlice(at: .now)
+        turn.beginWait(at: .now)
         state.withLock { $0.schedule.leave(turn.id, usedNanoseconds: used.wholeNanoseconds) }
         dispatch()
     }
 
     /// Called on a turn's thread after that; waits for a place.
     func comeBack(_ turn: EvaluationTurn) {
+        turn.endWait(at: .now)
         state.withLock { state in
             state.schedule.comeBack(turn.id)
             state.waiting[turn.id] = .toGoOn(turn.bell)
@@ -279,6 +281,9 @@ final class EvaluationTurn: @unchecked Sendable {
     private(set) var sliceEnd: ContinuousClock.Instant
     /// The time of its finished slices.
     private(set) var computed = Duration.zero
+    /// The time of its finished waits for a server, and the beginning of the present one.
+    private var waited = Duration.zero
+    private var waitBegin: ContinuousClock.Instant?
 
     init(_ id: UInt64, _ evaluation: Evaluation, _ worker: Worker, isUrgent: Bool) {
         self.id = id
@@ -295,7 +300,9 @@ final class EvaluationTurn: @unchecked Sendable {
     /// Returns whether it has computed for as long as it may: by the processor's time, since a busy machine
     /// is not its fault. Its own clock is asked first, which runs at least as fast and costs less.
     func isOver(at now: ContinuousClock.Instant) -> Bool {
-        if isUrgent, now - begin >= Limits.urgentTurn { return true }
+        if isUrgent, now - begin >= Limits.urgentTurn {
+            return now - begin >= Limits.urgentTurnByClock || used(at: now) >= Limits.urgentTurn
+        }
         guard let limit else { return false }
         return computed(at: now) >= limit && processorTime >= limit
     }
@@ -304,6 +311,18 @@ final class EvaluationTurn: @unchecked Sendable {
     var processorTime: Duration { WorkerThread.processorTime - beginProcessorTime }
 
     func computed(at now: ContinuousClock.Instant) -> Duration { computed + (now - sliceBegin) }
+
+    /// The processor's time and a server's that it has had. Called on its thread.
+    func used(at now: ContinuousClock.Instant) -> Duration {
+        processorTime + waited + (waitBegin.map { now - $0 } ?? .zero)
+    }
+
+    func beginWait(at now: ContinuousClock.Instant) { waitBegin = now }
+
+    func endWait(at now: ContinuousClock.Instant) {
+        if let waitBegin { waited += now - waitBegin }
+        waitBegin = nil
+    }
 
     func beginSlice(at now: ContinuousClock.Instant) {
         sliceBegin = now
