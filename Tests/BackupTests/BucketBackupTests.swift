@@ -77,6 +77,7 @@ struct BucketBackupTests {
         @discardableResult
         func make(_ texts: [String], isIncremental: Bool) async throws -> Manifest {
             let blobs = try BlobTests.store(place, texts)
+            try FileManager.default.createDirectory(atPath: blobs, withIntermediateDirectories: true)
             return try #require(
                 try await backups.make(log, BucketBackupTests.options(blobs, isIncremental: isIncremental)))
         }
