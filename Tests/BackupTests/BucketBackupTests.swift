@@ -193,7 +193,8 @@ struct BucketBackupTests {
             let scene = try await Scene(place)
             try await scene.author.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
             let first = try await scene.make(["one", "two"], isIncremental: false)
-            let names = try FileManager.default.subpathsOfDirectory(atPath: "\(place.folder.path)/attachments")
+            let store = "\(place.folder.path)/attachments"
+            let names = try FileManager.default.subpathsOfDirectory(atPath: store)
             let one = try #require(
                 names.first {
                     (try? String(contentsOfFile: "\(place.folder.path)/attachments/\($0)", encoding: .utf8))

@@ -13,7 +13,8 @@ struct BackupCommand: AsyncParsableCommand {
         commandName: "backup", abstract: "Back up a server's log, keys and attachments; list, verify, prune.",
         discussion: """
             A folder of backups has a folder for each; a place like s3://BUCKET/PREFIX is a bucket. `create` \
-            works while the server runs; `mimeo restore` puts a backup back. Answers are JSON on standard output. Docs/backup.md has the whole story.
+            works while the server runs; `mimeo restore` puts a backup back. Answers are JSON \
+            on standard output. Docs/backup.md has the whole story.
             """,
         subcommands: [Create.self, Follow.self, List.self, Verify.self, Prune.self])
 
@@ -53,7 +54,9 @@ struct BackupCommand: AsyncParsableCommand {
                     let maker = BackupMaker(log, into: BackupFolder(path), options, logger: logger)
                     return onlyIfGrown ? try await maker.makeIfGrown() : try await maker.make()
                 case .bucket(let backups, let name):
-                    guard name == nil else { throw MimeoError(.usage, "--to names a backup, not their place") }
+                    guard name == nil else {
+                        throw MimeoError(.usage, "--to names a backup, not their place")
+                    }
                     return try await backups.make(log, options, onlyIfGrown: onlyIfGrown)
                 }
             }
@@ -205,7 +208,7 @@ struct BackupCommand: AsyncParsableCommand {
         @OptionGroup var bucket: BucketOptions
         @Option(
             help: ArgumentHelp(
-                "The folder for temporary files; the folder of backups, or with a bucket the system's, if missing.",
+                "The folder for temporary files; if missing the folder of backups, with a bucket the system's.",
                 valueName: "dir"))
         var scratch: String?
 

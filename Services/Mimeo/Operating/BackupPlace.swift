@@ -40,7 +40,7 @@ enum BackupPlace {
             return
         }
         guard let credentials = options.credentials else {
-            throw MimeoError(.usage, "\(text) needs --credentials, a file with the access key's id and secret")
+            throw MimeoError(.usage, "\(text) needs --credentials, a file with an access key's id and secret")
         }
         var parts = text.dropFirst(Self.scheme.count).split(separator: "/").map(String.init)
         let name = parts.last.flatMap { BackupFolder.isName($0) ? $0 : nil }
