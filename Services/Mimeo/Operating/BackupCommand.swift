@@ -208,7 +208,7 @@ struct BackupCommand: AsyncParsableCommand {
         @OptionGroup var bucket: BucketOptions
         @Option(
             help: ArgumentHelp(
-                "The folder for temporary files; if missing the folder of backups, with a bucket the system's.",
+                "The folder for temporary files; if missing that of backups, with a bucket the system's.",
                 valueName: "dir"))
         var scratch: String?
 

@@ -4,10 +4,10 @@ import OperationLog
 
 /// Backups in a bucket.
 ///
-/// `backup-TIME/…` has the files of a backup, the same as in a folder, and `blobs/DATABASE/xx/ID` the blobs of
-/// all backups, each once. A backup's `manifest.json` is stored last: without it nobody lists the backup, and
-/// the next one removes what an interrupted one has left. The files of the log pass through a folder on this
-/// machine; blobs do not.
+/// `backup-TIME/…` has the files of a backup, the same as in a folder, and `blobs/DATABASE/xx/ID` the blobs
+/// of all backups, each once. A backup's `manifest.json` is stored last: without it nobody lists the backup,
+/// and the next one removes what an interrupted one has left. The files of the log pass through a folder on
+/// this machine; blobs do not.
 public struct BucketBackups: Sendable {
     private let bucket: any BackupBucket
     private let scratch: String

@@ -57,8 +57,8 @@ struct BucketTurn {
             guard mark.storedAtSeconds < own.storedAtSeconds - Limits.turnSeconds else {
                 throw BackupError(
                     .folderBusy,
-                    "another process works on these backups; try again when it has ended. A killed one counts "
-                        + "for \(Limits.turnSeconds / 60) minutes")
+                    "another process works on these backups; try again when it has ended. A killed one "
+                        + "counts for \(Limits.turnSeconds / 60) minutes")
             }
             try await bucket.remove(mark.key)
         }

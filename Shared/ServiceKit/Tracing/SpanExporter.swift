@@ -51,8 +51,8 @@ final class SpanExporter: Sendable {
         if isFull { fullness.yield() }
     }
 
-    /// Sends what waits, every `Limits.spanInterval` or when a batch is full, until the task is cancelled; then
-    /// once more.
+    /// Sends what waits, every `Limits.spanInterval` or when a batch is full, until the task is cancelled;
+    /// then once more.
     func run() async {
         while !Task.isCancelled {
             await withTaskGroup { group in

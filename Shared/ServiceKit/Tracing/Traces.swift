@@ -4,8 +4,8 @@ import Tracing
 
 /// The spans of this process: off unless `--traces` is given, and then nothing but one atomic read.
 ///
-/// A process begins once. Names of spans and attributes are few: never a user, a peer, a document, a statement
-/// or a query of a URL.
+/// A process begins once. Names of spans and attributes are few: never a user, a peer, a document, a
+/// statement or a query of a URL.
 public enum Traces {
     /// The wishes about traces.
     public struct Options: Sendable, Equatable {
@@ -13,10 +13,10 @@ public enum Traces {
         public let target: String
         /// The share of new traces that are recorded, in percent.
         public let percent: UInt32
-        /// That share unless it is given.
+        /// The share unless one is given.
         public static let usualPercent: UInt32 = 100
 
-        /// - Throws: `SRV-0109`.
+        /// - Throws: `SRV-0104`.
         init(target: String, percent: UInt32) throws(ServiceError) {
             (self.target, self.percent) = (target, percent)
             let isURL = target.hasPrefix("http://") || target.hasPrefix("https://")
