@@ -17,7 +17,7 @@ import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "Tests" / "Support"), str(ROOT / "Tests" / "Conformance"), str(ROOT / "Tests" / "Benchmarks")]
+sys.path[:0] = [str(ROOT / "Tests" / folder) for folder in ("Support", "Conformance", "Benchmarks")]
 
 import mimeo_harness as harness  # noqa: E402
 import network  # noqa: E402
@@ -25,7 +25,7 @@ import network  # noqa: E402
 BATCH = 1_000
 TICKS = os.sysconf("SC_CLK_TCK")
 USED_CORES, USED_MEMORY = 0.6, 0.75
-"""The shares of a machine that a server should use at most: the rest is for catching up, rebuilding and files in memory."""
+"""Shares of a machine that a server should use at most: the rest is for catching up, rebuilding, files in memory."""
 
 
 class Server:
@@ -92,8 +92,8 @@ def each(server, count, work, settle=1.0):
 
 def document(number):
     """About 300 bytes of JSON."""
-    return {"_id": f"d{number:08}", "owner": f"o{number}", "n": number, "place": {"row": number % 97, "shelf": number % 13},
-            "note": "x" * 200}
+    return {"_id": f"d{number:08}", "owner": f"o{number}", "n": number, "note": "x" * 200,
+            "place": {"row": number % 97, "shelf": number % 13}}
 
 
 def fill(server, first, count):
@@ -162,15 +162,15 @@ def main():
 
         documents = count(100_000)
         cost = each(server, documents, lambda: fill(server, 0, documents), settle=3)
-        row("document of 300 bytes, inserted 1,000 at once", size(cost[0]), size(cost[1]), took(cost[2]), took(cost[3]),
-            f"{documents:,}")
+        row("document of 300 bytes, inserted 1,000 at once", size(cost[0]), size(cost[1]), took(cost[2]),
+            took(cost[3]), f"{documents:,}")
         of_document = cost
 
         operations = count(10_000)
         latency = []
         cost = each(server, operations, lambda: latency.append(updates(server, operations, 16)), settle=3)
-        row("operation: a field set over HTTP, 16 at a time", size(cost[0]), size(cost[1]), took(cost[2]), took(cost[3]),
-            f"{operations:,}")
+        row("operation: a field set over HTTP, 16 at a time", size(cost[0]), size(cost[1]), took(cost[2]),
+            took(cost[3]), f"{operations:,}")
         of_operation = cost
 
         warm = [server.session() for _ in range(100)]
