@@ -34,6 +34,7 @@ bench: ## Measure everything beside what one would use instead (Tests/Benchmarks
 	@scripts/with-postgres scripts/bench-log
 	@scripts/bench-network
 	@scripts/bench-server
+	@scripts/bench-capacity
 	@swift build -c release --product mimeo
 	@MIMEO_BIN=.build/release python3 Tests/Benchmarks/bench.py
 	@MIMEO_BIN=.build/release python3 Tests/Benchmarks/logins.py

@@ -108,6 +108,7 @@ let shared: [Target] = [
             serverProduct("NIOHTTPTypes", "swift-nio-extras"),
             serverProduct("NIOHTTPTypesHTTP1", "swift-nio-extras"),
             serverProduct("Metrics", "swift-metrics"),
+            serverProduct("Tracing", "swift-distributed-tracing"),
             serverProduct("ServiceLifecycle", "swift-service-lifecycle"),
             serverProduct("UnixSignals", "swift-service-lifecycle"),
         ],
@@ -235,6 +236,7 @@ let checks: [Target] = [
             "TestSupport", hummingbird, httpClient, httpTypes, nioCore, nioEmbedded, nioPosix, nioHTTP,
             nioWebSocket, logging, arguments,
             serverProduct("CoreMetrics", "swift-metrics"),
+            serverProduct("Tracing", "swift-distributed-tracing"),
         ]),
     tests(
         "AuthGatewayTests",
@@ -351,6 +353,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-asn1", from: "1.7.4"),
         .package(url: "https://github.com/apple/swift-certificates", from: "1.21.1"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+        .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),

@@ -4,8 +4,10 @@ import CRDT
 public enum BackupErrorCode: String, Sendable, CaseIterable {
     /// The folder of backups, or a folder that is copied, cannot be read or written; also a full disk.
     case folderUnusable = "BAK-0101"
-    /// Another process makes or removes backups in the folder.
+    /// Another process makes or removes backups in the folder or bucket.
     case folderBusy = "BAK-0102"
+    /// The bucket of backups does not answer, or refuses the credentials. The message has its answer.
+    case bucketUnusable = "BAK-0103"
     /// The folder has no such backup, or none at all.
     case unknownBackup = "BAK-0201"
     /// A file of a backup is missing, cut or altered, or the manifest is. The message has its name.

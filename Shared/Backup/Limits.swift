@@ -30,6 +30,10 @@ enum Limits {
     static let mostKeyRounds = 20_000_000
     /// Backups in one chain: more than a year of hourly ones.
     static let chainLength = 10_000
+    /// Time between two storings of the mark of whoever changes the backups of a bucket.
+    static let turnRenewal = Duration.seconds(60)
+    /// Age at which such a mark no longer counts: five renewals, each of which is tried several times.
+    static let turnSeconds: Int64 = 300
     /// Blobs named one by one in an answer.
     static let namedBlobs = 100
 }

@@ -205,6 +205,16 @@ public enum Limits {
     static let metricCoarsePoints = 1_440
     /// Metrics with kept readings: more than there are, some 35 KB each.
     static let metricNames = 200
+    /// Spans that wait for the collector: some MB, and half a minute of a busy server.
+    static let queuedSpans = 8_192
+    /// Spans of one request to the collector.
+    static let sentSpans = 512
+    /// Longest time that a span waits while the collector answers.
+    static let spanInterval: Duration = .seconds(2)
+    /// Time until the collector answers.
+    static let spanTimeout: Duration = .seconds(10)
+    /// Events of one span.
+    static let spanEvents = 32
     /// Latest lines of the log that are kept in memory for an operator; up to twice as many for a moment.
     static let keptLines = 500
     /// Longest line of the log that is kept whole: a stack of errors has a few hundred bytes.

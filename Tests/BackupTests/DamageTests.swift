@@ -42,7 +42,7 @@ struct DamageTests {
             let chain = try await Self.chain(place)
             let newest = chain[1].name
             let verifier = BackupVerifier(place.backups, logger: Author.quiet)
-            #expect(try verifier.verify(newest).allSatisfy(\.isCompared))
+            #expect(try await verifier.verify(newest).allSatisfy(\.isCompared))
             let target = try place.log("target")
             var random = SplitMix64(seed: Depth.seed)
             let files = try FileManager.default.subpathsOfDirectory(atPath: place.backups.path)
@@ -57,7 +57,7 @@ struct DamageTests {
                     for damaged in [flipped, whole.prefix(random.below(whole.count))] {
                         // A blob's file is shared by both backups: the write replaces it in one.
                         try damaged.write(to: URL(fileURLWithPath: file), options: .atomic)
-                        let found = try await code { _ = try verifier.verify(newest) }
+                        let found = try await code { _ = try await verifier.verify(newest) }
                         #expect(
                             [.damaged, .newerFormat, .chainBroken].contains(found), "\(file) \(found as Any)")
                         let refused = try await code {
@@ -80,7 +80,7 @@ struct DamageTests {
                 }
                 try whole.write(to: URL(fileURLWithPath: file), options: .atomic)
             }
-            #expect(try verifier.verify(newest).allSatisfy(\.isCompared))
+            #expect(try await verifier.verify(newest).allSatisfy(\.isCompared))
         }
     }
 
@@ -119,7 +119,7 @@ struct DamageTests {
                         $0.hasPrefix(".")
                     }
                         == [".lock"])
-                _ = try BackupVerifier(left, logger: Author.quiet).verify(next.name)
+                _ = try await BackupVerifier(left, logger: Author.quiet).verify(next.name)
             }
             try author.close()
         }

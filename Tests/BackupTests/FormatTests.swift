@@ -27,7 +27,7 @@ struct FormatTests {
             let names = try folder.list().map(\.name)
             #expect(names.count == 2)
             let before = try FileManager.default.subpathsOfDirectory(atPath: folder.path)
-            let results = try BackupVerifier(folder, scratch: place.folder.path, logger: Author.quiet)
+            let results = try await BackupVerifier(folder, scratch: place.folder.path, logger: Author.quiet)
                 .verify(names[1])
             #expect(results.filter { !$0.isCompared }.isEmpty)
             let log = try place.log("log")

@@ -70,7 +70,8 @@ struct RestoreTests {
             // The log is another one, so its database is copied from the beginning of what it has.
             #expect(manifest.part(of: "app")?.base == .snapshot)
             #expect(manifest.part(of: "second")?.base == .beginning)
-            #expect(try BackupVerifier(place.backups, logger: Author.quiet).verify(manifest.name).count == 3)
+            let verifier = BackupVerifier(place.backups, logger: Author.quiet)
+            #expect(try await verifier.verify(manifest.name).count == 3)
             try author.close()
             try again.close()
         }

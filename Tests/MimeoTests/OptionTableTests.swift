@@ -88,6 +88,7 @@ struct OptionTableTests {
                 try AttachmentFlags.parse([]).options(configuration).collectionSeconds,
             "stopSeconds": configuration.stop.components.seconds,
             "diskReservePercent": Int64(configuration.diskReservePercent),
+            "tracePercent": Int64(Traces.Options.usualPercent),
         ]
         for setting in Setting.all {
             guard case .number = setting.kind, setting.name != "drainSeconds" else { continue }

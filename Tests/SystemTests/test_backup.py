@@ -4,8 +4,9 @@ import json
 import random
 import threading
 import time
+import unittest
 
-from mimeo_harness import SEED, OneProcess, Peer, binary, mimeo, pick, until
+from mimeo_harness import SEED, Bucket, OneProcess, Peer, Postgres, binary, mimeo, pick, until
 from system_test import SystemTest, report
 
 EVERYTHING = ["SELECT * FROM c"]
@@ -13,7 +14,7 @@ INCREMENT = "UPDATE c APPLY n INCREMENT BY 1 WHERE _id = 'x'"
 KILLS = pick(fast=3, deep=60)
 
 
-class Backups(SystemTest):
+class BackupTest(SystemTest):
     seconds = 300
 
     def run_mimeo(self, *arguments, expected=0):
@@ -37,6 +38,8 @@ class Backups(SystemTest):
             "restore", self.folder, "--data", server.data, "--attachments", server.data / "attachments",
             "--passphrase-file", self.passphrase, *arguments, expected=expected)
 
+
+class Backups(BackupTest):
     def test_a_server_is_restored_elsewhere_and_peers_ahead_behind_and_unknown_agree(self):
         server = OneProcess(self.workspace).start()
         ahead, behind = (Peer(self.workspace, name, server, EVERYTHING) for name in ("ahead", "behind"))
@@ -92,6 +95,7 @@ class Backups(SystemTest):
         while not is_over.is_set():
             number += 1
             server.execute(f"INSERT INTO c DOCUMENTS ({{'_id': 'under load {number}'}})")
+            server.written = number
 
     def test_a_restore_goes_to_a_time_and_a_copy_beside_and_never_over_live_data(self):
         server = OneProcess(self.workspace).start()
@@ -142,3 +146,130 @@ class Backups(SystemTest):
         removed = self.run_mimeo("backup", "prune", self.folder, "--keep-last", "1")["removed"]
         self.run_mimeo("backup", "verify", self.folder)
         report(f"{KILLS} backups killed, {listed} listed and whole, {len(removed)} pruned")
+
+
+class AtThreePoints(BackupTest):
+    """Three backups under load, each restored elsewhere, into the other kind of log, and compared by digest."""
+
+    def back_up_three_times(self, server, folder, log):
+        is_over = threading.Event()
+        writer = threading.Thread(target=Backups.write_until, args=(server, is_over))
+        writer.start()
+        made = []
+        try:
+            for number in range(3):
+                time.sleep(0.7)
+                made.append(self.run_mimeo(
+                    "backup", "create", *log, "--to", folder, *["--incremental"] * (number > 0)))
+        finally:
+            is_over.set()
+            writer.join()
+        server.stop()
+        counts = [self.of(server, backup)["documents"] for backup in made]
+        self.assertTrue(0 < counts[0] < counts[1] < counts[2] < server.written, counts)
+        return made
+
+    @staticmethod
+    def of(server, answer):
+        return next(part for part in answer["databases"] if part["database"] == server.database)
+
+    def compare(self, made, restored, log):
+        """A restore's answer, and what its log then has, with the backup's own digests."""
+        wanted = sorted((part["database"], part["digest"]) for part in made["databases"])
+        self.assertEqual(sorted((part["database"], part["digest"]) for part in restored["databases"]), wanted)
+        lines = [json.loads(line) for line in mimeo("verify", *log).stdout.splitlines()]
+        self.assertEqual(sorted((line["database"], line["digest"]) for line in lines if "database" in line), wanted)
+
+    def test_from_postgresql_into_files(self):
+        self.skip_unless_drawn(0)
+        postgres = Postgres(self.workspace).start()
+        there = ["--log", postgres.url, "--data", self.workspace.directory / "there"]
+        server = OneProcess(self.workspace, extra_arguments=["--log", postgres.url]).start()
+        for number, made in enumerate(self.back_up_three_times(server, self.folder, there)):
+            here = ["--data", self.workspace.directory / f"here-{number}"]
+            self.compare(made, self.run_mimeo("restore", self.folder / made["backup"], *here), here)
+
+    def test_from_a_file_into_postgresql_over_what_is_there(self):
+        self.skip_unless_drawn(1)
+        postgres = Postgres(self.workspace).start()
+        there = ["--log", postgres.url, "--data", self.workspace.directory / "there"]
+        server = OneProcess(self.workspace).start()
+        made = self.back_up_three_times(server, self.folder, ["--data", server.data])
+        self.compare(made[0], self.run_mimeo("restore", self.folder / made[0]["backup"], *there), there)
+        for later in made[1:]:
+            refused = self.run_mimeo("restore", self.folder / later["backup"], *there, expected=1)
+            self.assertIn("BAK-0401", refused)
+            self.compare(later, self.run_mimeo("restore", self.folder / later["backup"], *there, "--replace"), there)
+
+    def skip_unless_drawn(self, number):
+        if pick(fast=SEED % 2, deep=number) != number:
+            raise unittest.SkipTest("the other direction was drawn; in full both are tried")
+
+
+class BackupsInABucket(BackupTest):
+    """moto's S3 server checks the signature of every request."""
+
+    def setUp(self):
+        super().setUp()
+        self.bucket = Bucket(self.workspace)
+        self.place = f"s3://{self.bucket.name}/back/ups"
+        self.access = ["--endpoint", f"http://127.0.0.1:{self.bucket.port}", "--credentials", self.bucket.credentials]
+
+    def back_up(self, server, *arguments, expected=0):
+        return self.run_mimeo(
+            "backup", "create", "--data", server.data, "--to", self.place, *self.access, "--attachments",
+            server.data / "attachments", "--passphrase-file", self.passphrase, *arguments, expected=expected)
+
+    def test_a_chain_in_a_bucket_is_verified_and_restored_elsewhere(self):
+        server = OneProcess(self.workspace).start()
+        server.execute("INSERT INTO c DOCUMENTS ({'_id': 'x', 'n': 1})")
+        contents = [b"a blob", b"b" * (9 << 20)]
+        blobs = [server.upload(content).json["id"] for content in contents]
+        first = self.back_up(server)
+        server.execute("UPDATE c SET n = 2 WHERE _id = 'x'")
+        second = self.back_up(server, "--incremental")
+        self.assertEqual((second["kind"], second["continues"]), ("incremental", first["backup"]))
+        # The blobs are there once, and nothing waits for its end.
+        self.assertEqual(len([key for key in self.bucket.keys if "/blobs/" in key]), 2)
+        self.assertEqual((self.bucket.unfinished, [key for key in self.bucket.keys if "/turn/" in key]), ([], []))
+        listed = mimeo("backup", "list", self.place, *self.access).stdout.splitlines()
+        self.assertEqual([json.loads(line)["backup"] for line in listed], [first["backup"], second["backup"]])
+        verified = self.run_mimeo("backup", "verify", self.place, *self.access)
+        self.assertEqual((verified["backup"], verified["verified"]), (second["backup"], True))
+        server.stop()
+        for name, made, n in (("newest", None, 2), ("first", first["backup"], 1)):
+            other = OneProcess(self.workspace, name)
+            restored = self.run_mimeo(
+                "restore", self.place + (f"/{made}" if made else ""), *self.access, "--data", other.data, "--attachments",
+                other.data / "attachments", "--passphrase-file", self.passphrase)
+            wanted = (first if made else second)["databases"]
+            self.assertEqual([part["digest"] for part in restored["databases"]], [part["digest"] for part in wanted])
+            other.start()
+            self.assertEqual(other.query("SELECT n FROM c"), [{"n": n}])
+            for blob, content in zip(blobs, contents):
+                self.assertEqual(other.download(blob).body, content)
+            other.stop()
+
+    def test_wrong_credentials_a_bucket_that_is_away_and_an_altered_object_are_told(self):
+        server = OneProcess(self.workspace).start()
+        server.execute("INSERT INTO c DOCUMENTS ({'_id': 'x'})")
+        made = self.back_up(server)
+        key = next(key for key in self.bucket.keys if key.endswith(f"log-{server.database}.bin"))
+        content = self.bucket.read(key)
+        self.bucket.write(key, content[:-9])
+        told = self.run_mimeo("backup", "verify", self.place, *self.access, expected=1)
+        self.assertIn("BAK-0202", told)
+        self.assertIn(f"{made['backup']}/log-{server.database}.bin", told)
+        self.bucket.write(key, content)
+        self.run_mimeo("backup", "verify", self.place, *self.access)
+        secret = self.bucket.credentials.read_text()
+        self.bucket.credentials.write_text(secret.split()[0] + "\nwrong\n")
+        told = self.back_up(server, "--incremental", expected=1)
+        self.assertIn("BAK-0103", told)
+        self.assertIn("SignatureDoesNotMatch", told)
+        self.bucket.credentials.write_text(secret)
+        away = ["--endpoint", "http://127.0.0.1:9", "--credentials", self.bucket.credentials]
+        self.assertIn("BAK-0103", self.run_mimeo("backup", "list", self.place, *away, expected=1))
+        self.assertIn("CLI-0101", self.run_mimeo("backup", "list", self.place, expected=2))
+        self.back_up(server, "--incremental")
+        self.run_mimeo("backup", "verify", self.place, *self.access)

@@ -46,9 +46,12 @@ class Packaging(SystemTest):
         package = run(ROOT / "scripts" / "deb", self.workspace.directory / "deb", cwd=ROOT, env={
             **os.environ, "MIMEO_BIN": os.environ.get("MIMEO_BIN", ".build/debug")}).strip()
         listed = run("dpkg-deb", "-c", package)
-        for path in ("./usr/bin/mimeo", "./usr/lib/systemd/system/mimeo.service", "./etc/mimeo/mimeo.json"):
+        for path in ("./usr/bin/mimeo", "./usr/lib/systemd/system/mimeo.service", "./etc/mimeo/mimeo.json",
+                     "./usr/share/doc/mimeo/changelog.gz"):
             self.assertIn(path, listed)
         root = pathlib.Path(tempfile.mkdtemp(dir=self.workspace.directory))
+        # It becomes the root folder of the service's user.
+        root.chmod(0o755)
         packages = "adduser,ca-certificates,libedit2,libpq5,libsqlite3-0,tzdata,zlib1g"
         run("debootstrap", "--variant=minbase", f"--include={packages}", "bookworm", root)
         # Where the program's own libraries are is what /proc tells.
@@ -60,6 +63,8 @@ class Packaging(SystemTest):
         self.assertEqual((root / "etc/mimeo/mimeo.json").stat().st_mode & 0o777, 0o640)
         self.assertEqual((root / "var/lib/mimeo").stat().st_mode & 0o777, 0o700)
         self.assertRegex(run("chroot", root, "mimeo", "--version"), r"^\d+\.\d+\.\d+")
+        # Its libraries are those beside it, whatever toolchain the machine has.
+        self.assertIn("[$ORIGIN]", run("readelf", "-d", root / "usr/lib/mimeo/mimeo"))
         told = run("chroot", "--userspec=mimeo:mimeo", root, "timeout", "--preserve-status", "-s", "INT", "8",
                    "mimeo", "serve", "--config", "/etc/mimeo/mimeo.json", "--listen", "127.0.0.1:0")
         self.assertIn("url: http://127.0.0.1:", told)

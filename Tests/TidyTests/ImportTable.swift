@@ -103,7 +103,7 @@ struct ImportTable {
                 packages: [
                     "ArgumentParser", "AsyncHTTPClient", "CBuildCommit", "CZlib", "Crypto", "HTTPTypes",
                     "Hummingbird", "HummingbirdCore", "Metrics", "NIOCore", "NIOHTTP1", "NIOHTTPTypes",
-                    "NIOHTTPTypesHTTP1", "NIOPosix", "NIOSSL", "ServiceLifecycle", "UnixSignals",
+                    "NIOHTTPTypesHTTP1", "NIOPosix", "NIOSSL", "ServiceLifecycle", "Tracing", "UnixSignals",
                 ],
                 // Threads of evaluations wait on semaphores.
                 platform: foundation.union(["Dispatch"])),

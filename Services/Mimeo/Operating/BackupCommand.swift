@@ -12,8 +12,9 @@ struct BackupCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "backup", abstract: "Back up a server's log, keys and attachments; list, verify, prune.",
         discussion: """
-            A folder of backups has a folder for each. `create` works while the server runs; `mimeo restore` \
-            puts a backup back. Answers are JSON on standard output. Docs/backup.md has the whole story.
+            A folder of backups has a folder for each; a place like s3://BUCKET/PREFIX is a bucket. `create` \
+            works while the server runs; `mimeo restore` puts a backup back. Answers are JSON \
+            on standard output. Docs/backup.md has the whole story.
             """,
         subcommands: [Create.self, Follow.self, List.self, Verify.self, Prune.self])
 
@@ -21,8 +22,16 @@ struct BackupCommand: AsyncParsableCommand {
     struct Source: ParsableArguments {
         @OptionGroup var place: LogPlace
         @Option(help: .setting("secretsKey")) var secretsKey: String?
-        @Option(help: ArgumentHelp("The folder of backups; made if it is missing.", valueName: "dir"))
+        @Option(
+            help: ArgumentHelp(
+                "The folder of backups, made if it is missing; or s3://BUCKET/PREFIX.", valueName: "place"))
         var to: String
+        @OptionGroup var bucket: BucketOptions
+        @Option(
+            help: ArgumentHelp(
+                "With a bucket, the folder for the files on their way; the system's if missing.",
+                valueName: "dir"))
+        var scratch: String?
         @Option(help: ArgumentHelp("Back up this database of the log only.", valueName: "id"))
         var database: String?
         @Option(
@@ -32,6 +41,26 @@ struct BackupCommand: AsyncParsableCommand {
         @Option(
             help: ArgumentHelp("Seal the sealing key with the passphrase in this file.", valueName: "file"))
         var passphraseFile: String?
+
+        /// Makes a backup.
+        /// - Parameter onlyIfGrown: true to make none that continues another one and would be empty.
+        func make(
+            _ options: BackupMaker.Options, _ resolved: LogPlace.Resolved, onlyIfGrown: Bool, logger: Logger
+        ) async throws -> Manifest? {
+            let place = try BackupPlace(to, bucket, scratch: scratch, logger: logger)
+            return try await resolved.with(name: "mimeo-backup", logger: logger) { log in
+                switch place {
+                case .folder(let path):
+                    let maker = BackupMaker(log, into: BackupFolder(path), options, logger: logger)
+                    return onlyIfGrown ? try await maker.makeIfGrown() : try await maker.make()
+                case .bucket(let backups, let name):
+                    guard name == nil else {
+                        throw MimeoError(.usage, "--to names a backup, not their place")
+                    }
+                    return try await backups.make(log, options, onlyIfGrown: onlyIfGrown)
+                }
+            }
+        }
 
         /// - Throws: `BAK-0501`, `CLI-0401`, and as `LogPlace.resolved`.
         func options(_ resolved: LogPlace.Resolved) throws -> BackupMaker.Options {
@@ -79,9 +108,9 @@ struct BackupCommand: AsyncParsableCommand {
                     "the sealing key is left out, and secrets are lost without it: --passphrase-file")
             }
             if options.attachments == nil { logger.notice("attachments are left out; give --attachments") }
-            let manifest = try await resolved.with(name: "mimeo-backup", logger: logger) { log in
-                try await BackupMaker(log, into: BackupFolder(source.to), options, logger: logger).make()
-            }
+            guard
+                let manifest = try await source.make(options, resolved, onlyIfGrown: false, logger: logger)
+            else { preconditionFailure("a backup that is always made is made") }
             for blob in manifest.attachments?.damaged ?? [] {
                 logger.error("a blob is damaged in the store and left out", metadata: ["blob": "\(blob)"])
             }
@@ -115,17 +144,13 @@ struct BackupCommand: AsyncParsableCommand {
             let logger = Logger(label: "mimeo.backup")
             let resolved = try source.place.resolved()
             var options = try source.options(resolved)
-            let folder = BackupFolder(source.to)
             var lastFull: ContinuousClock.Instant?
             while true {
                 let period = Duration.seconds(Int64(fullHours) * 3_600)
                 let isFull = lastFull.map { $0.duration(to: .now) >= period } ?? true
                 (options.isIncremental, options.takesDigests) = (!isFull, isFull)
                 do {
-                    let chosen = options
-                    let made = try await resolved.with(name: "mimeo-backup", logger: logger) { log in
-                        try await BackupMaker(log, into: folder, chosen, logger: logger).makeIfGrown()
-                    }
+                    let made = try await source.make(options, resolved, onlyIfGrown: true, logger: logger)
                     if isFull { lastFull = .now }
                     if let made { LineWriter.standardOutput.write(BackupAnswer.value(made)) }
                 } catch let error as MimeoError {
@@ -144,11 +169,18 @@ struct BackupCommand: AsyncParsableCommand {
             commandName: "list", abstract: "List the backups of a folder, oldest first.",
             discussion: "One JSON object a line. A backup that cannot be read has an error instead.")
 
-        @Argument(help: ArgumentHelp("The folder of backups.", valueName: "dir"))
+        @Argument(help: ArgumentHelp("The folder of backups, or s3://BUCKET/PREFIX.", valueName: "place"))
         var folder: String
+        @OptionGroup var bucket: BucketOptions
 
         func run() async throws {
-            for listed in try BackupFolder(folder).list() {
+            let logger = Logger(label: "mimeo.backup")
+            let all: [BackupFolder.Listed]
+            switch try BackupPlace(folder, bucket, scratch: nil, logger: logger) {
+            case .folder(let path): all = try BackupFolder(path).list()
+            case .bucket(let backups, _): all = try await backups.list()
+            }
+            for listed in all {
                 switch listed.content {
                 case .success(let manifest): LineWriter.standardOutput.write(BackupAnswer.value(manifest))
                 case .failure(let error):
@@ -169,20 +201,19 @@ struct BackupCommand: AsyncParsableCommand {
                 """)
 
         @Argument(
-            help: ArgumentHelp("A folder of backups (its newest), or one backup in it.", valueName: "dir"))
+            help: ArgumentHelp(
+                "A folder of backups (its newest), or one backup in it; or s3://BUCKET/PREFIX[/BACKUP].",
+                valueName: "place"))
         var path: String
+        @OptionGroup var bucket: BucketOptions
         @Option(
             help: ArgumentHelp(
-                "The folder for temporary files; the folder of backups if missing.", valueName: "dir"))
+                "The folder for temporary files; if missing that of backups, with a bucket the system's.",
+                valueName: "dir"))
         var scratch: String?
 
         func run() async throws {
-            let (folder, given) = try BackupFolder.find(path)
-            guard let name = try given ?? folder.list().last?.name else {
-                throw BackupError(.unknownBackup, "\(path) has no backup")
-            }
-            let verifier = BackupVerifier(folder, scratch: scratch, logger: Logger(label: "mimeo.backup"))
-            let results = try verifier.verify(name)
+            let (name, results) = try await verified()
             LineWriter.standardOutput.write([
                 "backup": .string(name), "verified": true,
                 "databases": .array(
@@ -196,6 +227,20 @@ struct BackupCommand: AsyncParsableCommand {
                     }),
             ])
         }
+
+        private func verified() async throws -> (name: String, databases: [BackupVerifier.Verified]) {
+            let logger = Logger(label: "mimeo.backup")
+            switch try BackupPlace(path, bucket, scratch: scratch, logger: logger) {
+            case .folder(let path):
+                let (folder, given) = try BackupFolder.find(path)
+                guard let name = try given ?? folder.list().last?.name else {
+                    throw BackupError(.unknownBackup, "\(path) has no backup")
+                }
+                let verifier = BackupVerifier(folder, scratch: scratch, logger: logger)
+                return (name, try await verifier.verify(name))
+            case .bucket(let backups, let name): return try await backups.verify(name)
+            }
+        }
     }
 
     /// `mimeo backup prune`.
@@ -207,8 +252,9 @@ struct BackupCommand: AsyncParsableCommand {
                 and --keep-weekly weeks that have one, by UTC. Backups that cannot be read are left alone.
                 """)
 
-        @Argument(help: ArgumentHelp("The folder of backups.", valueName: "dir"))
+        @Argument(help: ArgumentHelp("The folder of backups, or s3://BUCKET/PREFIX.", valueName: "place"))
         var folder: String
+        @OptionGroup var bucket: BucketOptions
         @Option(help: "Backups that stay whatever their days.")
         var keepLast = 1
         @Option(help: "Days of which the newest backup stays.")
@@ -227,7 +273,12 @@ struct BackupCommand: AsyncParsableCommand {
         func run() async throws {
             var pruning = Pruning()
             (pruning.keptLast, pruning.keptDays, pruning.keptWeeks) = (keepLast, keepDaily, keepWeekly)
-            let removed = try pruning.run(in: BackupFolder(folder), isDry: dryRun)
+            let logger = Logger(label: "mimeo.backup")
+            let removed: [String]
+            switch try BackupPlace(folder, bucket, scratch: nil, logger: logger) {
+            case .folder(let path): removed = try pruning.run(in: BackupFolder(path), isDry: dryRun)
+            case .bucket(let backups, _): removed = try await backups.prune(pruning, isDry: dryRun)
+            }
             LineWriter.standardOutput.write([
                 "removed": .array(removed.map { .string($0) }), "dryRun": .bool(dryRun),
             ])

@@ -21,8 +21,11 @@ struct RestoreCommand: AsyncParsableCommand {
 
     @OptionGroup var place: LogPlace
     @Option(help: .setting("secretsKey")) var secretsKey: String?
-    @Argument(help: ArgumentHelp("A folder of backups, or one backup in it.", valueName: "dir"))
+    @Argument(
+        help: ArgumentHelp(
+            "A folder of backups, or one backup in it; or s3://BUCKET/PREFIX[/BACKUP].", valueName: "place"))
     var path: String
+    @OptionGroup var bucket: BucketOptions
     @Option(
         help: ArgumentHelp(
             "latest, a time (2026-11-26T08:30:00Z), or with --database an offset.", valueName: "point"))
@@ -43,7 +46,8 @@ struct RestoreCommand: AsyncParsableCommand {
     var passphraseFile: String?
     @Option(
         help: ArgumentHelp(
-            "The folder for temporary files; the folder of backups if missing.", valueName: "dir"))
+            "The folder for temporary files; if missing that of backups, with a bucket the system's.",
+            valueName: "dir"))
     var scratch: String?
 
     func validate() throws {
@@ -64,12 +68,20 @@ struct RestoreCommand: AsyncParsableCommand {
         if let passphraseFile {
             options.key = (resolved.secretsKey(secretsKey), try SealedKey.passphrase(file: passphraseFile))
         }
-        let restorer = Restorer(path, options, scratch: scratch, logger: logger)
+        let chosen = options
+        let place = try BackupPlace(path, bucket, scratch: scratch, logger: logger)
+        let restore = { (log: (any RestorableLog)?) in
+            switch place {
+            case .folder(let path):
+                try await Restorer(path, chosen, scratch: scratch, logger: logger).restore(into: log)
+            case .bucket(let backups, let name): try await backups.restore(name, chosen, into: log)
+            }
+        }
         let report =
             dryRun
-            ? try await restorer.restore(into: nil)
+            ? try await restore(nil)
             : try await resolved.with(creates: true, name: "mimeo-restore", logger: logger) {
-                try await restorer.restore(into: $0)
+                try await restore($0)
             }
         LineWriter.standardOutput.write(answer(report))
     }

@@ -101,6 +101,15 @@ actor Projection {
         _ request: ExecuteRequest, isStrict: Bool, _ identity: Identity, after minimum: Offset?,
         _ past: Past, _ evaluation: Evaluation
     ) async throws -> ExecuteAnswer {
+        try await Traces.span("statement", .internal, ["mimeo.database": .string(database.text)]) {
+            try await evaluated(request, isStrict: isStrict, identity, after: minimum, past, evaluation)
+        }
+    }
+
+    private nonisolated func evaluated(
+        _ request: ExecuteRequest, isStrict: Bool, _ identity: Identity, after minimum: Offset?,
+        _ past: Past, _ evaluation: Evaluation
+    ) async throws -> ExecuteAnswer {
         let steps = try await prepare(request, identity, evaluation)
         let head = try await log.head(of: database)
         // Also if the position is ahead of the head: the fold detects a log that was reset.

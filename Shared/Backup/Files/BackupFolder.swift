@@ -128,7 +128,7 @@ public struct BackupFolder: Sendable {
     }
 
     /// Returns whether a folder's name is one that a backup gets, not just begins alike.
-    private static func isName(_ name: String) -> Bool {
+    public static func isName(_ name: String) -> Bool {
         guard name.hasPrefix(prefix) else { return false }
         let time = name.dropFirst(prefix.count)
         return time.prefix(8).count { $0.isNumber } == 8 && time.dropFirst(8).first == "T"

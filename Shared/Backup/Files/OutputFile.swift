@@ -57,6 +57,16 @@ final class OutputFile {
     }
 }
 
+/// The SHA-256 of bytes that come in parts.
+struct FileDigest {
+    private var digest = SHA256()
+
+    mutating func update(_ part: [UInt8]) { digest.update(data: part) }
+
+    /// In hexadecimal digits.
+    var text: String { hexadecimal(Array(digest.finalize())) }
+}
+
 /// Reads a file from its beginning, with its digest.
 final class InputFile {
     let path: String

@@ -24,6 +24,8 @@ public struct BackupMaker: Sendable {
         var keyRounds = Limits.keyRounds
         /// False to spare the fold that computes the documents' digests.
         public var takesDigests = true
+        /// The bucket that has the blobs, each once; nil puts them into the backup's folder.
+        var bucket: (any BackupBucket)?
         /// The version to note.
         public var version = ""
 
@@ -69,9 +71,10 @@ public struct BackupMaker: Sendable {
             try await copyLog(into: making, &manifest, parent)
             reached("log")
             if let source = options.attachments {
-                manifest.attachments = try BlobCopies(
-                    source: source, folder: making, parent: parent.map { "\(folder.path)/\($0.name)" }
-                ).copy()
+                let copies = BlobCopies(
+                    source: source, folder: making, parent: parent.map { "\(folder.path)/\($0.name)" },
+                    bucket: options.bucket)
+                manifest.attachments = try await copies.copy()
                 reached("attachments")
             }
             if let key = options.key {

@@ -6,6 +6,7 @@ import Glibc
 ///
 /// A blob that the parent has is linked and takes no room; any other is copied and its digest compared with
 /// its name. The store's own files are never linked: a disk that damages one would damage the copy.
+/// Blobs for a bucket go there at once, and only those that it lacks.
 struct BlobCopies {
     /// The attachment-store's folder.
     let source: String
@@ -13,6 +14,8 @@ struct BlobCopies {
     let folder: String
     /// The parent's folder.
     let parent: String?
+    /// The bucket for the blobs; nil puts them into the folder.
+    var bucket: (any BackupBucket)?
 
     static let folderName = "attachments"
     static let listName = "attachments.txt"
@@ -20,32 +23,27 @@ struct BlobCopies {
     private static let idCharacters = 43
 
     /// Copies all blobs and lists them.
-    /// - Throws: `BAK-0101`.
-    func copy() throws(BackupError) -> Manifest.Blobs {
+    /// - Throws: `BAK-0101`, `BAK-0103`.
+    func copy() async throws -> Manifest.Blobs {
         let list = try OutputFile("\(folder)/\(Self.listName)")
         var count = 0
         var total: Int64 = 0
         var damaged: [String] = []
         for database in try Folder.names(source) where !database.hasPrefix(".") {
-            var shelf = ""
-            try Self.forEach(in: "\(source)/\(database)") { path, name throws(BackupError) in
-                let place = "\(database)/\(name.prefix(Self.shelfCharacters))"
-                if shelf != place {
-                    if !shelf.isEmpty { try Folder.sync("\(folder)/\(Self.folderName)/\(shelf)") }
-                    try Folder.make("\(folder)/\(Self.folderName)/\(place)")
-                    shelf = place
-                }
-                switch try copy("\(database)/\(path)", name) {
-                case .copied(let bytes):
-                    count += 1
-                    total += bytes
-                    try list.write(Array("\(database) \(name) \(bytes)\n".utf8))
-                case .isDamaged:
-                    if damaged.count < Limits.namedBlobs { damaged.append("\(database)/\(name)") }
-                case .isGone: break
+            for shelf in try Self.shelves(in: "\(source)/\(database)") {
+                let copies = try await copyShelf("\(database)/\(shelf)")
+                for (name, outcome) in copies {
+                    switch outcome {
+                    case .copied(let bytes):
+                        count += 1
+                        total += bytes
+                        try list.write(Array("\(database) \(name) \(bytes)\n".utf8))
+                    case .isDamaged:
+                        if damaged.count < Limits.namedBlobs { damaged.append("\(database)/\(name)") }
+                    case .isGone: break
+                    }
                 }
             }
-            if !shelf.isEmpty { try Folder.sync("\(folder)/\(Self.folderName)/\(shelf)") }
         }
         let digest = try list.finish()
         let record = FileRecord(name: Self.listName, bytes: list.bytes, sha256: digest)
@@ -56,14 +54,60 @@ struct BlobCopies {
     static func forEach(
         in folder: String, _ body: (_ path: String, _ id: String) throws(BackupError) -> Void
     ) throws(BackupError) {
+        for shelf in try shelves(in: folder) {
+            for name in try names(onShelf: "\(folder)/\(shelf)") { try body("\(shelf)/\(name)", name) }
+        }
+    }
+
+    private static func shelves(in folder: String) throws(BackupError) -> [String] {
         var isFolder: ObjCBool = false
         guard FileManager.default.fileExists(atPath: folder, isDirectory: &isFolder), isFolder.boolValue
-        else { return }
-        for shelf in try Folder.names(folder) where shelf.utf8.count == shelfCharacters {
-            for name in try Folder.names("\(folder)/\(shelf)") where name.utf8.count == idCharacters {
-                try body("\(shelf)/\(name)", name)
-            }
+        else { return [] }
+        return try Folder.names(folder).filter { $0.utf8.count == shelfCharacters }
+    }
+
+    private static func names(onShelf path: String) throws(BackupError) -> [String] {
+        try Folder.names(path).filter { $0.utf8.count == idCharacters }
+    }
+
+    /// Copies the blobs of one shelf durably.
+    private func copyShelf(_ shelf: String) async throws -> [(id: String, outcome: Outcome)] {
+        let names = try Self.names(onShelf: "\(source)/\(shelf)")
+        guard !names.isEmpty else { return [] }
+        guard let bucket else {
+            let target = "\(folder)/\(Self.folderName)/\(shelf)"
+            try Folder.make(target)
+            let copies = try names.map { ($0, try copy("\(shelf)/\($0)", $0)) }
+            try Folder.sync(target)
+            return copies
         }
+        var known: [String: Int64] = [:]
+        let prefix = "\(BackedBlobs.prefix)\(shelf)/"
+        try await bucket.forEach(prefix) { known[String($0.key.dropFirst(prefix.count))] = $0.bytes }
+        var copies: [(id: String, outcome: Outcome)] = []
+        for name in names {
+            if let bytes = known[name] {
+                copies.append((name, .copied(bytes)))
+            } else {
+                copies.append((name, try await store("\(shelf)/\(name)", name, in: bucket)))
+            }
+            try Task.checkCancellation()
+        }
+        return copies
+    }
+
+    /// Stores a blob that the bucket lacks, after comparing it with its name.
+    private func store(
+        _ path: String, _ id: String, in bucket: any BackupBucket
+    ) async throws -> Outcome {
+        let file = "\(source)/\(path)"
+        guard Folder.exists(file) else { return .isGone }
+        let input = try InputFile(file)
+        var bytes: Int64 = 0
+        while let part = try input.read() { bytes += Int64(part.count) }
+        guard Self.id(input.digestText) == id else { return Folder.exists(file) ? .isDamaged : .isGone }
+        try await bucket.store(file, as: BackedBlobs.prefix + path)
+        return .copied(bytes)
     }
 
     private enum Outcome {
@@ -120,8 +164,8 @@ struct BlobCopies {
 
     /// The lines of a backup's list, whose digest is compared.
     static func lines(
-        of blobs: Manifest.Blobs, in folder: String, _ body: (Line) throws -> Void
-    ) throws {
+        of blobs: Manifest.Blobs, in folder: String, _ body: (Line) async throws -> Void
+    ) async throws {
         let file = try InputFile("\(folder)/\(blobs.list.name)")
         var rest: [UInt8] = []
         while let part = try file.read() {
@@ -131,7 +175,7 @@ struct BlobCopies {
                 guard words.count == 3, let bytes = Int64(words[2]), !words[0].contains("/"),
                     words[1].utf8.count == idCharacters, !words[1].contains("/")
                 else { throw BackupError.damaged(file.path, "is altered") }
-                try body(Line(database: String(words[0]), id: String(words[1]), bytes: bytes))
+                try await body(Line(database: String(words[0]), id: String(words[1]), bytes: bytes))
                 rest.removeSubrange(...end)
             }
         }

@@ -8,6 +8,7 @@ import OperationLog
 public struct BackupVerifier: Sendable {
     private let folder: BackupFolder
     private let scratch: String
+    private let bucket: (any BackupBucket)?
     private let logger: Logger
 
     /// The result for one database.
@@ -24,7 +25,15 @@ public struct BackupVerifier: Sendable {
 
     /// - Parameter scratch: the folder for temporary files; they may be as large as all documents.
     public init(_ folder: BackupFolder, scratch: String? = nil, logger: Logger) {
+        self.init(folder, scratch: scratch, bucket: nil, logger: logger)
+    }
+
+    /// - Parameter bucket: the place of the blobs; nil for the folder.
+    init(
+        _ folder: BackupFolder, scratch: String? = nil, bucket: (any BackupBucket)?, logger: Logger
+    ) {
         (self.folder, self.scratch, self.logger) = (folder, scratch ?? folder.path, logger)
+        self.bucket = bucket
     }
 
     /// Checks one backup and its chain.
@@ -32,9 +41,9 @@ public struct BackupVerifier: Sendable {
     /// - Throws: `BAK-0201` to `BAK-0205` with the first thing that is wrong.
     public func verify(
         _ name: String, whenDone: (Verified) -> Void = { _ in }
-    ) throws -> [Verified] {
+    ) async throws -> [Verified] {
         let chain = try folder.chain(to: name).map { Link(manifest: $0, path: "\(folder.path)/\($0.name)") }
-        for link in chain { try Self.checkRest(of: link) }
+        for link in chain { try await Self.checkRest(of: link, in: bucket) }
         var names: [DatabaseID] = []
         for part in chain.flatMap(\.manifest.databases) where !names.contains(part.id) {
             names.append(part.id)
@@ -71,7 +80,7 @@ public struct BackupVerifier: Sendable {
     }
 
     /// The files that no fold reads: blobs and the sealed key.
-    static func checkRest(of link: Link) throws {
+    static func checkRest(of link: Link, in bucket: (any BackupBucket)?) async throws {
         if let key = link.manifest.key {
             let path = "\(link.path)/\(key.name)"
             let file = try InputFile(path)
@@ -79,13 +88,7 @@ public struct BackupVerifier: Sendable {
             guard file.digestText == key.sha256 else { throw BackupError.damaged(path, "is altered") }
         }
         guard let blobs = link.manifest.attachments else { return }
-        try BlobCopies.lines(of: blobs, in: link.path) { line in
-            let path = "\(link.path)/\(BlobCopies.folderName)/\(line.path)"
-            let file = try InputFile(path)
-            while try file.read() != nil {}
-            guard BlobCopies.id(file.digestText) == line.id else {
-                throw BackupError.damaged(path, "is altered")
-            }
-        }
+        let store = BackedBlobs(folder: link.path, bucket: bucket)
+        try await BlobCopies.lines(of: blobs, in: link.path) { try await store.check($0) }
     }
 }

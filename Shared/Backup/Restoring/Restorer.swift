@@ -63,12 +63,22 @@ public struct Restorer: Sendable {
     private let path: String
     private let options: Options
     private let scratch: String?
+    private let bucket: (any BackupBucket)?
     private let logger: Logger
 
     /// A restore from a folder of backups, or from one backup in it.
     /// - Parameter scratch: the folder for temporary files; nil for the folder of backups.
     public init(_ path: String, _ options: Options, scratch: String? = nil, logger: Logger) {
+        self.init(path, options, scratch: scratch, bucket: nil, logger: logger)
+    }
+
+    /// - Parameter bucket: the place of the blobs; nil for the backup's folder.
+    init(
+        _ path: String, _ options: Options, scratch: String? = nil, bucket: (any BackupBucket)?,
+        logger: Logger
+    ) {
         (self.path, self.options, self.scratch, self.logger) = (path, options, scratch, logger)
+        self.bucket = bucket
     }
 
     /// Restores.
@@ -80,7 +90,7 @@ public struct Restorer: Sendable {
         var report = Report(backup: name)
         let plans = try plans(chain, &report)
         guard let log, !options.isDry else {
-            if let last = chain.last { try BackupVerifier.checkRest(of: last) }
+            if let last = chain.last { try await BackupVerifier.checkRest(of: last, in: bucket) }
             report.databases = plans.map {
                 Restored(
                     database: $0.database, name: self.name(of: $0), offset: $0.through, time: $0.time,
@@ -98,7 +108,7 @@ public struct Restorer: Sendable {
                 report.databases.append(try await check(log, draft, plan, scratch ?? folder.path))
             }
             if let last = chain.last {
-                try restoreBlobs(last, &report)
+                try await restoreBlobs(last, &report)
                 try restoreKey(last, &report)
             }
             try await log.publish(drafts, replacing: replaced)
@@ -110,7 +120,7 @@ public struct Restorer: Sendable {
     }
 
     /// The backup: the one that is named, the first that was made after a time, or the newest.
-    private func choose() throws(BackupError) -> (BackupFolder, String) {
+    func choose() throws(BackupError) -> (BackupFolder, String) {
         let (folder, name) = try BackupFolder.find(path)
         if let name { return (folder, name) }
         let all = try folder.list()
@@ -200,24 +210,26 @@ public struct Restorer: Sendable {
             digest: digest)
     }
 
-    private func restoreBlobs(_ link: Link, _ report: inout Report) throws {
+    private func restoreBlobs(_ link: Link, _ report: inout Report) async throws {
         guard let target = options.attachments, let blobs = link.manifest.attachments else { return }
-        try BlobCopies.lines(of: blobs, in: link.path) { line in
+        let store = BackedBlobs(folder: link.path, bucket: bucket)
+        try await BlobCopies.lines(of: blobs, in: link.path) { line in
             guard options.database == nil || line.database == options.database?.text else { return }
             let database = options.newName?.text ?? line.database
             let shelf = "\(target)/\(database)/\(line.id.prefix(2))"
             guard !Folder.exists("\(shelf)/\(line.id)") else { return report.blobs.present += 1 }
-            let source = "\(link.path)/\(BlobCopies.folderName)/\(line.path)"
-            guard Folder.exists(source) else {
-                if report.missing.count < Limits.namedBlobs { report.missing.append(line.path) }
-                return
-            }
+            let isNew = !Folder.exists(shelf)
             try Folder.make(shelf)
             let arriving = "\(shelf)/.restoring"
             if Folder.exists(arriving) { try Folder.remove(arriving) }
-            guard try BlobCopies.copy(source, to: arriving).id == line.id else {
+            guard let id = try await store.copy(line, to: arriving) else {
+                if isNew { try Folder.remove(shelf) }
+                if report.missing.count < Limits.namedBlobs { report.missing.append(line.path) }
+                return
+            }
+            guard id == line.id else {
                 try Folder.remove(arriving)
-                throw BackupError.damaged(source, "is altered")
+                throw BackupError.damaged("the blob \(line.path) of \(link.path)", "is altered")
             }
             try Folder.rename(arriving, to: "\(shelf)/\(line.id)")
             try Folder.sync(shelf)

@@ -2,6 +2,7 @@ import CRDT
 import Logging
 import OperationLog
 import Synchronization
+import Tracing
 
 /// The operation log as services use it: any driver, with what a deployment adds.
 ///
@@ -49,7 +50,10 @@ public final class GuardedLog: OperationLog {
                 database: database)
         }
         let begin = ContinuousClock.now
-        let outcomes = try await noting { try await inner.append(requests, to: database) }
+        let outcomes = try await Traces.span(
+            "log append", .internal,
+            ["mimeo.database": .string(database.text), "mimeo.operations": .int64(Int64(requests.count))]
+        ) { try await noting { try await inner.append(requests, to: database) } }
         appendTime.recordNanoseconds((ContinuousClock.now - begin).nanoseconds)
         group.record(Int64(requests.count))
         return outcomes

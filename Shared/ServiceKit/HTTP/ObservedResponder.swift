@@ -1,6 +1,7 @@
 import HTTPTypes
 import Hummingbird
 import Logging
+import Tracing
 
 /// Wraps the router with what all requests have in common above the wire: turns every failure into an error
 /// answer, unpacks bodies and packs answers, adds what other origins need, writes the request log, counts
@@ -39,25 +40,34 @@ struct ObservedResponder<Inner: HTTPResponder>: HTTPResponder where Inner.Contex
         // The gate has made it, or found it sane.
         context.logger[metadataKey: "request"] = "\(request.headers[RequestID.field] ?? RequestID.made())"
         var response: Response
+        let told = RequestTrace(request.headers[RequestTrace.field])
+        let span = Traces.open(
+            "\(request.method.rawValue)", .server,
+            below: SpanIdentity(traceparent: request.headers[RequestTrace.field]))
+        let trace = span?.context.span.map { RequestTrace($0, parent: told?.parent) } ?? told
         do {
             let asked = console?.authorized(request) ?? request
-            if let trace = RequestTrace(request.headers[RequestTrace.field]) {
+            if let trace {
                 context.logger[metadataKey: "trace"] = "\(trace.id)"
                 let traced = context
                 response = try await RequestTrace.$current.withValue(trace) {
-                    try await inner.respond(to: asked.prepared(traced), context: traced)
+                    try await InstrumentationContext.$current.withValue(span?.context) {
+                        try await inner.respond(to: asked.prepared(traced), context: traced)
+                    }
                 }
             } else {
                 response = try await inner.respond(to: asked.prepared(context), context: context)
             }
         } catch {
             response = ErrorAnswer.response(for: error)
+            span?.recordError(error)
             report(error, response.status, context)
         }
         response = try await response.inForm(for: request).packed(for: request)
         cors.apply(to: &response, for: request)
         if request.method == .head { response = response.createHeadResponse() }
         observe(request, response.status, ContinuousClock.now - started, context)
+        span?.end(request, response.status, route: context.endpointPath)
         return response
     }
 
@@ -84,6 +94,22 @@ struct ObservedResponder<Inner: HTTPResponder>: HTTPResponder where Inner.Contex
                 "status": "\(status.code)",
                 "duration_ms": "\(duration.nanoseconds / 1_000_000)",
             ])
+    }
+}
+
+extension ServiceSpan {
+    /// Ends the span of a request. A route is a template, so it has no id in it.
+    fileprivate func end(_ request: Request, _ status: HTTPResponse.Status, route: String?) {
+        let route = route ?? "NotFound"
+        operationName = "\(request.method.rawValue) \(route)"
+        updateAttributes {
+            $0.set("http.request.method", value: .string(request.method.rawValue))
+            $0.set("http.route", value: .string(route))
+            $0.set("http.response.status_code", value: .int64(Int64(status.code)))
+        }
+        // A refusal is the client's mistake, and no error of this span.
+        if status.code < 500 { setStatus(SpanStatus(code: .ok)) }
+        end()
     }
 }
 

@@ -3,7 +3,7 @@ import HTTPTypes
 /// The trace of a request: W3C's `traceparent`, taken from the client and passed on to webhooks, so that
 /// lines of ours and of others can be put together.
 ///
-/// We record no spans. A request without the field begins no trace.
+/// Without `--traces` we record no spans, and a request without the field begins no trace.
 public struct RequestTrace: Sendable, Equatable {
     /// The trace of the request that the current task answers.
     @TaskLocal public static var current: RequestTrace?
@@ -12,6 +12,8 @@ public struct RequestTrace: Sendable, Equatable {
     public let id: String
     /// 16 hexadecimal digits: our part of the trace.
     let span: String
+    /// 16 hexadecimal digits: the client's part of it.
+    let parent: String
     /// Two hexadecimal digits.
     let flags: String
 
@@ -32,9 +34,14 @@ public struct RequestTrace: Sendable, Equatable {
             parts[2].count == 16, Self.isHex(parts[2]), parts[3].count == 2, Self.isHex(parts[3]),
             parts[1].contains(where: { $0 != "0" }), parts[2].contains(where: { $0 != "0" })
         else { return nil }
-        (id, flags) = (parts[1], parts[3])
+        (id, parent, flags) = (parts[1], parts[2], parts[3])
         let digits = String(UInt64.random(in: 1 ... .max), radix: 16)
         span = String(repeating: "0", count: 16 - digits.count) + digits
+    }
+
+    /// The trace of a request whose own span this is.
+    init(_ own: SpanIdentity, parent: String?) {
+        (id, span, self.parent, flags) = (own.trace, own.span, parent ?? "", own.isSampled ? "01" : "00")
     }
 
     /// The field for a request that this one causes.

@@ -7,7 +7,8 @@ extension ServiceConfiguration {
     /// Opens the operation log that the flags name, and creates its folder if necessary. Close the log after
     /// the host has ended. If PostgreSQL does not answer yet, waits for `PostgresLimits.startPatience`.
     ///
-    /// From then on the log lines of this process have the configured form. Its files are its owner's only,
+    /// From then on the log lines of this process have the configured form, and its traces are recorded.
+    /// Its files are its owner's only,
     /// and those that are there become so.
     /// - Parameter room: refuses appends while a disk is nearly full.
     /// - Throws: `SRV-0203` for the folder, `SRV-0204` for an empty log beside an older one's folders,
@@ -15,6 +16,7 @@ extension ServiceConfiguration {
     public func openLog(room: DiskRoom? = nil, logger: Logger) throws -> GuardedLog {
         umask(0o077)
         LogOutput.shared.form = logForm
+        if let traces { Traces.begin(traces, service: logger.label, logger: logger) }
         // The data folder first: `folder()` creates it for its owner only, `openSQLite` would not.
         let data = try self.folder()
         try PrivateFiles.protect(dataFolder: data)

@@ -222,6 +222,13 @@ public struct ServiceHost: Sendable {
                 service: BackgroundService(run: background.run), successTerminationBehavior: .ignore,
                 failureTerminationBehavior: .gracefullyShutdownGroup, serviceName: background.name)
         }
+        if let sending = Traces.takeSending() {
+            // First, so that it stops last: what happens while the others stop is sent too.
+            services.insert(
+                ServiceGroupConfiguration.ServiceConfiguration(
+                    service: BackgroundService(run: sending), successTerminationBehavior: .ignore,
+                    failureTerminationBehavior: .ignore, serviceName: "traces"), at: 0)
+        }
         services.append(.init(service: application, serviceName: "http"))
         services.append(.init(service: DrainService(parts: parts, drain: drain), serviceName: "drain"))
         var configuration = ServiceGroupConfiguration(

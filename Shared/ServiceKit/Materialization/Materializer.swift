@@ -6,6 +6,7 @@ import Machine
 import OperationLog
 import Replica
 import Synchronization
+import Tracing
 
 /// Folds one database's log into a replica and follows the log. Replicator and query-service share this.
 ///
@@ -480,7 +481,10 @@ public actor Materializer {
         var rest = items[...]
         while !rest.isEmpty {
             let (replica, part) = (replica, Array(rest))
-            let folded = try await executor.run { try replica.fold(part) }
+            let folded = try await Traces.span(
+                "fold", .internal,
+                ["mimeo.database": .string(database.text), "mimeo.operations": .int64(Int64(part.count))]
+            ) { try await executor.run { try replica.fold(part) } }
             guard let last = folded.last else { preconditionFailure("a fold of entries folds one at least") }
             // A listener that joins from here on begins after these.
             let listeners = listeners

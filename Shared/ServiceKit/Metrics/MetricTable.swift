@@ -70,6 +70,9 @@ public struct MetricRow: Sendable {
             "Time until the head of the answer."),
         MetricRow("mimeo_http_streams", .gauge, of: ["query-service"], "Open streams of rows and changes."),
         MetricRow("mimeo_websocket_connections", .gauge, "Open WebSockets."),
+        MetricRow(
+            "mimeo_trace_spans_total", .counter, ["outcome"],
+            "Spans of `--traces`; `outcome` is `sent`, `refused` by the collector, or `dropped` without one."),
     ]
 
     private static let log: [MetricRow] = [

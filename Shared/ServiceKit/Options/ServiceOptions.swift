@@ -35,6 +35,10 @@ public struct ServiceOptions: ParsableArguments, Sendable {
     @Option(help: .setting("logFormat")) public var logFormat: String?
     /// True if every request has a line in the log.
     @Flag(inversion: .prefixedNo, help: .setting("logRequests")) public var logRequests: Bool?
+    /// `log`, or the URL of a collector.
+    @Option(help: .setting("traces")) public var traces: String?
+    /// The share of new traces that are recorded.
+    @Option(help: .setting("tracePercent")) public var tracePercent: UInt32?
     /// True if a new log may begin beside an older one's folders.
     @Flag(help: .setting("newLog")) public var newLog = false
     /// The configuration file.
@@ -142,6 +146,8 @@ public struct ServiceConfiguration: Sendable, Equatable {
     public var logForm = LogOutput.Form.text
     /// True if every request has a line.
     public var logsRequests = false
+    /// The wishes about traces; nil for none.
+    public var traces: Traces.Options?
     /// True if an operator accepts that the log was put back (the auth-gateway's flag).
     public var acceptsRestore = false
 
@@ -182,6 +188,7 @@ public struct ServiceConfiguration: Sendable, Equatable {
         behindProxy = try sources.flag("behindProxy", over: options.behindProxy) ?? false
         logsRequests = try sources.flag("logRequests", over: options.logRequests) ?? false
         logForm = try form(options)
+        traces = try traceOptions(options)
         showToken = try sources.flag("showToken", over: providers?.showToken)
         beginsNewLog = options.newLog
         acceptsRestore = options.newLog || providers?.acceptRestore ?? false
@@ -215,6 +222,13 @@ public struct ServiceConfiguration: Sendable, Equatable {
             throw sources.wrong(name, problem)
         }
         return form
+    }
+
+    /// - Throws: `SRV-0104`, `SRV-0108`.
+    private func traceOptions(_ options: ServiceOptions) throws(ServiceError) -> Traces.Options? {
+        let percent = try number(options.tracePercent, "tracePercent") ?? Traces.Options.usualPercent
+        guard let target = text(options.traces, "traces") else { return nil }
+        return try Traces.Options(target: target, percent: percent)
     }
 
     /// The settings of a command as this process uses them.

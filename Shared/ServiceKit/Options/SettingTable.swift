@@ -75,6 +75,15 @@ extension Setting {
             "logRequests", .flag, of: services, default: "no",
             "Log a line for every request, not only for those that are refused or fail."),
         Setting(
+            "traces", .text, "target", of: services, default: "none",
+            """
+            Record traces: 'log' for lines of the log, or the URL of a collector of OTLP/HTTP JSON like \
+            http://127.0.0.1:4318.
+            """),
+        Setting(
+            "tracePercent", .number(least: 0), "percent", of: services, default: "100",
+            "Share of the traces that begin here and are recorded, from 0 to 100."),
+        Setting(
             "newLog", .word, of: services,
             "Begin a new log although the data folder has followed another one; its copies are rebuilt."),
     ]

@@ -1,6 +1,7 @@
 import AsyncHTTPClient
 import Foundation
 import NIOCore
+import Tracing
 
 /// Calls webhooks of operators, within bounds: no redirect is followed, no answer is unpacked, and a call
 /// ends after a time whatever its server does.
@@ -19,9 +20,15 @@ public enum WebhookClient {
 
     /// Sends a request and reads its whole answer.
     public static func call(_ request: HTTPClientRequest, within timeout: Duration) async -> Outcome {
+        await Traces.span("webhook", .client, ["server.address": .string(server(of: request.url))]) {
+            await callInSpan(request, within: timeout)
+        }
+    }
+
+    private static func callInSpan(_ request: HTTPClientRequest, within timeout: Duration) async -> Outcome {
         var request = request
-        if let trace = RequestTrace.current {
-            request.headers.replaceOrAdd(name: RequestTrace.name, value: trace.text)
+        if let trace = InstrumentationContext.current?.span?.text ?? RequestTrace.current?.text {
+            request.headers.replaceOrAdd(name: RequestTrace.name, value: trace)
         }
         let traced = request
         // The library's own timeout covers only the head of an answer; this one covers all of it.
@@ -96,6 +103,8 @@ public enum WebhookClient {
     private static let client: HTTPClient = {
         var configuration = HTTPClient.Configuration.singletonConfiguration
         configuration.redirectConfiguration = .disallow
+        // The span is ours: the library's would tell the URL, whose path may be a secret.
+        configuration.tracing.tracer = nil
         // An answer is small; unpacking would only be another way for it to be too large.
         configuration.decompression = .disabled
         configuration.connectionPool.retryConnectionEstablishment = false
