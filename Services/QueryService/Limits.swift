@@ -111,8 +111,11 @@ public enum Limits {
     static let slowStatementsKept = 1_000
     /// Characters of a slow statement that are kept.
     static let shownSlowCharacters = 2_000
-    /// Time for which the sizes of collections are shown again: counting reads every row's head.
+    /// Longest time for which the sizes of collections are shown again: counting reads every row's head.
     static let surveyAge = Duration.seconds(10)
+    /// How many times as long as the count took its result is shown again: a console that is open takes at
+    /// most a twentieth of one processor.
+    static let surveyShare = 20
     /// Databases whose sizes are kept so.
     static let surveysKept = 100
     /// Documents in a sample of a collection, unless the request says less or more.

@@ -1,6 +1,7 @@
 import CRDT
 import DQL
 import DQLCorpus
+import Synchronization
 import Testing
 
 /// Running and finished requests, as a store shows them.
@@ -16,6 +17,18 @@ private final class Requests: SystemCollections, @unchecked Sendable {
     }
 
     func remove(_ ids: [DocumentID], from collection: SystemCollection) throws { removed += ids }
+}
+
+/// A clock that goes one on each time it is asked.
+private final class Clock: Sendable {
+    private let now = Mutex<UInt64>(0)
+
+    func next() -> UInt64 {
+        now.withLock { now in
+            now += 1
+            return now
+        }
+    }
 }
 
 @Suite("Requests and plans")
@@ -131,6 +144,85 @@ struct RequestTests {
         let written = try store.execute("PROFILE UPDATE c SET z = 1 WHERE a = 1")
         #expect(written.mutatedDocumentIDs == [try DocumentID(1)])
         #expect(written.rows.last?["~request_profile"]?["queryType"] == "update")
+    }
+
+    /// The rows that passed each operator of a PROFILE, as `name in>out`, and its time.
+    private func costs(_ statement: String, _ store: MemoryStore) throws -> [(rows: String, time: Int64)] {
+        let clock = Clock()
+        var options = ExecutionOptions()
+        options.nanoseconds = { clock.next() }
+        let prepared = try PreparedStatement("PROFILE \(statement)")
+        let rows =
+            prepared.isReadOnly
+            ? try prepared.rows(in: store, options: options)
+            : try prepared.execute(in: store, options: options) { try DocumentID(99) }.rows
+        let profile = rows.last?["~request_profile"]
+        let steps = profile?["plan"]?["children"]?.arrayValue ?? []
+        let times = steps.map { $0["#stats"]?["phaseTimes"]?["total"]?.intValue ?? 0 }
+        // The whole is what the steps took, and what choosing the plan took.
+        #expect(times.reduce(1, +) <= profile?["times"]?["elapsed"]?.intValue ?? 0, "\(statement)")
+        return zip(steps, times).map { step, time in
+            func count(_ key: String) -> String { step["#stats"]?[key].map { "\($0.intValue ?? -1)" } ?? "" }
+            let name = step["#operator"]?.stringValue ?? ""
+            return ("\(name) \(count("documentsIn"))>\(count("documentsOut"))", time)
+        }
+    }
+
+    @Test(
+        "PROFILE tells the rows and the time of each step",
+        arguments: [
+            ("SELECT * FROM n", ["scan >9", "projection 9>9", "finalProjection 9>9"]),
+            (
+                "SELECT * FROM n WHERE a > 6",
+                ["scan >9", "filter 9>3", "projection 3>3", "finalProjection 3>3"]
+            ),
+            (
+                "SELECT * FROM n WHERE a > 99",
+                ["scan >9", "filter 9>0", "projection 0>0", "finalProjection 0>0"]
+            ),
+            (
+                "SELECT a FROM n WHERE a > 2 ORDER BY b DESC LIMIT 3 OFFSET 1",
+                [
+                    "scan >9", "filter 9>7", "sort 7>4", "limit 4>3", "projection 3>3",
+                    "finalProjection 3>3",
+                ]
+            ),
+            (
+                "SELECT DISTINCT b FROM n ORDER BY b",
+                ["scan >9", "distinct 9>3", "sort 3>3", "projection 3>3", "finalProjection 3>3"]
+            ),
+            (
+                "SELECT b, COUNT(*) AS n FROM n GROUP BY b HAVING b > 0 ORDER BY n",
+                [
+                    "scan >9", "group 9>3", "filter 3>2", "sort 2>2", "projection 2>2",
+                    "finalProjection 2>2",
+                ]
+            ),
+            (
+                "SELECT x.a FROM n AS x JOIN n AS y ON y._id = x.b WHERE x.a > 3",
+                ["scan >9", "nlJoin 9>6", "filter 6>4", "projection 4>4", "finalProjection 4>4"]
+            ),
+            (
+                "SELECT * FROM c WHERE a = 1",
+                ["indexScan >1", "fetch 1>1", "filter 1>1", "projection 1>1", "finalProjection 1>1"]
+            ),
+            ("UPDATE n SET z = 1 WHERE a > 6", ["scan >9", "filter 9>3", "update 3>3"]),
+            (
+                "DELETE FROM n WHERE a > 1 ORDER BY a LIMIT 2",
+                ["scan >9", "filter 9>8", "sort 8>8", "limit 8>2", "delete 2>2"]
+            ),
+        ])
+    func costsOfSteps(_ statement: String, _ wanted: [String]) throws {
+        let store = try store()
+        for a in 1...9 as ClosedRange<Int64> {
+            _ = try store.execute(
+                "INSERT INTO n DOCUMENTS (:d)", ["d": ["_id": .int(a), "a": .int(a), "b": .int(a % 3)]])
+        }
+        let found = try costs(statement, store)
+        #expect(found.map(\.rows) == wanted)
+        for step in found where !step.rows.hasPrefix("limit") && !step.rows.hasPrefix("indexScan") {
+            #expect(step.time > 0 || step.rows.contains("0>0") || !step.rows.contains(">"), "\(step)")
+        }
     }
 
     @Test("what EXPLAIN is about has to be readable, what PROFILE is about writable")

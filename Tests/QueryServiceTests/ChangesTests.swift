@@ -1,5 +1,6 @@
 import AsyncHTTPClient
 import CRDT
+import DQL
 import Foundation
 import Identity
 import Logging
@@ -77,6 +78,30 @@ struct ChangesTests {
         }
     }
 
+    @Test("since and until take times as well, in which the log had what came before them")
+    func times() async throws {
+        try await QueryBench.run { _, client async throws in
+            var moments: [String] = []
+            for n in 1...3 {
+                _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': \(n)})")
+                try await Task.sleep(for: .milliseconds(20))
+                moments.append(RFC3339.text(clamping: UInt64(Date().timeIntervalSince1970 * 1_000)))
+                try await Task.sleep(for: .milliseconds(20))
+            }
+            func ids(_ query: String) async throws -> [Value] {
+                let answer = try await client.get("/api/v5/changes?\(query)")
+                #expect(answer.status == 200, "\(answer.text)")
+                return try answer.lines.compactMap { $0["id"] }
+            }
+            #expect(try await ids("since=\(moments[0])&until=\(moments[1])") == [2])
+            #expect(try await ids("since=\(moments[1])") == [3])
+            #expect(try await ids("since=1&until=\(moments[1])&feed=continuous") == [2])
+            #expect(try await ids("until=\(moments[0])") == [1])
+            #expect(try await ids("since=2000-01-01T00:00:00Z&until=2000-01-02T00:00:00Z") == [])
+            #expect(try await ids("until=2100-01-01T00:00:00Z") == [1, 2, 3])
+        }
+    }
+
     @Test("nothing outside the reader's grant is in a line")
     func grants() async throws {
         try await QueryBench.run { bench, client async throws in
@@ -107,7 +132,9 @@ struct ChangesTests {
         arguments: [
             ("since=soon", 400, "SRV-0400"), ("since=-1", 400, "SRV-0400"), ("since=1.5", 400, "SRV-0400"),
             ("since=99", 400, "QUERY-0501"), ("since=1&since=2", 400, "SRV-0400"),
-            ("until=x", 400, "SRV-0400"), ("limit=0", 400, "SRV-0400"), ("values=old", 400, "SRV-0400"),
+            ("until=x", 400, "SRV-0400"), ("until=2026-02-30T00:00:00Z", 400, "SRV-0400"),
+            ("since=2026-11-26", 400, "SRV-0400"),
+            ("limit=0", 400, "SRV-0400"), ("values=old", 400, "SRV-0400"),
             ("feed=always", 400, "SRV-0400"), ("filter=1", 400, "SRV-0400"),
             ("where=n%20%3D", 400, "DQL-0107"), ("where=n%20=%20:n", 400, "DQL-0501"),
             ("where=%FF", 400, "SRV-0400"),

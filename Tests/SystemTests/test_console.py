@@ -1,17 +1,22 @@
 """The web console: its sessions over HTTP, and its pages in headless Chromium where there is one."""
 
 import base64
+import csv
+import datetime
 import gzip
+import io
 import json
 import random
 import re
 import subprocess
 import time
+import urllib.parse
 
 from console_pages import CONTRAST, NAMELESS, ConsolePages
 from mimeo_harness import ROOT, SEED, FourProcesses, OneProcess, Peer, pick, until
 from system_test import SystemTest, report
 
+MODULE = "import(document.querySelector('script[type=module]').src.replace('main.js', '{}'))"
 CONSOLE = {"X-Mimeo-Console": "-"}
 EVERYTHING = {"read": {"everything": True}, "write": {"everything": True}}
 FIRST_LOAD_BYTES = 150_000
@@ -187,13 +192,31 @@ class Pages(ConsolePages):
         self.browser.await_text("3 rows")
         self.browser.click("Chart")
         self.browser.await_text("n by make")
+        self.browser.fill("Statement", "SELECT make, COUNT(*) AS n, 40 - MAX(n) AS low FROM cars GROUP BY make ORDER BY make")
+        self.browser.click("Run")
+        self.browser.await_text("n, low by make")
+        bars = self.browser.run("[...document.querySelectorAll('.bars .bar')].map((one) => [one.className.includes('negative'), one.style.left, one.style.width].join(' '))")
+        # 30 upwards and 47, 48, 49 downwards: zero is at 49 of 79 parts.
+        self.assertEqual(len(bars), 6)
+        self.assertEqual([bar.split()[0] for bar in bars], ["false", "true"] * 3)
+        self.assertEqual({bar.split()[1][:5] for bar in bars[::2]}, {"62.02"})
+        self.assertEqual(bars[5].split()[1], "0%")
+        self.assert_accessible("a chart")
+        self.browser.fill("Drawn as", "lines")
+        self.browser.await_true("document.querySelectorAll('.chart path.line').length === 2")
+        self.browser.fill("Statement", "SELECT make, n FROM cars WHERE n > 9 ORDER BY n DESC LIMIT 5")
         self.browser.click("Profile")
         self.browser.await_text("reads all documents")
+        steps = self.browser.run("[...document.querySelectorAll('.step')].map((one) => one.querySelector('p').innerText)")
+        for name, rows in (("scan", "90 out"), ("filter", "90 in → 80 out"), ("sort", "80 in → 5 out"), ("limit", "5 in → 5 out"), ("projection", "5 in → 5 out")):
+            step = next(text for text in steps if text.startswith(name))
+            self.assertIn(rows, step)
+            self.assertTrue(name == "limit" or "s" in step.split(rows)[1], step)
         self.browser.fill("Statement", "SELECT * FROM cars WHERE n > 5")
         self.browser.click("Advise")
         self.browser.await_text("one index would help")
         words = self.browser.run("""import(document.querySelector('script[type=module]').src.replace('main.js', 'parts/editor.js'))
-            .then(({ completions }) => completions('SELECT co', { collections: ['cars'], fields: ['colour'] }).list.map((one) => one.text))""")
+            .then(({ completions }) => completions('SELECT co', { collections: ['cars'], fields: [['colour']] }).list.map((one) => one.text))""")
         self.assertIn("colour", words)
         self.assertIn("concat(", words)
         exact = self.browser.run(f"""import(document.querySelector('script[type=module]').src.replace('main.js', 'exact.js'))
@@ -202,6 +225,16 @@ class Pages(ConsolePages):
         cells = self.browser.run("""import(document.querySelector('script[type=module]').src.replace('main.js', 'files.js'))
             .then(({ documentsOf }) => JSON.stringify(documentsOf('a.csv', 'a,b\\n1,"x,""y"\\n2,\\n')))""")
         self.assertEqual(json.loads(cells), [{"a": 1, "b": 'x,"y'}, {"a": 2}])
+        # Texts that spreadsheets would run are theirs no more, and come back as they were.
+        texts = ["=1+1", "+1", "-1", "@x", "\t=1", "\r=1", "'=1", "''-", "'x", "a=1", "-1,5", ""]
+        rows = [{"=name": text, "n": -5, "f": -1.5} for text in texts if text]
+        cells = self.browser.run(MODULE.format("parts/results.js") + f".then(({{ csv }}) => csv({json.dumps(rows)}))")
+        self.assertTrue(cells.startswith("'=name,n,f\r\n'=1+1,-5,-1.5\r\n'+1,-5,-1.5\r\n'-1,"), cells)
+        for cell in csv.reader(io.StringIO(cells, newline="")):
+            self.assertNotRegex(cell[0], r"^[=+\-@\t\r]")
+        back = self.browser.run(MODULE.format("files.js") + f".then(({{ documentsOf }}) => JSON.stringify(documentsOf('a.csv', {json.dumps(cells)})))")
+        self.assertEqual(json.loads(back), rows)
+        self.check_moments()
         # The past, and a big number that keeps its digits.
         self.browser.fill("As of", "0")
         self.browser.fill("Statement", "SELECT COUNT(*) AS n, 9007199254740993 AS big, 1.0 AS one FROM cars")
@@ -211,6 +244,19 @@ class Pages(ConsolePages):
         self.browser.click("curl")
         self.browser.await_text("curl -X POST")
         self.assert_sound()
+
+    def check_moments(self):
+        """Moments as people write them, as the server takes them."""
+        now = 1_795_682_445_000
+        wanted = {
+            "": "", " 12 ": "12", "now": "2026-11-26T08:40:45.000Z", "10 min ago": "2026-11-26T08:30:45.000Z", "2h": "2026-11-26T06:40:45.000Z",
+            "1.5 d ago": "2026-11-24T20:40:45.000Z", "2026-11-25": "2026-11-25T00:00:00.000Z", "2026-11-25 7:05": "2026-11-25T07:05:00.000Z",
+            "07:05:01.5": "2026-11-26T07:05:01.500Z", "2026-11-25T07:05:00+01:00": "2026-11-25T06:05:00.000Z", "2026-11-25 07:05:00 UTC": "2026-11-25T07:05:00.000Z",
+            "2026-11-25 07:05 +0200": "2026-11-25T05:05:00.000Z", "2026-02-30": "MOMENT", "soon": "MOMENT", "25:00": "MOMENT", "-": "MOMENT", "2026-11-25x": "MOMENT",
+        }
+        found = self.browser.run(MODULE.format("format.js") + f""".then(({{ moment }}) => {json.dumps(list(wanted))}.map((text) => {{
+            try {{ return moment(text, {now}); }} catch (error) {{ return error.code; }} }}))""")
+        self.assertEqual(dict(zip(wanted, found)), wanted)
 
     def test_an_edit_meets_a_peers_edit_and_can_be_undone(self):
         self.server.execute("INSERT INTO cars DOCUMENTS (:d)", {"d": {"_id": "fiat", "seats": 4, "engine": {"kind": "petrol", "litres": 1.2}}})
@@ -285,6 +331,17 @@ class Pages(ConsolePages):
         self.browser.await_text(f"row {count - 1}")
         self.browser.run("document.querySelector('.table').scrollTop = 0")
         self.browser.await_text("row 1")
+        # Counts follow what others delete, in the list and over the table, also where it shows a part.
+        self.server.execute("DELETE FROM rows WHERE n >= :n", {"n": count - 7})
+        self.browser.await_text(f"{count - 7:,} of {count - 7:,}")
+        self.browser.await_true(f"document.querySelector('.names a[aria-current] .figure').innerText === '{count - 7:,}'")
+        self.browser.await_true("/ (K|M)iB$/.test(document.querySelector('.names a[aria-current] .size').innerText)")
+        self.go("data/rows")
+        self.browser.await_text(f"1,000 of {count - 7:,}")
+        self.server.execute("DELETE FROM rows WHERE n >= :n", {"n": count - 9})
+        self.browser.await_text(f"1,000 of {count - 9:,}")
+        self.go(f"data/rows?most={100_000}")
+        self.browser.await_text(f"{count - 9:,} of {count - 9:,}", 120)
         self.browser.run("""window.seen = new Promise((done) => new MutationObserver(() => {
             if (document.querySelector('.table').innerText.includes('changed now')) done(performance.timeOrigin + performance.now());
         }).observe(document.querySelector('.table'), { subtree: true, childList: true, characterData: true })); 0""")
@@ -300,8 +357,12 @@ class Pages(ConsolePages):
         self.server.execute(f"INSERT INTO {name} DOCUMENTS (:d)", {"d": {"_id": HOSTILE, HOSTILE: HOSTILE, "__proto__": {"polluted": True}, "n": 2**63 - 1}})
         self.server.execute("INSERT INTO large DOCUMENTS (:d)", {"d": {"_id": {"a": 1}, "text": big}})
         count = pick(100, 10_000)
-        for index in range(count):
-            self.server.execute(f"INSERT INTO many_{index:05} DOCUMENTS ({{'_id': 1}})")
+        # Many in one transaction: SQLite reads its schema again after each that has made a table.
+        for first in range(0, count, 500):
+            statements = [{"statement": f"INSERT INTO many_{index:05} DOCUMENTS ({{'_id': 1}})"} for index in range(first, min(count, first + 500))]
+            made = self.server.request("POST", "/api/v5/store/execute", json.dumps({"transaction": statements}).encode(),
+                                       {**self.server.authorization(), "Content-Type": "application/json"}, seconds=600)
+            self.assertEqual(made.status, 200, made.body[:300])
         self.enter()
         self.go("data")
         self.browser.await_true(f"document.querySelector('aside input').placeholder.includes('{count + 2:,}')")
@@ -330,9 +391,27 @@ class Pages(ConsolePages):
     def test_a_server_that_goes_and_a_session_that_ends_lose_nothing_typed(self):
         self.insert("cars", [{"_id": "a", "n": 1}])
         self.enter()
+        self.go("data/cars")
+        self.browser.await_text("1 of 1")
+        self.browser.await_text("live")
+        self.browser.fill("Condition in DQL", "typed = 'before'")
+        self.restart(lambda: self.browser.await_text("connecting again …"))
+        self.browser.await_true("document.querySelector('.live')?.innerText === 'live'", 30)
+        self.server.execute("INSERT INTO cars DOCUMENTS ({'_id': 'b', 'n': 2})")
+        self.browser.await_text("2 of 2")
+        self.assertEqual(self.browser.run("document.querySelector('main form input').value"), "typed = 'before'")
+        self.go("data/cars/%22a%22")
+        self.browser.click("Edit")
+        self.browser.await_true("Boolean(document.querySelector('.CodeMirror'))")
+        self.browser.fill("Document as JSON", '{"_id": "a", "n": 5}')
+        self.restart(lambda: self.browser.click("Save") or self.browser.await_text("the server does not answer"))
+        self.browser.await_text("Connected", 30)
+        self.browser.click("Save")
+        self.browser.await_text("Saved n")
+        self.assertEqual(self.server.query("SELECT n FROM cars WHERE _id = 'a'"), [{"n": 5}])
         self.go("query")
         self.browser.await_true("Boolean(document.querySelector('.CodeMirror'))")
-        self.browser.fill("Statement", "SELECT n FROM cars WHERE n = 1")
+        self.browser.fill("Statement", "SELECT n FROM cars WHERE n = 5")
         used = self.server.database, self.server.token
         self.server.stop()
         self.browser.click("Run")
@@ -352,8 +431,102 @@ class Pages(ConsolePages):
         self.browser.fill("Admin credential or API key", self.admin)
         self.browser.click("Sign in")
         self.browser.await_true("!document.querySelector('dialog[open]')")
-        self.assertIn("SELECT n FROM cars WHERE n = 1", self.browser.run("document.querySelector('.CodeMirror').CodeMirror.getValue()"))
+        self.assertIn("SELECT n FROM cars WHERE n = 5", self.browser.run("document.querySelector('.CodeMirror').CodeMirror.getValue()"))
         until(lambda: self.browser.click("Run") or "1 row" in self.browser.text, 10, lambda: self.browser.text)
+        self.assert_sound()
+
+    def restart(self, meanwhile):
+        """Stops the server, does something, and starts it again."""
+        used = self.server.database, self.server.token
+        self.server.stop()
+        meanwhile()
+        self.server.start()
+        self.use(*used)
+
+    def test_documents_are_filtered_by_clicks_keys_and_conditions_with_mistakes(self):
+        self.insert("cars", [{"_id": f"c{index}", "make": "abc"[index % 3], "n": index, "note": None if index % 2 else "x", "deep": {"": index % 2}} for index in range(30)])
+        self.enter()
+        self.go("data/cars")
+        self.browser.await_text("30 of 30")
+        cell = "[...document.querySelectorAll('[role=columnheader]')].findIndex((one) => one.innerText.startsWith('make'))"
+        self.browser.run(f"document.querySelectorAll('.table-row')[1].children[{cell}].click()")
+        self.browser.await_true("document.querySelector('[role=menuitem]') === document.activeElement")
+        self.assert_accessible("the menu of a value")
+        self.browser.press("Escape")
+        self.browser.await_true("!document.querySelector('[role=menu]') && document.activeElement.getAttribute('role') === 'grid'")
+        self.browser.run(f"document.querySelectorAll('.table-row')[1].children[{cell}].click()")
+        self.browser.click("Only where make is b")
+        self.browser.await_text("10 of 10")
+        # The same by the keyboard: the value `n` of the first row, then the document.
+        self.browser.run("document.querySelector('[role=grid]').focus()")
+        for key in ("Home", "ArrowRight", "f"):
+            self.browser.press(key)
+        self.browser.await_true("document.activeElement?.innerText.startsWith('Only where n is 1')")
+        self.browser.press("Enter")
+        self.browser.await_text("1 of 1")
+        self.assertEqual(self.browser.run("decodeURIComponent(new URLSearchParams(location.hash.split('?')[1]).get('where'))"), "(make = 'b') AND n = 1")
+        self.browser.run("document.querySelector('.table-row a').click()")
+        self.browser.await_text("5 fields")
+        self.go("data/cars?view=tree&where=" + urllib.parse.quote("n < 2"))
+        self.browser.await_text("2 of 2")
+        self.browser.run("[...document.querySelectorAll('.pick')].filter((one) => one.innerText === '1').at(-1).click()")
+        self.browser.await_text("1 of 1")
+        self.go("data/cars")
+        self.browser.await_text("30 of 30")
+        for typed, wrong, text in (("n > 3 AND make =", "…", "at the end of the condition"), ("n > 3 ADN make = 'a'", "ADN", "at character 7"),
+                                   ("floor_(n) = 1", "floor_", "at character 1"), ("n = 1) OR (n = 2 LIMIT 3", "LIMIT", "at character 18")):
+            self.browser.fill("Condition in DQL", typed)
+            self.browser.click("Filter")
+            self.browser.await_true(f"document.querySelector('#mistake mark')?.innerText === {json.dumps(wrong)}")
+            self.assertIn(text, self.browser.run("document.querySelector('#mistake').innerText"))
+            self.assertEqual(self.browser.run("document.querySelector('main form input').value"), typed)
+            self.assertNotIn("line ", self.browser.run("document.querySelector('#mistake').innerText"))
+        self.browser.fill("Condition in DQL", "n >= 28 -- the last")
+        self.browser.click("Filter")
+        self.browser.await_text("2 of 2")
+        self.assert_sound()
+
+    def test_odd_names_work_in_links_routes_and_editors(self):
+        names = ["..", ".", "a/b#c%d e?f&g=h+i", "`q`\"'\\", "😀", " ", "constructor"]
+        for name in names:
+            quoted = "`" + name.replace("`", "``") + "`"
+            self.server.execute(f"INSERT INTO {quoted} DOCUMENTS (:d)", {"d": {"_id": name, "": 1, name: {"": "old", name: 2}}})
+        self.enter()
+        for name in pick(names[:4], names):
+            self.go("data")
+            self.browser.await_true(f"document.querySelector('aside input')?.placeholder === '{len(names)} collections'")
+            self.browser.run(f"[...document.querySelectorAll('.names a')].find((one) => one.firstChild.innerText.trim() === {json.dumps(name.strip())}).click()")
+            self.browser.await_text("1 of 1")
+            self.browser.click("Fields")
+            self.browser.await_text("spread over the collection")
+            self.browser.click("Table")
+            # Sorted by the field without a name, and filtered by it, also as a large table.
+            self.browser.click('""', "[role=columnheader] button")
+            self.browser.await_true("location.hash.includes('sort=')")
+            self.browser.run("[...document.querySelectorAll('.table-row [role=gridcell]')].find((one) => one.innerText === '1').click()")
+            self.browser.click('Only where "" is 1')
+            self.browser.await_true("location.hash.includes('where=')")
+            self.browser.await_text("1 of 1")
+            self.browser.await_true("!document.querySelector('main .problem')")
+            self.browser.run("location.hash += '&most=10000'")
+            self.browser.await_true("document.querySelector('.live')?.innerText === 'live'")
+            self.browser.run("document.querySelector('.table-row a').click()")
+            self.browser.await_text("3 fields")
+            self.browser.click(f"Change {name}.\"\"")
+            self.browser.fill("Value", "new")
+            self.browser.click("Save")
+            self.browser.await_text('Saved')
+            self.browser.click('Change ""')
+            self.browser.fill("Value", "2")
+            self.browser.click("Save")
+            quoted = "`" + name.replace("`", "``") + "`"
+            wanted = [{"_id": name, "": 2, name: {"": "new", name: 2}}]
+            until(lambda: self.server.query(f"SELECT * FROM {quoted}") == wanted, 10, lambda: self.browser.text)
+            self.browser.click("History")
+            self.browser.await_true("document.querySelectorAll('.story > ol > li').length === 3")
+            self.browser.click("Take back")
+            until(lambda: self.server.query(f"SELECT * FROM {quoted}")[0][""] == 1, 10, lambda: self.browser.text)
+            self.browser.await_true("!document.querySelector('main .problem')")
         self.assert_sound()
 
     def test_a_field_keeps_its_type_files_are_read_and_attachments_are_pictures(self):
@@ -404,6 +577,25 @@ class Pages(ConsolePages):
         self.browser.await_text("was ended")
         self.go("live?since=0")
         self.browser.await_text("own")
+        # Between two moments, as times: both are those of the server's log.
+        time.sleep(0.05)
+        began = time.time()
+        time.sleep(0.05)
+        self.server.execute("INSERT INTO cars DOCUMENTS ({'_id': 'between'})")
+        time.sleep(0.05)
+        ended = time.time()
+        time.sleep(0.05)
+        self.server.execute("INSERT INTO cars DOCUMENTS ({'_id': 'later'})")
+        for label, moment in (("After", began), ("until", ended)):
+            at = datetime.datetime.fromtimestamp(moment, datetime.timezone.utc)
+            self.browser.fill(label, at.strftime("%Y-%m-%d %H:%M:%S.") + f"{at.microsecond // 1000:03} UTC")
+        self.browser.click("Show")
+        self.browser.await_true("[...document.querySelectorAll('.table-row')].map((one) => one.children[4].innerText).join() === 'between'")
+        self.browser.fill("After", "the day before")
+        self.browser.click("Show")
+        self.browser.await_text("neither an offset of the log nor a time")
+        self.go("live?since=0")
+        self.browser.await_text("later")
         peers[0].execute("INSERT INTO cars DOCUMENTS ({'_id': 'from-a-peer'})")
         self.browser.await_text("from-a-peer")
         self.go("access")
@@ -440,8 +632,18 @@ class Pages(ConsolePages):
         self.browser.await_text("api-key:few")
         for hidden in ("Access", "Operations", "Sync"):
             self.assertNotIn(hidden, self.browser.run("document.querySelector('nav').innerText").split("\n"))
+        for place, text in (("sync", "Sync is for administrators"), ("access", "Access is for administrators"), ("operations/log", "Operations is for administrators"),
+                            ("data/boats", "You may not read boats"), ("data/boats/%22b%22", "You may not read boats")):
+            self.go(place)
+            self.browser.await_text(text)
+            self.browser.await_text("reads cars; writes cars")
+            self.assertEqual(self.browser.run("document.querySelectorAll('main .problem').length"), 0, place)
+        self.assert_accessible("a page that is not for this key")
+        self.browser.run("location.hash = '#/db/another/data/cars'")
+        self.browser.await_text("Your credential does not open the database another")
         self.go("data/cars")
         self.browser.await_text("1 of 1")
+        self.browser.await_text("Your key reads cars")
         self.browser.click("Insert")
         self.browser.await_true("Boolean(document.querySelector('dialog .CodeMirror'))")
         self.browser.fill("Document as JSON", '{"_id": "new", "typed": 1.0}')

@@ -96,6 +96,9 @@ static const unsigned char file_parts_bundle_js[] = {
 static const unsigned char file_parts_change_js[] = {
 #embed "../Web/parts/change.js"
 };
+static const unsigned char file_parts_chart_js[] = {
+#embed "../Web/parts/chart.js"
+};
 static const unsigned char file_parts_conflicts_js[] = {
 #embed "../Web/parts/conflicts.js"
 };
@@ -107,6 +110,9 @@ static const unsigned char file_parts_field_js[] = {
 };
 static const unsigned char file_parts_followed_js[] = {
 #embed "../Web/parts/followed.js"
+};
+static const unsigned char file_parts_menu_js[] = {
+#embed "../Web/parts/menu.js"
 };
 static const unsigned char file_parts_palette_js[] = {
 #embed "../Web/parts/palette.js"
@@ -204,10 +210,12 @@ static const struct mimeo_console_file files[] = {
     {"parts/basics.js", file_parts_basics_js, sizeof file_parts_basics_js},
     {"parts/bundle.js", file_parts_bundle_js, sizeof file_parts_bundle_js},
     {"parts/change.js", file_parts_change_js, sizeof file_parts_change_js},
+    {"parts/chart.js", file_parts_chart_js, sizeof file_parts_chart_js},
     {"parts/conflicts.js", file_parts_conflicts_js, sizeof file_parts_conflicts_js},
     {"parts/editor.js", file_parts_editor_js, sizeof file_parts_editor_js},
     {"parts/field.js", file_parts_field_js, sizeof file_parts_field_js},
     {"parts/followed.js", file_parts_followed_js, sizeof file_parts_followed_js},
+    {"parts/menu.js", file_parts_menu_js, sizeof file_parts_menu_js},
     {"parts/palette.js", file_parts_palette_js, sizeof file_parts_palette_js},
     {"parts/plan.js", file_parts_plan_js, sizeof file_parts_plan_js},
     {"parts/plot.js", file_parts_plot_js, sizeof file_parts_plot_js},

@@ -43,7 +43,13 @@ function consoleFetch(database) {
     headers.set("X-Mimeo-Console", database);
     const path = new URL(String(input), location.href).pathname + new URL(String(input), location.href).search;
     remember(init.method ?? "GET", path, typeof init.body === "string" ? init.body : null);
-    const response = await fetch(input, { ...init, headers, credentials: "same-origin" });
+    let response;
+    try {
+      response = await fetch(input, { ...init, headers, credentials: "same-origin" });
+    } catch (error) {
+      if (!init.signal?.aborted) isAway.set(true);
+      throw error;
+    }
     if (response.status === 401) askAgain(path, database);
     isAway.set(false);
     return response;

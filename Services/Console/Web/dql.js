@@ -12,8 +12,25 @@ export function name(text) {
   return isPlain ? text : `\`${text.replaceAll("`", "``")}\``;
 }
 
-/** A path of fields as it stands in a statement. @param {string[]} path */
+/** A path of fields on its own. @param {string[]} path */
 export function field(path) { return path.map(name).join("."); }
+
+/**
+ * A path of fields as SET and UNSET have it: with the collection before it where its first field has the same
+ * name, which alone would mean the collection.
+ * @param {string} collection @param {string[]} path
+ */
+export function target(collection, path) { return path[0] === collection ? `${name(collection)}.${field(path)}` : field(path); }
+
+/**
+ * A path of fields as it stands in an expression. A first field without a name, or with that of the collection,
+ * is asked of its document.
+ * @param {string} collection @param {string[]} path
+ */
+export function place(collection, path) {
+  if (path[0] === "") return [`${name(collection)}['']`, ...path.slice(1).map(name)].join(".");
+  return target(collection, path);
+}
 
 /**
  * @typedef {object} Difference
@@ -48,10 +65,11 @@ export function update(collection, id, all) {
   const unset = [];
   const guards = ["_id = :id"];
   all.forEach(({ path, before, after }, index) => {
-    const where = field(path);
-    if (after === undefined) unset.push(where);
+    const changed = target(collection, path);
+    const where = place(collection, path);
+    if (after === undefined) unset.push(changed);
     else {
-      set.push(`${where} = :new${index}`);
+      set.push(`${changed} = :new${index}`);
       args[`new${index}`] = after;
     }
     if (before === undefined) guards.push(`${where} IS MISSING`);
@@ -76,9 +94,9 @@ export function conflictChoice(collection, id, of, shown, chosen) {
   const type = of.path.reduceRight((inner, part, index) => `${name(part)} ${index === of.path.length - 1 ? of.kind.toUpperCase() : `MAP(${inner})`}`, "");
   const declared = isTree ? `COLLECTION ${name(collection)} (${type})` : name(collection);
   // Values that are compared as a whole are guarded; a token has no comparison of its own.
-  const guard = of.kind === "register" && shown !== null ? ` AND ${field(of.path)} = :shown` : "";
+  const guard = of.kind === "register" && shown !== null ? ` AND ${place(collection, of.path)} = :shown` : "";
   return {
-    statement: `UPDATE ${declared} SET ${field(of.path)} = :chosen WHERE _id = :id${guard}`,
+    statement: `UPDATE ${declared} SET ${target(collection, of.path)} = :chosen WHERE _id = :id${guard}`,
     args: guard ? { id, shown, chosen } : { id, chosen },
   };
 }
@@ -92,8 +110,39 @@ export function literal(value) {
   return value === null ? "NULL" : String(value);
 }
 
-/** A condition that a value has this value. @param {string[]} path @param {any} value */
-export function equals(path, value) {
-  if (value === null) return `${field(path)} IS NULL`;
-  return value === undefined ? `${field(path)} IS MISSING` : `${field(path)} = ${literal(value)}`;
+/** Longer texts are no filter that anybody can read. */
+const LONGEST_LITERAL = 1000;
+
+/** Whether documents can be filtered by a value: a single one that a statement can have within. @param {any} value */
+export function isFilter(value) {
+  const type = kind(value);
+  return type === "text" ? value.length <= LONGEST_LITERAL : !["array", "object", "attachment"].includes(type);
+}
+
+/** A condition that a field has this value. @param {string} collection @param {string[]} path @param {any} value */
+export function equals(collection, path, value) {
+  const where = place(collection, path);
+  if (value === null) return `${where} IS NULL`;
+  return value === undefined ? `${where} IS MISSING` : `${where} = ${literal(value)}`;
+}
+
+/**
+ * The documents of a collection for which a condition holds. What is typed has lines of its own: the place of a
+ * mistake is then a place in it.
+ * @param {string} typed
+ */
+export function conditioned(typed) { return typed.trim() ? ` WHERE (\n${typed}\n)` : ""; }
+
+/**
+ * The place of a statement's mistake within a condition that was typed: the end for what is missing after it.
+ * @param {{line?: number, column?: number}} details @param {string} typed
+ * @returns {number | null} Characters before it; null if it is elsewhere.
+ */
+export function placeTyped(details, typed) {
+  if (!details?.line) return null;
+  const lines = typed.split("\n");
+  const line = Number(details.line) - 2;
+  if (line < 0 || line > lines.length) return null;
+  const before = lines.slice(0, line).reduce((sum, text) => sum + text.length + 1, 0);
+  return Math.min(typed.length, line === lines.length ? typed.length : before + Number(details.column) - 1);
 }

@@ -51,6 +51,9 @@ export function csvCells(text) {
   return rows;
 }
 
+/** The apostrophe of texts that a spreadsheet would take for formulas: results.js writes it. */
+const GUARD = /^'(?='*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20])/;
+
 /** Rows as documents: an empty cell is missing, a number, true and false are what they look like. @param {string} text */
 function csvDocuments(text) {
   const [names = [], ...rows] = csvCells(text);
@@ -58,7 +61,7 @@ function csvDocuments(text) {
     if (row.length !== names.length) throw new Error(`row ${index + 2} has ${row.length} cells, the first one ${names.length}`);
     /** @type {Record<string, any>} */
     const document = {};
-    row.forEach((cell, place) => { if (cell !== "") define(document, names[place], /^(?:-?(?:0|[1-9]\d*)(?:\.\d+)?|true|false)$/.test(cell) ? parse(cell) : cell); });
+    row.forEach((cell, place) => { if (cell !== "") define(document, names[place].replace(GUARD, ""), /^(?:-?(?:0|[1-9]\d*)(?:\.\d+)?|true|false)$/.test(cell) ? parse(cell) : cell.replace(GUARD, "")); });
     return document;
   });
 }

@@ -42,6 +42,33 @@ export function exactTime(milliseconds) {
   return new Date(milliseconds).toISOString().replace("T", " ").replace("Z", " UTC");
 }
 
+const UNITS = /** @type {Record<string, number>} */ ({ s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 });
+
+/**
+ * A moment as people write it: an offset of the log stays one, a time becomes one of RFC 3339. A time without a
+ * zone is UTC, as all times on the pages are.
+ * @param {string} text @param {number} [now] @returns {string} Empty for an empty text.
+ */
+export function moment(text, now = Date.now()) {
+  const typed = text.trim().replace(/^now$/i, "0 s ago");
+  if (/^\d*$/.test(typed)) return typed;
+  const back = /^-?\s*(\d+(?:\.\d+)?)\s*(s|m|h|d)(?:ec|econds?|in|inutes?|ours?|ays?)?(?:\s+ago)?$/i.exec(typed);
+  if (back) return new Date(now - Number(back[1]) * UNITS[back[2].toLowerCase()]).toISOString();
+  const [, day = new Date(now).toISOString().slice(0, 10), time = "00:00", zone = "Z"]
+    = /^(?:(\d{4}-\d\d-\d\d)(?:[T ]+|$))?(\d\d?:\d\d(?::\d\d(?:\.\d+)?)?)?\s*(Z|UTC|[+-]\d\d:?\d\d)?$/i.exec(typed) ?? [typed, typed];
+  const read = new Date(`${day}T${time.padStart(time.indexOf(":") === 1 ? time.length + 1 : 0, "0")}${/^(z|utc)$/i.test(zone) ? "Z" : zone.replace(/^(...)(\d\d)$/, "$1:$2")}`);
+  if (Number.isNaN(read.getTime()) || !/^\d{4}-\d\d-\d\d$/.test(day) || new Date(`${day}T00:00:00Z`).toISOString().slice(0, 10) !== day) {
+    throw Object.assign(new Error(`“${shortened(typed, 60)}” is neither an offset of the log nor a time. Write 2026-11-26 08:30 (UTC), 08:30 for today, or 10 min ago`), { code: "MOMENT" });
+  }
+  return read.toISOString();
+}
+
+/** A field's name as it is shown: one without a name has quotes. @param {string} name */
+export function keyText(name) { return name === "" ? "\"\"" : name; }
+
+/** A path of fields as it is shown. @param {string[]} path */
+export function pathText(path) { return path.map(keyText).join("."); }
+
 /** A value in one short line. @param {any} value @param {number} [most] */
 export function preview(value, most = 120) {
   const type = kind(value);
@@ -62,7 +89,7 @@ function shallow(value, most) {
     const isDeep = member !== null && typeof member === "object" && Object.keys(member).length > 5;
     const part = isDeep ? (Array.isArray(member) ? `[${member.length}]` : "{…}")
       : typeof member === "string" ? JSON.stringify(shortened(member, 40)) : print(member);
-    text += `${text.length > 1 ? ", " : ""}${Array.isArray(value) ? "" : `${key}: `}${part}`;
+    text += `${text.length > 1 ? ", " : ""}${Array.isArray(value) ? "" : `${keyText(key)}: `}${part}`;
   }
   return text + (Array.isArray(value) ? "]" : "}");
 }

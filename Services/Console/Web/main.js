@@ -30,7 +30,7 @@ function Page() {
   const [error, reset] = useErrorBoundary();
   if (error) return html`<${Problem} error=${{ code: "PAGE", message: `This page has failed: ${error.message}` }} retry=${reset} />`;
   if (place.page !== "api" && place.page !== "operations" && place.database === null) {
-    return html`<${Empty} title="No database"><p>Make one on the page Access, or sign in to one.</p></${Empty}>`;
+    return html`<${Empty} whole title="No database"><p>Make one on the page Access, or sign in to one.</p></${Empty}>`;
   }
   const { database } = place;
   if (place.page === "data" && place.rest.length > 1) {
@@ -38,7 +38,7 @@ function Page() {
   }
   if (place.page === "data") return html`<${Data} key=${`${database}/${place.rest[0] ?? ""}`} database=${database} collection=${place.rest[0] ?? null} />`;
   const Found = PAGES[place.page];
-  if (!Found) return html`<${Empty} title="There is no such page"><p>Choose one at the left.</p></${Empty}>`;
+  if (!Found) return html`<${Empty} whole title="There is no such page"><p>Choose one at the left.</p></${Empty}>`;
   return html`<${Found} key=${database} database=${database} />`;
 }
 

@@ -1,10 +1,14 @@
 // @ts-check
 /** What is known of a database's collections and fields, for columns, completion and the fields' types. */
 
+import { pathName } from "/mimeo.js";
 import { call, execute, serves } from "./api.js";
 import { name } from "./dql.js";
 import { kind } from "./exact.js";
 import { mayAdmin, session } from "./store.js";
+
+/** Collections whose documents are counted by statements, for whoever may not ask for all sizes. */
+const COUNTED = 200;
 
 /** @param {string} database @returns {Promise<string[]>} */
 export async function collectionNames(database) {
@@ -28,7 +32,26 @@ export async function collections(database) {
     return found.filter((/** @type {any} */ one) => !one.isInternal).sort(systemLast)
       .map((/** @type {any} */ one) => ({ name: one.name, documents: Number(one.documents), bytes: Number(one.bytes) }));
   }
-  return (await collectionNames(database)).map((one) => ({ name: one, documents: null, bytes: null })).sort(systemLast);
+  const names = await collectionNames(database);
+  const counts = await counted(database, names);
+  return names.map((one) => ({ name: one, documents: counts.get(one) ?? null, bytes: null })).sort(systemLast);
+}
+
+/** Counts of documents where counting reads no document: all of a collection may be read. @param {string} database @param {string[]} names */
+async function counted(database, names) {
+  const rules = session.value?.databases.find(({ id }) => id === database)?.permissions?.read;
+  const whole = names.filter((one) => rules?.everything || rules?.queriesByCollection?.[one]?.includes("true")).slice(0, COUNTED);
+  if (whole.length === 0) return new Map();
+  const transaction = whole.map((one) => ({ statement: `SELECT RAW COUNT(*) FROM ${name(one)}` }));
+  try {
+    const { results } = await call("POST", "/api/v5/store/execute", { database, body: { transaction }, quiet: true });
+    return new Map(results.map((/** @type {any} */ one, /** @type {number} */ index) => [whole[index], Number(one.items[0])]));
+  } catch { return new Map(); }
+}
+
+/** The offset that the log has reached. @param {string} database @param {AbortSignal} [signal] @returns {Promise<number>} */
+export async function head(database, signal) {
+  return Number((await execute(database, "SELECT * FROM system:dual", {}, { quiet: true, signal })).transactionId);
 }
 
 /**
@@ -76,7 +99,7 @@ const KINDS = { string: "text", float: "double" };
  */
 export async function sampledShape(database, collection) {
   if (!mayAdmin("operate")) return null;
-  const path = `/admin/query-service/databases/${encodeURIComponent(database)}/collections/${encodeURIComponent(collection)}/shape`;
+  const path = `/admin/query-service/databases/${encodeURIComponent(database)}/collections/${pathName(collection)}/shape`;
   const { sampled, keys } = await call("GET", path, { quiet: true });
   return { count: Number(sampled), fields: keys.map((/** @type {any} */ one) => ({
     path: one.path, count: Number(one.count), example: one.example ?? undefined,
@@ -84,8 +107,8 @@ export async function sampledShape(database, collection) {
   })) };
 }
 
-/** Fields of a collection as paths, from a sample of its documents. @param {string} database @param {string} collection */
+/** Fields of a collection as paths, from a sample of its documents. @param {string} database @param {string} collection @returns {Promise<string[][]>} */
 export async function fields(database, collection) {
   const { items } = await execute(database, `SELECT * FROM ${name(collection)} LIMIT 100`, {}, { quiet: true });
-  return shape(items).map(({ path }) => path.join("."));
+  return shape(items).map(({ path }) => path);
 }

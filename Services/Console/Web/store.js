@@ -66,6 +66,27 @@ export function mayOpen(database) {
   return mayAdmin("own") || (session.value?.databases.some(({ id }) => id === database) ?? false);
 }
 
+/** Whether anything may be read, in a collection or in any. @param {string} database @param {string | null} [collection] */
+export function mayRead(database, collection = null) {
+  const found = session.value?.databases.find(({ id }) => id === database);
+  if (!found) return mayAdmin("own");
+  const rules = found.permissions?.read;
+  const byCollection = rules?.queriesByCollection ?? {};
+  return rules?.everything === true || (collection === null ? Object.keys(byCollection).length > 0 : Object.hasOwn(byCollection, collection));
+}
+
+/** What a grant allows, in words. @param {any} grant */
+export function grantText(grant) {
+  const side = (/** @type {any} */ rules) => rules?.everything ? "everything" : Object.keys(rules?.queriesByCollection ?? {}).join(", ") || "nothing";
+  return `reads ${side(grant?.read)}; writes ${side(grant?.write)}`;
+}
+
+/** The rights for a database, in words. @param {string | null} database */
+export function ownRights(database) {
+  const found = session.value?.databases.find(({ id }) => id === database);
+  return found ? grantText(found.permissions) : null;
+}
+
 /** Whether anything may be written, in a collection or in any. @param {string} database @param {string | null} [collection] */
 export function mayWrite(database, collection = null) {
   const found = session.value?.databases.find(({ id }) => id === database);
@@ -76,7 +97,7 @@ export function mayWrite(database, collection = null) {
 }
 
 /** True while a credential is needed that is no longer there; the page stays as it is. */
-export const signInAgain = new Shared(/** @type {null | {admin: boolean, database: string | null}} */ (null));
+export const signInAgain = new Shared(/** @type {null | {admin: boolean, database: string | null, isMore?: boolean}} */ (null));
 
 /** True while the server does not answer. */
 export const isAway = new Shared(false);

@@ -41,7 +41,7 @@ struct AdminRoutes: Sendable {
         let one = "\(base)/:database"
         on(&mount, .get, "\(one)/collections") { _, _, id in try await collections(id) }
         on(&mount, .get, "\(one)/collections/:collection/shape") { request, context, id in
-            try await shape(request, context.parameters.require("collection"), id)
+            try await shape(request, HistoryRequest.collection(context), id)
         }
         on(&mount, .post, "\(one)/explain-subscription") { request, _, id in
             try await explainSubscription(request, id)
@@ -154,6 +154,7 @@ struct AdminRoutes: Sendable {
 
     private func collections(_ id: DatabaseID) async throws -> Response {
         if let known = surveys.recent(id) { return json(known) }
+        let began = ContinuousClock.now
         let value = try await translated {
             try await projection(id).survey("collections of \(id)") { documents, evaluation in
                 let rows = try documents.collectionNames().map { name -> Value in
@@ -171,7 +172,7 @@ struct AdminRoutes: Sendable {
                 ])
             }
         }
-        surveys.keep(value, of: id)
+        surveys.keep(value, of: id, tookSince: began)
         return json(value)
     }
 
@@ -211,11 +212,13 @@ struct AdminRoutes: Sendable {
     }
 
     /// `?sample=COUNT`: the keys of so many documents.
-    private func shape(_ request: Request, _ name: String, _ id: DatabaseID) async throws -> Response {
+    private func shape(
+        _ request: Request, _ collection: CollectionName, _ id: DatabaseID
+    ) async throws -> Response {
         let query = try QueryValues(request)
         let count = Int(
             try query.whole("sample", in: 1...Limits.sampleDocumentsMost) ?? Limits.sampleDocuments)
-        let collection = CollectionName(name)
+        let name = collection.text
         let value = try await translated {
             try await projection(id).survey("shape of \(name)") { documents, evaluation in
                 var shape = CollectionShape()
@@ -237,18 +240,22 @@ struct AdminRoutes: Sendable {
 
 /// The sizes of databases' collections, as they were a moment ago.
 private final class Surveys: Sendable {
-    private let known = Mutex<[DatabaseID: (at: ContinuousClock.Instant, value: Value)]>([:])
+    private let known = Mutex<[DatabaseID: (until: ContinuousClock.Instant, value: Value)]>([:])
 
     func recent(_ id: DatabaseID) -> Value? {
         known.withLock { known in
-            known[id].flatMap { ContinuousClock.now - $0.at < Limits.surveyAge ? $0.value : nil }
+            known[id].flatMap { ContinuousClock.now < $0.until ? $0.value : nil }
         }
     }
 
-    func keep(_ value: Value, of id: DatabaseID) {
+    /// Keeps sizes for as long as counting them again would be too much, so those of a small database are
+    /// always those of now.
+    func keep(_ value: Value, of id: DatabaseID, tookSince began: ContinuousClock.Instant) {
+        let now = ContinuousClock.now
+        let age = min(Limits.surveyAge, (now - began) * Limits.surveyShare)
         known.withLock { known in
-            known = known.filter { ContinuousClock.now - $0.value.at < Limits.surveyAge }
-            if known.count < Limits.surveysKept { known[id] = (.now, value) }
+            known = known.filter { now < $0.value.until }
+            if known.count < Limits.surveysKept { known[id] = (now + age, value) }
         }
     }
 }

@@ -18,21 +18,30 @@ struct ChangeFeed: Sendable {
     struct Bounds: Sendable {
         let begin: Offset
         let head: Offset
+        /// The last offset that was asked for.
+        let until: Offset
     }
 
     /// - Throws: `QUERY-0501`, `QUERY-0503`: before the answer begins, so that it has their status.
     func bounds() async throws -> Bounds {
         let head = try await past.log.head(of: database).offset
         let oldest = try await PastFold.oldest(in: past.log, of: database)
+        // An offset may lie ahead, a time is that of the log as it is now.
+        let until: Offset =
+            switch request.until {
+            case nil: .max
+            case .offset(let offset)?: offset
+            case .time(let time)?: try await past.offset(of: .time(time), in: database)
+            }
         switch request.since {
-        case .now, .snapshot: return Bounds(begin: head, head: head)
-        case .offset(0): return Bounds(begin: min(oldest, head), head: head)
-        case .offset(let offset):
-            guard offset <= head else { throw QueryError(.futureOffset, "\(head)") }
+        case .now, .snapshot: return Bounds(begin: head, head: head, until: until)
+        case .point(.offset(0)): return Bounds(begin: min(oldest, head), head: head, until: until)
+        case .point(let point):
+            let offset = try await past.offset(of: point, in: database)
             if offset < oldest, case .gone = projection.recent.read(after: offset) {
                 throw try await past.gone(database)
             }
-            return Bounds(begin: offset, head: head)
+            return Bounds(begin: offset, head: head, until: until)
         }
     }
 
@@ -65,7 +74,7 @@ struct ChangeFeed: Sendable {
     private func follow(
         _ cursor: ChangeCursor, _ bounds: Bounds, to stream: inout StreamWriter
     ) async throws {
-        let last = min(request.until ?? .max, request.isContinuous ? .max : bounds.head)
+        let last = min(bounds.until, request.isContinuous ? .max : bounds.head)
         var lines = 0
         while cursor.position < last {
             if let reason = end() { throw reason }

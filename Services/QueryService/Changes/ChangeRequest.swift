@@ -9,7 +9,8 @@ import ServiceKit
 struct ChangeRequest: Sendable {
     /// The place where the feed begins.
     enum Since: Sendable, Equatable {
-        case offset(Offset)
+        /// After an offset, or after all that was there at a time.
+        case point(PastPoint)
         /// With what comes from now on.
         case now
         /// With the current documents.
@@ -17,8 +18,8 @@ struct ChangeRequest: Sendable {
     }
 
     let since: Since
-    /// The last offset; nil for no end.
-    let until: Offset?
+    /// The last offset, or a time whose last offset it is; nil for no end.
+    let until: PastPoint?
     /// Lines after which the feed ends, with the operation that reaches it; nil for no end.
     let limit: Int?
     /// Goes on at the log's head.
@@ -30,7 +31,7 @@ struct ChangeRequest: Sendable {
     init(_ request: Request, _ identity: Identity) throws {
         let query = try QueryValues(request)
         since = try Self.since(query, request)
-        until = try query.whole("until", in: 0...UInt64.max).map { Offset($0) }
+        until = try query.text("until").map { try Self.point($0, "\"until\"") }
         limit = try query.whole("limit", in: 1...UInt64(Int32.max)).map { Int($0) }
         isContinuous = try query.choice("feed", of: ["once", "continuous"]) == "continuous"
         format = try StreamFormat(request, preferred: .lines)
@@ -67,17 +68,21 @@ struct ChangeRequest: Sendable {
     /// `since`, or where a browser's stream was cut: `Last-Event-ID`. Without either all that is kept.
     private static func since(_ query: QueryValues, _ request: Request) throws -> Since {
         let last = HTTPField.Name("Last-Event-ID").flatMap { request.headers[$0] }
-        guard let text = try last ?? query.text("since") else { return .offset(0) }
+        guard let text = try last ?? query.text("since") else { return .point(.offset(0)) }
         switch text {
         case "now": return .now
         case "snapshot": return .snapshot
-        default:
-            guard let offset = UInt64(text) else {
-                throw ServiceError(
-                    .badRequest,
-                    "\"since\" must be an offset of the log, \"now\" or \"snapshot\"")
-            }
-            return .offset(Offset(offset))
+        default: return .point(try point(text, "\"since\" is \"now\" or \"snapshot\", or it"))
+        }
+    }
+
+    /// - Throws: `SRV-0400`.
+    private static func point(_ text: String, _ name: String) throws -> PastPoint {
+        do { return try PastPoint(text) } catch {
+            throw ServiceError(
+                .badRequest,
+                "\(name) must be an offset of the log, or a time like 2026-11-26T08:30:00Z "
+                    + "(in a query + is %2B)")
         }
     }
 }

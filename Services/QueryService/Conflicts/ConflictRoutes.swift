@@ -29,9 +29,9 @@ struct ConflictRoutes: Sendable {
     /// may not read are left out.
     private func list(_ request: Request, _ context: ServiceContext) async throws -> Response {
         let identity = try await identity(of: request)
-        let name = try context.parameters.require("collection")
+        let collection = try HistoryRequest.collection(context)
+        let (name, rules) = (collection.text, identity.rights.read)
         let limit = Int(try QueryValues(request).whole("limit", in: 1...Limits.listedConflicts) ?? 100)
-        let (collection, rules) = (CollectionName(name), identity.rights.read)
         let found = try await read("conflicts of \(name)", identity) { documents, evaluation in
             var rows: [Value] = []
             var hasMore = false
@@ -64,9 +64,9 @@ struct ConflictRoutes: Sendable {
 
     private func show(_ request: Request, _ context: ServiceContext) async throws -> Response {
         let identity = try await identity(of: request)
-        let name = try context.parameters.require("collection")
         let id = try HistoryRequest.id(context.parameters.require("id"))
-        let key = DocumentKey(collection: CollectionName(name), id: id)
+        let key = DocumentKey(collection: try HistoryRequest.collection(context), id: id)
+        let name = key.collection.text
         // The same answer for every id, so that the client does not learn whether the document exists.
         guard identity.rights.read.allows(key) else {
             throw QueryError(.readNotGranted, "this document of \(name)")

@@ -39,7 +39,7 @@ struct LegacyRoutes: Sendable {
         }
         mount.on(.delete, "/api/v1/collections/:collection/documents/:id") { request, context in
             let identity = try await identity(request)
-            let collection = try context.parameters.require("collection")
+            let collection = try HistoryRequest.collection(context).text
             let id = try HistoryRequest.id(context.parameters.require("id"))
             var statement = ExecuteRequest(
                 statement: "DELETE FROM \(LegacyCall.quoted(collection)) WHERE _id = :id",

@@ -13,13 +13,22 @@ struct HistoryRequest: Sendable {
 
     /// - Throws: `SRV-0400`, `QUERY-0101`.
     init(_ request: Request, _ context: ServiceContext) throws {
-        let collection = try context.parameters.require("collection")
         key = DocumentKey(
-            collection: CollectionName(collection), id: try Self.id(context.parameters.require("id")))
+            collection: try Self.collection(context), id: try Self.id(context.parameters.require("id")))
         let query = try QueryValues(request)
         before = try query.whole("before", in: 1...UInt64.max).map { Offset($0) }
         limit = Int(try query.whole("limit", in: 1...Limits.historyRows) ?? 100)
         at = try query.text("at").map { try PastPoint($0, of: "at") }
+    }
+
+    /// The collection as it stands in a path: a text, or a name in back quotes as DQL has it. Browsers take
+    /// `.` and `..` for steps of the path, however they are encoded, but not these names in back quotes.
+    static func collection(_ context: ServiceContext) throws -> CollectionName {
+        let text = try context.parameters.require("collection")
+        guard text.utf8.count > 2, text.hasPrefix("`"), text.hasSuffix("`") else {
+            return CollectionName(text)
+        }
+        return CollectionName(String(text.dropFirst().dropLast().replacing("``", with: "`")))
     }
 
     /// An id as it stands in a path: JSON if it begins like JSON, else a text.

@@ -5,6 +5,8 @@ struct AccessRunner {
     let source: any IndexedSource
     let collection: CollectionName
     let meter: ExecutionMeter
+    /// Set by PROFILE.
+    var statistics: ExecutionStatistics?
 
     /// Visits the documents until a visit returns false.
     func run(_ path: AccessPath, _ visit: (DocumentRecord) throws -> Bool) throws {
@@ -16,7 +18,10 @@ struct AccessRunner {
         case .index(let scan) where scan.isOrdered || scan.isOneKey: try source.documents(of: scan, visit)
         // In the order of a scan, however the condition names the documents.
         case .ids, .index, .union, .intersection:
-            guard let found = try numbers(path) else { return try source.scan(collection, visit) }
+            let before = statistics?.enter(.scan, counts: false)
+            let known = try numbers(path)
+            statistics?.leave(to: before)
+            guard let found = known else { return try source.scan(collection, visit) }
             try source.documents(collection, numbered: found, visit)
         }
     }

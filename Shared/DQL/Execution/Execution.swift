@@ -123,7 +123,7 @@ extension PreparedStatement {
         _ writer: any DocumentWriter, _ context: ExecutionContext, _ idGenerator: () throws -> DocumentID
     ) throws -> StatementResult {
         if case .explain(_, let inner) = plan {
-            return try profiled(inner, writer, context) { try mutate(inner, writer, context, idGenerator) }
+            return try profiled(inner, writer, context) { try mutate(inner, writer, $0, idGenerator) }
         }
         return try mutate(plan, writer, context, idGenerator)
     }

@@ -9,6 +9,19 @@ struct RowRunner {
     let catalogs = KnownCatalogs()
     let joinPaths = JoinPaths()
 
+    /// Visits the plan's rows on the account of a step, which PROFILE tells apart.
+    @discardableResult
+    func run(
+        _ plan: RowPlan, for step: PlanStep, _ visit: (borrowing Row) throws -> Bool
+    ) throws -> Bool {
+        guard let statistics = context.statistics else { return try run(plan, visit) }
+        return try run(plan) { row in
+            let before = statistics.enter(step)
+            defer { statistics.leave(to: before) }
+            return try visit(row)
+        }
+    }
+
     /// Visits the plan's rows; a visit that returns false ends the run. Returns false when a visit ended it.
     @discardableResult
     func run(_ plan: RowPlan, _ visit: (borrowing Row) throws -> Bool) throws -> Bool {
@@ -20,13 +33,12 @@ struct RowRunner {
         case .pushedGroups(let pushed): return try run(pushed, visit)
         case .covering(let scan, let needsID): return try run(covering: scan, needsID, visit)
         case .join(let left, let join):
-            return try run(left) { row in try self.join(row, join, visit) }
+            return try run(left, for: .join(join.source)) { row in try self.join(row, join, visit) }
         case .scan(_, let place), .idScan(_, let place, _), .access(_, let place, _), .pushed(_, let place):
             var row = row()
             var goesOn = true
             try forEachDocument(of: plan) { record in
                 row.documents[place] = record
-                context.statistics?.rows += 1
                 goesOn = try visit(row)
                 return goesOn
             }
@@ -46,36 +58,48 @@ struct RowRunner {
             return goesOn
         case .filter(let input, let condition):
             if let place = input.documentPlace { return try filter(input, place, condition, visit) }
-            return try run(input) { row in try evaluator.isTrue(condition, row) ? try visit(row) : true }
-        case .group(let input, let grouping):
-            var table = GroupTable(
-                grouping, context.meter, readsInPlace: input.readsDocuments && !context.options.strictReads)
-            if !context.options.strictReads, let (leaf, condition) = input.documentsOfOneSource {
-                var row = row()
-                let asksForFields = grouping.readsFieldsOnly
-                var isFound = false
-                defer { context.meter.foundNothing = !isFound }
-                try forEachRecord(of: leaf, 0, where: condition, asksForFields: asksForFields) { record in
-                    isFound = true
-                    try table.add(record) { argument in
-                        row.documents[0] = record
-                        return try evaluator.evaluate(argument, row)
-                    }
-                    return true
-                }
-            } else if !grouping.keys.isEmpty, let covered = input.covered {
-                try group(covered, into: &table)
-            } else {
-                var isFound = false
-                defer { context.meter.foundNothing = !isFound }
-                try run(input) { row in
-                    isFound = true
-                    try table.add(row, evaluator)
-                    return true
-                }
+            return try run(input, for: input.isGrouped ? .having : .filter) { row in
+                try evaluator.isTrue(condition, row) ? try visit(row) : true
             }
-            return try table.forEachRow(visit)
+        case .group(let input, let grouping): return try group(input, grouping, visit)
         }
+    }
+
+    /// Visits the groups of a plan's rows.
+    private func group(
+        _ input: RowPlan, _ grouping: Grouping, _ visit: (borrowing Row) throws -> Bool
+    ) throws -> Bool {
+        var table = GroupTable(
+            grouping, context.meter, readsInPlace: input.readsDocuments && !context.options.strictReads)
+        if !context.options.strictReads, let (leaf, condition) = input.documentsOfOneSource {
+            var row = row()
+            let asksForFields = grouping.readsFieldsOnly
+            var isFound = false
+            defer { context.meter.foundNothing = !isFound }
+            try forEachRecord(
+                of: leaf, 0, where: condition, asksForFields: asksForFields, for: .group
+            ) { record in
+                isFound = true
+                try table.add(record) { argument in
+                    row.documents[0] = record
+                    return try evaluator.evaluate(argument, row)
+                }
+                return true
+            }
+        } else if !grouping.keys.isEmpty, let covered = input.covered {
+            try group(covered, into: &table)
+        } else {
+            var isFound = false
+            defer { context.meter.foundNothing = !isFound }
+            try run(input, for: .group) { row in
+                isFound = true
+                try table.add(row, evaluator)
+                return true
+            }
+        }
+        let before = context.statistics?.enter(.group, counts: false)
+        defer { context.statistics?.leave(to: before) }
+        return try table.forEachRow(visit)
     }
 
     /// The documents of a leaf for which a condition holds, as rows.
@@ -94,12 +118,20 @@ struct RowRunner {
     @discardableResult
     private func forEachRecord(
         of leaf: RowPlan, _ place: Int, where condition: BoundExpression?, asksForFields: Bool = false,
-        _ visit: (DocumentRecord) throws -> Bool
+        for step: PlanStep? = nil, _ visit: (DocumentRecord) throws -> Bool
     ) throws -> Bool {
+        if let step, let statistics = context.statistics {
+            return try forEachRecord(
+                of: leaf, place, where: condition, asksForFields: asksForFields
+            ) { record in
+                let before = statistics.enter(step)
+                defer { statistics.leave(to: before) }
+                return try visit(record)
+            }
+        }
         guard let condition else {
             var goesOn = true
             try forEachDocument(of: leaf, asksForFields: asksForFields) { record in
-                context.statistics?.rows += 1
                 goesOn = try visit(record)
                 return goesOn
             }
@@ -114,14 +146,13 @@ struct RowRunner {
         defer { withExtendedLifetime(test) {} }
         // A test that covers the whole condition reads fields only, and so does the evaluator in its place.
         let needsNoIDs = asksForFields && test != nil && rest == nil
-        try forEachDocument(of: leaf, asksForFields: needsNoIDs) { record in
+        try forEachDocument(of: leaf, asksForFields: needsNoIDs, for: .filter) { record in
             let holds = asking.flatMap { $0._withUnsafeGuaranteedRef { $0.holds(record.document) } }
             if holds == false { return true }
             if let left = holds == nil ? condition : rest {
                 row.documents[place] = record
                 if try !evaluator.isTrue(left, row) { return true }
             }
-            context.statistics?.rows += 1
             goesOn = try visit(record)
             return goesOn
         }
@@ -131,10 +162,18 @@ struct RowRunner {
     /// Visits the documents of a leaf until a visit returns false; their ids may be left out where the visit
     /// asks for fields only.
     private func forEachDocument(
-        of leaf: RowPlan, asksForFields: Bool = false, _ visit: (DocumentRecord) throws -> Bool
+        of leaf: RowPlan, asksForFields: Bool = false, for step: PlanStep? = nil,
+        _ visit: (DocumentRecord) throws -> Bool
     ) throws {
         let meter = context.meter
         let statistics = context.statistics
+        if let step, let statistics {
+            return try forEachDocument(of: leaf, asksForFields: asksForFields) { record in
+                let before = statistics.enter(step)
+                defer { statistics.leave(to: before) }
+                return try visit(record)
+            }
+        }
         switch leaf {
         case .scan(let collection, _) where asksForFields:
             try source.scanFields(collection) { record in
@@ -175,7 +214,9 @@ struct RowRunner {
             guard let indexed = source.indexed else {
                 preconditionFailure("planned on indexes")
             }
-            try AccessRunner(source: indexed, collection: collection, meter: meter).run(path) { record in
+            let access = AccessRunner(
+                source: indexed, collection: collection, meter: meter, statistics: statistics)
+            try access.run(path) { record in
                 try meter.visit()
                 statistics?.documents += 1
                 return try visit(record)
@@ -227,9 +268,12 @@ struct RowRunner {
         guard let indexed = source.indexed else { preconditionFailure("planned on indexes") }
         var row = row()
         var isFound = false
+        let statistics = context.statistics
         defer { context.meter.foundNothing = !isFound }
         try indexed.entries(of: covered.scan, covered.needsID ? [.id, .values] : .values) { entry in
             try context.meter.visit()
+            let before = statistics?.enter(.group)
+            defer { statistics?.leave(to: before) }
             row.slots = entry.values + [entry.id?.value]
             if let condition = covered.condition, try !evaluator.isTrue(condition, row) { return true }
             isFound = true

@@ -32,6 +32,8 @@ struct SelectExecutor {
     /// The same, with whole documents in place.
     func results(_ body: (ResultRow) throws -> Bool) throws {
         guard window.limit > 0 else { return }
+        let before = runner.context.statistics?.enter(.read, counts: false)
+        defer { runner.context.statistics?.leave(to: before) }
         let isFound = plan.input.order.isEmpty || isOrdered ? try stream(body) : try sort(body)
         let meter = runner.context.meter
         if plan.input.rows.isGrouped {
@@ -56,7 +58,7 @@ struct SelectExecutor {
         var seen = DistinctRows(runner.context.meter)
         var skipped = 0
         var taken = 0
-        try runner.run(plan.input.rows) { row in
+        try runner.run(plan.input.rows, for: plan.isDistinct ? .distinct : .projection) { row in
             if !plan.isDistinct, skipped < window.offset {
                 skipped += 1
                 return true
@@ -70,6 +72,7 @@ struct SelectExecutor {
             let value = try projector.value(row)
             if plan.isDistinct {
                 guard try seen.insert(value) else { return true }
+                runner.context.statistics?.distinct += 1
                 if skipped < window.offset {
                     skipped += 1
                     return true
@@ -94,7 +97,14 @@ struct SelectExecutor {
         let cutoff =
             plan.isDistinct || runner.context.options.strictReads ? nil : SortCutoff(plan.input.order)
         var isFound = false
-        try runner.run(plan.input.rows) { row in
+        let statistics = runner.context.statistics
+        // A row that is kept is projected within the sort.
+        func projected(_ row: borrowing Row) throws -> Value? {
+            let before = statistics?.enter(.projection)
+            defer { statistics?.leave(to: before) }
+            return try projector.value(row)
+        }
+        try runner.run(plan.input.rows, for: plan.isDistinct ? .distinct : .sort) { row in
             if !isFound {
                 isFound = true
                 try runner.context.meter.watch?.look(row, nil, runner.evaluator)
@@ -102,15 +112,20 @@ struct SelectExecutor {
             if let cutoff, let last = rows.threshold?.first, cutoff.isBehind(last, row) { return true }
             let keys = try ordering.keys(row, runner.evaluator)
             if plan.isDistinct {
-                let value = try projector.value(row)
-                if try seen.insert(value) { try rows.add(keys) { value.map(KeptRow.init) } }
+                let value = try projected(row)
+                if try seen.insert(value) {
+                    statistics?.distinct += 1
+                    try rows.add(keys) { value.map(KeptRow.init) }
+                }
             } else if let wholeSource, let record = row.documents[wholeSource] {
                 try rows.add(keys) { KeptRow(record) }
             } else {
-                try rows.add(keys) { try projector.value(row).map(KeptRow.init) }
+                try rows.add(keys) { try projected(row).map(KeptRow.init) }
             }
             return true
         }
+        let before = statistics?.enter(.sort, counts: false)
+        defer { statistics?.leave(to: before) }
         try rows.finish { row in try row.map { try body(ResultRow($0)) } ?? true }
         return isFound
     }

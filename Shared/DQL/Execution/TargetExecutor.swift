@@ -19,11 +19,13 @@ struct TargetExecutor {
 
     func documentIDs() throws -> [DocumentID] {
         guard window.limit > 0 else { return [] }
+        let before = runner.context.statistics?.enter(.read, counts: false)
+        defer { runner.context.statistics?.leave(to: before) }
         let ordering = Ordering(terms: targets.order)
         var ids: [DocumentID] = []
         guard !ordering.terms.isEmpty, !isOrdered else {
             var bytes = 0
-            try runner.run(targets.rows) { row in
+            try runner.run(targets.rows, for: .change) { row in
                 if let record = row.documents[0] {
                     ids.append(record.id)
                     // Ids alone: many more of them fit than of rows.
@@ -37,7 +39,7 @@ struct TargetExecutor {
         }
         var rows = TopRows<DocumentID>(ordering, capacity: window.capacity, runner.context.meter)
         var isFound = false
-        try runner.run(targets.rows) { row in
+        try runner.run(targets.rows, for: .sort) { row in
             guard let record = row.documents[0] else { return true }
             isFound = true
             try rows.add(try ordering.keys(row, runner.evaluator)) { record.id }

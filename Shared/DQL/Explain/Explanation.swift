@@ -26,41 +26,50 @@ extension PreparedStatement {
         _ plan: SelectPlan, _ documents: any DocumentSource, _ context: ExecutionContext,
         _ body: (Value) throws -> Bool
     ) throws {
-        let statistics = ExecutionStatistics()
+        let statistics = ExecutionStatistics(context.options.nanoseconds, outermost: .read)
         let context = context.counting(statistics)
         timeParsing(statistics, context)
         let start = context.options.nanoseconds?() ?? 0
         var goesOn = true
         let executor = try SelectExecutor(plan, documents, context)
         statistics.planNanoseconds = (context.options.nanoseconds?() ?? 0) - start
+        statistics.begin()
         try executor.run { row in
+            let before = statistics.enter(.output)
+            defer { statistics.leave(to: before) }
             statistics.results += 1
             goesOn = try body(row)
             return goesOn
         }
+        statistics.end()
         statistics.nanoseconds = (context.options.nanoseconds?() ?? 0) - start
         guard goesOn else { return }
-        _ = try body(try profileRow(.select(plan), documents, context))
+        let operators = try PlanDescription(documents: documents, options: context.options).operators(
+            .select(plan), explainedStatement, context.arguments)
+        _ = try body(
+            profileRow(
+                statistics.measured(operators, capacity: executor.window.capacity), statistics))
     }
 
     /// Runs a statement that writes and adds its cost to its rows.
     func profiled(
         _ plan: StatementPlan, _ writer: any DocumentWriter, _ context: ExecutionContext,
-        _ run: () throws -> StatementResult
+        _ run: (ExecutionContext) throws -> StatementResult
     ) throws -> StatementResult {
-        let statistics = ExecutionStatistics()
+        let statistics = ExecutionStatistics(context.options.nanoseconds, outermost: .change)
         let context = context.counting(statistics)
         timeParsing(statistics, context)
         let start = context.options.nanoseconds?() ?? 0
         // Described first, because the statement's own changes may change its plan.
-        var description = PlanDescription(documents: writer, options: context.options)
-        description.statistics = nil
-        let operators = try description.operators(plan, explainedStatement, context.arguments)
+        let operators = try PlanDescription(documents: writer, options: context.options).operators(
+            plan, explainedStatement, context.arguments)
         statistics.planNanoseconds = (context.options.nanoseconds?() ?? 0) - start
-        var result = try run()
+        statistics.begin()
+        var result = try run(context)
+        statistics.end()
         statistics.nanoseconds = (context.options.nanoseconds?() ?? 0) - start
         statistics.results = result.mutatedDocumentIDs.count
-        result.rows.append(profileRow(operators, statistics, context))
+        result.rows.append(profileRow(statistics.measured(operators), statistics))
         return result
     }
 
@@ -73,18 +82,7 @@ extension PreparedStatement {
         statistics.parseNanoseconds = nanoseconds() - start
     }
 
-    private func profileRow(
-        _ plan: StatementPlan, _ documents: any DocumentSource, _ context: ExecutionContext
-    ) throws -> Value {
-        var description = PlanDescription(documents: documents, options: context.options)
-        description.statistics = context.statistics
-        let operators = try description.operators(plan, explainedStatement, context.arguments)
-        return profileRow(operators, context.statistics ?? ExecutionStatistics(), context)
-    }
-
-    private func profileRow(
-        _ operators: [Value], _ statistics: ExecutionStatistics, _ context: ExecutionContext
-    ) -> Value {
+    private func profileRow(_ operators: [Value], _ statistics: ExecutionStatistics) -> Value {
         let elapsed = Value.int(Int64(clamping: statistics.nanoseconds))
         let kind: StatementKind =
             switch explainedStatement {

@@ -4,8 +4,6 @@ import CRDT
 struct PlanDescription {
     let documents: any DocumentSource
     let options: ExecutionOptions
-    /// The counts of PROFILE; nil for EXPLAIN.
-    var statistics: ExecutionStatistics?
 
     /// `{"#operator": "sequence", "children": […]}`.
     static func sequence(_ children: [Value]) -> Value {
@@ -81,8 +79,7 @@ struct PlanDescription {
         children.append(
             Self.operator(
                 "projection", [("projection", .string(StatementPrinter.print(select.projection)))]))
-        children.append(
-            Self.operator("finalProjection", [("#stats", statistics?.stats(in: \.rows, out: \.results))]))
+        children.append(Self.operator("finalProjection", []))
         return children
     }
 
@@ -165,11 +162,11 @@ struct PlanDescription {
             return access(path, collection, texts.alias(source))
         case .covering(let scan, _): return [indexScan(scan, covers: true)]
         case .pushed(let statement, let source):
-            return [try pushed(statement, texts.alias(source), \.documents)]
+            return [try pushed(statement, texts.alias(source))]
         case .pushedGroups(let pushed):
             // Its WHERE is in the SQL.
             if pushed.condition != nil, !texts.conditions.isEmpty { texts.conditions.removeFirst() }
-            return [try self.pushed(pushed.groups, texts.alias(pushed.source), \.rows)]
+            return [try self.pushed(pushed.groups, texts.alias(pushed.source))]
         case .count(let collection, _):
             return [Self.operator("countScan", [("collection", .string(collection.text))])]
         case .extremes(let collection, let extremes):
@@ -185,10 +182,7 @@ struct PlanDescription {
             return below + [
                 Self.operator(
                     "filter",
-                    [
-                        ("condition", condition.map { .string($0) }),
-                        ("#stats", statistics?.stats(in: \.documents, out: \.rows)),
-                    ])
+                    [("condition", condition.map { .string($0) })])
             ]
         case .group(let inner, let grouping):
             let below = try rows(inner, &texts)
@@ -265,14 +259,11 @@ struct PlanDescription {
             "scan",
             [
                 ("collection", .string(collection.text)), ("alias", alias),
-                ("#stats", statistics?.stats(in: nil, out: \.documents)),
             ])
     }
 
     /// A part that runs in the store's SQL, with the server's own estimate.
-    private func pushed(
-        _ statement: PushedStatement, _ alias: Value?, _ rows: KeyPath<ExecutionStatistics, Int>
-    ) throws -> Value {
+    private func pushed(_ statement: PushedStatement, _ alias: Value?) throws -> Value {
         guard let explanation = try documents.pushing?.explanation(of: statement) else {
             preconditionFailure("planned on a source with SQL")
         }
@@ -284,17 +275,11 @@ struct PlanDescription {
                 ("decides", statement.isExact ? "exact" : "rechecked"),
                 ("sql", .string(explanation.sql)), ("arguments", .array(explanation.arguments)),
                 ("estimate", explanation.estimate),
-                ("#stats", statistics?.stats(in: nil, out: rows)),
             ])
     }
 
     private func fetch(_ collection: CollectionName) -> Value {
-        Self.operator(
-            "fetch",
-            [
-                ("collection", .string(collection.text)),
-                ("#stats", statistics?.stats(in: \.documents, out: \.documents)),
-            ])
+        Self.operator("fetch", [("collection", .string(collection.text))])
     }
 
     private func idScan(_ collection: CollectionName, _ ids: IDList, _ alias: Value?) -> Value {
@@ -343,30 +328,5 @@ struct PlanDescription {
         case .afterClass(let known): ["afterType": .string("\(known)")]
         case .afterPrefix(let text): ["afterPrefix": .string(text)]
         }
-    }
-}
-
-/// The counts of PROFILE. Belongs to one execution on one thread.
-final class ExecutionStatistics {
-    /// Documents read.
-    var documents = 0
-    /// Rows for which conditions were true.
-    var rows = 0
-    /// Rows of the result.
-    var results = 0
-    /// The time to parse the text, and the time to choose the plan.
-    var parseNanoseconds: UInt64 = 0
-    var planNanoseconds: UInt64 = 0
-    /// The time of the execution.
-    var nanoseconds: UInt64 = 0
-
-    func stats(
-        in before: KeyPath<ExecutionStatistics, Int>?, out: KeyPath<ExecutionStatistics, Int>
-    ) -> Value {
-        var object = ObjectValue()
-        if let before { object["documentsIn"] = .int(Int64(self[keyPath: before])) }
-        object["documentsOut"] = .int(Int64(self[keyPath: out]))
-        object["phaseTimes"] = ["total": .int(Int64(clamping: nanoseconds))]
-        return .object(object)
     }
 }

@@ -110,9 +110,10 @@ public enum PlanTree {
             parts.append(part(entry.key, entry.value, of: members))
         }
         if let statistics = members[statisticsKey]?.objectValue {
-            let counts = [("in", "documentsIn"), ("out", "documentsOut")].compactMap { name, key in
+            var counts = [("in", "documentsIn"), ("out", "documentsOut")].compactMap { name, key in
                 statistics[key].map { "\(name) \(text(of: $0, plain: false))" }
             }
+            if let time = statistics["phaseTimes"]?["total"]?.intValue { counts.append(milliseconds(time)) }
             if !counts.isEmpty { parts.append("(\(counts.joined(separator: ", ")))") }
         }
         return parts.joined(separator: "  ")

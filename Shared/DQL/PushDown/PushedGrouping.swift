@@ -156,7 +156,6 @@ private struct PushedGroups {
         for part in parts[next...] { try add(part, to: &table) }
         meter.foundNothing = rows == 0
         runner.context.statistics?.documents += rows
-        runner.context.statistics?.rows += rows
         return table
     }
 

@@ -133,7 +133,6 @@ struct Lexer {
                 continue
             }
             guard byte() == UInt8(ascii: "`") else {
-                if name.isEmpty { throw error(.syntax, "a quoted name cannot be empty", from: start) }
                 return .quotedName(String(decoding: name, as: UTF8.self))
             }
             name.append(next)

@@ -124,11 +124,17 @@ struct Parser {
         }
     }
 
+    /// The error for an empty name of anything but a field.
+    var emptyName: DQLError { error(.syntax, "a quoted name cannot be empty") }
+
     @inline(never)
     mutating func name(_ what: String = "identifier", allowDoubleQuotes: Bool = false) throws(DQLError)
         -> NameSyntax
     {
-        if let text = nameAtCurrent { return NameSyntax(text: text, span: try advance().span) }
+        if let text = nameAtCurrent {
+            if text.isEmpty { throw emptyName }
+            return NameSyntax(text: text, span: try advance().span)
+        }
         if allowDoubleQuotes, case .string(let text, doubleQuoted: true) = current.kind {
             return NameSyntax(text: text, span: try advance().span)
         }
@@ -175,9 +181,11 @@ struct Parser {
         return try fieldName("a field name")
     }
 
-    /// A field where no string can stand: double quotes are allowed, but not empty ones.
+    /// A field where no string can stand: double quotes are allowed, but not empty ones. A field may have an
+    /// empty name, as in JSON; it is written with two back quotes.
     mutating func fieldName(_ what: String) throws(DQLError) -> NameSyntax {
-        if case .string("", _) = current.kind { throw error(.syntax, "a quoted name cannot be empty") }
+        if case .quotedName("") = current.kind { return NameSyntax(text: "", span: try advance().span) }
+        if case .string("", _) = current.kind { throw emptyName }
         return try name(what, allowDoubleQuotes: true)
     }
 

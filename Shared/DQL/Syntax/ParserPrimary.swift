@@ -18,6 +18,8 @@ extension Parser {
             try advance()
             return try node(.literal(.string(text)), token.span)
         case .quotedName(let text):
+            // A field with an empty name is told from a mistake by what it belongs to: `c['']`.
+            if text.isEmpty { throw emptyName }
             try advance()
             return try nameOrCall(text, token.span)
         case .symbol(.colon): return try parameter()

@@ -56,6 +56,13 @@
  * @property {boolean} [last] True in the last line of its operation.
  */
 
+/**
+ * @typedef {object} Connection
+ * @property {boolean} open False from a cut until the stream is open again.
+ * @property {any} error Why it was cut; null if it ended, as at a server that stops.
+ * @property {number} retryMs The pause before it is opened again.
+ */
+
 /** The silence after which a stream counts as cut: the server says that it is alive every 15 s. */
 const SILENCE_MS = 45_000;
 const FIRST_PAUSE_MS = 500;
@@ -172,7 +179,8 @@ export class Mimeo {
    * was cut. Leave the loop, or abort the signal, to end it.
    * @param {string} statement A SELECT.
    * @param {Record<string, any>} [args]
-   * @param {{signal?: AbortSignal}} [options]
+   * @param {{signal?: AbortSignal, onConnection?: (state: Connection) => void}} [options]
+   *   onConnection: called when the stream is open, and when it is cut and will be opened again.
    * @returns {AsyncGenerator<Observed, void, void>}
    */
   async *observe(statement, args = {}, options = {}) {
@@ -189,7 +197,7 @@ export class Mimeo {
       if (offset !== undefined) headers["Last-Event-ID"] = String(offset);
       return this.#post("/api/v5/store/observe", { statement, args }, headers, signal);
     };
-    for await (const event of this.#lines(open, true, options.signal)) {
+    for await (const event of this.#lines(open, true, options)) {
       if (event.event === "result") {
         parts.push(...event.items);
         if (event.more) continue;
@@ -213,13 +221,14 @@ export class Mimeo {
   /**
    * Reads the changes of documents from the log. Whole operations only: one that was cut comes again.
    * @param {object} [options]
-   * @param {number | string} [options.since] An offset, "now" or "snapshot"; 0 unless said.
-   * @param {number} [options.until] The last offset.
+   * @param {number | string} [options.since] An offset, a time, "now" or "snapshot"; 0 unless said.
+   * @param {number | string} [options.until] The last offset, or a time.
    * @param {string | string[]} [options.collection]
    * @param {string} [options.where] A condition of DQL.
    * @param {"new" | "both" | "none"} [options.values]
    * @param {boolean} [options.follow] Go on with what comes.
    * @param {AbortSignal} [options.signal]
+   * @param {(state: Connection) => void} [options.onConnection] As for observe.
    * @returns {AsyncGenerator<Change, void, void>}
    */
   async *changes(options = {}) {
@@ -237,7 +246,7 @@ export class Mimeo {
       return this.#get(`/api/v5/changes?${query}`, { Accept: "application/x-ndjson" }, signal);
     };
     const goesOn = (options.follow ?? false) && options.until === undefined;
-    for await (const line of this.#lines(open, goesOn, options.signal)) {
+    for await (const line of this.#lines(open, goesOn, options)) {
       held.push(line);
       if (!line.last && line.method !== "snapshot") continue;
       const whole = held;
@@ -259,9 +268,7 @@ export class Mimeo {
     for (const name of /** @type {const} */ (["before", "limit", "at"])) {
       if (options[name] !== undefined) query.set(name, String(options[name]));
     }
-    // A text that looks like JSON is written as JSON.
-    const text = typeof id === "string" && !/^[{["0-9\-tf]/.test(id) ? id : JSON.stringify(id);
-    const path = `/api/v5/history/${encodeURIComponent(collection)}/${encodeURIComponent(text)}?${query}`;
+    const path = `/api/v5/history/${pathName(collection)}/${pathID(id)}?${query}`;
     return this.#answer(await this.#get(path, {}, options.signal));
   }
 
@@ -370,13 +377,14 @@ export class Mimeo {
    * The JSON lines of a stream that is opened again where it was cut.
    * @param {(signal: AbortSignal) => Promise<Response>} open Opens it at the place to go on.
    * @param {boolean} goesOn True if an end without a reason is a cut.
-   * @param {AbortSignal} [signal]
+   * @param {{signal?: AbortSignal, onConnection?: (state: Connection) => void}} options
    * @returns {AsyncGenerator<any, void, void>}
    */
-  async *#lines(open, goesOn, signal) {
+  async *#lines(open, goesOn, { signal, onConnection }) {
     let pause = FIRST_PAUSE_MS;
     let isFirst = true;
     while (!signal?.aborted) {
+      let cut = null;
       const connection = new AbortController();
       const abort = () => connection.abort(signal?.reason);
       signal?.addEventListener("abort", abort, { once: true });
@@ -385,6 +393,7 @@ export class Mimeo {
         if (!response.ok) await this.#answer(response);
         isFirst = false;
         pause = FIRST_PAUSE_MS;
+        onConnection?.({ open: true, error: null, retryMs: 0 });
         for await (const text of textLines(response, connection)) {
           const line = this.#parse(text);
           if (line.error && !line.method) throw failure(line.error, 0);
@@ -395,14 +404,32 @@ export class Mimeo {
         if (signal?.aborted) return;
         // The first connection must succeed; later ones outlast servers that restart and networks that break.
         if (isFirst || (error instanceof MimeoError && !isPassing(error))) throw error;
+        cut = error;
       } finally {
         signal?.removeEventListener("abort", abort);
         connection.abort();
       }
+      onConnection?.({ open: false, error: cut, retryMs: pause });
       await new Promise((resolve) => setTimeout(resolve, pause));
       pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
     }
   }
+}
+
+/**
+ * A collection's name in a path. In back quotes where a browser would take it for a step of the path.
+ * @param {string} name
+ */
+export function pathName(name) {
+  return encodeURIComponent(/^\.{1,2}$|^`/.test(name) ? `\`${name.replaceAll("`", "``")}\`` : name);
+}
+
+/**
+ * A document's id in a path. A text that looks like JSON, or like a step of the path, is written as JSON.
+ * @param {any} id
+ */
+export function pathID(id) {
+  return encodeURIComponent(typeof id === "string" && !/^$|^\.{1,2}$|^[{["0-9\-tf]/.test(id) ? id : JSON.stringify(id));
 }
 
 /**

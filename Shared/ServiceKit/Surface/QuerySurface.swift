@@ -67,9 +67,9 @@ extension Surface {
         parameters: [
             .query(
                 "since", .text,
-                "An offset, after which the feed begins; 0 for all that is kept; now; or snapshot, for the "
-                    + "current documents first."),
-            .query("until", .whole(from: 0), "The last offset."),
+                "An offset or a time, after which the feed begins; 0 for all that is kept; now; or snapshot, "
+                    + "for the current documents first."),
+            .query("until", .text, "The last offset, or a time: what the log had when the feed began."),
             .query("collection", .text, "Only this collection.", repeats: true),
             .query(
                 "where", .text,
@@ -93,7 +93,8 @@ extension Surface {
         .get, "/api/v5/history/:collection/:id", "history", .user, "Shows what happened to a document.",
         details: """
             Newest first, as far as the log reaches; complete tells whether that is its beginning. The id \
-            is a text, or JSON if it begins like JSON.
+            is a text, or JSON if it begins like JSON. A collection's name may stand in back quotes, as in \
+            DQL: browsers take . and .. for steps of the path.
             """,
         parameters: [
             .query("before", .whole(from: 1), "Entries before this offset."),

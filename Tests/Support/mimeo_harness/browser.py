@@ -21,7 +21,8 @@ STEP_SECONDS = 20
 
 KEYS = {
     "Enter": ("Enter", 13, "\r"), "Escape": ("Escape", 27, None), "Tab": ("Tab", 9, None),
-    "ArrowDown": ("ArrowDown", 40, None), "ArrowUp": ("ArrowUp", 38, None), "End": ("End", 35, None), "Home": ("Home", 36, None),
+    "ArrowDown": ("ArrowDown", 40, None), "ArrowUp": ("ArrowUp", 38, None), "ArrowLeft": ("ArrowLeft", 37, None),
+    "ArrowRight": ("ArrowRight", 39, None), "End": ("End", 35, None), "Home": ("Home", 36, None),
 }
 CONTROL = 2
 

@@ -5,7 +5,7 @@ import { html, useState } from "../vendor/preact.js";
 import { call, serves } from "../api.js";
 import { parse, print } from "../exact.js";
 import { address, go } from "../route.js";
-import { mayAdmin, note } from "../store.js";
+import { grantText, mayAdmin, note } from "../store.js";
 import { copy, Dialog, Problem, Time, useLoaded } from "../parts/basics.js";
 import { claimsOf, READING, Tester } from "../parts/tester.js";
 
@@ -17,12 +17,6 @@ function Section({ title, found, columns, rows, empty, children }) {
     <${Problem} error=${found.error} retry=${found.again} />
     ${rows && (rows.length === 0 ? html`<p class="quiet">${empty}</p>` : html`<table class="plain-table"><thead><tr>${columns.map(([title], index) => html`<th key=${index} scope="col">${title || html`<span class="hidden">More</span>`}</th>`)}</tr></thead>
       <tbody>${rows.map((row) => html`<tr key=${row.id ?? row.name}>${columns.map(([, cell], index) => html`<td key=${index}>${cell(row)}</td>`)}</tr>`)}</tbody></table>`)}</section>`;
-}
-
-/** What a grant allows, in words. @param {any} grant */
-export function grantText(grant) {
-  const side = (/** @type {any} */ rules) => rules?.everything ? "everything" : Object.keys(rules?.queriesByCollection ?? {}).join(", ") || "nothing";
-  return `reads ${side(grant?.read)}; writes ${side(grant?.write)}`;
 }
 
 /** @param {{database: string}} props */

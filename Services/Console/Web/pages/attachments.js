@@ -5,7 +5,7 @@ import { html, useState } from "../vendor/preact.js";
 import { client, execute } from "../api.js";
 import { name } from "../dql.js";
 import { isAttachment, print } from "../exact.js";
-import { bytes, counted, idText } from "../format.js";
+import { bytes, counted, idText, keyText } from "../format.js";
 import { address, refine, route } from "../route.js";
 import { collectionNames } from "../schema.js";
 import { note, useShared } from "../store.js";
@@ -21,7 +21,7 @@ const SHOWN = 60;
 function look(value, path, found) {
   if (value === null || typeof value !== "object") return;
   if (isAttachment(value)) found(path, value);
-  else for (const key of Object.keys(value)) look(value[key], path ? `${path}.${key}` : key, found);
+  else for (const key of Object.keys(value)) look(value[key], path ? `${path}.${keyText(key)}` : keyText(key), found);
 }
 
 /** @param {{database: string}} props */

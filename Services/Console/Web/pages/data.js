@@ -3,47 +3,64 @@
 
 import { html, useEffect, useMemo, useState } from "../vendor/preact.js";
 import { client, execute } from "../api.js";
-import { equals, name } from "../dql.js";
+import { conditioned, equals, name, place as placed, placeTyped } from "../dql.js";
 import { print } from "../exact.js";
-import { bytes, counted, grouped, idText } from "../format.js";
+import { bytes, counted, grouped, idText, keyText, pathText } from "../format.js";
 import { address, go, refine, route } from "../route.js";
-import { collections, sampledShape, shape } from "../schema.js";
-import { mayWrite, note, useShared } from "../store.js";
-import { copy, Empty, Problem, useLoaded, useRepeated } from "../parts/basics.js";
+import { collections, head, sampledShape, shape } from "../schema.js";
+import { mayAdmin, mayRead, mayWrite, note, ownRights, useShared } from "../store.js";
+import { copy, Empty, LiveBadge, Problem, useLink, useLoaded, useRepeated, useSeen } from "../parts/basics.js";
 import { Delete, Insert } from "../parts/change.js";
 import { ConflictList, conflictsOf } from "../parts/conflicts.js";
 import { followed, idKey } from "../parts/followed.js";
-import { save, csv, useColumns } from "../parts/results.js";
+import { save, csv, CSV_TITLE, useColumns } from "../parts/results.js";
 import { Table } from "../parts/table.js";
+import { ValueMenu } from "../parts/menu.js";
 import { Text, Tree } from "../parts/value.js";
 
 const STEPS = [1000, 10_000, 100_000];
 const FRESH_MS = 1600;
+/** Time between two looks at the log's head: counts and sizes follow it. */
+const HEAD_MS = 2000;
 
 /** @param {{database: string, collection: string | null}} props */
 export function Data({ database, collection }) {
-  const names = useLoaded(() => collections(database), [database]);
+  const head = useHead(database);
+  const names = useLoaded(() => collections(database), [database, head]);
   useRepeated(names.again, 15_000, [database]);
+  const known = names.value ?? [];
+  const hasSizes = known.some((/** @type {any} */ one) => one.bytes !== null);
   const [filter, setFilter] = useState("");
   const [isAdding, setAdding] = useState(false);
   const shown = (names.value ?? []).filter((/** @type {any} */ one) => one.name.toLowerCase().includes(filter.toLowerCase()));
   return html`<div class="page split">
     <aside aria-label="Collections">
-      <div class="bar"><input data-filter aria-label="Filter collections" placeholder=${names.value ? `${counted(names.value.length, "collection")}` : "Collections"}
+      <div class="bar"><input data-filter aria-label="Filter collections" placeholder=${names.value ? `${counted(known.length, "collection")}` : "Collections"}
         value=${filter} onInput=${(/** @type {any} */ event) => setFilter(event.currentTarget.value)} />
         ${mayWrite(database) && html`<button type="button" aria-label="New collection" title="New collection" onClick=${() => setAdding(true)}>+</button>`}</div>
+      ${names.value && known.length > 0 && html`<p class="sum quiet" title=${hasSizes ? "Documents as they are stored, without indexes and the log" : mayAdmin("read") ? "" : "Sizes are shown to administrators"}>${
+        hasSizes ? `${counted(known.reduce((sum, one) => sum + Number(one.documents ?? 0), 0), "document")}, ${bytes(known.reduce((sum, one) => sum + Number(one.bytes ?? 0), 0))}` : `Your key ${ownRights(database) ?? ""}`}</p>`}
       <${Problem} error=${names.error} retry=${names.again} />
       <${Names} names=${shown} chosen=${collection} database=${database} />
     </aside>
     ${collection === null
       ? html`<section><h1 class="hidden">Data</h1><${Empty} title=${names.value?.length === 0 ? "No documents yet" : "Choose a collection"}>
           ${names.value?.length === 0 && mayWrite(database) && html`<p>A collection begins with its first document.</p><button type="button" class="main" onClick=${() => setAdding(true)}>Insert a document</button>`}</${Empty}></section>`
-      : html`<${Documents} database=${database} collection=${collection} />`}
+      : mayRead(database, collection) ? html`<${Documents} database=${database} collection=${collection} head=${head} size=${known.find((/** @type {any} */ one) => one.name === collection)?.bytes ?? null} />`
+      : html`<section><${Empty} whole title=${`You may not read ${collection}`}><p>Your credential ${ownRights(database)}. Whoever made it can grant <code>${`{"read": {"queriesByCollection": {${JSON.stringify(collection)}: ["true"]}}}`}</code>.</p>
+          ${mayWrite(database, collection) && html`<p>It may write the collection: statements on the page <a href=${address(database, "query")}>Query</a> do that.</p>`}</${Empty}></section>`}
     ${isAdding && html`<${Insert} database=${database} collection=${null} close=${(/** @type {string | undefined} */ made) => {
       setAdding(false);
       if (made) { names.again(); go(address(database, "data", [made])); }
     }} />`}
   </div>`;
+}
+
+/** The offset that the log has reached, looked up again and again while the page is seen. @param {string} database */
+function useHead(database) {
+  const [offset, setOffset] = useState(0);
+  useRepeated(() => { head(database).then(setOffset, () => {}); }, HEAD_MS, [database]);
+  return offset;
 }
 
 /** The names, of which only those in view are in the page. @param {{names: any[], chosen: string | null, database: string}} props */
@@ -54,8 +71,8 @@ function Names({ names, chosen, database }) {
   const part = names.slice(first, first + 80);
   return html`<div class="names" onScroll=${(/** @type {any} */ event) => setTop(event.currentTarget.scrollTop)}>
     <ul style=${{ height: `${names.length * ROW}px` }}>${part.map(({ name: one, documents, bytes: size }, place) => html`<li key=${one} style=${{ transform: `translateY(${(first + place) * ROW}px)` }}>
-      <a href=${address(database, "data", [one])} aria-current=${one === chosen ? "true" : undefined} title=${size === null ? one : `${one}: ${bytes(size)}`}><span>${one}</span>
-        ${documents !== null && html`<span class="quiet">${grouped(documents)}</span>`}</a></li>`)}</ul></div>`;
+      <a href=${address(database, "data", [one])} aria-current=${one === chosen ? "true" : undefined} title=${size === null ? one : `${one}: ${counted(documents ?? 0, "document")}, ${bytes(size)}`}><span>${one}</span>
+        ${documents !== null && html`<span class="quiet figure">${grouped(documents)}</span>`}${size !== null && html`<span class="quiet figure size">${bytes(size)}</span>`}</a></li>`)}</ul></div>`;
 }
 
 /**
@@ -64,9 +81,12 @@ function Names({ names, chosen, database }) {
  */
 function useObserved(database, wanted) {
   const { statement } = wanted;
+  const isSeen = useSeen();
+  const [link, onConnection] = useLink();
   const [state, setState] = useState({ rows: /** @type {any[] | null} */ (null), error: /** @type {any} */ (null), fresh: new Set(), isLive: false, statement });
   const [turn, setTurn] = useState(0);
   useEffect(() => {
+    if (!isSeen) return undefined;
     const stop = new AbortController();
     let count = 0;
     /** @type {any} */
@@ -79,20 +99,20 @@ function useObserved(database, wanted) {
     };
     (async () => {
       if (wanted.most > STEPS[0]) {
-        for await (const { rows, changed } of followed(database, { ...wanted, signal: stop.signal })) show(rows, changed);
+        for await (const { rows, changed } of followed(database, { ...wanted, signal: stop.signal, onConnection })) show(rows, changed);
         return;
       }
-      for await (const event of client(database).observe(statement, {}, { signal: stop.signal })) {
+      for await (const event of client(database).observe(statement, {}, { signal: stop.signal, onConnection })) {
         show(event.rows, new Set([...event.insertions, ...event.updates].slice(0, 500).map((index) => idKey(event.rows[index]?._id))));
       }
     })().catch((error) => { if (!stop.signal.aborted) setState((/** @type {any} */ old) => ({ ...old, error, isLive: false })); });
     return () => { stop.abort(); clearTimeout(timer); };
-  }, [database, statement, turn]);
-  return { ...state, again: () => setTurn((/** @type {number} */ n) => n + 1) };
+  }, [database, statement, turn, isSeen]);
+  return { ...state, link, again: () => setTurn((/** @type {number} */ n) => n + 1) };
 }
 
-/** @param {{database: string, collection: string}} props */
-function Documents({ database, collection }) {
+/** @param {{database: string, collection: string, head: number, size: number | null}} props */
+function Documents({ database, collection, head, size }) {
   const place = useShared(route);
   const where = place.query.where ?? "";
   const sort = place.query.sort ?? "_id";
@@ -104,20 +124,23 @@ function Documents({ database, collection }) {
   const [isDeleting, setDeleting] = useState(false);
   useEffect(() => setTyped(where), [where]);
   const mayChange = mayWrite(database, collection);
-  const condition = where.trim() ? ` WHERE ${where}` : "";
+  const condition = conditioned(where);
   const statement = `SELECT * FROM ${name(collection)}${condition} ORDER BY ${sort} LIMIT ${most}`;
-  const { rows, error, fresh, isLive, again } = useObserved(database, { collection, condition, statement, sort, most });
+  const [menu, setMenu] = useState(/** @type {any} */ (null));
+  const { rows, error, fresh, isLive, link, again } = useObserved(database, { collection, condition, statement, sort, most });
   const count = useLoaded((signal) => execute(database, `SELECT COUNT(*) AS n FROM ${name(collection)}${condition}`, {}, { signal, quiet: true })
-    .then(({ items }) => Number(items[0]?.n ?? 0)), [database, collection, condition]);
+    .then(({ items }) => Number(items[0]?.n ?? 0)), [database, collection, condition, head]);
   const conflicts = useLoaded(() => conflictsOf(database, collection), [database, collection]);
   const contested = conflicts.value?.documents.length ?? 0;
   useEffect(() => { if (view === "conflicts") conflicts.again(); }, [view]);
-  const total = Math.max(count.value ?? 0, rows?.length ?? 0);
+  // Fewer rows than were asked for are all there are, and are live; else the count is the latest one known.
+  const total = rows && rows.length < most ? rows.length : Math.max(count.value ?? 0, rows?.length ?? 0);
+  const mistake = error?.details ? placeTyped(error.details, where) : null;
   const columns = useColumns(rows ?? [], 10).map((column) => ({ ...column, title: html`<button type="button" class="plain" title="Sort"
-    onClick=${() => refine({ sort: sort === name(column.key) ? `${name(column.key)} DESC` : name(column.key) })}>${column.key}${sort.replace(/ DESC$/, "") === name(column.key) ? (sort.endsWith(" DESC") ? " ↓" : " ↑") : ""}</button>` }));
+    onClick=${() => { const by = placed(collection, [column.key]); refine({ sort: sort === by ? `${by} DESC` : by }); }}>${keyText(column.key)}${sort.replace(/ DESC$/, "") === placed(collection, [column.key]) ? (sort.endsWith(" DESC") ? " ↓" : " ↑") : ""}</button>`, cell: column.key === "_id" ? (/** @type {any} */ row) => html`<a href=${address(database, "data", [collection, print(row._id)])} tabIndex="-1" title="Open the document">${idText(row._id)}</a>` : column.cell }));
   const open = (/** @type {any} */ row) => go(address(database, "data", [collection, print(row._id)]));
   const pick = (/** @type {string[]} */ path, /** @type {any} */ value) => {
-    const more = equals(path, value);
+    const more = equals(collection, path, value);
     refine({ where: where.trim() ? `(${where}) AND ${more}` : more });
   };
   const chosen = selected.size === 0 ? [] : (rows ?? []).filter((row) => selected.has(idKey(row._id)));
@@ -128,7 +151,7 @@ function Documents({ database, collection }) {
     <form class="bar" onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); refine({ where: typed }); }}>
       <h1>${collection}</h1>
       <label class="grow"><span class="hidden">Condition in DQL</span><input data-filter class="code" spellcheck=${false} placeholder="WHERE …   seats < 5 AND engine.kind = 'petrol'"
-        value=${typed} onInput=${(/** @type {any} */ event) => setTyped(event.currentTarget.value)} /></label>
+        value=${typed} aria-invalid=${mistake === null ? undefined : "true"} aria-describedby=${mistake === null ? undefined : "mistake"} onInput=${(/** @type {any} */ event) => setTyped(event.currentTarget.value)} /></label>
       <button type="submit">Filter</button>
       ${where && html`<button type="button" onClick=${() => refine({ where: "" })}>Clear</button>`}
       ${mayChange && html`<button type="button" class="main" onClick=${() => setAdding(true)}>Insert</button>`}
@@ -136,20 +159,21 @@ function Documents({ database, collection }) {
     <div class="bar">
       <div class="tabs" role="tablist" aria-label="View of the documents">${[["table", "Table"], ["tree", "Tree"], ["json", "JSON"], ["fields", "Fields"], ...(contested > 0 || view === "conflicts" ? [["conflicts", contested > 0 ? `Conflicts (${grouped(contested)}${conflicts.value?.more ? "+" : ""})` : "Conflicts"]] : [])].map(([key, label]) => html`
         <button key=${key} type="button" role="tab" aria-selected=${view === key} onClick=${() => refine({ view: key })}>${label}</button>`)}</div>
-      <span class="count" role="status">${rows ? `${grouped(rows.length)} of ${grouped(total)}` : "Loading …"}</span>
-      ${isLive && html`<span class="live">live</span>`}
+      <span class="count" role="status">${rows ? `${grouped(rows.length)} of ${grouped(total)}` : error ? "" : "Loading …"}</span>
+      ${size !== null && html`<span class="quiet" title="The collection's documents as they are stored, without indexes and the log">${bytes(size)}</span>`}
+      ${isLive && html`<${LiveBadge} link=${link} />`}
       ${total > most && html`<label>Show <select value=${String(most)} onChange=${(/** @type {any} */ event) => refine({ most: event.currentTarget.value })}>
         ${STEPS.map((step) => html`<option key=${step} value=${String(step)}>${grouped(step)}</option>`)}</select></label>`}
       <span class="end">
         ${chosen.length > 0 && html`<button type="button" class="danger" onClick=${() => setDeleting(true)}>Delete ${chosen.length}</button>`}
-        <a class="button" href=${address(database, "query", [], { q: statement })}>Query</a>
+        <a class="button" href=${address(database, "query", [], { q: statement.replace(/\(\n([\s\S]*)\n\)/, (_, typed) => typed) })}>Query</a>
         <button type="button" onClick=${() => { save(`${collection}.ndjson`, taken.map((row) => `${print(row)}\n`), "application/x-ndjson"); tellPart(); }}>NDJSON</button>
-        <button type="button" onClick=${() => { save(`${collection}.csv`, [csv(taken)], "text/csv"); tellPart(); }}>CSV</button></span>
+        <button type="button" title=${CSV_TITLE} onClick=${() => { save(`${collection}.csv`, [csv(taken)], "text/csv"); tellPart(); }}>CSV</button></span>
     </div>
-    <${Problem} error=${error} retry=${again} />
+    ${mistake === null ? html`<${Problem} error=${error} retry=${again} />` : html`<${Mistake} error=${error} at=${mistake} typed=${where} />`}
     ${!error && rows?.length === 0 && view !== "conflicts" && html`<${Empty} title=${where ? "No document fits the condition" : "No documents"}>
       ${(where || mayChange) && html`<button type="button" onClick=${() => where ? refine({ where: "" }) : setAdding(true)}>${where ? "Clear the filter" : "Insert a document"}</button>`}</${Empty}>`}
-    ${rows && rows.length > 0 && view === "table" && html`<${Table} label=${`Documents of ${collection}`} rows=${rows} columns=${columns} fresh=${fresh} open=${open}
+    ${rows && rows.length > 0 && view === "table" && html`<${Table} label=${`Documents of ${collection}`} rows=${rows} columns=${columns} fresh=${fresh} open=${open} pick=${(/** @type {any} */ row, /** @type {any} */ column, /** @type {DOMRect} */ box) => setMenu({ row, key: column.key, box })}
       rowKey=${(/** @type {any} */ row) => idKey(row._id)} selected=${mayChange ? selected : undefined}
       select=${mayChange && ((/** @type {string} */ key, /** @type {boolean} */ isSelected) => setSelected((/** @type {Set<string>} */ old) => {
         const next = new Set(old);
@@ -159,9 +183,19 @@ function Documents({ database, collection }) {
     ${rows && rows.length > 0 && (view === "json" || view === "tree") && html`<${Cards} rows=${rows} fresh=${fresh} open=${open} pick=${pick} isText=${view === "json"} />`}
     ${view === "conflicts" && html`<${ConflictList} database=${database} collection=${collection} found=${conflicts} />`}
     ${rows && rows.length > 0 && view === "fields" && html`<${Fields} database=${database} collection=${collection} rows=${rows} isFiltered=${Boolean(condition)} pick=${pick} />`}
+    ${menu && html`<${ValueMenu} key=${`${idKey(menu.row._id)} ${menu.key}`} path=${[menu.key]} value=${menu.row[menu.key]} box=${menu.box} pick=${pick} open=${() => open(menu.row)} close=${() => setMenu(null)} />`}
     ${isAdding && html`<${Insert} database=${database} collection=${collection} like=${rows?.[0]} close=${() => { setAdding(false); count.again(); }} />`}
     ${isDeleting && html`<${Delete} database=${database} collection=${collection} documents=${chosen} close=${() => { setDeleting(false); setSelected(new Set()); count.again(); }} />`}
   </section>`;
+}
+
+/** A mistake in the condition, at its place in what was typed. @param {{error: any, at: number, typed: string}} props */
+function Mistake({ error, at, typed }) {
+  const word = /^[\w`]+|^./su.exec(typed.slice(at))?.[0] ?? "";
+  const message = String(error.message).replace(/\s*\(?line \d+,? column \d+\)?/i, "")
+    .replace(at >= typed.length ? /, found (?:\)|ORDER)$/ : /$^/, ", found the end");
+  return html`<div class="problem" role="alert" id="mistake"><p><b>${error.code}</b> ${message}${at >= typed.length ? ", at the end of the condition" : `, at character ${at + 1} of the condition`}. The rows are those of the filter before.</p>
+    <pre class="typed">${typed.slice(0, at)}<mark>${word || "…"}</mark>${typed.slice(at + word.length)}</pre></div>`;
 }
 
 /** @param {{rows: any[], fresh: Set<string>, open: (row: any) => void, pick: (path: string[], value: any) => void, isText: boolean}} props */
@@ -189,7 +223,7 @@ function Fields({ database, collection, rows, isFiltered, pick }) {
   return html`<div class="scroll"><${Problem} error=${sampled.error} retry=${sampled.again} /><table class="plain-table"><caption>Of ${counted(count, "document")}${sampled.value ? ", spread over the collection" : " shown"}</caption>
     <thead><tr><th scope="col">Field</th><th scope="col">In</th><th scope="col">Types</th><th scope="col">Example</th></tr></thead>
     <tbody>${found.map((one) => html`<tr key=${one.path.join("\u0000")} class=${Object.keys(one.kinds).filter((type) => type !== "null").length > 1 ? "mixed" : ""}>
-      <th scope="row"><code>${one.path.join(".")}</code></th>
+      <th scope="row"><code>${pathText(one.path)}</code></th>
       <td>${Math.round(one.count / count * 1000) / 10} %</td>
       <td>${Object.entries(one.kinds).sort((a, b) => b[1] - a[1]).map(([type, count]) => html`<span class=${`badge ${type}`} key=${type}>${type}${Object.keys(one.kinds).length > 1 ? ` ${grouped(count)}` : ""}</span>`)}</td>
       <td>${one.example !== undefined && html`<${Tree} value=${one.example} open=${0} pick=${pick} path=${one.path} />`}</td></tr>`)}</tbody></table></div>`;

@@ -5,13 +5,13 @@
 
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { client, execute } from "../api.js";
-import { differences, field, name, reversed, update } from "../dql.js";
+import { differences, name, reversed, update } from "../dql.js";
 import { isAttachment, kind, MalformedJSON, parse, print } from "../exact.js";
-import { grouped, idText, preview } from "../format.js";
+import { grouped, idText, keyText, pathText, preview } from "../format.js";
 import { by } from "../author.js";
 import { address } from "../route.js";
-import { mayWrite, note } from "../store.js";
-import { copy, Dialog, Empty, Problem, Time, useLoaded } from "../parts/basics.js";
+import { mayRead, mayWrite, note, ownRights } from "../store.js";
+import { copy, Dialog, Empty, LiveBadge, Problem, Time, useLink, useLoaded, useSeen } from "../parts/basics.js";
 import { Picture } from "../parts/attachment.js";
 import { Conflicts } from "../parts/conflicts.js";
 import { Editor } from "../parts/editor.js";
@@ -28,18 +28,21 @@ export function DocumentPage({ database, collection, id: source }) {
   const [isDeleting, setDeleting] = useState(false);
   const [changing, setChanging] = useState(/** @type {any} */ (null));
   const seen = useRef(0);
+  const isSeen = useSeen();
+  const [link, onConnection] = useLink();
   useEffect(() => {
+    if (!isSeen || !mayRead(database, collection)) return undefined;
     const stop = new AbortController();
     seen.current = 0;
     (async () => {
       const statement = `SELECT * FROM ${name(collection)} WHERE _id = :id`;
-      for await (const { rows, transactionId } of client(database).observe(statement, { id }, { signal: stop.signal })) {
+      for await (const { rows, transactionId } of client(database).observe(statement, { id }, { signal: stop.signal, onConnection })) {
         setState({ value: rows[0] ?? null, offset: transactionId, error: null, isFresh: seen.current > 0 });
         seen.current += 1;
       }
     })().catch((error) => { if (!stop.signal.aborted) setState((/** @type {any} */ old) => ({ ...old, error })); });
     return () => stop.abort();
-  }, [database, collection, source, turn]);
+  }, [database, collection, source, turn, isSeen]);
   const mayChange = mayWrite(database, collection);
   const begin = () => setEdit({ base: state.value, text: print(state.value, 2) });
   useEffect(() => {
@@ -58,9 +61,10 @@ export function DocumentPage({ database, collection, id: source }) {
     note(`Deleted ${idText(id)}`, { undo: async () => { await execute(database, `INSERT INTO ${name(collection)} DOCUMENTS (:document)`, { document }); } });
     setDeleting(false);
   };
+  if (!mayRead(database, collection)) return html`<${Empty} whole title=${`You may not read ${collection}`}><p>Your credential ${ownRights(database)}.</p></${Empty}>`;
   return html`<div class="page document">
     <div class="bar"><a class="button" href=${address(database, "data", [collection])}>← ${collection}</a><h1>${idText(id)}</h1>
-      <span class="live">live</span><span class="end">
+      ${state.error ? "" : html`<${LiveBadge} link=${link} />`}<span class="end">
       ${state.value && !edit && mayChange && html`<button type="button" class="main" onClick=${begin}>Edit</button>`}
       ${state.value && html`<button type="button" onClick=${() => copy(print(state.value, 2))}>Copy</button>
         ${mayChange && html`<button type="button" class="danger" onClick=${() => setDeleting(true)}>Delete</button>`}`}</span></div>
@@ -117,7 +121,7 @@ function Edit({ database, collection, id, edit, now, change }) {
       if (mutatedDocumentIds.length === 0) {
         setProblem({ code: "CHANGED", message: "Not saved: somebody has changed the same fields meanwhile. Both sides are below." });
       } else {
-        note(`Saved ${own.map(({ path }) => path.join(".")).slice(0, 3).join(", ")}${own.length > 3 ? " …" : ""}`, {
+        note(`Saved ${own.map(({ path }) => pathText(path)).slice(0, 3).join(", ")}${own.length > 3 ? " …" : ""}`, {
           undo: async () => {
             const back = update(collection, id, reversed(own));
             const answer = await execute(database, back.statement, back.args);
@@ -142,7 +146,7 @@ function Edit({ database, collection, id, edit, now, change }) {
     ${others.length > 0 && html`<div class=${`meanwhile ${both.length ? "conflict" : ""}`} role="status"><p><b>${both.length ? "The same fields were changed meanwhile" : "Others have changed the document meanwhile"}</b>
       ${both.length ? "" : ": your fields are untouched, and can be saved."}</p>
       <table class="plain-table"><thead><tr><th scope="col">Field</th><th scope="col">Was</th><th scope="col">Now there</th><th scope="col">Yours</th></tr></thead><tbody>
-      ${others.map((one) => html`<tr key=${one.path.join("\u0000")}><th scope="row"><code>${one.path.join(".")}</code></th><td>${preview(one.before)}</td><td>${preview(one.after)}</td>
+      ${others.map((one) => html`<tr key=${one.path.join("\u0000")}><th scope="row"><code>${pathText(one.path)}</code></th><td>${preview(one.before)}</td><td>${preview(one.after)}</td>
         <td>${preview(own.find(({ path }) => overlaps(path, one.path))?.after)}</td></tr>`)}</tbody></table>
       <button type="button" onClick=${rebase}>Put my changes upon theirs</button></div>`}
     ${made && html`<details open><summary>Statement: ${own.length} ${own.length === 1 ? "field" : "fields"}</summary><pre>${made.statement}</pre></details>`}
@@ -166,7 +170,7 @@ function Pictures({ database, value }) {
   const look = (/** @type {any} */ one, /** @type {string} */ path) => {
     if (one === null || typeof one !== "object" || found.length >= 24) return;
     if (isAttachment(one)) found.push({ path, token: one });
-    else for (const key of Object.keys(one)) look(one[key], path ? `${path}.${key}` : key);
+    else for (const key of Object.keys(one)) look(one[key], path ? `${path}.${keyText(key)}` : keyText(key));
   };
   look(value, "");
   if (found.length === 0) return null;
@@ -193,7 +197,7 @@ function History({ database, collection, id, offset, now }) {
         <${Time} at=${Date.parse(entry.time)} /> <span class="quiet">offset ${grouped(Number(entry.transactionId))}</span>
         ${now && mayWrite(database, collection) && entry.changes.every((/** @type {any} */ one) => one.path.length > 0) && html`<button type="button" onClick=${() => restore(entry).catch((error) => note(`Not restored: ${error.message}`))}>Take back</button>`}</header>
       <ul>${entry.changes.slice(0, 200).map((/** @type {any} */ one) => html`<li key=${one.path.join("\u0000") + one.action}>
-        <code>${one.path.length ? one.path.join(".") : "document"}</code> <span class="badge">${one.action}</span>
+        <code>${one.path.length ? pathText(one.path) : "document"}</code> <span class="badge">${one.action}</span>
         ${one.old !== undefined && html`<del>${preview(one.old, 300)}</del>`} ${one.new !== undefined && html`<ins>${preview(one.new, 300)}</ins>`}</li>`)}</ul></li>`)}</ol>
     ${found.value?.more && html`<button type="button" onClick=${() => { setOlder(entries); setBefore(Number(entries[entries.length - 1].transactionId)); }}>Earlier</button>`}
   </section>`;
@@ -230,7 +234,7 @@ function Past({ database, collection, id, now }) {
     ${now === null && state.value && mayWrite(database, collection) && html`<p><button type="button" onClick=${() => bringBack().catch((error) => note(`Not restored: ${error.message}`))}>Bring this document back</button></p>`}
     ${state.value ? html`<div class="card scroll"><${Tree} value=${state.value} open=${3} /></div>` : moment && !state.isLoading && html`<${Empty} title="There was no such document then" />`}
     ${changes.length > 0 && html`<h2>What is different now</h2><table class="plain-table"><thead><tr><th scope="col">Field</th><th scope="col">Then</th><th scope="col">Now</th></tr></thead><tbody>
-      ${changes.slice(0, 200).map((one) => html`<tr key=${one.path.join("\u0000")}><th scope="row"><code>${field(one.path)}</code></th><td>${preview(one.before)}</td><td>${preview(one.after)}</td></tr>`)}</tbody></table>
+      ${changes.slice(0, 200).map((one) => html`<tr key=${one.path.join("\u0000")}><th scope="row"><code>${pathText(one.path)}</code></th><td>${preview(one.before)}</td><td>${preview(one.after)}</td></tr>`)}</tbody></table>
       ${mayWrite(database, collection) && html`<button type="button" onClick=${() => restore().catch((error) => note(`Not restored: ${error.message}`))}>Restore this state</button>`}`}
   </section>`;
 }

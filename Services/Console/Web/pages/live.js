@@ -2,13 +2,14 @@
 /** The changes of the log as they come, or between two moments: what, by whom, when, old and new. */
 
 import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact.js";
-import { client, execute } from "../api.js";
+import { client } from "../api.js";
 import { by } from "../author.js";
 import { print } from "../exact.js";
-import { grouped, idText, preview } from "../format.js";
+import { exactTime, grouped, idText, keyText, moment, preview } from "../format.js";
 import { address, refine, route } from "../route.js";
+import { head as headOf } from "../schema.js";
 import { useShared } from "../store.js";
-import { Dialog, Empty, Problem, Time } from "../parts/basics.js";
+import { Dialog, Empty, LiveBadge, MOMENTS, Problem, Time, useLink, useSeen } from "../parts/basics.js";
 import { save } from "../parts/results.js";
 import { Table } from "../parts/table.js";
 
@@ -23,17 +24,16 @@ export function Live({ database }) {
   const [chosen, setChosen] = useState(/** @type {any} */ (null));
   const [form, setForm] = useState({ collection: query.collection ?? "", where: query.where ?? "", since: query.since ?? "", until: query.until ?? "" });
   const [head, setHead] = useState(0);
+  const [mistake, setMistake] = useState(/** @type {any} */ (null));
+  const isSeen = useSeen();
+  const [link, onConnection] = useLink();
   const next = useRef(/** @type {string | number} */ (query.since || "now"));
   useEffect(() => {
-    execute(database, "SELECT name FROM system:collections LIMIT 1", {}, { quiet: true }).then(({ transactionId }) => setHead(Number(transactionId)), () => {});
+    headOf(database).then(setHead, () => {});
   }, [database]);
   useEffect(() => { next.current = query.since || "now"; setState({ lines: [], error: null, offset: null }); }, [database, query.since, query.until, query.collection, query.where]);
   useEffect(() => {
-    if (isPaused) return undefined;
-    if (query.until && !/^\d+$/.test(query.until)) {
-      setState((/** @type {any} */ old) => ({ ...old, error: new Error("until takes an offset, a number") }));
-      return undefined;
-    }
+    if (isPaused || !isSeen) return undefined;
     const stop = new AbortController();
     /** @type {any[]} */
     let waiting = [];
@@ -47,39 +47,52 @@ export function Live({ database }) {
       setState((/** @type {any} */ old) => ({ lines: [...more, ...old.lines].slice(0, KEPT), error: null, offset: last ? Number(last.transactionId) : old.offset }));
     }, 60);
     (async () => {
+      // By its number, so that a stream which is cut goes on from there.
+      if (next.current === "now") next.current = await headOf(database, stop.signal);
       const options = {
-        since: next.current, values: /** @type {const} */ ("both"), follow: !query.until, until: query.until ? Number(query.until) : undefined,
+        since: next.current, onConnection, values: /** @type {const} */ ("both"), follow: !query.until, until: query.until || undefined,
         collection: query.collection ? [query.collection] : undefined, where: query.where || undefined, signal: stop.signal,
       };
       for await (const line of client(database).changes(options)) waiting.push(line);
     })().catch((error) => { if (!stop.signal.aborted) setState((/** @type {any} */ old) => ({ ...old, error })); });
     return () => { stop.abort(); clearInterval(timer); };
-  }, [database, isPaused, query.since, query.until, query.collection, query.where]);
+  }, [database, isPaused, isSeen, query.since, query.until, query.collection, query.where]);
   const columns = useMemo(() => [
     { key: "offset", title: "Offset", width: "80px", right: true, cell: (/** @type {any} */ line) => grouped(Number(line.transactionId)) },
     { key: "time", title: "Time", width: "104px", cell: (/** @type {any} */ line) => line.time && html`<${Time} at=${Date.parse(line.time)} />` },
     { key: "method", title: "What", width: "80px", cell: (/** @type {any} */ line) => html`<span class=${`badge ${line.method}`}>${line.method}</span>` },
     { key: "collection", title: "Collection", cell: (/** @type {any} */ line) => line.collection },
     { key: "id", title: "Document", cell: (/** @type {any} */ line) => html`<a href=${address(database, "data", [line.collection, print(line.id)])}>${idText(line.id)}</a>` },
-    { key: "changed", title: "Fields", width: "minmax(120px, 2fr)", cell: (/** @type {any} */ line) => line.changed?.join(", ") ?? "" },
+    { key: "changed", title: "Fields", width: "minmax(120px, 2fr)", cell: (/** @type {any} */ line) => line.changed?.map(keyText).join(", ") ?? "" },
     { key: "by", title: "By", width: "minmax(90px, 1.2fr)", cell: by },
   ], [database]);
   const set = (/** @type {string} */ key) => (/** @type {any} */ event) => setForm({ ...form, [key]: event.currentTarget.value });
+  const show = (/** @type {any} */ wanted) => {
+    try {
+      const read = { ...wanted, since: wanted.since.trim().toLowerCase() === "now" ? "" : moment(wanted.since), until: moment(wanted.until) };
+      setMistake(null);
+      setForm(read);
+      refine(read);
+    } catch (error) { setMistake(error); }
+  };
+  const isOffset = /^\d*$/.test(form.since);
   const people = new Set(state.lines.map(by));
   return html`<div class="page live-page">
-    <form class="bar" onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); refine(form); }}>
+    <form class="bar" onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); show(form); }}>
       <h1>Live</h1>
       <button type="button" class="main" onClick=${() => setPaused(!isPaused)}>${isPaused ? "Go on" : "Pause"}</button>
       <label>Collection <input class="short" value=${form.collection} onInput=${set("collection")} /></label>
       <label class="grow"><span class="hidden">Condition in DQL</span><input data-filter class="code" placeholder="condition over the new value" value=${form.where} onInput=${set("where")} /></label>
-      <label>After <input class="short" placeholder="now" value=${form.since} onInput=${set("since")} /></label>
-      <label>until <input class="short" placeholder="for ever" value=${form.until} onInput=${set("until")} /></label>
+      <label>After <input class="moment" list="moments" title="An offset of the log, or a time: 2026-11-26 08:30 in UTC, 08:30 for today, 10 min ago" placeholder="now, offset or time" value=${form.since} onInput=${set("since")} /></label>
+      <label>until <input class="moment" list="moments" title="An offset of the log, or a time: 2026-11-26 08:30 in UTC, 08:30 for today, 10 min ago" placeholder="offset or time" value=${form.until} onInput=${set("until")} /></label>
+      <${MOMENTS} />
       <button type="submit">Show</button></form>
-    <div class="slider"><label>From offset <input type="range" min="0" max=${Math.max(head, 1)} value=${Number(form.since || head)}
-        onInput=${(/** @type {any} */ event) => setForm({ ...form, since: event.currentTarget.value })} onChange=${() => refine(form)} /></label>
-      <output>${grouped(Number(form.since || head))} of ${grouped(head)}</output></div>
+    <${Problem} error=${mistake} close=${() => setMistake(null)} />
+    <div class="slider"><label>From offset <input type="range" min="0" max=${Math.max(head, 1)} value=${isOffset ? Number(form.since || head) : head}
+        onInput=${(/** @type {any} */ event) => setForm({ ...form, since: event.currentTarget.value })} onChange=${() => show(form)} /></label>
+      <output>${isOffset ? `${grouped(Number(form.since || head))} of ${grouped(head)}` : Number.isNaN(Date.parse(form.since)) ? form.since : exactTime(Date.parse(form.since))}</output></div>
     <div class="bar"><span class="count" role="status">${grouped(state.lines.length)} changes${state.lines.length ? ` by ${[...people].slice(0, 4).join(", ")}${people.size > 4 ? " and others" : ""}` : ""}</span>
-      ${!isPaused && !query.until && !state.error && html`<span class="live">live</span>`}
+      ${!isPaused && !query.until && !state.error && html`<${LiveBadge} link=${link} />`}
       <span class="end"><button type="button" onClick=${() => setState({ ...state, lines: [] })}>Clear</button>
       <button type="button" onClick=${() => save("changes.ndjson", state.lines.map((line) => `${print(line)}\n`), "application/x-ndjson")}>NDJSON</button></span></div>
     <${Problem} error=${state.error} retry=${() => { setPaused(true); setTimeout(() => setPaused(false), 0); }} />
@@ -99,6 +112,6 @@ function Compared({ before, after }) {
   return html`<div class="scroll"><table class="plain-table"><thead><tr><th scope="col">Field</th><th scope="col">Before</th><th scope="col">After</th></tr></thead><tbody>
     ${keys.map((key) => {
       const [old, now] = [before?.[key], after?.[key]];
-      return html`<tr key=${key} class=${print(old ?? null) === print(now ?? null) ? "quiet" : "mixed"}><th scope="row"><code>${key}</code></th><td>${preview(old, 400)}</td><td>${preview(now, 400)}</td></tr>`;
+      return html`<tr key=${key} class=${print(old ?? null) === print(now ?? null) ? "quiet" : "mixed"}><th scope="row"><code>${keyText(key)}</code></th><td>${preview(old, 400)}</td><td>${preview(now, 400)}</td></tr>`;
     })}</tbody></table></div>`;
 }

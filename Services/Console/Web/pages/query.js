@@ -4,11 +4,11 @@
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { client, execute } from "../api.js";
 import { parse, print } from "../exact.js";
-import { duration, grouped } from "../format.js";
+import { duration, grouped, moment } from "../format.js";
 import { refine, route } from "../route.js";
 import { collectionNames, fields } from "../schema.js";
 import { keep, kept, note, useShared } from "../store.js";
-import { Dialog, Empty, Problem, Time } from "../parts/basics.js";
+import { Dialog, Empty, LiveBadge, MOMENTS, Problem, Time, useLink } from "../parts/basics.js";
 import { Editor } from "../parts/editor.js";
 import { Plan, planOf } from "../parts/plan.js";
 import { Results, save } from "../parts/results.js";
@@ -17,11 +17,11 @@ const KEPT = 200;
 
 /** Names for the completion, read when they are first asked for. @param {string} database */
 function useNames(database) {
-  const names = useRef({ collections: /** @type {string[]} */ ([]), fields: /** @type {string[]} */ ([]), of: "" });
+  const names = useRef({ collections: /** @type {string[]} */ ([]), fields: /** @type {string[][]} */ ([]), of: "" });
   useEffect(() => { collectionNames(database).then((found) => { names.current.collections = found; }, () => {}); }, [database]);
   return (/** @type {string} */ statement) => {
-    const found = /\b(?:FROM|INTO|UPDATE)\s+(?:COLLECTION\s+)?(?:`([^`]+)`|([A-Za-z_]\w*))/i.exec(statement);
-    const collection = found?.[1] ?? found?.[2] ?? "";
+    const found = /\b(?:FROM|INTO|UPDATE)\s+(?:COLLECTION\s+)?(?:`((?:[^`]|``)+)`|([A-Za-z_]\w*))/i.exec(statement);
+    const collection = found?.[1]?.replaceAll("``", "`") ?? found?.[2] ?? "";
     if (collection && collection !== names.current.of) {
       names.current.of = collection;
       names.current.fields = [];
@@ -43,11 +43,17 @@ export function Query({ database }) {
   const [list, setList] = useState(/** @type {string | null} */ (null));
   const [head, setHead] = useState(0);
   const stop = useRef(/** @type {AbortController | null} */ (null));
+  const [link, onConnection] = useLink();
   const names = useNames(database);
   useEffect(() => () => stop.current?.abort(), []);
   useEffect(() => { keep(`draft.${database}`, text); }, [text]);
 
   const start = async (/** @type {string} */ statement, /** @type {boolean} */ follows) => {
+    let at = "";
+    try {
+      at = moment(asOf);
+      if (at !== asOf) setAsOf(at);
+    } catch (error) { return setRun({ error }); }
     stop.current?.abort();
     stop.current = new AbortController();
     const { signal } = stop.current;
@@ -57,19 +63,19 @@ export function Query({ database }) {
     } catch (error) {
       return setRun({ error: { code: "ARGUMENTS", message: `The parameters are no JSON: ${/** @type {Error} */ (error).message}` } });
     }
-    refine({ q: statement, args: args === "{}" ? "" : args, asOf });
+    refine({ q: statement, args: args === "{}" ? "" : args, asOf: at });
     const begun = performance.now();
     setRun((/** @type {any} */ old) => ({ ...old, isRunning: true, error: null }));
     remember(database, statement, args);
     try {
       if (follows) {
-        for await (const { rows, transactionId } of client(database).observe(statement, given, { signal })) {
+        for await (const { rows, transactionId } of client(database).observe(statement, given, { signal, onConnection })) {
           setRun({ statement, rows, transactionId, isLive: true, took: null, warnings: [] });
         }
         return setRun((/** @type {any} */ old) => ({ ...old, isLive: false }));
       }
-      const answer = await execute(database, statement, given, { asOf: /^\d+$/.test(asOf) ? Number(asOf) : asOf, signal });
-      if (asOf === "") setHead(Number(answer.transactionId));
+      const answer = await execute(database, statement, given, { asOf: /^\d+$/.test(at) ? Number(at) : at, signal });
+      if (at === "") setHead(Number(answer.transactionId));
       const last = answer.items[answer.items.length - 1];
       const plan = ["explain", "profile", "advise"].includes(answer.queryType) || planOf(last)?.["#operator"] ? last : null;
       setRun({
@@ -95,11 +101,11 @@ export function Query({ database }) {
       <button type="button" onClick=${() => prefixed("EXPLAIN")}>Explain</button>
       <button type="button" onClick=${() => prefixed("PROFILE")}>Profile</button>
       <button type="button" onClick=${() => prefixed("ADVISE")}>Advise</button>
-      <label>As of <input class="short" placeholder="offset or time" value=${asOf} onInput=${(/** @type {any} */ event) => setAsOf(event.currentTarget.value)} /></label>
+      <label>As of <input class="moment" list="moments" title="An offset of the log, or a time: 2026-11-26 08:30 in UTC, 08:30 for today, 10 min ago" placeholder="now, offset or time" value=${asOf} onInput=${(/** @type {any} */ event) => setAsOf(event.currentTarget.value)} /></label>
       ${head > 0 && html`<label title="Moves through the log"><span class="hidden">Offset in the log</span><input type="range" min="0" max=${head} value=${/^\d+$/.test(asOf) ? Number(asOf) : head}
         onInput=${(/** @type {any} */ event) => setAsOf(Number(event.currentTarget.value) >= head ? "" : event.currentTarget.value)}
         onChange=${() => start(statementOf(""), false)} /></label>`}
-      <span class="end"><button type="button" onClick=${() => setList("history")}>History</button>
+      <${MOMENTS} /><span class="end"><button type="button" onClick=${() => setList("history")}>History</button>
       <button type="button" onClick=${() => setList("saved")}>Saved</button>
       <button type="button" onClick=${() => { saveStatement(database, statementOf(""), args); note("Saved in this browser"); }}>Save</button></span>
     </div>
@@ -112,7 +118,7 @@ export function Query({ database }) {
     ${run?.warnings?.map((/** @type {any} */ warning) => html`<p class="warning">${warning.description}</p>`)}
     ${run?.plan && (run.plan.advice ? html`<${Advice} advice=${run.plan.advice} run=${(/** @type {string} */ statement) => start(statement, false)} />` : html`<${Plan} row=${run.plan} />`)}
     ${run?.rows && !run.error && html`<p class="outcome" role="status">${run.isRunning ? "Running …" : run.isLive
-      ? html`<span class="live">live</span> at offset ${grouped(run.transactionId)}`
+      ? html`<${LiveBadge} link=${link} /> at offset ${grouped(run.transactionId)}`
       : html`${run.type} in ${duration(run.took)}, at offset ${grouped(Number(run.transactionId))}${run.ids?.length ? `, ${grouped(run.ids.length)} changed` : ""}`}</p>`}
     ${run?.rows && !run.error && (run.rows.length > 0 || !(run.plan || run.ids?.length)) && html`<${Results} rows=${run.rows} view=${view} setView=${setView} />`}
     ${!run && html`<${Empty} title="Write a statement"><p><kbd>Ctrl Enter</kbd> runs it, or the part that is selected. <kbd>Ctrl Space</kbd> completes.</p></${Empty}>`}

@@ -6,11 +6,10 @@ import { call, serves } from "../api.js";
 import { print } from "../exact.js";
 import { bytes, counted, exactTime, grouped, shortened } from "../format.js";
 import { address } from "../route.js";
-import { mayAdmin, note } from "../store.js";
+import { grantText, mayAdmin, note } from "../store.js";
 import { Dialog, Empty, Problem, Time, useLoaded, useRepeated } from "../parts/basics.js";
 import { Presence, stateOf } from "../parts/presence.js";
 import { Table } from "../parts/table.js";
-import { grantText } from "./access.js";
 
 /** The presence graph, and null where the server does not tell of it. @param {string} path */
 async function presence(path) {

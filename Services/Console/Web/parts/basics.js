@@ -3,7 +3,7 @@
 
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { ago, exactTime } from "../format.js";
-import { dropNote, note, notes, session, useShared } from "../store.js";
+import { dropNote, isAway, note, notes, session, useShared } from "../store.js";
 
 /** Copies a text and says so. @param {string} text */
 export async function copy(text) {
@@ -12,6 +12,12 @@ export async function copy(text) {
     note("Copied");
   } catch { note("The browser does not allow copying here"); }
 }
+
+/** Time between two attempts of what failed because a server or service is away. */
+const AGAIN_MS = 3000;
+
+/** Whether the same request may succeed a moment later. @param {any} error */
+function isPassing(error) { return error?.code === "NETWORK" || [502, 503, 504].includes(error?.status); }
 
 /**
  * An error at its place. It stays until it is closed, and can be copied whole.
@@ -26,12 +32,23 @@ export function Problem({ error, retry, close }) {
     before.current = who;
     if (isOther && error?.status === 401) retry?.();
   }, [who]);
+  // What failed because a service is away is tried again as well: a load, never a write.
+  const isWaiting = Boolean(error && retry && isPassing(error));
+  const latest = useRef(retry);
+  latest.current = retry;
+  useEffect(() => {
+    if (!isWaiting) return undefined;
+    const timer = setInterval(() => { if (!document.hidden) latest.current?.(); }, AGAIN_MS);
+    const back = () => { if (!isAway.value) latest.current?.(); };
+    isAway.listeners.add(back);
+    return () => { clearInterval(timer); isAway.listeners.delete(back); };
+  }, [isWaiting]);
   if (!error) return null;
   const id = error.requestID ? ` (request ${error.requestID})` : "";
   const place = error.details?.line && !/\bline \d/.test(error.message) ? ` Line ${error.details.line}, column ${error.details.column}.` : "";
   const whole = `${error.code ?? "ERROR"}: ${error.message}${place}${id}`;
   return html`<div class="problem" role="alert">
-    <p><b>${error.code ?? "Error"}</b> ${error.message}${place}<span class="quiet">${id}</span></p>
+    <p><b>${error.code ?? "Error"}</b> ${error.message}${place}<span class="quiet">${id}${isWaiting ? " It is tried again by itself." : ""}</span></p>
     <div class="actions">
       ${retry && html`<button type="button" onClick=${retry}>Try again</button>`}
       <button type="button" onClick=${() => copy(whole)}>Copy</button>
@@ -39,10 +56,60 @@ export function Problem({ error, retry, close }) {
     </div></div>`;
 }
 
-/** A place where nothing is yet: what would be here, and how it gets here. @param {{title: string, children?: any}} props */
-export function Empty({ title, children }) {
-  return html`<div class="empty"><h2>${title}</h2>${children}</div>`;
+/** A place where nothing is yet: what would be here, and how it gets here. @param {{title: string, whole?: boolean, children?: any}} props `whole`: it is the whole page. */
+export function Empty({ title, whole, children }) {
+  return html`<div class="empty">${whole ? html`<h1>${title}</h1>` : html`<h2>${title}</h2>`}${children}</div>`;
 }
+
+/**
+ * Whether what the page shows follows the changes; while its stream is cut, since when it does not.
+ * @param {{link: Link | null}} props
+ * @typedef {{open: boolean, error: any, at: number}} Link
+ */
+export function LiveBadge({ link }) {
+  if (!link) return null;
+  if (link.open) return html`<span class="live">live</span>`;
+  const reason = link.error?.code === "NETWORK" || !link.error?.code ? "The server cannot be reached." : `${link.error.code}: ${link.error.message}.`;
+  return html`<span class="live cut" role="status" title=${`${reason} What you see is from then. The page connects again by itself, every few seconds.`}>not live since ${
+    exactTime(link.at).slice(11, 19)}, connecting again …</span>`;
+}
+
+/**
+ * The state of a stream for its badge: the time of a cut is that of the first failure.
+ * @returns {[Link | null, (state: {open: boolean, error: any}) => void]}
+ */
+export function useLink() {
+  const [link, setLink] = useState(/** @type {Link | null} */ (null));
+  const told = (/** @type {{open: boolean, error: any}} */ { open, error }) => {
+    if (open) isAway.set(false);
+    setLink((/** @type {Link | null} */ old) => old && old.open === open ? old : { open, error, at: Date.now() });
+  };
+  return [link, told];
+}
+
+/** Examples of moments, for fields with the list `moments`. */
+export function MOMENTS() {
+  const day = new Date().toISOString().slice(0, 10);
+  return html`<datalist id="moments">${["10 min ago", "1 h ago", "1 d ago", `${day} 00:00`].map((one) => html`<option key=${one} value=${one} />`)}</datalist>`;
+}
+
+/** Whether the page is seen, or was a moment ago: a browser has few connections for all its tabs. */
+export function useSeen() {
+  const [isSeen, setSeen] = useState(!document.hidden);
+  useEffect(() => {
+    /** @type {any} */
+    let timer;
+    const look = () => {
+      clearTimeout(timer);
+      if (document.hidden) timer = setTimeout(() => setSeen(false), UNSEEN_MS);
+      else setSeen(true);
+    };
+    document.addEventListener("visibilitychange", look);
+    return () => { clearTimeout(timer); document.removeEventListener("visibilitychange", look); };
+  }, []);
+  return isSeen;
+}
+const UNSEEN_MS = 10_000;
 
 /** A moment, relative, with the exact one as its title. @param {{at: number}} props */
 export function Time({ at }) {

@@ -2,11 +2,12 @@
 /** Concurrent values: writes that knew nothing of each other, with who wrote them and when, and a choice. */
 
 import { html, useState } from "../vendor/preact.js";
+import { pathID, pathName } from "/mimeo.js";
 import { call, execute, serves } from "../api.js";
 import { by } from "../author.js";
 import { conflictChoice } from "../dql.js";
 import { print } from "../exact.js";
-import { counted, idText, preview } from "../format.js";
+import { counted, idText, pathText, preview } from "../format.js";
 import { address } from "../route.js";
 import { note } from "../store.js";
 import { Empty, Problem, Time, useLoaded } from "./basics.js";
@@ -16,8 +17,8 @@ const ROUTE = "/api/v5/conflicts/{collection}";
 /** @param {string} database @param {string} collection @param {any} [id] */
 export async function conflictsOf(database, collection, id) {
   if (!await serves(ROUTE)) return null;
-  const path = `/api/v5/conflicts/${encodeURIComponent(collection)}`;
-  const part = id === undefined ? "?limit=1000" : `/${encodeURIComponent(typeof id === "string" && !/^[{["\d\-tf]/.test(id) ? id : print(id))}`;
+  const path = `/api/v5/conflicts/${pathName(collection)}`;
+  const part = id === undefined ? "?limit=1000" : `/${pathID(id)}`;
   return call("GET", path + part, { database, quiet: true });
 }
 
@@ -39,7 +40,7 @@ export function Conflicts({ database, collection, id, offset, mayWrite }) {
       const made = conflictChoice(collection, id, field, shown, one.value);
       const { mutatedDocumentIds } = await execute(database, made.statement, made.args);
       if (mutatedDocumentIds.length === 0) throw Object.assign(new Error("Not chosen: somebody has changed the field meanwhile"), { code: "CHANGED" });
-      note(`${field.path.join(".")} is ${preview(one.value, 40)}`);
+      note(`${pathText(field.path)} is ${preview(one.value, 40)}`);
     } catch (error) { setProblem(error); }
     setBusy(false);
     found.again();
@@ -48,11 +49,11 @@ export function Conflicts({ database, collection, id, offset, mayWrite }) {
   return html`<section class="conflicts" aria-label="Concurrent values"><header><h2>${counted(fields.length, "field")} with concurrent values</h2>
       <p>They were written by devices that did not know of each other. The latest one shows until somebody writes the field; a choice is such a write.</p></header>
     <${Problem} error=${problem} close=${() => setProblem(null)} />
-    ${fields.map((field) => html`<div class="conflict-field" key=${field.path.join("\u0000")}><h3><code>${field.path.join(".")}</code></h3>
+    ${fields.map((field) => html`<div class="conflict-field" key=${field.path.join("\u0000")}><h3><code>${pathText(field.path)}</code></h3>
       <ul>${field.values.map((/** @type {any} */ one, /** @type {number} */ index) => html`<li key=${index} class=${one.shown ? "shown" : ""}>
         <span class="what">${preview(one.value, 300)}</span>
         <span class="quiet"><b>${by(one)}</b>, <${Time} at=${Date.parse(one.time)} />${one.shown ? ", shows now" : ""}</span>
-        ${mayWrite && html`<button type="button" disabled=${isBusy} aria-label=${`Keep ${preview(one.value, 40)} in ${field.path.join(".")}`} onClick=${() => choose(field, one)}>Keep this</button>`}</li>`)}</ul></div>`)}</section>`;
+        ${mayWrite && html`<button type="button" disabled=${isBusy} aria-label=${`Keep ${preview(one.value, 40)} in ${pathText(field.path)}`} onClick=${() => choose(field, one)}>Keep this</button>`}</li>`)}</ul></div>`)}</section>`;
 }
 
 /** The documents of a collection that have concurrent values. @param {{database: string, collection: string, found: any}} props */
@@ -63,7 +64,7 @@ export function ConflictList({ database, collection, found }) {
     ${documents.length > 0 ? html`<table class="plain-table"><caption>${counted(documents.length, "document")}${found.value.more ? ", and more" : ""}: written by devices that did not know of each other</caption>
       <thead><tr><th scope="col">Document</th><th scope="col">Fields</th></tr></thead><tbody>${documents.map((one) => html`<tr key=${print(one.id)}>
         <th scope="row"><a href=${address(database, "data", [collection, print(one.id)])}>${idText(one.id)}</a></th>
-        <td>${one.paths.map((/** @type {string[]} */ path) => html`<code class="badge" key=${path.join("\u0000")}>${path.join(".")}</code>`)}</td></tr>`)}</tbody></table>`
+        <td>${one.paths.map((/** @type {string[]} */ path) => html`<code class="badge" key=${path.join("\u0000")}>${pathText(path)}</code>`)}</td></tr>`)}</tbody></table>`
     : found.isLoading ? html`<p class="quiet">Looking …</p>`
     : html`<${Empty} title="No concurrent values"><p>Two devices that write one field without knowing of each other leave both values here, until somebody chooses.</p></${Empty}>`}</div>`;
 }

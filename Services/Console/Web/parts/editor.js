@@ -6,7 +6,8 @@
 
 import { html, useEffect, useRef } from "../vendor/preact.js";
 import { functions, keywords, parameters } from "../language.js";
-import { name } from "../dql.js";
+import { field, name } from "../dql.js";
+import { pathText } from "../format.js";
 
 const FILES = ["codemirror", "codemirror-simple", "codemirror-hint", "codemirror-closebrackets", "codemirror-matchbrackets"];
 /** @type {Promise<any> | null} */
@@ -62,7 +63,7 @@ function defineModes(CodeMirror) {
 /**
  * The words that may stand at the cursor: collections after FROM and the like, else fields, functions,
  * keywords, and parameters after SET of ALTER SYSTEM.
- * @param {string} before The statement up to the cursor. @param {{collections: string[], fields: string[]}} names
+ * @param {string} before The statement up to the cursor. @param {{collections: string[], fields: string[][]}} names
  */
 export function completions(before, names) {
   const [, start = "", typed = ""] = /^([\s\S]*?)([A-Za-z_`][\w.`]*)?$/.exec(before) ?? [];
@@ -71,7 +72,7 @@ export function completions(before, names) {
   const isParameter = /\b(?:SYSTEM\s+(?:SET|RESET)|SHOW)\s+$/i.test(start);
   const fits = (/** @type {string} */ text) => text.toLowerCase().replaceAll("`", "").startsWith(wanted.replaceAll("`", ""));
   const collections = names.collections.map((one) => ({ text: name(one), displayText: one, className: "hint-collection" }));
-  const fields = names.fields.map((one) => ({ text: one.split(".").map(name).join("."), displayText: one, className: "hint-field" }));
+  const fields = names.fields.map((one) => ({ text: field(one), displayText: pathText(one), className: "hint-field" }));
   const calls = functions.map(([signature, about]) => ({
     text: `${signature.split("(")[0]}(`, displayText: `${signature}  ${about}`, className: "hint-function",
   }));
@@ -83,7 +84,7 @@ export function completions(before, names) {
 
 /**
  * @param {{value: string, change: (text: string) => void, mode: "dql" | "exact-json", label: string,
- *   run?: (selection: string) => void, names?: () => {collections: string[], fields: string[]},
+ *   run?: (selection: string) => void, names?: () => {collections: string[], fields: string[][]},
  *   mark?: {line: number, column: number} | null, readOnly?: boolean, focus?: boolean}} props
  */
 export function Editor(props) {

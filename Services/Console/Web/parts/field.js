@@ -5,6 +5,7 @@ import { html, useState } from "../vendor/preact.js";
 import { execute } from "../api.js";
 import { reversed, update } from "../dql.js";
 import { kind, Num, parse, print } from "../exact.js";
+import { pathText } from "../format.js";
 import { note } from "../store.js";
 import { Dialog, Problem } from "./basics.js";
 
@@ -43,7 +44,7 @@ export function FieldEdit({ database, collection, id, path, value, close }) {
     if (mutatedDocumentIds.length === 0) {
       throw Object.assign(new Error("Not saved: somebody has changed the field meanwhile"), { code: "CHANGED" });
     }
-    note(`Saved ${path.join(".")}`, {
+    note(`Saved ${pathText(path)}`, {
       undo: async () => {
         const back = update(collection, id, reversed(all));
         if (!(await execute(database, back.statement, back.args)).mutatedDocumentIds.length) note("Not undone: the document has changed meanwhile, or is gone");
@@ -55,7 +56,7 @@ export function FieldEdit({ database, collection, id, path, value, close }) {
     event.preventDefault();
     Promise.resolve().then(() => write(read(type, text))).catch((error) => setProblem({ code: error.code ?? "VALUE", ...error, message: error.message }));
   };
-  return html`<${Dialog} title=${`Change ${path.join(".")}`} close=${close}><form onSubmit=${submit}>
+  return html`<${Dialog} title=${`Change ${pathText(path)}`} close=${close}><form onSubmit=${submit}>
     <label>Type<select value=${type} onChange=${(/** @type {any} */ event) => setType(event.currentTarget.value)}>${TYPES.map((one) => html`<option key=${one} value=${one}>${one}</option>`)}</select></label>
     ${type !== "null" && html`<label>Value<textarea rows=${text.length > 80 ? 8 : 2} spellcheck=${false} value=${text} onInput=${(/** @type {any} */ event) => setText(event.currentTarget.value)}></textarea></label>`}
     <${Problem} error=${problem} close=${() => setProblem(null)} />

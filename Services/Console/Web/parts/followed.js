@@ -5,7 +5,7 @@
  */
 
 import { client, execute } from "../api.js";
-import { name } from "../dql.js";
+import { name, place } from "../dql.js";
 import { kind, print, same } from "../exact.js";
 
 /** Changed documents that are asked for by their ids; for more of them everything is read again. */
@@ -78,13 +78,13 @@ export function merged(rows, changed, found, { path, isDescending, most }) {
 
 /**
  * @param {string} database
- * @param {{collection: string, condition: string, statement: string, sort: string, most: number, signal: AbortSignal}} wanted
+ * @param {{collection: string, condition: string, statement: string, sort: string, most: number, signal: AbortSignal, onConnection?: (state: any) => void}} wanted
  *   `condition` begins with WHERE, or is empty.
  * @returns {AsyncGenerator<{rows: any[], changed: Set<string>}>}
  */
-export async function* followed(database, { collection, condition, statement, sort, most, signal }) {
-  const [, key, direction] = /^(\w+|`(?:[^`]|``)+`)( DESC)?$/.exec(sort) ?? [];
-  const sorting = { path: key === undefined ? null : [key.replace(/^`|`$/g, "").replaceAll("``", "`")], isDescending: direction !== undefined, most };
+export async function* followed(database, { collection, condition, statement, sort, most, signal, onConnection }) {
+  const [, key] = /^(\w+|`(?:[^`]|``)+`)( DESC)?$/.exec(sort) ?? [];
+  const sorting = { path: key !== undefined ? [key.replace(/^`|`$/g, "").replaceAll("``", "`")] : sort.replace(/ DESC$/, "") === place(collection, [""]) ? [""] : null, isDescending: / DESC$/.test(sort), most };
   const read = async () => execute(database, statement, {}, { signal, quiet: true });
   const first = await read();
   let rows = first.items;
@@ -93,7 +93,7 @@ export async function* followed(database, { collection, condition, statement, so
   const some = `SELECT * FROM ${name(collection)} WHERE ${all ? `(${all}) AND ` : ""}_id IN :ids`;
   /** @type {Map<string, any>} */
   let ids = new Map();
-  for await (const line of client(database).changes({ since: first.transactionId, follow: true, values: "none", collection: [collection], signal })) {
+  for await (const line of client(database).changes({ since: first.transactionId, follow: true, values: "none", collection: [collection], signal, onConnection })) {
     ids.set(idKey(line.id), line.id);
     if (!line.last) continue;
     const changed = new Set(ids.keys());

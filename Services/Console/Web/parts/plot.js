@@ -1,8 +1,8 @@
 // @ts-check
-/** Plots as SVG: a line over time, and bars over names. */
+/** Plots over time as SVG. */
 
 import { html, useRef, useState } from "../vendor/preact.js";
-import { bytes, exactTime, grouped } from "../format.js";
+import { bytes, exactTime } from "../format.js";
 
 const WIDTH = 560;
 const HEIGHT = 150;
@@ -10,7 +10,7 @@ const LEFT = 64;
 const BOTTOM = 20;
 
 /** @param {number} value */
-function short(value) {
+export function short(value) {
   const size = Math.abs(value);
   for (const [limit, unit] of /** @type {[number, string][]} */ ([[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]])) {
     if (size >= limit) return `${(value / limit).toFixed(size >= limit * 100 ? 0 : 1)}${unit}`;
@@ -19,7 +19,7 @@ function short(value) {
 }
 
 /** A round number at or above a value. @param {number} value @param {boolean} isBinary True for bytes. */
-function above(value, isBinary) {
+export function above(value, isBinary) {
   if (value <= 0) return 1;
   if (isBinary && value >= 1024) {
     const unit = 1024 ** Math.floor(Math.log2(value) / 10);
@@ -39,9 +39,12 @@ export function Line({ title, points, show = short }) {
   if (points.length < 2) return html`<figure class="plot"><figcaption>${title}</figcaption><p class="quiet">The first readings come within ten seconds.</p></figure>`;
   const from = points[0][0];
   const until = points[points.length - 1][0];
-  const top = above(Math.max(...points.map(([, value]) => value)), show === bytes);
+  const values = points.map(([, value]) => value);
+  const lowest = Math.min(0, ...values);
+  const bottom = lowest < 0 ? -above(-lowest, show === bytes) : 0;
+  const top = Math.max(...values) > 0 || bottom === 0 ? above(Math.max(...values), show === bytes) : 0;
   const x = (/** @type {number} */ time) => LEFT + (time - from) / Math.max(1, until - from) * (WIDTH - LEFT - 8);
-  const y = (/** @type {number} */ value) => 8 + (1 - value / top) * (HEIGHT - BOTTOM - 8);
+  const y = (/** @type {number} */ value) => 8 + (1 - (value - bottom) / (top - bottom)) * (HEIGHT - BOTTOM - 8);
   const line = points.map(([time, value]) => `${x(time).toFixed(1)},${y(value).toFixed(1)}`).join(" ");
   const found = at === null ? null : points.reduce((best, point) => Math.abs(point[0] - at) < Math.abs(best[0] - at) ? point : best);
   const latest = found ?? points[points.length - 1];
@@ -53,21 +56,12 @@ export function Line({ title, points, show = short }) {
     <figcaption>${title} <b>${show(latest[1])}</b> <span class="quiet">${found ? exactTime(found[0]).slice(11, 19) : ""}</span></figcaption>
     <svg viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label=${`${title}: ${show(points[points.length - 1][1])} now, at most ${show(Math.max(...points.map(([, value]) => value)))}`}
         ref=${box} onPointerMove=${hover} onPointerLeave=${() => setAt(null)}>
-      ${[0, 0.5, 1].map((part) => html`<g key=${part}><line class="grid" x1=${LEFT} x2=${WIDTH - 8} y1=${y(top * part)} y2=${y(top * part)} />
-        <text x=${LEFT - 6} y=${y(top * part) + 4} text-anchor="end">${show(top * part)}</text></g>`)}
+      ${[...new Set([bottom, bottom === 0 ? top / 2 : 0, top])].map((value) => html`<g key=${value}><line class="grid" x1=${LEFT} x2=${WIDTH - 8} y1=${y(value)} y2=${y(value)} />
+        <text x=${LEFT - 6} y=${y(value) + 4} text-anchor="end">${show(value)}</text></g>`)}
       <text x=${LEFT} y=${HEIGHT - 4}>${exactTime(from).slice(11, 16)}</text>
       <text x=${WIDTH - 8} y=${HEIGHT - 4} text-anchor="end">${exactTime(until).slice(11, 16)} UTC</text>
       <polygon class="area" points=${`${x(from)},${y(0)} ${line} ${x(until)},${y(0)}`} />
       <polyline class="line" points=${line} />
       ${found && html`<circle class="mark" cx=${x(found[0])} cy=${y(found[1])} r="3.5" />`}
     </svg></figure>`;
-}
-
-/** @param {{rows: {name: string, value: number}[], title: string}} props */
-export function Bars({ rows, title }) {
-  const shown = rows.slice(0, 40);
-  const most = Math.max(...shown.map(({ value }) => Math.abs(value)), 1);
-  return html`<figure class="bars" aria-label=${title}><figcaption>${title}${rows.length > shown.length ? `, the first ${shown.length} of ${grouped(rows.length)}` : ""}</figcaption>
-    <table><tbody>${shown.map(({ name, value }) => html`<tr><th scope="row">${name}</th>
-      <td><span class="bar" style=${{ width: `${Math.abs(value) / most * 100}%` }}></span></td><td class="right">${grouped(value)}</td></tr>`)}</tbody></table></figure>`;
 }

@@ -3,10 +3,10 @@
 
 import { html, useMemo, useState } from "../vendor/preact.js";
 import { kind, print } from "../exact.js";
-import { counted } from "../format.js";
+import { counted, keyText } from "../format.js";
 import { shape } from "../schema.js";
 import { copy } from "./basics.js";
-import { Bars } from "./plot.js";
+import { Chart } from "./chart.js";
 import { Table } from "./table.js";
 import { Cell, Text, Tree } from "./value.js";
 import { Dialog } from "./basics.js";
@@ -23,12 +23,22 @@ export function save(name, parts, type) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-/** @param {any} value */
-function csvCell(value) {
+/** Begins of texts that spreadsheets take for formulas, and run. */
+const FORMULA = /^'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
+
+/**
+ * A cell of CSV. A text that a spreadsheet would take for a formula has an apostrophe before it, which files.js
+ * takes away again; numbers are left alone (decision 0132).
+ * @param {any} value
+ */
+export function csvCell(value) {
   if (value === undefined || value === null) return "";
-  const text = typeof value === "string" ? value : print(value);
+  const text = typeof value !== "string" ? print(value) : FORMULA.test(value) ? `'${value}` : value;
   return /[",\n\r]/.test(text) ? `"${text.replaceAll("\"", "\"\"")}"` : text;
 }
+
+/** About the button that makes it. */
+export const CSV_TITLE = "For spreadsheets: a text that begins like a formula gets an apostrophe before it";
 
 /** Rows as CSV, with the first level of fields as columns. @param {any[]} rows */
 export function csv(rows) {
@@ -51,7 +61,8 @@ export function useColumns(rows, most = 12) {
     return ["_id", ...found.filter((key) => key !== "_id")].filter((key) => key !== "_id" || found.includes("_id")).slice(0, most);
   }, [sample.length, sample[0], sample[sample.length - 1]]);
   return names.map((key) => ({
-    key, title: key, width: widthOf(sample.find((row) => row?.[key] !== undefined)?.[key]), cell: (/** @type {any} */ row) => html`<${Cell} value=${row?.[key]} />`,
+    key, title: keyText(key), width: widthOf(sample.find((row) => row?.[key] !== undefined)?.[key]), cell: (/** @type {any} */ row) => html`<${Cell} value=${row?.[key]} />`,
+    path: [key], value: (/** @type {any} */ row) => row?.[key],
     right: ["integer", "double"].includes(kind(rows[0]?.[key])),
   }));
 }
@@ -61,19 +72,19 @@ export function Results({ rows, view, setView, open, children }) {
   const [chosen, setChosen] = useState(/** @type {any} */ (null));
   const [most, setMost] = useState(SHOWN);
   const columns = useColumns(rows);
-  const numeric = columns.find(({ key }) => ["integer", "double"].includes(kind(rows[0]?.[key])) && key !== "_id");
-  const named = columns.find(({ key }) => key !== numeric?.key);
+  const sample = rows.slice(0, 200);
+  const numeric = columns.filter(({ key }) => key !== "_id" && sample.some((row) => ["integer", "double"].includes(kind(row?.[key])))).map(({ key }) => key);
   const lines = () => rows.map((row) => `${print(row)}\n`);
   return html`<section class="results" aria-label="Result">
     <div class="bar">
-      <div class="tabs" role="tablist" aria-label="View of the result">${["table", "tree", "json", ...(numeric ? ["chart"] : [])].map((name) => html`
+      <div class="tabs" role="tablist" aria-label="View of the result">${["table", "tree", "json", ...(numeric.length > 0 ? ["chart"] : [])].map((name) => html`
         <button key=${name} type="button" role="tab" aria-selected=${view === name} onClick=${() => setView(name)}>${{ table: "Table", tree: "Tree", json: "JSON", chart: "Chart" }[name]}</button>`)}</div>
       <span class="count">${counted(rows.length, "row")}</span>
       ${children}
       <span class="end">
         <button type="button" onClick=${() => copy(print(rows, 2))}>Copy</button>
         <button type="button" onClick=${() => save("rows.ndjson", lines(), "application/x-ndjson")}>NDJSON</button>
-        <button type="button" onClick=${() => save("rows.csv", [csv(rows)], "text/csv")}>CSV</button></span>
+        <button type="button" title=${CSV_TITLE} onClick=${() => save("rows.csv", [csv(rows)], "text/csv")}>CSV</button></span>
     </div>
     ${view === "table" && (columns.length > 0
       ? html`<${Table} label="Rows" rows=${rows} columns=${columns} rowKey=${(/** @type {any} */ _, /** @type {number} */ index) => String(index)} open=${open ?? setChosen} />`
@@ -81,8 +92,7 @@ export function Results({ rows, view, setView, open, children }) {
     ${view === "json" && html`<div class="scroll"><${Text} value=${rows} /></div>`}
     ${view === "tree" && html`<div class="scroll">${rows.slice(0, most).map((row, index) => html`<div class="card" key=${index}><${Tree} value=${row} open=${2} name=${`row ${index + 1}`} /></div>`)}
       ${rows.length > most && html`<button type="button" onClick=${() => setMost(most + 500)}>Show more</button>`}</div>`}
-    ${view === "chart" && numeric && html`<div class="scroll"><${Bars} title=${`${numeric.title} by ${named?.title ?? "row"}`}
-      rows=${rows.map((row, index) => ({ name: named ? String(row?.[named.key] ?? "") : String(index + 1), value: Number(row?.[numeric.key] ?? 0) }))} /></div>`}
+    ${view === "chart" && numeric.length > 0 && html`<div class="scroll"><${Chart} rows=${rows} names=${columns.map(({ key }) => key)} numeric=${numeric} /></div>`}
     ${chosen && html`<${Dialog} title="Row" wide close=${() => setChosen(null)}><div class="scroll"><${Tree} value=${chosen} open=${3} /></div>
       <div class="actions"><button type="button" onClick=${() => copy(print(chosen, 2))}>Copy as JSON</button></div></${Dialog}>`}
   </section>`;

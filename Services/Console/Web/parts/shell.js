@@ -4,7 +4,7 @@
 import { html, useEffect, useState } from "../vendor/preact.js";
 import { call, curl, openDatabase, refreshSession, signOut } from "../api.js";
 import { address, go, route } from "../route.js";
-import { applyTheme, calls, isAway, keep, mayOpen, session, theme, useShared } from "../store.js";
+import { applyTheme, calls, isAway, keep, mayOpen, ownRights, session, signInAgain, theme, useShared } from "../store.js";
 import { copy, Dialog, Empty, Notes, Problem, Time, useLoaded, useRepeated } from "./basics.js";
 import { Palette } from "./palette.js";
 
@@ -14,10 +14,10 @@ export const PAGES = [
   { page: "data", title: "Data", key: "d", admin: false, opens: true },
   { page: "query", title: "Query", key: "q", admin: false, opens: true },
   { page: "live", title: "Live", key: "l", admin: false, opens: true },
-  { page: "sync", title: "Sync", key: "s", admin: true },
+  { page: "sync", title: "Sync", key: "s", admin: true, about: "the peers that are connected" },
   { page: "attachments", title: "Attachments", key: "t", admin: false, opens: true },
-  { page: "access", title: "Access", key: "a", admin: true },
-  { page: "operations", title: "Operations", key: "p", admin: true },
+  { page: "access", title: "Access", key: "a", admin: true, about: "who may come in, and what each may do" },
+  { page: "operations", title: "Operations", key: "p", admin: true, about: "how the server does, its log and its settings" },
   { page: "api", title: "API", key: "i", admin: false },
 ];
 
@@ -88,13 +88,27 @@ export function Shell({ children }) {
     <main id="content" tabIndex="-1">
       <${Problem} error=${databases.error} retry=${databases.again} />
       ${access.error && access.database === place.database && html`<${Problem} error=${access.error} retry=${enter} />`}
-      ${isReady && !access.error && (PAGES.find((one) => one.page === place.page)?.opens && !mayOpen(place.database)
-        ? html`<${Empty} title="Its contents are closed"><p>Your role does not open databases. An API key or a login of this database does: sign in with one as well.</p></${Empty}>` : children)}
+      ${isReady && !access.error && (closed(place) ?? children)}
     </main>
     ${open === "palette" && html`<${Palette} close=${() => setOpen(null)} databases=${databases.value ?? []} />`}
     ${open === "curl" && html`<${Curl} close=${() => setOpen(null)} />`}
     ${open === "keys" && html`<${Keys} close=${() => setOpen(null)} />`}
     <${Notes} /></div>`;
+}
+
+/** What is missing for a page that was asked for by its address; null if nothing is. @param {import("../route.js").Route} place */
+function closed({ page, database }) {
+  const found = PAGES.find((one) => one.page === page);
+  const again = (/** @type {boolean} */ admin) => html`<p><button type="button" onClick=${() => signInAgain.set({ admin, database, isMore: true })}>Sign in with another credential as well</button></p>`;
+  if (found?.admin && !session.value?.admin) {
+    return html`<${Empty} whole title=${`${found.title} is for administrators`}><p>It shows ${found.about}, and asks for the admin credential, or one with the role <code>read</code>. Yours opens a database${database && ownRights(database) ? `, and ${ownRights(database)}` : ""}.</p>${again(true)}</${Empty}>`;
+  }
+  if (database === null || mayOpen(database) || (!found?.opens && session.value?.admin)) return null;
+  if (!session.value?.admin && page !== "api") {
+    const own = session.value?.databases ?? [];
+    return html`<${Empty} whole title=${`Your credential does not open the database ${database}`}><p>${own.length > 0 ? "It opens " : "It opens no database any more."}${own.map(({ id }, index) => html`${index > 0 ? ", " : ""}<a key=${id} href=${address(id, page)}>${id}</a>`)}</p>${again(false)}</${Empty}>`;
+  }
+  return found?.opens ? html`<${Empty} whole title="Its contents are closed"><p>Your role does not open databases. An API key or a login of this database does: sign in with one as well.</p>${again(false)}</${Empty}>` : null;
 }
 
 /** Keys that work everywhere but in fields. @param {string | null} database @param {(open: string) => void} setOpen */
@@ -139,7 +153,7 @@ function Curl({ close }) {
 
 /** All keys. @param {{close: () => void}} props */
 function Keys({ close }) {
-  const keys = [["Ctrl K", "go to a page, collection or document"], ["/", "filter"], ["j, k, ↓, ↑", "rows of a table"], ["Enter", "open the row"],
+  const keys = [["Ctrl K", "go to a page, collection or document"], ["/", "filter"], ["j, k, ↓, ↑", "rows of a table"], ["Enter", "open the row"], ["←, →, f", "choose a value of the row, and filter by it"],
     ["e", "edit the document"], ["Escape", "back, without loss"], ["Ctrl Enter", "run the statement"], ["Ctrl Space", "complete"], ["?", "this list"],
     ...PAGES.map(({ key, title }) => [`g ${key}`, title])];
   return html`<${Dialog} title="Keys" close=${close}><table class="keys"><tbody>${keys.map(([key, about]) => html`

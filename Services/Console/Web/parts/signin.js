@@ -66,7 +66,7 @@ export function SignInAgain() {
     signInAgain.set(null);
     if (route.value.database) await openDatabase(route.value.database).catch(() => {});
   };
-  return html`<${Dialog} title="Sign in again" close=${() => signInAgain.set(null)}>
-    <p>The session has ended, or was revoked. Nothing on the page is lost: sign in, and try again.</p>
+  return html`<${Dialog} title=${wanted.isMore ? "Sign in as well" : "Sign in again"} close=${() => signInAgain.set(null)}>
+    <p>${wanted.isMore ? "You stay signed in with what you have." : "The session has ended, or was revoked. Nothing on the page is lost: sign in, and try again."}</p>
     <${Form} database=${wanted.database} onlyAdmin=${false} done=${done} /></${Dialog}>`;
 }

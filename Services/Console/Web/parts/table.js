@@ -1,7 +1,7 @@
 // @ts-check
 /**
  * A table of any number of rows: only those in view are in the page. Rows have one height; the keyboard moves
- * through them, Enter opens one.
+ * through them, Enter opens one. Where values can be picked, a click on one does, or the arrows and `f`.
  */
 
 import { Component, html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
@@ -24,12 +24,13 @@ const HIGHEST = 8_000_000;
 /**
  * @param {{label: string, rows: any[], columns: Column[], rowKey: (row: any, index: number) => string,
  *   open?: (row: any, index: number) => void, fresh?: Set<string>, selected?: Set<string>,
- *   select?: (key: string, isSelected: boolean) => void, focusKey?: string}} props
+ *   select?: (key: string, isSelected: boolean) => void, pick?: (row: any, column: Column, box: DOMRect) => void}} props
  */
-export function Table({ label, rows, columns, rowKey, open, fresh, selected, select }) {
+export function Table({ label, rows, columns, rowKey, open, fresh, selected, select, pick }) {
   const frame = useRef(/** @type {HTMLElement | null} */ (null));
   const [view, setView] = useState({ top: 0, height: 600 });
   const [active, setActive] = useState(0);
+  const [place, setPlace] = useState(0);
   useLayoutEffect(() => {
     const element = frame.current;
     if (!element) return;
@@ -73,6 +74,15 @@ export function Table({ label, rows, columns, rowKey, open, fresh, selected, sel
       const next = Math.max(0, Math.min(rows.length - 1, active + steps[event.key]));
       setActive(next);
       reveal(next);
+    } else if (pick && (event.key === "ArrowLeft" || event.key === "ArrowRight")) {
+      event.preventDefault();
+      const next = Math.max(0, Math.min(columns.length - 1, place + (event.key === "ArrowLeft" ? -1 : 1)));
+      setPlace(next);
+      frame.current?.querySelector(".table-row.active")?.children[next + (select ? 1 : 0)]?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    } else if (pick && event.key === "f" && !event.ctrlKey && !event.metaKey && rows[active]) {
+      event.preventDefault();
+      const cell = frame.current?.querySelector(".table-row.active .active-cell");
+      if (cell) pick(rows[active], columns[place], cell.getBoundingClientRect());
     } else if (event.key === "Enter" && open && rows[active]) {
       event.preventDefault();
       open(rows[active], active);
@@ -96,7 +106,7 @@ export function Table({ label, rows, columns, rowKey, open, fresh, selected, sel
         const index = first + place;
         const key = rowKey(row, index);
         return html`<${Row} key=${key} id=${key} row=${row} index=${index} columns=${columns} shape=${shape} template=${template} top=${index * ROW + shift}
-          isActive=${index === active} isFresh=${fresh?.has(key) ?? false} isSelected=${selected?.has(key)} select=${select} open=${open} activate=${setActive} />`;
+          isActive=${index === active} activePlace=${pick && index === active ? place : -1} pick=${pick} choosePlace=${setPlace} isFresh=${fresh?.has(key) ?? false} isSelected=${selected?.has(key)} select=${select} open=${open} activate=${setActive} />`;
       })}
     </div></div>`;
 }
@@ -106,22 +116,31 @@ class Row extends Component {
   /** @param {any} next */
   shouldComponentUpdate(next) {
     const now = /** @type {any} */ (this).props;
-    return ["row", "index", "shape", "template", "top", "isActive", "isFresh", "isSelected"].some((key) => now[key] !== next[key]);
+    return ["row", "index", "shape", "template", "top", "isActive", "activePlace", "isFresh", "isSelected"].some((key) => now[key] !== next[key]);
   }
 
   render() {
-    const { id, row, index, columns, template, top, isActive, isFresh, isSelected, select, open, activate } = /** @type {any} */ (this).props;
+    const { id, row, index, columns, template, top, isActive, isFresh, isSelected, select, open, activate, pick, activePlace, choosePlace } = /** @type {any} */ (this).props;
     const classes = ["table-row", isActive ? "active" : "", isFresh ? "fresh" : ""].join(" ");
     const click = (/** @type {MouseEvent} */ event) => {
       activate(index);
       const target = /** @type {HTMLElement} */ (event.target);
-      if (open && !target.closest("button, a, input") && !String(getSelection())) open(row, index);
+      if (target.closest("button, a, input") || String(getSelection())) return;
+      if (!pick) return open?.(row, index);
+      const cell = target.closest("[role=gridcell]");
+      const place = cell ? [.../** @type {HTMLElement} */ (cell.parentElement).children].indexOf(cell) - (select ? 1 : 0) : -1;
+      if (!cell || place < 0) return;
+      choosePlace(place);
+      pick(row, columns[place], cell.getBoundingClientRect());
+    };
+    const twice = (/** @type {MouseEvent} */ event) => {
+      if (pick && !(/** @type {HTMLElement} */ (event.target)).closest("button, a, input")) open?.(row, index);
     };
     return html`<div id=${`row-${index}`} class=${classes} role="row" aria-rowindex=${index + 2} aria-selected=${isSelected}
-        style=${{ gridTemplateColumns: template, transform: `translateY(${top}px)` }} onClick=${click}>
+        style=${{ gridTemplateColumns: template, transform: `translateY(${top}px)` }} onClick=${click} onDblClick=${twice}>
       ${select && html`<span role="gridcell" class="choose"><input type="checkbox" aria-label=${`Choose row ${index + 1}`} checked=${isSelected ?? false}
         onClick=${(/** @type {any} */ event) => select(id, event.currentTarget.checked)} /></span>`}
-      ${columns.map((/** @type {any} */ column) => html`<span role="gridcell" key=${column.key} class=${column.right ? "right" : ""}>${column.cell(row, index)}</span>`)}
+      ${columns.map((/** @type {any} */ column, /** @type {number} */ place) => html`<span role="gridcell" key=${column.key} class=${`${column.right ? "right" : ""} ${place === activePlace ? "active-cell" : ""} ${pick ? "picks" : ""}`}>${column.cell(row, index)}</span>`)}
     </div>`;
   }
 }

@@ -3,8 +3,9 @@
  * text nodes, so HTML in a document is shown and never run. */
 
 import { html, useState } from "../vendor/preact.js";
+import { isFilter } from "../dql.js";
 import { kind, print } from "../exact.js";
-import { bytes, grouped, preview, shortened } from "../format.js";
+import { bytes, grouped, keyText, pathText, preview, shortened } from "../format.js";
 
 const STEP = 100;
 const LONGEST = 2000;
@@ -42,14 +43,14 @@ export function Tree({ value, name = null, open = 1, pick, change, path = [] }) 
   const isBranch = type === "object" || type === "array" || type === "attachment";
   const [isOpen, setOpen] = useState(open > 0);
   const [most, setMost] = useState(STEP);
-  const label = name === null ? null : html`<span class="key">${name}</span>`;
+  const label = name === null ? null : html`<span class="key">${keyText(name)}</span>`;
   if (!isBranch) {
     const text = type === "text" ? value : print(value);
     const shown = html`<span class=${`value ${type}`} title=${type}>${shortened(text, LONGEST)}</span>`;
-    return html`<div class="leaf">${label}${pick && type !== "missing"
+    return html`<div class="leaf">${label}${pick && isFilter(value)
       ? html`<button type="button" class="pick" title="Show documents with this value" onClick=${() => pick(path, value)}>${shown}</button>` : shown}
       <span class="kind">${type}</span>${change && path.length > 0 && path[0] !== "_id" && html`
-        <button type="button" class="plain change" aria-label=${`Change ${path.join(".")}`} onClick=${() => change(path, value)}>change</button>`}</div>`;
+        <button type="button" class="plain change" aria-label=${`Change ${pathText(path)}`} onClick=${() => change(path, value)}>change</button>`}</div>`;
   }
   const keys = Object.keys(value);
   const sum = type === "attachment" ? `attachment, ${bytes(Number(value.len))}`
