@@ -72,7 +72,8 @@ let package = Package(
                 "Materialization/SnapshotTransfer.swift", "Materialization/FoldThrottle.swift",
                 "Materialization/Materializations.swift", "Materialization/DatabaseFolders.swift",
                 "Damage/DamageLedger.swift", "Errors.swift", "Metrics/Measured.swift",
-                "Metrics/MetricTable.swift", "Metrics/PrometheusRegistry.swift", "Metrics/Series.swift",
+                "Metrics/MetricHistory.swift", "Metrics/MetricTable.swift",
+                "Metrics/PrometheusRegistry.swift", "Metrics/Series.swift",
                 "Limits.swift",
             ]),
         module(

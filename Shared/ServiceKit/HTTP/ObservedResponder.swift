@@ -112,8 +112,3 @@ extension ServiceSpan {
         end()
     }
 }
-
-extension Duration {
-    /// Whole nanoseconds; for durations below 292 years.
-    var nanoseconds: Int64 { components.seconds * 1_000_000_000 + components.attoseconds / 1_000_000_000 }
-}

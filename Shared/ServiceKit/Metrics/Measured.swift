@@ -53,3 +53,8 @@ public enum Measured {
         replace(name, series)
     }
 }
+
+extension Duration {
+    /// Whole nanoseconds; for durations below 292 years.
+    var nanoseconds: Int64 { components.seconds * 1_000_000_000 + components.attoseconds / 1_000_000_000 }
+}

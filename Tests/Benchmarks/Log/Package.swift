@@ -42,7 +42,8 @@ let package = Package(
             path: "Shared/ServiceKit",
             sources: [
                 "Materialization", "Damage/DamageLedger.swift", "Errors.swift", "Metrics/Measured.swift",
-                "Metrics/MetricTable.swift", "Metrics/PrometheusRegistry.swift", "Metrics/Series.swift",
+                "Metrics/MetricHistory.swift", "Metrics/MetricTable.swift",
+                "Metrics/PrometheusRegistry.swift", "Metrics/Series.swift",
                 "Limits.swift",
             ],
             swiftSettings: strict),
