@@ -273,8 +273,8 @@ let checks: [Target] = [
     tests(
         "DittoSwiftTests",
         [
-            "DittoSwift", "Mimeo", "Identity", "Replica", "Attachments", "CRDT", "DQL", "ServiceKit",
-            "TestSupport", "WebSocket", httpClient, nioCore, logging,
+            "DittoSwift", "Mimeo", "Transport", "Identity", "Replica", "Attachments", "CRDT", "DQL",
+            "ServiceKit", "Machine", "TestSupport", "WebSocket", httpClient, nioCore, logging,
         ],
         exclude: ["Fixtures"]),
     // Each name of the 4.x API is deprecated, and tests cannot be: the one target without warnings. Its flags

@@ -132,7 +132,8 @@ public final class AttachmentStore: ServicePart {
                     place: self.shelf(of: identity.databaseID).blobs,
                     standing: { try self.authenticator.requireStanding(of: identity) },
                     fileName: request.uri.queryParameters.get("filename").flatMap { FileName.checked($0) }
-                        ?? name
+                        ?? name,
+                    write: { try await context.write($0, to: &$1) }
                 ).respond(to: request, id: id)
             }
         }

@@ -11,6 +11,10 @@ struct DownloadRoute {
     let standing: @Sendable () throws -> Void
     /// The name under which a client is to save it.
     var fileName: String?
+    /// Writes a piece, and returns when the next one may come.
+    var write: @Sendable (ByteBuffer, inout any ResponseBodyWriter) async throws -> Void = {
+        try await $1.write($0)
+    }
 
     func respond(to request: Request, id: BlobID) async throws -> Response {
         let blob = try await place.open(id)
@@ -46,11 +50,11 @@ struct DownloadRoute {
     }
 
     private func body(_ blob: any OpenBlob, _ bytes: Range<Int64>) -> ResponseBody {
-        ResponseBody(contentLength: Int(bytes.count)) { [standing] writer in
+        ResponseBody(contentLength: Int(bytes.count)) { [standing, write] writer in
             try standing()
             try await blob.stream(bytes) { buffer in
                 try standing()
-                try await writer.write(buffer)
+                try await write(buffer, &writer)
                 Measured.count(
                     "mimeo_attachment_bytes_total", [("direction", "out")], by: Int64(buffer.readableBytes))
             }

@@ -23,11 +23,25 @@ public final class BlobReader: Sendable {
     public func read(
         at offset: Int64, count: Int = Limits.readChunkBytes
     ) throws(AttachmentError) -> [UInt8] {
-        guard offset >= 0, offset <= length, count >= 0 else {
-            throw AttachmentError(
-                .rangeInvalid, "the attachment has \(length) bytes; offset \(offset) is outside")
-        }
-        return try file.read(
-            at: offset, count: Int(min(Int64(min(count, Limits.readChunkBytes)), length - offset)))
+        guard count >= 0 else { throw outside(offset) }
+        return try file.read(at: offset, count: try fitting(count, at: offset))
+    }
+
+    /// Reads into a buffer, as `read` does; without a copy of the bytes.
+    /// - Returns: the bytes that were read.
+    public func read(
+        at offset: Int64, into buffer: UnsafeMutableRawBufferPointer
+    ) throws(AttachmentError) -> Int {
+        let count = try fitting(buffer.count, at: offset)
+        return try file.read(at: offset, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<count]))
+    }
+
+    private func fitting(_ count: Int, at offset: Int64) throws(AttachmentError) -> Int {
+        guard offset >= 0, offset <= length else { throw outside(offset) }
+        return Int(min(Int64(min(count, Limits.readChunkBytes)), length - offset))
+    }
+
+    private func outside(_ offset: Int64) -> AttachmentError {
+        AttachmentError(.rangeInvalid, "the attachment has \(length) bytes; offset \(offset) is outside")
     }
 }

@@ -31,20 +31,33 @@ struct File: ~Copyable {
 
     /// Reads at most `count` bytes from `offset`; empty at the end.
     func read(at offset: Int64, count: Int) throws(AttachmentError) -> [UInt8] {
-        var failed = false
+        var failure: AttachmentError?
         let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
             filled = 0
-            while filled < count {
-                let got = pread(
-                    descriptor, buffer.baseAddress! + filled, count - filled, off_t(offset) + off_t(filled))
-                if got < 0, errno == EINTR { continue }
-                if got < 0 { failed = true }
-                guard got > 0 else { break }
-                filled += got
-            }
+            do throws(AttachmentError) {
+                filled = try read(at: offset, into: UnsafeMutableRawBufferPointer(buffer))
+            } catch { failure = error }
         }
-        if failed { throw Self.failure("read", nil) }
+        if let failure { throw failure }
         return bytes
+    }
+
+    /// Fills a buffer from `offset`; with fewer bytes only at the end.
+    /// - Returns: the bytes that were read.
+    func read(
+        at offset: Int64, into buffer: UnsafeMutableRawBufferPointer
+    ) throws(AttachmentError) -> Int {
+        var filled = 0
+        while filled < buffer.count {
+            let got = pread(
+                descriptor, buffer.baseAddress! + filled, buffer.count - filled,
+                off_t(offset) + off_t(filled))
+            if got < 0, errno == EINTR { continue }
+            guard got >= 0 else { throw Self.failure("read", nil) }
+            guard got > 0 else { break }
+            filled += got
+        }
+        return filled
     }
 
     func sync() throws(AttachmentError) {

@@ -185,9 +185,9 @@ public final class Ditto: Sendable {
         return AttachmentTransfers(
             engine.attachments, server: opening.server, authenticator: opening.authenticator,
             logger: engine.logger,
-            isMentioned: { [weak engine] id in
+            unmentioned: { [weak engine] prefixes in
                 guard let engine else { return nil }
-                return await AttachmentKeeper.isMentioned(id, engine)
+                return await AttachmentKeeper.unmentioned(prefixes, engine)
             },
             links: { [weak links = opening.links] in links?.mesh.blobLinks ?? [] },
             isConnected: { connection.isConnectedToServer })

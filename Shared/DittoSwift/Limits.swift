@@ -65,6 +65,9 @@ enum Limits {
     /// to know it; and that it may not, since its document may come at any time.
     static let shareMemory = Duration.seconds(10)
     static let refusalMemory = Duration.seconds(1)
+    /// The time for which it is remembered that a document mentions an attachment for which a download waits,
+    /// and between two looks: all documents are read to know it.
+    static let mentionMemory = Duration.seconds(5)
     /// The ended transfers whose last steps a new one waits for.
     static let endingTransfers = 64
     /// The largest list of hashes of chunks: 5 GiB have 5,120 chunks of 46 characters each.

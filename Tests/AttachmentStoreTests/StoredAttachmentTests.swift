@@ -78,6 +78,7 @@ struct StoredAttachmentTests {
                 try await Task.sleep(for: .milliseconds(5))
             }
             #expect(course["checked"] == 3 && course["damaged"] == 1)
+            #expect(course["unread"] == 0 && course["isWhole"] == true)
             #expect(try await answer(client, "GET", "usage").value["damaged"] == [.string(ids[0])])
             let other = "/admin/attachment-store/databases/none/usage"
             let unknown = try await client.with(token: StoreFixture.adminToken).send("GET", other)

@@ -77,6 +77,18 @@ final class DownloadFileTests {
         #expect(try file.finish() == true)
     }
 
+    @Test("a part that nobody wants any more is removed at once, with its hashes")
+    func discarded() throws {
+        let file = try open()
+        try file.setChunks(list)
+        _ = try file.append(Array(bytes[..<1_500_000]))
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder + "/downloads").count == 2)
+        file.discard()
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder + "/downloads").isEmpty)
+        // Another download begins again.
+        #expect(try open().received == 0)
+    }
+
     @Test("parts that nobody goes on with are removed, an open one is not")
     func removed() throws {
         let file = try open()

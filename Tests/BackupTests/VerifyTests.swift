@@ -82,15 +82,15 @@ struct VerifyTests {
     func blobs() async throws {
         try await Place.use { place in
             let store = try BlobTests.store(place, ["one", "two"])
-            #expect(try BlobCheck(folder: store).run().damaged.isEmpty)
+            #expect(try await BlobCheck(folder: store).run().damaged.isEmpty)
             let two = try #require(
                 FileManager.default.subpathsOfDirectory(atPath: store).first {
                     (try? String(contentsOfFile: "\(store)/\($0)", encoding: .utf8)) == "two"
                 })
             try Data("tow".utf8).write(to: URL(fileURLWithPath: "\(store)/\(two)"))
-            let report = try BlobCheck(folder: store, bytesPerSecond: 1_000_000).run()
+            let report = try await BlobCheck(folder: store, bytesPerSecond: 1_000_000).run()
             #expect(report.count == 2 && report.damaged.count == 1)
-            #expect(try BlobCheck(folder: store).run(only: "other").count == 0)
+            #expect(try await BlobCheck(folder: store).run(only: "other").count == 0)
         }
     }
 }

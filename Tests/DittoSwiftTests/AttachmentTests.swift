@@ -1,6 +1,7 @@
 import Attachments
 import Foundation
 import Mimeo
+import Synchronization
 import TestSupport
 import Testing
 
@@ -78,7 +79,12 @@ struct AttachmentTests {
             #expect(FileManager.default.contents(atPath: copy) == data)
             #expect(await failure { try fetched.copy(toPath: copy) } == ["alreadyExists", "SDK-0705"])
             let nowhere = directory.appendingPathComponent("none/copy").path
-            #expect(await failure { try fetched.copy(toPath: nowhere) } == ["operationFailed", "SDK-0706"])
+            #expect(await failure { try fetched.copy(toPath: nowhere) } == ["notFound", "SDK-0708"])
+            // The kernel lets nobody create a file there, not even root.
+            let forbidden = "/sys/copy"
+            #expect(
+                await failure { try fetched.copy(toPath: forbidden) } == ["permissionDenied", "SDK-0709"])
+            #expect(await failure { try fetched.copy(toPath: "/dev/full/x") } == ["notFound", "SDK-0708"])
             await ditto.close()
         }
     }
@@ -95,9 +101,16 @@ struct AttachmentTests {
             #expect(
                 await failure { _ = try await store.newAttachment(path: directory.path) }
                     == ["failedToCreateAttachment", "SDK-0703"])
-            let forbidden = Failure(
-                AttachmentFolder.failure(CocoaError(.fileReadNoPermission), "/x")
-            ).publicError
+            // Pipes and devices, whose bytes may never come or never end.
+            let pipe = directory.appendingPathComponent("pipe").path
+            #expect(mkfifo(pipe, 0o600) == 0)
+            for path in [pipe, "/dev/zero"] {
+                #expect(
+                    await failure { _ = try await store.newAttachment(path: path) }
+                        == ["failedToCreateAttachment", "SDK-0703"])
+            }
+            // Root may read everything, so the kernel's answer stands here itself.
+            let forbidden = Failure(SourceFile.failure(EACCES, "/x")).publicError
             #expect(
                 await failure { throw forbidden } == ["attachmentFilePermissionDenied", "SDK-0702"])
             let tokens: [[String: Any?]] = [[:], ["id": 1, "len": 2], ["id": "x"], ["a": Date()]]
@@ -117,10 +130,57 @@ struct AttachmentTests {
             try FileManager.default.removeItem(
                 at: directory.appendingPathComponent("store/ditto_attachments/\(made.id.prefix(2))"))
             #expect(await failure { _ = try made.data() } == ["attachmentNotFound", "BLOB-0102"])
+            // One whose bytes the disk has turned, and one that the disk does not give.
+            let turned = try await store.newAttachment(data: Data([1, 2]))
+            let folder = directory.appendingPathComponent("store/ditto_attachments")
+            func place(_ made: DittoAttachment) -> URL {
+                folder.appendingPathComponent("\(made.id.prefix(2))/\(made.id)")
+            }
+            try Data([2, 1]).write(to: place(turned))
+            #expect(await failure { _ = try turned.data() } == ["failedToFetchAttachment", "BLOB-0202"])
+            let unreadable = try await store.newAttachment(data: Data([3]))
+            try FileManager.default.removeItem(at: place(unreadable))
+            try FileManager.default.createDirectory(
+                at: place(unreadable), withIntermediateDirectories: false)
+            let copy = directory.appendingPathComponent("copy").path
+            #expect(
+                await failure { try unreadable.copy(toPath: copy) } == [
+                    "failedToFetchAttachment", "BLOB-0201",
+                ])
+            #expect(!FileManager.default.fileExists(atPath: copy))
             await ditto.close()
             #expect(
                 await failure { _ = try await store.newAttachment(path: url.path) }
                     == ["backendError", "SDK-0402"])
+        }
+    }
+
+    @Test("a file that changes while it is copied is refused, and leaves nothing", arguments: [true, false])
+    func changing(grows: Bool) async throws {
+        try await withTemporaryDirectory { directory in
+            let ditto = try await Ditto.open(config: .local(directory.appendingPathComponent("store")))
+            let (url, data) = try file(directory, 12_000_000)
+            let isOver = Atomic(false)
+            let writer = Thread {
+                let handle = try? FileHandle(forUpdating: url)
+                while !isOver.load(ordering: .relaxed) {
+                    if grows { _ = try? handle?.seekToEnd() } else { try? handle?.seek(toOffset: 0) }
+                    try? handle?.write(contentsOf: Data([UInt8.random(in: 0...255)]))
+                    usleep(500)
+                }
+            }
+            writer.start()
+            let found = await failure { _ = try await ditto.store.newAttachment(path: url.path) }
+            isOver.store(true, ordering: .relaxed)
+            while !writer.isFinished { try await Task.sleep(for: .milliseconds(1)) }
+            #expect(found == ["failedToCreateAttachment", "SDK-0707"])
+            let folder = directory.appendingPathComponent("store/ditto_attachments")
+            let left = try FileManager.default.subpathsOfDirectory(atPath: folder.path)
+            #expect(left == ["incoming"])
+            // When nobody writes any more, it is taken as it is.
+            let made = try await ditto.store.newAttachment(path: url.path)
+            #expect(try made.data() == Data(contentsOf: url) && made.len >= data.count)
+            await ditto.close()
         }
     }
 

@@ -1,3 +1,4 @@
+import AsyncHTTPClient
 import Attachments
 import CRDT
 import Foundation
@@ -98,6 +99,79 @@ struct AttachmentTransferTests {
         }
     }
 
+    @Test("an attachment that the server has collected is deleted for whoever fetches it")
+    func collectedByServer() async throws {
+        try await withTemporaryDirectory { directory in
+            let data = directory.appendingPathComponent("server").path
+            try await EmbeddedServer.run(data: data) { server in
+                let (a, b) = (
+                    try await open(server, directory, "a"), try await open(server, directory, "b")
+                )
+                let made = try await a.store.newAttachment(data: bytes(50_000))
+                for ditto in [a, b] { try ditto.sync.start() }
+                let outgoing = directory.appendingPathComponent("a/ditto_attachments/outgoing").path
+                #expect(
+                    await eventually {
+                        (try? FileManager.default.contentsOfDirectory(atPath: outgoing))?.isEmpty ?? false
+                    })
+                // No document mentions it, so an operator's collection takes it.
+                let admin = try String(contentsOfFile: data + "/auth/admin.token", encoding: .utf8)
+                let path = "admin/attachment-store/databases/\(server.databaseID)/collections?graceHours=0"
+                var request = HTTPClientRequest(url: "\(server.url)/\(path)")
+                request.method = .POST
+                let bearer = "Bearer " + admin.trimmingCharacters(in: .whitespacesAndNewlines)
+                request.headers.add(name: "Authorization", value: bearer)
+                let answer = try await HTTPClient.shared.execute(request, timeout: .seconds(60))
+                let report = String(buffer: try await answer.body.collect(upTo: 10_000))
+                #expect(report.contains("\"removed\":1,"), "\(report)")
+                let came = Collected<String>()
+                try b.store.fetchAttachment(token: ["id": made.id, "len": made.len]) { came.add("\($0)") }
+                #expect(await came.wait { !$0.isEmpty } == ["deleted"])
+                #expect(await eventually { b.store.attachmentFetchers.isEmpty })
+                await a.close()
+                await b.close()
+            }
+        }
+    }
+
+    @Test("a fetch ends when the document, deleted elsewhere, no longer names what nobody has")
+    func documentDeleted() async throws {
+        try await withTemporaryDirectory { directory in
+            try await EmbeddedServer.run(data: directory.appendingPathComponent("server").path) { server in
+                let (a, b) = (
+                    try await open(server, directory, "a"), try await open(server, directory, "b")
+                )
+                try b.sync.registerSubscription(query: "SELECT * FROM cars")
+                for ditto in [a, b] { try ditto.sync.start() }
+                // Its file never comes: another device has made it, and is lost.
+                let id = String(repeating: "B", count: 42) + "A"
+                let token: [String: Any?] = ["id": id, "len": 70_000, "metadata": [String: Any?]()]
+                try await a.store.execute(
+                    query: "INSERT INTO COLLECTION cars (photo ATTACHMENT) DOCUMENTS (:car)",
+                    arguments: ["car": ["_id": "1", "photo": token] as [String: Any?]])
+                #expect(
+                    try await eventually {
+                        try await b.store.execute(query: "SELECT * FROM cars").items.count == 1
+                    })
+                // A part came from somewhere before.
+                let folder = directory.appendingPathComponent("b/ditto_attachments").path
+                do {
+                    let part = try DownloadFile(BlobStore(folder: folder), BlobID(id), length: 70_000)
+                    _ = try part.append([1, 2, 3])
+                }
+                let came = Collected<String>()
+                try b.store.fetchAttachment(token: token) { came.add("\($0)") }
+                try await Task.sleep(for: .seconds(1))
+                #expect(came.all.isEmpty)
+                try await a.store.execute(query: "DELETE FROM cars WHERE _id = '1'")
+                #expect(await came.wait { !$0.isEmpty } == ["deleted"])
+                #expect(try FileManager.default.contentsOfDirectory(atPath: folder + "/downloads").isEmpty)
+                await a.close()
+                await b.close()
+            }
+        }
+    }
+
     @Test("without any source the fetcher is told within its patience, and not ended")
     func silent() async throws {
         try await withTemporaryDirectory { directory in
@@ -117,6 +191,23 @@ struct AttachmentTransferTests {
             #expect(fetcher.problem?.kind == .noSource)
             await transfers.shutDownAndWait()
             #expect(transfers.fetchers.isEmpty)
+        }
+    }
+
+    @Test("marks of uploads that a kill left unfinished are gone with the next opening, whole ones stay")
+    func unfinishedMarks() throws {
+        try withTemporaryDirectory { directory in
+            let outgoing = directory.appendingPathComponent("ditto_attachments/outgoing").path
+            let first = AttachmentFolder(directory: directory.path)
+            let kept = try first.take(Data([1]), []).id
+            #expect(try FileManager.default.contentsOfDirectory(atPath: outgoing) == [kept])
+            for name in ["\(kept).new", ".dat.nosync4711.AbCdEf"] {
+                try Data([2]).write(to: URL(fileURLWithPath: "\(outgoing)/\(name)"))
+            }
+            let second = AttachmentFolder(directory: directory.path)
+            _ = try second.store()
+            #expect(try FileManager.default.contentsOfDirectory(atPath: outgoing) == [kept])
+            #expect(second.waiting.map(\.text) == [kept])
         }
     }
 

@@ -90,7 +90,7 @@ struct LinkedAttachmentTests {
         }
     }
 
-    @Test("a received part is gone on with, and a peer that lies is left for another one")
+    @Test("a received part is gone on with")
     func resumed() async throws {
         try await withChain(["a", "b"]) { directory, peers in
             let data = bytes(2_500_000)
@@ -111,6 +111,69 @@ struct LinkedAttachmentTests {
             }
             #expect(await came.wait { !$0.isEmpty } == [data])
             #expect(progress.all.allSatisfy { $0 > 2_000_000 })
+        }
+    }
+
+    @Test(
+        "a source with a turned bit is told and left, and the honest one beside it delivers",
+        arguments: [LyingPeer.Lie.bytes, .bytesAndHashes])
+    func lying(lie: LyingPeer.Lie) async throws {
+        try await withChain(["a"]) { directory, peers in
+            let data = bytes(2_500_000)
+            let made = try await peers[0].store.newAttachment(data: data)
+            try await insert(made, peers[0])
+            let shared = try PeerKey(pem: key)
+            try await LyingPeer.run(
+                directory.appendingPathComponent("liar"), "boats", shared, [UInt8](data), lie
+            ) { liar in
+                let b = try await open(directory, "b")
+                let honest = try #require(peers[0].sync.linkReport?.listening.first?.port)
+                // The liar's link is the older one, so it is asked first.
+                var addresses = ["127.0.0.1:\(liar.port)"]
+                for links in 1...2 {
+                    let dialed = Set(addresses)
+                    b.updateTransportConfig { config in
+                        config.connect.retryInterval = 0.1
+                        config.connect.tcpServers = dialed
+                    }
+                    if links == 1 { try b.sync.start() }
+                    #expect(await eventually { b.sync.linkReport?.links.count == links })
+                    addresses.append("127.0.0.1:\(honest)")
+                }
+                #expect(try await eventually { try await token(b) != nil })
+                let (problems, came) = (Collected<DittoAttachmentFetchProblem>(), Collected<Data?>())
+                try b.store.fetchAttachment(token: try #require(try await token(b))) { problem in
+                    problems.add(problem)
+                } onFetchEvent: { event in
+                    if case .completed(let attachment) = event { came.add(try? attachment.data()) }
+                    if case .deleted = event { came.add(nil) }
+                }
+                #expect(await came.wait { !$0.isEmpty } == [data])
+                #expect(problems.all.map(\.kind) == [.wrongBytes])
+                #expect(problems.all.first?.description.contains(liar.key) == true)
+                #expect(liar.answered > 0)
+                await b.close()
+            }
+        }
+    }
+
+    @Test("a fetch ends when the document at another peer loses the token of what nobody has")
+    func tokenLost() async throws {
+        try await withChain(["a", "b"]) { _, peers in
+            let token: [String: Any?] = [
+                "id": String(repeating: "C", count: 42) + "A", "len": 5, "metadata": [String: Any?](),
+            ]
+            try await peers[0].store.execute(
+                query: "INSERT INTO COLLECTION boats (photo ATTACHMENT) DOCUMENTS (:boat)",
+                arguments: ["boat": ["_id": "1", "photo": token] as [String: Any?]])
+            #expect(try await eventually { try await self.token(peers[1]) != nil })
+            let came = try fetch(token, peers[1])
+            try await Task.sleep(for: .seconds(1))
+            #expect(came.all.isEmpty)
+            try await peers[0].store.execute(
+                query: "UPDATE COLLECTION boats (photo ATTACHMENT) UNSET photo WHERE _id = '1'")
+            #expect(await came.wait { !$0.isEmpty } == [nil])
+            #expect(peers[1].store.attachmentFetchers.isEmpty)
         }
     }
 

@@ -111,6 +111,73 @@ class OneServer(BucketTest):
         self.assertEqual(found[0]["code"], "DOC-0101")
 
 
+class BackedUp(BucketTest):
+    def run_mimeo(self, *arguments, expected=0):
+        done = mimeo(*arguments)
+        self.assertEqual(done.returncode, expected, f"{arguments}: {done.stdout}{done.stderr}")
+        return json.loads(done.stdout.splitlines()[-1]), done.stderr
+
+    def test_a_bucket_of_attachments_is_backed_up_verified_and_put_back(self):
+        server = OneProcess(self.workspace, extra_arguments=self.bucket.arguments()).start()
+        contents = [b"", os.urandom(70_000), os.urandom(9 * MIB + 1)]
+        ids = [self.store(server, content) for content in contents]
+        settings = self.workspace.directory / "settings.json"
+        flags = self.bucket.arguments()
+        settings.write_text(json.dumps(
+            {"attachmentBucket": flags[1], "attachmentBucketCredentials": flags[3]}))
+        folder = self.workspace.directory / "backups"
+        create = ["backup", "create", "--data", server.data, "--to", folder]
+
+        # A bucket that only the settings name is left out, and the backup says so.
+        made, told = self.run_mimeo(*create, "--config", settings)
+        self.assertEqual((made["attachments"], made["leftOut"]), (None, ["attachments", "key"]))
+        self.assertIn("are in a bucket and are left out", told)
+        made, told = self.run_mimeo(*create, *flags)
+        self.assertEqual((made["attachments"]["count"], made["leftOut"]), (3, ["key"]))
+        self.assertNotIn("left out; give", told)
+        again, _ = self.run_mimeo(*create, *flags, "--incremental")
+        path = f"attachments/{server.database}/{ids[2][:2]}/{ids[2]}"
+        self.assertEqual(*((folder / backup["backup"] / path).stat().st_ino for backup in (made, again)))
+        self.assertEqual((folder / made["backup"] / path).read_bytes(), contents[2])
+        self.run_mimeo("backup", "verify", folder)
+
+        # Both checks read every object. The one from outside leaves a damaged one where it is.
+        verify = ["verify", "--data", server.data, *flags]
+        self.assertEqual(self.run_mimeo(*verify)[0]["count"], 3)
+        key = next(key for key in self.bucket.keys if ids[1] in key)
+        self.bucket.write(key, contents[1][::-1])
+        found, _ = self.run_mimeo(*verify, expected=1)
+        self.assertEqual((found["well"], found["damaged"]), (False, [f"{server.database}/{ids[1]}"]))
+        self.assertIn(key, self.bucket.keys)
+        damaged, told = self.run_mimeo(*create, *flags)
+        self.assertEqual((damaged["attachments"]["count"], len(damaged["attachments"]["damaged"])), (2, 1))
+        admin = {"Authorization": "Bearer " + (server.data / "auth" / "admin.token").read_text().strip()}
+        course = f"/admin/attachment-store/databases/{server.database}/verifications"
+        self.assertEqual(server.request("POST", course, headers=admin).status, 202)
+        until(lambda: server.request("GET", course, headers=admin).json.get("endedAt"), 60, "it does not end")
+        done = server.request("GET", course, headers=admin).json
+        self.assertEqual((done["checked"], done["damaged"], done["unread"], done["isWhole"]), (3, 1, 0, True))
+        self.assertNotIn(key, self.bucket.keys)
+
+        # Into another part of the bucket, and into a folder.
+        server.stop()
+        elsewhere = self.bucket.arguments(prefix="put/back")
+        places = [("one", elsewhere, elsewhere), ("two", ["--attachments"], [])]
+        for name, target, arguments in places:
+            new = OneProcess(self.workspace, name, extra_arguments=arguments)
+            target = target if len(target) > 1 else [*target, new.data / "attachments"]
+            restored, _ = self.run_mimeo("restore", folder / made["backup"], "--data", new.data, *target)
+            self.assertEqual(restored["attachments"], {"written": 3, "present": 0, "missing": []})
+            secrets = new.data / "auth" / "secrets.key"
+            secrets.parent.mkdir(parents=True, exist_ok=True)
+            secrets.write_bytes((server.data / "auth" / "secrets.key").read_bytes())
+            secrets.chmod(0o600)
+            new.start()
+            for attachment, content in zip(ids, contents):
+                self.assert_serves(new, attachment, content)
+            new.stop()
+
+
 class Killed(BucketTest):
     def test_a_killed_server_leaves_no_wrong_byte_and_pieces_go_on(self):
         use_packages(*TOOLS)

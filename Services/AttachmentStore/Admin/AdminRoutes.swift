@@ -99,6 +99,7 @@ struct AdminRoutes: Sendable {
         [
             "running": .bool(course.isRunning), "checked": .int(Int64(course.checked)),
             "checkedBytes": .int(course.checkedBytes), "damaged": .int(Int64(course.damaged)),
+            "unread": .int(Int64(course.unread)), "isWhole": .bool(course.isWhole),
             "beganAt": .int(course.beganAtSeconds),
             "endedAt": course.endedAtSeconds.map { .int($0) } ?? .null,
         ]

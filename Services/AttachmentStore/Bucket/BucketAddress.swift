@@ -14,6 +14,9 @@ public struct BucketAddress: Sendable, Equatable {
     /// The file with the credentials.
     public let credentialsFile: String
 
+    /// The URL, without a slash at its end.
+    public var text: String { "\(origin)/\(bucket)\(prefix.isEmpty ? "" : "/\(prefix.dropLast())")" }
+
     /// Host and port, as the `Host` field has them.
     var host: String { String(origin.drop { $0 != ":" }.dropFirst(3)) }
 

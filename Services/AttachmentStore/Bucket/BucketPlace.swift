@@ -47,12 +47,12 @@ final class BucketPlace: BlobPlace {
     private func stem(_ id: BlobID) -> String { "\(base)blobs/\(id.text.prefix(2))/\(id.text)." }
 
     /// A stamp that no other storing has: the time, so that later ones are greater, and a drawn number.
-    private func stamp() -> String {
+    static func stamp(_ seconds: Int64) -> String {
         func digits(_ number: UInt64, _ count: Int) -> String {
             let text = String(number, radix: 16)
             return String(repeating: "0", count: max(0, count - text.count)) + text
         }
-        return digits(UInt64(max(0, nowSeconds())), 10) + digits(.random(in: .min ... .max), 16)
+        return digits(UInt64(max(0, seconds)), 10) + digits(.random(in: .min ... .max), 16)
     }
 
     /// The id in the name of an object.
@@ -66,7 +66,7 @@ final class BucketPlace: BlobPlace {
     // MARK: Storing
 
     func adopt(_ info: BlobInfo, _ path: String) async throws {
-        let key = stem(info.id) + stamp()
+        let key = stem(info.id) + Self.stamp(nowSeconds())
         let tag = try await BucketUpload(client: client, key: key).store(path, length: info.length)
         if let tag { remember(key, tag) }
         // Also objects of an id that were damaged: the newest one counts.

@@ -14,6 +14,10 @@ final class Verification: Sendable {
         var checked = 0
         var checkedBytes: Int64 = 0
         var damaged = 0
+        /// Attachments that could not be read; a later verification may.
+        var unread = 0
+        /// True once all attachments were listed, however many of them could be read.
+        var isWhole = false
         var beganAtSeconds: Int64 = 0
         var endedAtSeconds: Int64?
     }
@@ -39,6 +43,9 @@ final class Verification: Sendable {
         return course
     }
 
+    /// Returns when the running one has ended.
+    func ended() async { await task.withLock { $0 }?.value }
+
     /// Ends it where it is.
     func stop() async {
         let running = task.withLock { $0 }
@@ -50,14 +57,21 @@ final class Verification: Sendable {
         var after = ""
         while !Task.isCancelled {
             let start = after
-            let page = try? await place.list(after: start, most: Limits.verifiedAtOnce)
-            guard let page, let last = page.last else { break }
+            guard let page = try? await place.list(after: start, most: Limits.verifiedAtOnce) else { break }
+            guard let last = page.last else {
+                state.withLock { $0?.isWhole = true }
+                break
+            }
             for entry in page where !Task.isCancelled {
-                let isDamaged = await Self.isDamaged(entry.id, in: place)
+                let finding = await Self.finding(entry.id, in: place)
                 state.withLock { state in
+                    guard finding != .unread else {
+                        state?.unread += 1
+                        return
+                    }
                     state?.checked += 1
                     state?.checkedBytes += entry.length
-                    if isDamaged { state?.damaged += 1 }
+                    if finding == .damaged { state?.damaged += 1 }
                 }
             }
             after = last.id.text
@@ -68,13 +82,17 @@ final class Verification: Sendable {
         }
     }
 
-    /// Compares one attachment with its id; one that differs is set aside.
-    private static func isDamaged(_ id: BlobID, in place: any BlobPlace) async -> Bool {
+    private enum Finding { case right, damaged, unread }
+
+    /// Compares one attachment with its id; one that differs is set aside. One that was removed meanwhile
+    /// counts as right.
+    private static func finding(_ id: BlobID, in place: any BlobPlace) async -> Finding {
         do {
             try await place.verify(id) { _ in }
-            return false
+            return .right
         } catch {
-            return (error as? BlobFailure)?.error.code == .corrupt
+            let code = (error as? BlobFailure)?.error.code ?? (error as? AttachmentError)?.code
+            return code == .corrupt ? .damaged : code == .notFound ? .right : .unread
         }
     }
 }

@@ -122,14 +122,20 @@ struct FolderPlace: BlobPlace {
             while offset < range.upperBound {
                 let place = offset
                 let count = Int(min(Int64(Attachments.Limits.readChunkBytes), range.upperBound - offset))
-                let chunk = try await BlobStore.onDisk { [reader] in try reader.read(at: place, count: count)
+                let chunk = try await BlobStore.onDisk { [reader] in
+                    var buffer = ByteBufferAllocator().buffer(capacity: count)
+                    try buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: count) { room in
+                        try reader.read(
+                            at: place, into: UnsafeMutableRawBufferPointer(rebasing: room[..<count]))
+                    }
+                    return buffer
                 }
-                guard !chunk.isEmpty else {
+                guard chunk.readableBytes > 0 else {
                     throw BlobFailure(
                         error: AttachmentError(.corrupt, "the file of \(reader.id) has become shorter"))
                 }
-                try await body(ByteBuffer(bytes: chunk))
-                offset += Int64(chunk.count)
+                try await body(chunk)
+                offset += Int64(chunk.readableBytes)
             }
         }
     }

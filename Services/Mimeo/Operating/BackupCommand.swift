@@ -1,4 +1,5 @@
 import ArgumentParser
+import AttachmentStore
 import Backup
 import CRDT
 import DQL
@@ -36,8 +37,10 @@ struct BackupCommand: AsyncParsableCommand {
         var database: String?
         @Option(
             help: ArgumentHelp(
-                "The attachment-store's folder. Without it blobs are left out.", valueName: "dir"))
+                "The attachment-store's folder. Without it, and without a bucket, blobs are left out.",
+                valueName: "dir"))
         var attachments: String?
+        @OptionGroup var attachmentBucket: AttachmentBucketFlags
         @Option(
             help: ArgumentHelp("Seal the sealing key with the passphrase in this file.", valueName: "file"))
         var passphraseFile: String?
@@ -62,8 +65,8 @@ struct BackupCommand: AsyncParsableCommand {
             }
         }
 
-        /// - Throws: `BAK-0501`, `CLI-0401`, and as `LogPlace.resolved`.
-        func options(_ resolved: LogPlace.Resolved) throws -> BackupMaker.Options {
+        /// - Throws: `BAK-0501`, `CLI-0101`, `CLI-0401`, and as `LogPlace.resolved`.
+        func options(_ resolved: LogPlace.Resolved, _ logger: Logger) throws -> BackupMaker.Options {
             var options = BackupMaker.Options()
             options.version = BuildVersion.text
             options.database = database.map { DatabaseID($0) }
@@ -71,6 +74,9 @@ struct BackupCommand: AsyncParsableCommand {
             if let attachments, !FileManager.default.fileExists(atPath: attachments) {
                 throw MimeoError(.fileUnreadable, "--attachments: there is no folder \(attachments)")
             }
+            let blobs = try AttachmentPlace(folder: attachments, attachmentBucket, resolved)
+            options.blobs = blobs.bucket.map { BucketAttachments($0) }
+            blobs.tell(logger, attachments, what: "left out")
             if let passphraseFile {
                 options.key = (
                     resolved.secretsKey(secretsKey), try SealedKey.passphrase(file: passphraseFile)
@@ -85,7 +91,8 @@ struct BackupCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "create", abstract: "Back up while the server runs.",
             discussion: """
-                Copies every database of the log up to its present end; with --attachments the blobs; with \
+                Copies every database of the log up to its present end; with --attachments or \
+                --attachment-bucket the blobs; with \
                 --passphrase-file the key that seals the server's secrets. Then it folds the copy and notes \
                 the documents' digest, which takes time in proportion to the log: --quick leaves that to \
                 `verify`. --incremental copies what is new since the newest backup in the folder.
@@ -100,14 +107,13 @@ struct BackupCommand: AsyncParsableCommand {
         func run() async throws {
             let logger = Logger(label: "mimeo.backup")
             let resolved = try source.place.resolved()
-            var options = try source.options(resolved)
+            var options = try source.options(resolved, logger)
             options.isIncremental = incremental
             options.takesDigests = !quick
             if options.key == nil {
                 logger.warning(
                     "the sealing key is left out, and secrets are lost without it: --passphrase-file")
             }
-            if options.attachments == nil { logger.notice("attachments are left out; give --attachments") }
             guard
                 let manifest = try await source.make(options, resolved, onlyIfGrown: false, logger: logger)
             else { preconditionFailure("a backup that is always made is made") }
@@ -143,7 +149,7 @@ struct BackupCommand: AsyncParsableCommand {
         func run() async throws {
             let logger = Logger(label: "mimeo.backup")
             let resolved = try source.place.resolved()
-            var options = try source.options(resolved)
+            var options = try source.options(resolved, logger)
             var lastFull: ContinuousClock.Instant?
             while true {
                 let period = Duration.seconds(Int64(fullHours) * 3_600)
@@ -310,6 +316,8 @@ enum BackupAnswer {
                 ]
             } ?? .null
         answer["key"] = .bool(manifest.key != nil)
+        let leftOut = [manifest.attachments == nil ? "attachments" : nil, manifest.key == nil ? "key" : nil]
+        answer["leftOut"] = .array(leftOut.compactMap { $0.map { .string($0) } })
         return .object(answer)
     }
 

@@ -1,4 +1,5 @@
 import ArgumentParser
+import AttachmentStore
 import Backup
 import CRDT
 import DQL
@@ -40,6 +41,7 @@ struct RestoreCommand: AsyncParsableCommand {
     var dryRun = false
     @Option(help: ArgumentHelp("Put the blobs into this folder of an attachment-store.", valueName: "dir"))
     var attachments: String?
+    @OptionGroup var attachmentBucket: AttachmentBucketFlags
     @Option(
         help: ArgumentHelp(
             "Put the sealing key back, opened with the passphrase in this file.", valueName: "file"))
@@ -65,6 +67,9 @@ struct RestoreCommand: AsyncParsableCommand {
         options.newName = newName.map { DatabaseID($0) }
         (options.replaces, options.isDry) = (replace, dryRun)
         options.attachments = attachments
+        let blobs = try AttachmentPlace(folder: attachments, attachmentBucket, resolved)
+        options.blobs = blobs.bucket.map { BucketAttachments($0) }
+        blobs.tell(logger, attachments, what: "not put back")
         if let passphraseFile {
             options.key = (resolved.secretsKey(secretsKey), try SealedKey.passphrase(file: passphraseFile))
         }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import AttachmentStore
 import Backup
 import CRDT
 import DQL
@@ -15,16 +16,17 @@ struct VerifyCommand: AsyncParsableCommand {
         discussion: """
             Reads every operation of every database and follows the chain of hashes; reads the snapshot, and \
             compares it with a fold of the operations while those are there; folds everything and compares \
-            each collection of the projection with that; with --attachments compares each blob with its \
-            digest. Works beside a running server; --bytes-per-second holds it back. A projection \
-            in a folder can only be read while no service has it open. Prints a JSON object for each \
-            database, and ends with exit code 1 if anything is wrong.
+            each collection of the projection with that; with --attachments or --attachment-bucket compares \
+            each blob with its digest. Works beside a running server; --bytes-per-second holds it back. A \
+            projection in a folder can only be read while no service has it open. Prints a JSON object for \
+            each database, and ends with exit code 1 if anything is wrong.
             """)
 
     @OptionGroup var place: LogPlace
     @Option(help: .setting("projection")) var projection: String?
     @Option(help: ArgumentHelp("Check the blobs of this attachment-store's folder.", valueName: "dir"))
     var attachments: String?
+    @OptionGroup var attachmentBucket: AttachmentBucketFlags
     @Option(help: ArgumentHelp("Check this database only.", valueName: "id"))
     var database: String?
     @Option(
@@ -42,6 +44,8 @@ struct VerifyCommand: AsyncParsableCommand {
         let logger = Logger(label: "mimeo.verify")
         let resolved = try place.resolved()
         let projected = try ProjectionCheck(projection ?? resolved.sources.text("projection"), resolved.data)
+        let blobs = try AttachmentPlace(folder: attachments, attachmentBucket, resolved)
+        blobs.tell(logger, attachments, what: "not compared")
         var isWell = true
         try await resolved.with(name: "mimeo-verify", logger: logger) { log in
             let verifier = LogVerifier(
@@ -59,7 +63,15 @@ struct VerifyCommand: AsyncParsableCommand {
                 LineWriter.standardOutput.write(Self.answer(result))
             }
         }
-        if let attachments { isWell = try verifyBlobs(attachments) && isWell }
+        let pace = bytesPerSecond.map(Int.init)
+        if let attachments {
+            let check = BlobCheck(folder: attachments, bytesPerSecond: pace)
+            isWell = try await verifyBlobs(check, attachments) && isWell
+        }
+        if let bucket = blobs.bucket {
+            let check = BlobCheck(BucketAttachments(bucket), bytesPerSecond: pace)
+            isWell = try await verifyBlobs(check, bucket.text) && isWell
+        }
         if !isWell { throw ExitCode(1) }
     }
 
@@ -78,12 +90,11 @@ struct VerifyCommand: AsyncParsableCommand {
         ]
     }
 
-    /// Reads the blobs of each database's folder. Damaged ones are named and stay where they are.
-    private func verifyBlobs(_ folder: String) throws -> Bool {
-        let report = try BlobCheck(folder: folder, bytesPerSecond: bytesPerSecond.map(Int.init)).run(
-            only: database)
+    /// Reads the blobs of each database. Damaged ones are named and stay where they are.
+    private func verifyBlobs(_ check: BlobCheck, _ place: String) async throws -> Bool {
+        let report = try await check.run(only: database)
         LineWriter.standardOutput.write([
-            "attachments": .string(folder), "well": .bool(report.damaged.isEmpty),
+            "attachments": .string(place), "well": .bool(report.damaged.isEmpty),
             "count": .int(Int64(report.count)), "bytes": .int(report.bytes),
             "damaged": .array(report.damaged.map { .string($0) }),
         ])

@@ -131,6 +131,12 @@ public final class DownloadFile {
         File.remove(path + ".chunks")
         return true
     }
+
+    /// Removes the part: nobody wants the blob any more. Nothing else may be called afterwards.
+    public func discard() {
+        File.remove(path)
+        File.remove(path + ".chunks")
+    }
 }
 
 extension BlobStore {

@@ -1,8 +1,8 @@
 import Foundation
 
-/// Compares the blobs of an attachment-store's folder with their names, beside a running store.
+/// Compares the blobs of a place with their names, beside a running store. Damaged ones stay where they are.
 public struct BlobCheck {
-    private let folder: String
+    private let origin: any BlobOrigin
     private let bytesPerSecond: Int?
 
     /// The result.
@@ -17,31 +17,47 @@ public struct BlobCheck {
 
     /// - Parameter bytesPerSecond: the most to read; nil reads as fast as it can.
     public init(folder: String, bytesPerSecond: Int? = nil) {
-        (self.folder, self.bytesPerSecond) = (folder, bytesPerSecond)
+        self.init(BlobFolder(folder: folder), bytesPerSecond: bytesPerSecond)
+    }
+
+    /// A check of any place.
+    public init(_ origin: any BlobOrigin, bytesPerSecond: Int? = nil) {
+        (self.origin, self.bytesPerSecond) = (origin, bytesPerSecond)
     }
 
     /// Reads all blobs, or those of one database.
-    /// - Throws: `BAK-0101`.
-    public func run(only: String? = nil) throws(BackupError) -> Report {
+    /// - Throws: `BAK-0101`, and the place's errors.
+    public func run(only: String? = nil) async throws -> Report {
         var report = Report()
         let start = ContinuousClock.now
-        for database in try Folder.names(folder) where only == nil || database == only {
-            try BlobCopies.forEach(in: "\(folder)/\(database)") { path, id throws(BackupError) in
-                guard let input = try? InputFile("\(folder)/\(database)/\(path)") else { return }
-                while let part = try input.read() {
-                    report.bytes += Int64(part.count)
-                    guard let bytesPerSecond else { continue }
-                    let due = start + .milliseconds(report.bytes * 1_000 / Int64(max(1, bytesPerSecond)))
-                    let wait = ContinuousClock.now.duration(to: due)
-                    if wait > .zero { Thread.sleep(forTimeInterval: wait / .seconds(1)) }
+        for database in try await origin.databases() where only == nil || database == only {
+            for shelf in try await origin.shelves(of: database) {
+                for id in try await origin.ids(on: shelf, of: database) {
+                    var digest = FileDigest()
+                    let before = report.bytes
+                    let isThere = try await origin.read(id, of: database) { part in
+                        digest.update(part)
+                        report.bytes += Int64(part.count)
+                        if let bytesPerSecond { Self.keepPace(start, report.bytes, bytesPerSecond) }
+                    }
+                    guard isThere else {
+                        report.bytes = before
+                        continue
+                    }
+                    report.count += 1
+                    guard BlobCopies.id(digest.text) != id, report.damaged.count < Limits.namedBlobs else {
+                        continue
+                    }
+                    report.damaged.append("\(database)/\(id)")
                 }
-                report.count += 1
-                guard BlobCopies.id(input.digestText) != id, report.damaged.count < Limits.namedBlobs else {
-                    return
-                }
-                report.damaged.append("\(database)/\(id)")
             }
         }
         return report
+    }
+
+    private static func keepPace(_ start: ContinuousClock.Instant, _ bytes: Int64, _ most: Int) {
+        let due = start + .milliseconds(bytes * 1_000 / Int64(max(1, most)))
+        let wait = ContinuousClock.now.duration(to: due)
+        if wait > .zero { Thread.sleep(forTimeInterval: wait / .seconds(1)) }
     }
 }

@@ -18,6 +18,8 @@ public struct BackupMaker: Sendable {
         public var database: DatabaseID?
         /// The attachment-store's folder; nil leaves blobs out.
         public var attachments: String?
+        /// Another place of blobs, instead of a folder.
+        public var blobs: (any BlobOrigin)?
         /// The sealing key's file and the passphrase to seal it with; nil leaves it out.
         public var key: (path: String, passphrase: String)?
         /// The rounds that make a key of the passphrase.
@@ -70,7 +72,7 @@ public struct BackupMaker: Sendable {
             reached("begun")
             try await copyLog(into: making, &manifest, parent)
             reached("log")
-            if let source = options.attachments {
+            if let source = options.blobs ?? options.attachments.map({ BlobFolder(folder: $0) }) {
                 let copies = BlobCopies(
                     source: source, folder: making, parent: parent.map { "\(folder.path)/\($0.name)" },
                     bucket: options.bucket)

@@ -8,8 +8,8 @@ import Glibc
 /// its name. The store's own files are never linked: a disk that damages one would damage the copy.
 /// Blobs for a bucket go there at once, and only those that it lacks.
 struct BlobCopies {
-    /// The attachment-store's folder.
-    let source: String
+    /// The place of the blobs.
+    let source: any BlobOrigin
     /// The backup's folder.
     let folder: String
     /// The parent's folder.
@@ -29,9 +29,9 @@ struct BlobCopies {
         var count = 0
         var total: Int64 = 0
         var damaged: [String] = []
-        for database in try Folder.names(source) where !database.hasPrefix(".") {
-            for shelf in try Self.shelves(in: "\(source)/\(database)") {
-                let copies = try await copyShelf("\(database)/\(shelf)")
+        for database in try await source.databases() {
+            for shelf in try await source.shelves(of: database) {
+                let copies = try await copyShelf(database, shelf)
                 for (name, outcome) in copies {
                     switch outcome {
                     case .copied(let bytes):
@@ -50,64 +50,60 @@ struct BlobCopies {
         return Manifest.Blobs(list: record, count: count, bytes: total, damaged: damaged)
     }
 
-    /// Visits the blobs in one database's folder of a store, shelf by shelf.
-    static func forEach(
-        in folder: String, _ body: (_ path: String, _ id: String) throws(BackupError) -> Void
-    ) throws(BackupError) {
-        for shelf in try shelves(in: folder) {
-            for name in try names(onShelf: "\(folder)/\(shelf)") { try body("\(shelf)/\(name)", name) }
-        }
-    }
-
-    private static func shelves(in folder: String) throws(BackupError) -> [String] {
-        var isFolder: ObjCBool = false
-        guard FileManager.default.fileExists(atPath: folder, isDirectory: &isFolder), isFolder.boolValue
-        else { return [] }
-        return try Folder.names(folder).filter { $0.utf8.count == shelfCharacters }
-    }
-
-    private static func names(onShelf path: String) throws(BackupError) -> [String] {
-        try Folder.names(path).filter { $0.utf8.count == idCharacters }
-    }
-
     /// Copies the blobs of one shelf durably.
-    private func copyShelf(_ shelf: String) async throws -> [(id: String, outcome: Outcome)] {
-        let names = try Self.names(onShelf: "\(source)/\(shelf)")
+    private func copyShelf(
+        _ database: String, _ shelf: String
+    ) async throws -> [(id: String, outcome: Outcome)] {
+        let names = try await source.ids(on: shelf, of: database)
         guard !names.isEmpty else { return [] }
-        guard let bucket else {
-            let target = "\(folder)/\(Self.folderName)/\(shelf)"
-            try Folder.make(target)
-            let copies = try names.map { ($0, try copy("\(shelf)/\($0)", $0)) }
-            try Folder.sync(target)
-            return copies
-        }
+        let place = "\(database)/\(shelf)"
         var known: [String: Int64] = [:]
-        let prefix = "\(BackedBlobs.prefix)\(shelf)/"
-        try await bucket.forEach(prefix) { known[String($0.key.dropFirst(prefix.count))] = $0.bytes }
         var copies: [(id: String, outcome: Outcome)] = []
+        let target = "\(folder)/\(Self.folderName)/\(place)"
+        if let bucket {
+            let prefix = "\(BackedBlobs.prefix)\(place)/"
+            try await bucket.forEach(prefix) { known[String($0.key.dropFirst(prefix.count))] = $0.bytes }
+        } else {
+            try Folder.make(target)
+        }
         for name in names {
             if let bytes = known[name] {
                 copies.append((name, .copied(bytes)))
+            } else if let bucket {
+                copies.append((name, try await store(name, database, "\(place)/\(name)", in: bucket)))
             } else {
-                copies.append((name, try await store("\(shelf)/\(name)", name, in: bucket)))
+                copies.append((name, try await copy(name, database, "\(place)/\(name)")))
             }
             try Task.checkCancellation()
         }
+        if bucket == nil { try Folder.sync(target) }
         return copies
     }
 
     /// Stores a blob that the bucket lacks, after comparing it with its name.
     private func store(
-        _ path: String, _ id: String, in bucket: any BackupBucket
+        _ id: String, _ database: String, _ path: String, in bucket: any BackupBucket
     ) async throws -> Outcome {
-        let file = "\(source)/\(path)"
-        guard Folder.exists(file) else { return .isGone }
-        let input = try InputFile(file)
-        var bytes: Int64 = 0
-        while let part = try input.read() { bytes += Int64(part.count) }
-        guard Self.id(input.digestText) == id else { return Folder.exists(file) ? .isDamaged : .isGone }
-        try await bucket.store(file, as: BackedBlobs.prefix + path)
-        return .copied(bytes)
+        // A blob without a path here is on its way through a file.
+        let passing = "\(folder)/.blob"
+        let file = source.path(of: id, database) ?? passing
+        let outcome =
+            file == passing
+            ? try await copy(id, database, to: passing) : try await compare(id, database)
+        if case .copied = outcome { try await bucket.store(file, as: BackedBlobs.prefix + path) }
+        if Folder.exists(passing) { try Folder.remove(passing) }
+        return outcome
+    }
+
+    private func compare(_ id: String, _ database: String) async throws -> Outcome {
+        var (bytes, digest) = (Int64(0), FileDigest())
+        let isThere = try await source.read(id, of: database) { part in
+            bytes += Int64(part.count)
+            digest.update(part)
+        }
+        guard isThere else { return .isGone }
+        guard Self.id(digest.text) != id else { return .copied(bytes) }
+        return try await source.holds(id, of: database) ? .isDamaged : .isGone
     }
 
     private enum Outcome {
@@ -117,18 +113,24 @@ struct BlobCopies {
         case isGone
     }
 
-    private func copy(_ path: String, _ id: String) throws(BackupError) -> Outcome {
+    private func copy(_ id: String, _ database: String, _ path: String) async throws -> Outcome {
         let target = "\(folder)/\(Self.folderName)/\(path)"
         if let parent, link("\(parent)/\(Self.folderName)/\(path)", target) == 0 {
             return .copied(try Self.size(target))
         }
-        guard Folder.exists("\(source)/\(path)") else { return .isGone }
-        let outcome = try Self.copy("\(source)/\(path)", to: target)
-        guard outcome.id == id else {
+        return try await copy(id, database, to: target)
+    }
+
+    /// Copies a blob durably to a file; leaves none of a damaged one.
+    private func copy(_ id: String, _ database: String, to target: String) async throws -> Outcome {
+        let output = try OutputFile(target)
+        let isThere = try await source.read(id, of: database) { try output.write($0) }
+        guard isThere, Self.id(try output.finish()) == id else {
             try Folder.remove(target)
-            return Folder.exists("\(source)/\(path)") ? .isDamaged : .isGone
+            guard isThere else { return .isGone }
+            return try await source.holds(id, of: database) ? .isDamaged : .isGone
         }
-        return .copied(outcome.bytes)
+        return .copied(output.bytes)
     }
 
     /// Copies a file durably.

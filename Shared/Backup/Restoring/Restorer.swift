@@ -23,6 +23,8 @@ public struct Restorer: Sendable {
         public var isDry = false
         /// The attachment-store's folder; nil leaves blobs out.
         public var attachments: String?
+        /// Another place for blobs, instead of a folder.
+        public var blobs: (any BlobTarget)?
         /// The file for the sealing key, and the passphrase; nil leaves it out.
         public var key: (path: String, passphrase: String)?
 
@@ -109,6 +111,7 @@ public struct Restorer: Sendable {
             }
             if let last = chain.last {
                 try await restoreBlobs(last, &report)
+                try await restoreBlobs(last, through: scratch ?? folder.path, &report)
                 try restoreKey(last, &report)
             }
             try await log.publish(drafts, replacing: replaced)
@@ -233,6 +236,29 @@ public struct Restorer: Sendable {
             }
             try Folder.rename(arriving, to: "\(shelf)/\(line.id)")
             try Folder.sync(shelf)
+            report.blobs.written += 1
+        }
+    }
+
+    /// Puts the blobs into a place that is no folder, each through a file.
+    private func restoreBlobs(_ link: Link, through folder: String, _ report: inout Report) async throws {
+        guard let target = options.blobs, let blobs = link.manifest.attachments else { return }
+        let store = BackedBlobs(folder: link.path, bucket: bucket)
+        let passing = "\(folder)/.restoring"
+        defer { try? Folder.remove(passing) }
+        try await BlobCopies.lines(of: blobs, in: link.path) { line in
+            guard options.database == nil || line.database == options.database?.text else { return }
+            let database = options.newName?.text ?? line.database
+            guard try await !target.holds(line.id, of: database) else { return report.blobs.present += 1 }
+            if Folder.exists(passing) { try Folder.remove(passing) }
+            guard let id = try await store.copy(line, to: passing) else {
+                if report.missing.count < Limits.namedBlobs { report.missing.append(line.path) }
+                return
+            }
+            guard id == line.id else {
+                throw BackupError.damaged("the blob \(line.path) of \(link.path)", "is altered")
+            }
+            try await target.store(passing, as: line.id, of: database)
             report.blobs.written += 1
         }
     }

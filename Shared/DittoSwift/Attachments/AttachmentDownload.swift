@@ -103,23 +103,27 @@ final class AttachmentDownload: Sendable {
             let step = machine.next(now: now())
             while let problem = machine.takeProblem() { tell(problem) }
             switch step {
-            case .over(let outcome): return outcome
+            case .over(let outcome):
+                if outcome == .deleted { try? await part.onDisk { $0.discard() } }
+                return outcome
             case .finish:
                 await finish(&machine, part, last)
             case .wait(let pause):
-                await around.signal.wait(after: version, atMost: pause)
+                if let isMentioned = await around.isMentioned(id) {
+                    if wasMentioned, !isMentioned {
+                        machine.tellUnmentioned()
+                        continue
+                    }
+                    wasMentioned = wasMentioned || isMentioned
+                }
+                await around.signal.wait(after: version, atMost: min(pause, Limits.mentionMemory))
                 if around.signal.version != version { machine.retry() }
                 // Somebody may have uploaded it from here, or deleted the documents.
                 if (try? await isHere()) == true { return .completed }
             case .askChunks(let name), .receive(let name, _):
                 guard let source = sources.first(where: { $0.name == name }) else { continue }
                 last = name
-                let failure = await ask(source, step, &machine, part)
-                guard failure == .missing else { continue }
-                if let isMentioned = await around.isMentioned(id) {
-                    if wasMentioned, !isMentioned { machine.tellUnmentioned() }
-                    wasMentioned = wasMentioned || isMentioned
-                }
+                await ask(source, step, &machine, part)
             }
         }
     }
@@ -138,7 +142,7 @@ final class AttachmentDownload: Sendable {
     /// Asks one source, and tells the machine how that went.
     private func ask(
         _ source: any AttachmentSource, _ step: Download.Step, _ machine: inout Download, _ part: Part
-    ) async -> Download.Failure? {
+    ) async {
         let before = part.received
         do {
             if case .receive(_, let offset) = step {
@@ -159,14 +163,12 @@ final class AttachmentDownload: Sendable {
                 machine.tellBytes(Int(part.received - before), source: source.name, now: now())
             }
             machine.fail(source.name, failed.failure, now: now())
-            return failed.failure
         } catch let error as AttachmentError {
             log(error)
             machine.tellStorageFailed(keeping: part.received, now: now())
         } catch {
             machine.fail(source.name, .unreachable, now: now())
         }
-        return nil
     }
 
     private struct WrongChunk: Error {}

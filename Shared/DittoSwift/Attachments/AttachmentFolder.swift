@@ -24,32 +24,27 @@ final class AttachmentFolder: Sendable {
         try opened.withLock { opened in
             if let opened { return opened }
             let store = try BlobStore(folder: folder)
+            removeUnfinished()
             opened = store
             return store
         }
     }
 
+    /// Removes marks that a crash left unfinished. Before the first use, so nobody writes one now.
+    private func removeUnfinished() {
+        let outgoing = folder + "/outgoing/"
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: outgoing)) ?? []
+        where name.hasSuffix(ProtectedFile.unfinished) || name.hasPrefix(".") {
+            try? FileManager.default.removeItem(atPath: outgoing + name)
+        }
+    }
+
     /// Copies a file into the store and marks it to be sent to the server.
-    /// - Throws: `SDK-0701` to `SDK-0703`, `AttachmentError`.
+    /// - Throws: `SDK-0701` to `SDK-0703`, `SDK-0707`, `AttachmentError`; then nothing of it is stored.
     func take(_ path: String, _ metadata: [(key: String, value: String)]) throws -> AttachmentToken {
-        let handle: FileHandle
-        do {
-            handle = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
-        } catch {
-            throw Self.failure(error, path)
-        }
-        defer { try? handle.close() }
+        let file = try SourceFile(path)
         let writer = try store().writer()
-        while true {
-            let chunk: Data?
-            do {
-                chunk = try handle.read(upToCount: Attachments.Limits.readChunkBytes)
-            } catch {
-                throw Self.failure(error, path)
-            }
-            guard let chunk, !chunk.isEmpty else { break }
-            try writer.write(chunk)
-        }
+        while let chunk = try file.next(Attachments.Limits.readChunkBytes) { try writer.write(chunk) }
         return try finish(writer, metadata)
     }
 
@@ -124,16 +119,5 @@ final class AttachmentFolder: Sendable {
 
     private func outgoing(_ name: String) -> ProtectedFile {
         ProtectedFile(url: URL(fileURLWithPath: folder + "/outgoing/" + name))
-    }
-
-    /// The error for a file that cannot be read.
-    static func failure(_ error: any Error, _ path: String) -> SDKError {
-        switch (error as? CocoaError)?.code {
-        case .fileReadNoSuchFile?, .fileNoSuchFile?:
-            SDKError(.attachmentFileMissing, "there is no file \(path)")
-        case .fileReadNoPermission?: SDKError(.attachmentFileForbidden, "\(path) is not readable")
-        default:
-            SDKError(.attachmentFileUnusable, "\(path) cannot be read: \(error.localizedDescription)")
-        }
     }
 }

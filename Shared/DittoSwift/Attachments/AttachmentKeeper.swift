@@ -30,6 +30,7 @@ final class AttachmentKeeper: Sendable {
         guard let replica = try? engine.replica() else { return }
         let settings = engine.settings
         let listener = replica.addListener { [weak self] commit in
+            self?.transfers.documentsChanged()
             guard commit.actor == nil, settings.fetchesAttachments else { return }
             self?.want(commit.documents)
         }
@@ -136,6 +137,13 @@ final class AttachmentKeeper: Sendable {
     private static func unmentioned(
         _ all: Set<UInt64>, _ engine: Engine, _ transfers: AttachmentTransfers
     ) throws -> Set<UInt64> {
+        let left = try removing(all, engine)
+        let kept = engine.attachments.held.union(engine.attachments.waiting).union(transfers.arriving)
+        return left.subtracting(kept.map(\.prefix))
+    }
+
+    /// Takes out all that documents here mention.
+    private static func removing(_ all: Set<UInt64>, _ engine: Engine) throws -> Set<UInt64> {
         var left = all
         try engine.replica().read { transaction in
             for collection in try transaction.collectionNames() where !left.isEmpty {
@@ -145,26 +153,12 @@ final class AttachmentKeeper: Sendable {
                 }
             }
         }
-        let kept = engine.attachments.held.union(engine.attachments.waiting).union(transfers.arriving)
-        return left.subtracting(kept.map(\.prefix))
+        return left
     }
 
-    /// Returns whether a document here mentions an attachment; nil if that cannot be told.
-    static func isMentioned(_ id: BlobID, _ engine: Engine) async -> Bool? {
-        try? await engine.readers.run {
-            var isFound = false
-            try engine.replica().read { transaction in
-                for collection in try transaction.collectionNames() where !isFound {
-                    try transaction.scan(collection) { record in
-                        BlobMentions.forEach(in: record.document.bytes) {
-                            if $0 == id.prefix { isFound = true }
-                        }
-                        return !isFound
-                    }
-                }
-            }
-            return isFound
-        }
+    /// The ones that no document here mentions; nil if that cannot be told.
+    static func unmentioned(_ all: Set<UInt64>, _ engine: Engine) async -> Set<UInt64>? {
+        try? await engine.readers.run { try removing(all, engine) }
     }
 }
 

@@ -45,19 +45,19 @@ final class AttachmentTransfers: Sendable {
     private let logger: Logger
     private let isConnected: @Sendable () -> Bool
     private let links: @Sendable () -> [BlobLink]
-    private let isMentioned: @Sendable (BlobID) async -> Bool?
+    private let mentions: MentionLook
     private let patience: Duration
     private let signal = ChangeSignal()
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - isMentioned: true if a document here mentions an attachment; nil if that cannot be told.
+    ///   - unmentioned: takes out of a set all that documents here mention; nil if that cannot be told.
     ///   - links: ways to the attachments of linked peers.
     ///   - patience: time without a byte after which a fetcher is told.
     init(
         _ folder: AttachmentFolder, server: ServerAddresses?, authenticator: DittoAuthenticator?,
         logger: Logger, patience: Duration = Limits.fetchPatience,
-        isMentioned: @escaping @Sendable (BlobID) async -> Bool? = { _ in nil },
+        unmentioned: @escaping @Sendable (Set<UInt64>) async -> Set<UInt64>? = { _ in nil },
         links: @escaping @Sendable () -> [BlobLink] = { [] },
         isConnected: @escaping @Sendable () -> Bool
     ) {
@@ -67,7 +67,7 @@ final class AttachmentTransfers: Sendable {
         }
         self.logger = logger
         self.patience = patience
-        self.isMentioned = isMentioned
+        mentions = MentionLook(unmentioned)
         self.isConnected = isConnected
         self.links = links
     }
@@ -128,6 +128,9 @@ final class AttachmentTransfers: Sendable {
         }
     }
 
+    /// A commit has come: documents may name other attachments now.
+    func documentsChanged() { mentions.documentsChanged() }
+
     /// Linked peers have come or gone.
     func linksChanged() { signal.advance() }
 
@@ -164,7 +167,8 @@ extension AttachmentTransfers {
         let download = AttachmentDownload(
             key.id, length: key.length, folder,
             AttachmentDownload.Surroundings(
-                sources: { [weak self] in self?.sources ?? [] }, isMentioned: isMentioned, signal: signal,
+                sources: { [weak self] in self?.sources ?? [] },
+                isMentioned: { [weak self] in await self?.isMentioned($0) }, signal: signal,
                 patience: patience, logger: logger),
             report: { [weak self] bytes in self?.each(key) { $0.report(bytes) } },
             tell: { [weak self] problem in self?.each(key) { $0.tell(problem) } })
@@ -174,6 +178,10 @@ extension AttachmentTransfers {
             let outcome = await download.run()
             self?.ended(key, outcome)
         }
+    }
+
+    private func isMentioned(_ id: BlobID) async -> Bool? {
+        await mentions.isMentioned(id, others: arriving)
     }
 
     /// Linked peers before the server: they are nearer.

@@ -38,25 +38,23 @@ public final class DittoAttachment: Hashable, Sendable {
     /// The name of `data()` up to 4.x.
     public func getData() throws -> Data { try data() }
 
-    /// Copies it to a file that does not exist yet. Waits for the disk.
-    /// - Throws: `ioError`: `.alreadyExists`, `.operationFailed`; and what `data()` throws.
+    /// Copies it to a file that does not exist yet. Waits for the disk. If it fails, no file is left.
+    /// - Throws: `ioError`: `.alreadyExists`, `.notFound` for a directory that does not exist,
+    ///   `.permissionDenied`, `.operationFailed`; and what `data()` throws.
     public func copy(toPath path: String) throws {
         do {
-            guard !FileManager.default.fileExists(atPath: path) else {
-                throw SDKError(.attachmentCopyExists, "\(path) already exists")
-            }
-            func failure(_ reason: String) -> SDKError {
-                SDKError(.attachmentCopyFailed, "\(path) cannot be written: \(reason)")
-            }
-            guard FileManager.default.createFile(atPath: path, contents: nil),
-                let handle = FileHandle(forWritingAtPath: path)
-            else { throw failure("it cannot be created") }
+            // Exclusively: of two that copy to one path, one fails.
+            let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
+            guard descriptor >= 0 else { throw Self.copyFailure(errno, path) }
+            let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
             do {
                 try forEachChunk { chunk in
                     do {
                         try handle.write(contentsOf: chunk)
                     } catch {
-                        throw failure(error.localizedDescription)
+                        throw SDKError(
+                            .attachmentCopyFailed,
+                            "\(path) cannot be written: \(error.localizedDescription)")
                     }
                 }
                 try handle.close()
@@ -67,6 +65,19 @@ public final class DittoAttachment: Hashable, Sendable {
             }
         } catch {
             throw DittoSwiftError.translated(error)
+        }
+    }
+
+    /// The error for a copy that cannot be created, by the system's reason.
+    private static func copyFailure(_ reason: Int32, _ path: String) -> SDKError {
+        switch reason {
+        case EEXIST: SDKError(.attachmentCopyExists, "\(path) already exists")
+        case ENOENT, ENOTDIR:
+            SDKError(.attachmentCopyFolderMissing, "the directory of \(path) does not exist")
+        case EACCES, EPERM, EROFS: SDKError(.attachmentCopyForbidden, "\(path) cannot be created: no right")
+        default:
+            SDKError(
+                .attachmentCopyFailed, "\(path) cannot be created: \(String(cString: strerror(reason)))")
         }
     }
 
@@ -82,6 +93,8 @@ public final class DittoAttachment: Hashable, Sendable {
                 try body(chunk)
                 offset += Int64(chunk.count)
             }
+        } catch let error as AttachmentError {
+            throw Failure(reading: error).publicError
         } catch {
             throw DittoSwiftError.translated(error)
         }
@@ -101,8 +114,8 @@ public enum DittoAttachmentFetchEvent: Sendable {
     case completed(DittoAttachment)
     /// The bytes received so far.
     case progress(downloadedBytes: UInt64, totalBytes: UInt64)
-    /// The attachment is nowhere any more: the server has removed it, or the documents here that named it are
-    /// deleted and no source has it.
+    /// The attachment will not come: the server has removed it, or the documents here that named it are
+    /// deleted or name it no more, and nobody who is connected brings it. The received part is removed.
     case deleted
 }
 
@@ -142,7 +155,8 @@ extension DittoStore {
     /// Creates an attachment from a file, which is copied. It is uploaded to the server as soon as sync is
     /// connected.
     /// - Throws: `storeError`: `.attachmentFileNotFound`, `.attachmentFilePermissionDenied`,
-    ///   `.failedToCreateAttachment`.
+    ///   `.failedToCreateAttachment`: also for a file that changes meanwhile (`SDK-0707`), and for what is no
+    ///   file. Then nothing is stored.
     public func newAttachment(
         path: String, metadata: [String: String] = [:]
     ) async throws -> DittoAttachment {

@@ -102,6 +102,13 @@ package enum SDKErrorCode: String, Sendable, CaseIterable {
     case attachmentCopyExists = "SDK-0705"
     /// An attachment cannot be copied for another reason; the message names it.
     case attachmentCopyFailed = "SDK-0706"
+    /// The file of a new attachment changed while it was copied. Nothing was stored; make the attachment when
+    /// nobody writes the file.
+    case attachmentFileChanged = "SDK-0707"
+    /// An attachment cannot be copied: the directory does not exist.
+    case attachmentCopyFolderMissing = "SDK-0708"
+    /// An attachment cannot be copied: permission denied.
+    case attachmentCopyForbidden = "SDK-0709"
 
     /// An error that no module of ours describes; its text becomes the message.
     case unexpected = "SDK-0901"

@@ -55,9 +55,11 @@ package enum OriginalCode: String, Sendable, CaseIterable {
             case .exportFailed: .ioOperationFailed
             case .attachmentFileMissing: .attachmentFileNotFound
             case .attachmentFileForbidden: .attachmentFilePermissionDenied
-            case .attachmentFileUnusable: .attachmentNotCreated
+            case .attachmentFileUnusable, .attachmentFileChanged: .attachmentNotCreated
             case .attachmentTokenInvalid: .attachmentTokenInvalid
             case .attachmentCopyExists: .ioAlreadyExists
+            case .attachmentCopyFolderMissing: .ioNotFound
+            case .attachmentCopyForbidden: .ioPermissionDenied
             case .attachmentCopyFailed: .ioOperationFailed
             case .argumentTypeInvalid, .argumentOutOfRange, .argumentTooDeep: .queryArgumentsInvalid
             case .itemUndecodable: .queryExecution
@@ -195,6 +197,13 @@ package struct Failure: Error, Sendable, Equatable {
         case let error as SDKError: self.init(error.code, error.message, error.original, error.position)
         default: self.init(SDKErrorCode.unexpected.rawValue, "\(error)", .unknown)
         }
+    }
+
+    /// An attachment that is here and cannot be read: a broken disk, a file without rights.
+    package init(reading error: AttachmentError) {
+        let isOfDisk = [.storageFailed, .storageFull, .nearlyFull].contains(error.code)
+        let original = isOfDisk ? OriginalCode.attachmentNotFetched : OriginalCode(error.code)
+        self.init(error.code.rawValue, error.message, original)
     }
 
     /// A refusal by the server.

@@ -35,6 +35,19 @@ public struct ServiceContext: RequestContext {
         try await body()
     }
 
+    /// Writes a piece of a long body, and returns when the connection has room for the next one.
+    ///
+    /// A writer takes pieces for as long as the connection's thread has not said that it is full, which under
+    /// load are many: a hundred clients that read nothing would cost megabytes each. So this asks the thread
+    /// after each piece, and a client that reads nothing costs one.
+    public func write(_ piece: ByteBuffer, to writer: inout any ResponseBodyWriter) async throws {
+        try await writer.write(piece)
+        let channel = channel
+        guard try await !channel.eventLoop.submit({ channel.isWritable }).get() else { return }
+        // Nothing, which waits as long as a piece would.
+        try await writer.write(ByteBuffer())
+    }
+
     /// Lets a client that waits for leave send its body (`RequestGate`).
     func wantBody() { channel.pipeline.triggerUserOutboundEvent(RequestGate.BodyWanted(), promise: nil) }
 }

@@ -127,14 +127,14 @@ extension Setting {
             "attachmentCollectionSeconds", .number(least: 1), "seconds", of: [.serve, .attachmentStore],
             default: "3600", "Time between two looks for such attachments. At least 1."),
         Setting(
-            "attachmentBucket", .text, "url", of: [.serve, .attachmentStore, .doctor],
+            "attachmentBucket", .text, "url", of: tools.union([.serve, .attachmentStore]),
             default: "folders in DATA/attachments",
             "Attachments in a bucket that speaks S3: http(s)://HOST[:PORT]/BUCKET[/PREFIX]."),
         Setting(
-            "attachmentBucketRegion", .text, "name", of: [.serve, .attachmentStore, .doctor],
+            "attachmentBucketRegion", .text, "name", of: tools.union([.serve, .attachmentStore]),
             default: "us-east-1", "Region of the bucket, for the signatures of requests."),
         Setting(
-            "attachmentBucketCredentials", .text, "file", of: [.serve, .attachmentStore, .doctor],
+            "attachmentBucketCredentials", .text, "file", of: tools.union([.serve, .attachmentStore]),
             "File with the bucket's credentials: the access key's id and the secret, each on a line."),
         Setting(
             "statementSeconds", .number(least: 1), "seconds", of: [.serve, .queryService, .replicator],

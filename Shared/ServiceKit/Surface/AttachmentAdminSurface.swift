@@ -8,7 +8,9 @@ extension Surface {
 
     private static let course = Schema.members([
         .always("running", .flag), .maybe("checked", number), .maybe("checkedBytes", number),
-        .maybe("damaged", number), .maybe("beganAt", number, "Seconds since 1970."),
+        .maybe("damaged", number), .maybe("unread", number, "Could not be read; begin another one later."),
+        .maybe("isWhole", .flag, "False if the attachments could not be listed to the end."),
+        .maybe("beganAt", number, "Seconds since 1970."),
         .maybe("endedAt", .orNull(number)),
     ])
 

@@ -91,7 +91,7 @@ class Peer:
     def _next(self, seconds, what):
         text = self.process.line(self._next_line, seconds)
         if text is None:
-            if self.process.is_running:
+            if not self.process.is_at_end:
                 raise TimeoutError(f"{self.name} did not answer within {seconds:g} s: {what[:200]}")
             raise PeerGone(f"{self.name} ended before it answered: {what[:200]}\n{self.process.log_tail()}")
         self._next_line += 1

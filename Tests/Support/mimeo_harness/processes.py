@@ -80,6 +80,12 @@ class Process:
             self._changed.wait_for(lambda: len(self._lines) > index or self._at_end, timeout=seconds)
             return self._lines[index] if len(self._lines) > index else None
 
+    @property
+    def is_at_end(self):
+        """True once its output has ended: it is gone, or is just being killed by another thread."""
+        with self._changed:
+            return self._at_end
+
     def write(self, line):
         """Writes a line to standard input; BrokenPipeError if the process is gone."""
         self._popen.stdin.write(line + "\n")
