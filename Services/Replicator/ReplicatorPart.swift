@@ -76,6 +76,11 @@ public final class ReplicatorPart: ServicePart {
         }
     }
 
+    /// The offset after which a backup needs a database's log; nil for none.
+    private func hold(of database: DatabaseID) -> Offset? {
+        authenticator.system?.directory.hold(of: database, nowSeconds: SystemClock.seconds())
+    }
+
     /// Serves `/_ditto/sync`, and keeps the storage bounded.
     public func mount(on mount: inout ServiceMount) {
         mount.background("housekeeping") { [self] in
@@ -88,7 +93,8 @@ public final class ReplicatorPart: ServicePart {
                     await hubs.close(hub.database, if: { $0 === hub }) { await $0.close() }
                 },
                 open: { [hubs] in hubs.all },
-                idle: IdleDatabases(kept: sessions.idleDatabases, patience: sessions.idlePatience))
+                idle: IdleDatabases(kept: sessions.idleDatabases, patience: sessions.idlePatience),
+                holds: { [self] in hold(of: $0) })
             try await jobs.run()
         }
         mount.background("databases of before") { [self] in await foldKnown() }
