@@ -31,6 +31,8 @@ public enum MimeoErrorCode: String, Sendable, CaseIterable {
     case waitTimedOut = "CLI-0502"
     /// The log that a command works on does not exist.
     case logMissing = "CLI-0601"
+    /// The log has an older format than this version's, which a server of this version would change.
+    case logOlder = "CLI-0602"
     /// A statement that is being typed is longer than any statement may be.
     case statementTooLong = "CLI-0503"
 }

@@ -1,5 +1,6 @@
 import CRDT
 import Exchange
+import Machine
 import OperationLog
 import ServiceKit
 import Sync
@@ -17,7 +18,8 @@ extension ReplicatorPart {
                     await hubs.close(hub.database, if: { $0 === hub }) { await $0.close() }
                 },
                 open: { [hubs] in hubs.all },
-                idle: IdleDatabases(kept: sessions.idleDatabases, patience: sessions.idlePatience))
+                idle: IdleDatabases(kept: sessions.idleDatabases, patience: sessions.idlePatience),
+                holds: { [self] in hold(of: $0) })
             try await jobs.run()
         }
         mount.background("databases of before") { [self] in await foldKnown() }
@@ -53,6 +55,11 @@ extension ReplicatorPart {
                 before = heads
             }
         }
+    }
+
+    /// The offset after which a backup needs a database's log; nil for none.
+    private func hold(of database: DatabaseID) -> Offset? {
+        authenticator.system?.directory.hold(of: database, nowSeconds: SystemClock.seconds())
     }
 
     /// Opens what was folded here before, one after the other and beside the sessions, so that the first

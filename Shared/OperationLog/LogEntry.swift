@@ -53,7 +53,7 @@ public struct LogStatus: Sendable {
     /// Append calls that are suspended until there is room.
     public let waitingAppends: Int
     /// The reason why the writer refuses appends (poisoned or closed); nil while it accepts them.
-    public let refusal: OperationLogError?
+    public var refusal: OperationLogError?
     /// The end that the log had when it was last open here, and lacks now; nil if it lacks none.
     public var loss: LogLoss?
     /// The first damage that was found since the log was opened; nil if none was.

@@ -46,6 +46,9 @@ public enum OperationLogErrorCode: String, Sendable, CaseIterable {
     /// The disk is nearly full, and what is left is for those who make room. Nothing was stored; appends
     /// succeed again once there is room. Reads continue.
     case nearlyFull = "LOG-0310"
+    /// An append has waited for its commit for long: the storage is slow, or stands still. Nothing of a later
+    /// one was stored; appends succeed again once the first has ended. Reads continue.
+    case stalled = "LOG-0311"
 
     /// The entry at `offset` is missing, damaged, or does not follow its predecessor; without an offset, the
     /// file is damaged as a whole. It is not served.

@@ -205,6 +205,11 @@ public enum Limits {
     static let metricCoarsePoints = 1_440
     /// Metrics with kept readings: more than there are, some 35 KB each.
     static let metricNames = 200
+    /// Age of an append that waits for its commit, from which an instance is not ready: a disk takes
+    /// milliseconds, PostgreSQL with a fail-over some seconds.
+    static let appendStall: Duration = .seconds(10)
+    /// Age of such an append from which others are refused: clients give up at about that time.
+    static let appendRefusal: Duration = .seconds(30)
     /// Spans that wait for the collector: some MB, and half a minute of a busy server.
     static let queuedSpans = 8_192
     /// Spans of one request to the collector.

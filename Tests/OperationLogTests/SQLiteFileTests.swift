@@ -44,6 +44,24 @@ struct SQLiteFileTests {
         }
     }
 
+    @Test("the format of a file is read without a change, and a missing or empty file has none")
+    func storedFormat() async throws {
+        try await withTemporaryPath { path in
+            #expect(try SQLiteOperationLog.storedFormat(path: path) == nil)
+            try edit(path) { db in
+                for step in LogSchema.steps.prefix(3) { try db.execute(sql: step) }
+                try db.execute(sql: "PRAGMA application_id = \(LogSchema.applicationID)")
+                try db.execute(sql: "PRAGMA user_version = 3")
+            }
+            let found = try #require(try SQLiteOperationLog.storedFormat(path: path))
+            #expect(found == StoredFormat(stored: 3, current: LogSchema.steps.count) && found.isOlder)
+            #expect(try SQLiteOperationLog.storedFormat(path: path) == found)
+            let log = try SQLiteOperationLog(path: path)
+            #expect(try SQLiteOperationLog.storedFormat(path: path)?.isOlder == false)
+            await log.close()
+        }
+    }
+
     @Test("a file of a newer format is refused and left unchanged")
     func newerFormat() async throws {
         try await withTemporaryPath { path in

@@ -284,7 +284,7 @@ struct HousekeepingTests {
                     await hub.close()
                     counts.withLock { $0.closed += 1 }
                 },
-                open: { [] }, idle: IdleDatabases(kept: 0, patience: .zero))
+                open: { [] }, idle: IdleDatabases(kept: 0, patience: .zero), holds: { _ in nil })
             // Two processes, which both find the database closed.
             let running = (Task { try await jobs.run() }, Task { try await jobs.run() })
             #expect(try await eventually { counts.withLock { $0.closed } == 1 })

@@ -35,6 +35,19 @@ struct LogMeasureTests {
         #expect(more.cut(before: snapshot, measure, at: 12_000) == Offset(Self.step))
     }
 
+    @Test("what a backup needs stays, unless there is too much of it")
+    func hold() {
+        let measure = Self.measure(steps: 10)
+        let snapshot = Offset(10 * Self.step)
+        let hold = Offset(3 * Self.step)
+        #expect(Self.options().cut(before: snapshot, nil, at: 12_000, hold: hold) == hold)
+        #expect(Self.options().cut(before: hold, nil, at: 12_000, hold: snapshot) == hold)
+        let more = Self.options(kept: 9 * Self.step)
+        #expect(more.cut(before: snapshot, measure, at: 12_000, hold: hold) == Offset(Self.step))
+        let limited = Self.options(bytes: 4 * Self.step * 10)
+        #expect(limited.cut(before: snapshot, measure, at: 12_000, hold: hold) == Offset(8 * Self.step))
+    }
+
     @Test("beyond the most bytes fewer stay than by number and age, and a snapshot is due")
     func bytes() {
         let measure = Self.measure(steps: 10)

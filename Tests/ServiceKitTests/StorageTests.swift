@@ -71,6 +71,41 @@ struct StorageTests {
         }
     }
 
+    @Test("a disk that stands still makes the instance unready, then refuses, and goes on by itself")
+    func stall() async throws {
+        try await withTemporaryDirectory { folder in
+            let disk = HangingLog(try Self.log(folder))
+            _ = try await disk.createDatabase("cars")
+            let clock = Mutex(ContinuousClock.now)
+            let guarded = GuardedLog(disk, logger: Self.quiet, now: { clock.withLock { $0 } })
+            let part = StoragePart(log: guarded, room: nil, ledger: DamageLedger())
+            #expect(try await guarded.append([Self.request(1)], to: "cars") == [.appended(offset: 1)])
+            disk.hangs.withLock { $0 = true }
+            async let first = guarded.append([Self.request(2)], to: "cars")
+            await disk.reached()
+            clock.withLock { $0 += .seconds(9) }
+            #expect(await part.health() == .ok)
+            #expect(await part.readiness().isEmpty)
+            clock.withLock { $0 += .seconds(1) }
+            #expect(await part.readiness().map(\.code) == ["LOG-0311"])
+            #expect(guarded.status.refusal?.code == .stalled)
+            #expect(await part.health().detail?.hasPrefix("LOG-0311: an append has waited for 10 s") == true)
+            clock.withLock { $0 += .seconds(20) }
+            let refusal = await #expect(throws: OperationLogError.self) {
+                try await guarded.append([Self.request(3)], to: "cars")
+            }
+            #expect(refusal?.code == .stalled)
+            // Reads go on, and when the disk does, everything does.
+            #expect(try await guarded.read("cars", after: 0).count == 1)
+            disk.goOn()
+            #expect(try await first == [.appended(offset: 2)])
+            #expect(guarded.appendAge == .zero && guarded.status.refusal == nil)
+            #expect(await part.health() == .ok)
+            #expect(try await guarded.append([Self.request(3)], to: "cars") == [.appended(offset: 3)])
+            await disk.log.close()
+        }
+    }
+
     @Test("a disk is nearly full below its reserve, at most 10 GiB, and no longer when room returns")
     func room() {
         let clock = Clock()
@@ -243,5 +278,30 @@ struct StorageTests {
             }
             await log.close()
         }
+    }
+}
+
+/// A log whose disk stands still on demand.
+private final class HangingLog: PassingOnLog, @unchecked Sendable {
+    // Unchecked as its superclass is; what it has itself is guarded or immutable.
+    let hangs = Mutex(false)
+    private let (begun, telling) = AsyncStream.makeStream(of: Void.self)
+    private let (over, ending) = AsyncStream.makeStream(of: Void.self)
+
+    override func append(_ requests: [AppendRequest], to database: DatabaseID) async throws -> [AppendOutcome]
+    {
+        if hangs.withLock({ $0 }) {
+            telling.yield()
+            for await _ in over { break }
+        }
+        return try await super.append(requests, to: database)
+    }
+
+    /// Returns once an append hangs.
+    func reached() async { for await _ in begun { return } }
+
+    func goOn() {
+        hangs.withLock { $0 = false }
+        ending.yield()
     }
 }

@@ -206,6 +206,65 @@ class AtThreePoints(BackupTest):
             raise unittest.SkipTest("the other direction was drawn; in full both are tried")
 
 
+class FollowedBackups(BackupTest):
+    def test_they_show_as_metrics_and_hold_the_log_for_the_next_one(self):
+        server = OneProcess(self.workspace, extra_arguments=[
+            "--snapshot-operations", "10", "--kept-operations", "0", "--housekeeping-seconds", "1"]).start()
+
+        def metric(name, labels=f'{{database="{server.database}"}}'):
+            for line in server.request("GET", "/metrics").body.decode().splitlines():
+                if line.startswith(f"{name}{labels} "):
+                    return float(line.split()[-1])
+            return -1
+
+        def backups():
+            return [json.loads(line) for line in mimeo("backup", "list", self.folder).stdout.splitlines()]
+
+        def end(backup):
+            return next(part["through"] for part in backup["databases"] if part["database"] == server.database)
+
+        def base(backup):
+            return next(part["base"] for part in backup["databases"] if part["database"] == server.database)
+
+        def write(count):
+            for _ in range(count):
+                server.execute("INSERT INTO c DOCUMENTS ({'n': 1})")
+
+        place = ["--data", server.data, "--to", self.folder]
+        write(1)
+        self.folder.mkdir()
+        follower = self.workspace.start("follow", [binary("mimeo"), "backup", "follow", *place, "--every", "1"])
+        until(lambda: metric("mimeo_backup_last_success_timestamp_seconds", '{kind="full"}') > 0, 60, follower.log_tail)
+        write(2)
+        until(lambda: metric("mimeo_backup_last_size_bytes", '{kind="incremental"}') > 0, 60, follower.log_tail)
+        until(lambda: end(backups()[-1]) == 3, 60, lambda: f"{backups()}")
+        # The notes alone are no reason for another one.
+        count = len(backups())
+        time.sleep(3)
+        self.assertEqual(len(backups()), count)
+        follower.kill()
+
+        write(40)
+        until(lambda: metric("mimeo_log_snapshot_offset") >= 30, 60, "no snapshot is written")
+        time.sleep(3)
+        self.assertLessEqual(metric("mimeo_log_oldest_offset"), 3)
+        made = self.run_mimeo("backup", "create", *place, "--incremental", "--quick")
+        self.assertEqual((base(made), end(made)), ("parent", 43))
+        # That one holds nothing, so the log is truncated as usual.
+        write(30)
+        until(lambda: metric("mimeo_log_oldest_offset") > 43, 60, "the log is still held")
+        made = self.run_mimeo("backup", "create", *place, "--incremental", "--quick")
+        self.assertEqual(base(made), "snapshot")
+        self.run_mimeo("backup", "verify", self.folder, "--data", server.data)
+        until(lambda: metric("mimeo_backup_last_verified_timestamp_seconds", "") > 0, 30, "no check is told")
+        self.assertEqual(metric("mimeo_backup_last_failure_timestamp_seconds", ""), -1)
+        file = self.folder / made["backup"] / f"log-{server.database}.bin"
+        file.write_bytes(file.read_bytes()[:-3])
+        told = self.run_mimeo("backup", "verify", self.folder, "--data", server.data, expected=1)
+        self.assertIn("BAK-0202", told)
+        until(lambda: metric("mimeo_backup_last_failure_timestamp_seconds", "") > 0, 30, "no failure is told")
+
+
 class BackupsInABucket(BackupTest):
     """moto's S3 server checks the signature of every request."""
 

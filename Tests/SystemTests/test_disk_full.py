@@ -8,9 +8,10 @@ import os
 import random
 import shutil
 import subprocess
+import threading
 import unittest
 
-from mimeo_harness import FourProcesses, Peer, Postgres, until
+from mimeo_harness import FourProcesses, OneProcess, Peer, Postgres, pick, until
 from system_test import SystemTest
 
 SPACE_KIB = 12 * 1024
@@ -182,3 +183,53 @@ class DiskFull(SystemTest):
     @staticmethod
     def ids(side):
         return sorted(item["_id"] for item in side.query("SELECT _id FROM cars"))
+
+
+class DiskStandsStill(SystemTest):
+    """A file system of its own on a loop device, which is frozen: calls that write wait, none fails."""
+
+    def test_it_is_told_and_everything_goes_on_without_a_restart(self):
+        if not pick(fast=False, deep=True):
+            raise unittest.SkipTest("in full only: it waits for half a minute")
+        if os.geteuid() != 0:
+            raise unittest.SkipTest("only root may freeze a file system")
+        folder, image = self.workspace.directory / "server", self.workspace.directory / "image"
+        folder.mkdir()
+        subprocess.run(["truncate", "-s", "200M", image], check=True)
+        subprocess.run(["mkfs.ext4", "-q", image], check=True, timeout=60)
+        if subprocess.run(["mount", "-o", "loop", image, folder], check=False, timeout=60).returncode:
+            raise unittest.SkipTest("there is no loop device")
+        self.workspace.on_close(lambda: subprocess.run(["umount", "-l", folder], check=False, timeout=30))
+        server = OneProcess(self.workspace).start()
+        server.execute("INSERT INTO cars DOCUMENTS ({'_id': 'a'})")
+        subprocess.run(["fsfreeze", "-f", folder], check=True, timeout=30)
+        self.addCleanup(subprocess.run, ["fsfreeze", "-u", folder], check=False, timeout=30)
+        waiting = threading.Thread(target=server.post_statement, args=("INSERT INTO cars DOCUMENTS ({'_id': 'b'})",))
+        waiting.start()
+
+        def reasons():
+            return [row["code"] for row in server.request("GET", "/health/ready").json["reasons"]]
+
+        until(lambda: "LOG-0311" in reasons(), 30, lambda: f"{reasons()}")
+        self.assertEqual(server.request("GET", "/health").status, 503)
+        age = next(line for line in server.request("GET", "/metrics").body.decode().splitlines()
+                   if line.startswith("mimeo_log_append_age_seconds"))
+        self.assertGreaterEqual(float(age.split()[1]), 5)
+        self.assertEqual(server.count("cars"), 1)
+
+        def refusal():
+            answer = server.post_statement("INSERT INTO cars DOCUMENTS ({'_id': 'c'})", seconds=5)
+            return answer.status == 503 and "LOG-0311" in answer.body.decode()
+
+        def refused():
+            try:
+                return refusal()
+            except OSError:
+                return False
+
+        until(refused, 60, "later writes are not refused")
+        subprocess.run(["fsfreeze", "-u", folder], check=True, timeout=30)
+        waiting.join(60)
+        until(lambda: reasons() == [], 30, lambda: f"{reasons()}")
+        server.execute("INSERT INTO cars DOCUMENTS ({'_id': 'd'})")
+        self.assertIn("b", [row["_id"] for row in server.query("SELECT _id FROM cars")])

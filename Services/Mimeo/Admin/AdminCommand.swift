@@ -46,7 +46,10 @@ struct AdminCommand: AsyncParsableCommand {
         if call.route.destroys { try confirm(call) }
         let client = try await server.client()
         let answer = try await client.send(call)
-        if wait { try await AdminProgress(client: client, call: call).untilDone() }
+        if wait {
+            var progress = AdminProgress(client: client, call: call)
+            try await progress.untilDone()
+        }
         switch answer {
         case .failure(let status, let problem):
             let body: Value = ["error": problem.json]

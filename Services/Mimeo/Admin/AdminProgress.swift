@@ -6,9 +6,13 @@ import Foundation
 struct AdminProgress {
     let client: AdminClient
     let call: AdminCall
+    /// The most sessions that were seen while they are sent away.
+    private var most: Int64 = 0
+
+    init(client: AdminClient, call: AdminCall) { (self.client, self.call) = (client, call) }
 
     /// Share of the work that is done, from 0 to 1; nil when the work has ended.
-    private func share() async throws -> Double? {
+    private mutating func share() async throws -> Double? {
         let path = String(call.path.prefix { $0 != "?" })
         switch call.route.name {
         case "rebuildProjection":
@@ -20,13 +24,18 @@ struct AdminProgress {
             let holders = 4.0
             let receipts = try await client.value("\(path)/erasure")?["receipts"]?.arrayValue?.count ?? 0
             return Double(receipts) >= holders ? nil : Double(receipts) / holders
+        case "drain":
+            let databases = try await client.value("/admin/replicator/databases")?["databases"]?.arrayValue
+            let left = (databases ?? []).reduce(0) { $0 + ($1["sessions"]?.intValue ?? 0) }
+            most = max(most, left)
+            return left == 0 ? nil : 1 - Double(left) / Double(most)
         default: return nil
         }
     }
 
     /// Shows a bar until the work has ended.
     /// - Throws: `CLI-0502` after `Limits.adminWaitSeconds`.
-    func untilDone() async throws {
+    mutating func untilDone() async throws {
         let progress = Progress()
         defer { progress.clear() }
         let end = ContinuousClock.now + .seconds(Limits.adminWaitSeconds)

@@ -142,7 +142,8 @@ struct ProfileFile {
     private func write(_ content: Content) throws(MimeoError) {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .prettyPrinted]
-        let folder = (path as NSString).deletingLastPathComponent
+        // A path like `p.json` has no folder in it.
+        let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
         let temporary = "\(path).\(getpid())"
         do {
             try FileManager.default.createDirectory(

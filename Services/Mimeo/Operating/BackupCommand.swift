@@ -30,6 +30,11 @@ struct BackupCommand: AsyncParsableCommand {
         @OptionGroup var bucket: BucketOptions
         @Option(
             help: ArgumentHelp(
+                "Time for which the log keeps what comes after the backup, for the next incremental one.",
+                valueName: "hours"))
+        var holdHours: UInt32?
+        @Option(
+            help: ArgumentHelp(
                 "With a bucket, the folder for the files on their way; the system's if missing.",
                 valueName: "dir"))
         var scratch: String?
@@ -48,20 +53,36 @@ struct BackupCommand: AsyncParsableCommand {
         /// Makes a backup.
         /// - Parameter onlyIfGrown: true to make none that continues another one and would be empty.
         func make(
-            _ options: BackupMaker.Options, _ resolved: LogPlace.Resolved, onlyIfGrown: Bool, logger: Logger
+            _ options: BackupMaker.Options, _ resolved: LogPlace.Resolved, onlyIfGrown: Bool,
+            holdHours: UInt32 = 0, logger: Logger
         ) async throws -> Manifest? {
             let place = try BackupPlace(to, bucket, scratch: scratch, logger: logger)
             return try await resolved.with(name: "mimeo-backup", logger: logger) { log in
-                switch place {
-                case .folder(let path):
-                    let maker = BackupMaker(log, into: BackupFolder(path), options, logger: logger)
-                    return onlyIfGrown ? try await maker.makeIfGrown() : try await maker.make()
-                case .bucket(let backups, let name):
-                    guard name == nil else {
-                        throw MimeoError(.usage, "--to names a backup, not their place")
-                    }
-                    return try await backups.make(log, options, onlyIfGrown: onlyIfGrown)
+                let notes = BackupNotes(log: log, place: to, logger: logger)
+                let began = ContinuousClock.now
+                do {
+                    let made = try await make(options, log, place, onlyIfGrown: onlyIfGrown, logger: logger)
+                    guard let made else { return nil }
+                    await notes.made(made, in: .now - began, holdHours: self.holdHours ?? holdHours)
+                    return made
+                } catch {
+                    await notes.failed(error)
+                    throw error
                 }
+            }
+        }
+
+        private func make(
+            _ options: BackupMaker.Options, _ log: any OperationLog, _ place: BackupPlace, onlyIfGrown: Bool,
+            logger: Logger
+        ) async throws -> Manifest? {
+            switch place {
+            case .folder(let path):
+                let maker = BackupMaker(log, into: BackupFolder(path), options, logger: logger)
+                return onlyIfGrown ? try await maker.makeIfGrown() : try await maker.make()
+            case .bucket(let backups, let name):
+                guard name == nil else { throw MimeoError(.usage, "--to names a backup, not their place") }
+                return try await backups.make(log, options, onlyIfGrown: onlyIfGrown)
             }
         }
 
@@ -69,6 +90,7 @@ struct BackupCommand: AsyncParsableCommand {
         func options(_ resolved: LogPlace.Resolved, _ logger: Logger) throws -> BackupMaker.Options {
             var options = BackupMaker.Options()
             options.version = BuildVersion.text
+            options.notes = BackupRecord.collection.name
             options.database = database.map { DatabaseID($0) }
             options.attachments = attachments
             if let attachments, !FileManager.default.fileExists(atPath: attachments) {
@@ -131,7 +153,8 @@ struct BackupCommand: AsyncParsableCommand {
             discussion: """
                 Looks every --every seconds, and makes a quick incremental backup if the log has grown; a \
                 full one every --full-hours, with digests. So a disaster costs what was written in one \
-                interval. Ends with a signal. A backup that fails is logged and tried again.
+                interval. Ends with a signal. A backup that fails is logged and tried again. For two hours \
+                after each (--hold-hours) the log keeps what comes after it.
                 """)
 
         @OptionGroup var source: Source
@@ -156,7 +179,8 @@ struct BackupCommand: AsyncParsableCommand {
                 let isFull = lastFull.map { $0.duration(to: .now) >= period } ?? true
                 (options.isIncremental, options.takesDigests) = (!isFull, isFull)
                 do {
-                    let made = try await source.make(options, resolved, onlyIfGrown: true, logger: logger)
+                    let made = try await source.make(
+                        options, resolved, onlyIfGrown: true, holdHours: 2, logger: logger)
                     if isFull { lastFull = .now }
                     if let made { LineWriter.standardOutput.write(BackupAnswer.value(made)) }
                 } catch let error as MimeoError {
@@ -203,7 +227,8 @@ struct BackupCommand: AsyncParsableCommand {
             discussion: """
                 Compares sizes and SHA-256 of all files, follows the chain of hashes, decodes and folds \
                 everything, and compares the documents' digest with the manifest's. Needs room for all \
-                documents in --scratch. Ends with exit code 1 at the first thing that is wrong.
+                documents in --scratch. Ends with exit code 1 at the first thing that is wrong. \
+                With --data or --log the servers on that log show the result as a metric.
                 """)
 
         @Argument(
@@ -212,6 +237,7 @@ struct BackupCommand: AsyncParsableCommand {
                 valueName: "place"))
         var path: String
         @OptionGroup var bucket: BucketOptions
+        @OptionGroup var server: LogPlace
         @Option(
             help: ArgumentHelp(
                 "The folder for temporary files; if missing that of backups, with a bucket the system's.",
@@ -219,7 +245,7 @@ struct BackupCommand: AsyncParsableCommand {
         var scratch: String?
 
         func run() async throws {
-            let (name, results) = try await verified()
+            let (name, results) = try await noting { try await verified() }
             LineWriter.standardOutput.write([
                 "backup": .string(name), "verified": true,
                 "databases": .array(
@@ -232,6 +258,25 @@ struct BackupCommand: AsyncParsableCommand {
                         ]
                     }),
             ])
+        }
+
+        /// Tells the servers, where the command line names their log.
+        private func noting<Result>(_ body: () async throws -> Result) async throws -> Result {
+            guard server.data != nil || server.log != nil || server.config != nil else {
+                return try await body()
+            }
+            let logger = Logger(label: "mimeo.backup")
+            return try await server.resolved().with(name: "mimeo-backup", logger: logger) { log in
+                let notes = BackupNotes(log: log, place: path, logger: logger)
+                do {
+                    let result = try await body()
+                    await notes.verified()
+                    return result
+                } catch {
+                    await notes.failed(error)
+                    throw error
+                }
+            }
         }
 
         private func verified() async throws -> (name: String, databases: [BackupVerifier.Verified]) {

@@ -183,6 +183,15 @@ struct LogChecks {
         if case .sqlite(let path) = resolved.log, !FileManager.default.fileExists(atPath: path) { return [] }
         let logger = Logger(label: "mimeo.doctor")
         do {
+            if let format = try resolved.storedFormat(), format.isOlder {
+                return [
+                    DoctorFinding(
+                        .logOlder, .warning, "log",
+                        "it has format \(format.stored); the next start makes it \(format.current)",
+                        "back up with the version that runs now, and stop all its instances before: "
+                            + "they refuse the new format, and only the backup leads back")
+                ]
+            }
             return try await resolved.with(name: "mimeo-doctor", logger: logger) { log in
                 var findings: [DoctorFinding] = []
                 for database in try await log.databases() { findings += try await look(at: database, log) }

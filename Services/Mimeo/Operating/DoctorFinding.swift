@@ -30,6 +30,8 @@ enum DoctorCode: String, CaseIterable, Sendable {
     case logUnusable = "DOC-0501"
     /// A database's log has many operations behind its snapshot.
     case logUnbounded = "DOC-0502"
+    /// This version would change the log's format.
+    case logOlder = "DOC-0503"
     /// PostgreSQL cannot be reached, or is too old.
     case postgresUnusable = "DOC-0601"
     /// A setting of PostgreSQL loses acknowledged writes.

@@ -40,9 +40,16 @@ extension LogPlace.Resolved {
     /// - Parameters:
     ///   - creates: true to make one where there is none.
     ///   - name: the name under which PostgreSQL lists the connections.
-    /// - Throws: `CLI-0601` for a missing log, `OperationLogError`.
+    /// - Throws: `CLI-0601` for a missing log, `CLI-0602` for one of an older format, which stays as it is:
+    ///   servers of the version that wrote it may be running. `OperationLogError`.
     func open(creates: Bool = false, name: String, logger: Logger) throws -> any RestorableLog {
         umask(0o077)
+        if let format = try storedFormat(), format.isOlder {
+            throw MimeoError(
+                .logOlder,
+                "the log has format \(format.stored), and this version would make it \(format.current); "
+                    + "use the version that wrote it, or start a server of this one first")
+        }
         switch log {
         case .postgres(let url):
             let mark = url.contains("?") ? "&" : "?"
@@ -57,6 +64,14 @@ extension LogPlace.Resolved {
                     at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
             }
             return try SQLiteOperationLog(path: path, logger: logger)
+        }
+    }
+
+    /// The log's format, read without a change; nil for a missing or empty log.
+    func storedFormat() throws -> StoredFormat? {
+        switch log {
+        case .sqlite(let path): try SQLiteOperationLog.storedFormat(path: path)
+        case .postgres(let url): try PostgresOperationLog.storedFormat(url: url)
         }
     }
 

@@ -20,6 +20,8 @@ package struct Housekeeper {
     let wallMilliseconds: @Sendable () -> UInt64
     /// Sizes and times of operations; nil where only their number counts.
     let measures: LogMeasures?
+    /// The offset after which a backup needs the log; nil for none.
+    let hold: Offset?
 
     /// The housekeeping of this database.
     package init(
@@ -28,13 +30,14 @@ package struct Housekeeper {
     ) {
         self.init(
             materializer: materializer, log: log, database: database, options: options, logger: logger,
-            wallMilliseconds: wallMilliseconds, measures: nil)
+            wallMilliseconds: wallMilliseconds, measures: nil, hold: nil)
     }
 
-    /// The same with retention by size and age.
+    /// The same with retention by size and age, and for a backup.
     init(
         materializer: Materializer, log: any OperationLog, database: DatabaseID, options: HousekeepingOptions,
-        logger: Logger, wallMilliseconds: @escaping @Sendable () -> UInt64, measures: LogMeasures?
+        logger: Logger, wallMilliseconds: @escaping @Sendable () -> UInt64, measures: LogMeasures?,
+        hold: Offset?
     ) {
         self.materializer = materializer
         self.log = log
@@ -43,6 +46,7 @@ package struct Housekeeper {
         self.logger = logger
         self.wallMilliseconds = wallMilliseconds
         self.measures = measures
+        self.hold = hold
     }
 
     /// The result of one turn.
@@ -203,7 +207,7 @@ package struct Housekeeper {
             (snapshot, report.snapshot) = (written, written.position.offset)
         }
         guard let known = snapshot else { return }
-        let kept = options.cut(before: known.position.offset, measure, at: wallMilliseconds())
+        let kept = options.cut(before: known.position.offset, measure, at: wallMilliseconds(), hold: hold)
         guard try await log.truncation(of: database).offset < kept else { return }
         // Before anything is removed: what stands for it can be read. What this turn wrote was read back.
         if report.snapshot == nil, try await !isReadable(known, lease) {
@@ -214,7 +218,7 @@ package struct Housekeeper {
             (snapshot, report.snapshot) = (written, written.position.offset)
         }
         guard let end = snapshot?.position.offset else { return }
-        let target = options.cut(before: end, measure, at: wallMilliseconds())
+        let target = options.cut(before: end, measure, at: wallMilliseconds(), hold: hold)
         let replica = materializer.replica
         let floor = try await materializer.executor.run { try replica.reapFloor() }
         try await log.truncate(database, through: target, keepingHashesAfter: floor)

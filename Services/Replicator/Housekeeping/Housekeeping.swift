@@ -24,6 +24,8 @@ struct Housekeeping {
     let open: @Sendable () -> [DatabaseHub]
     /// Which of that is closed.
     let idle: IdleDatabases
+    /// The offset after which a backup needs a database's log; nil for none.
+    let holds: @Sendable (DatabaseID) -> Offset?
 
     private static let purpose = "reaping"
     private let measures = LogMeasures()
@@ -33,11 +35,11 @@ struct Housekeeping {
         isOpen: @escaping @Sendable (DatabaseID) -> Bool,
         hub: @escaping @Sendable (DatabaseID) async throws -> DatabaseHub,
         close: @escaping @Sendable (DatabaseHub) async -> Void, open: @escaping @Sendable () -> [DatabaseHub],
-        idle: IdleDatabases
+        idle: IdleDatabases, holds: @escaping @Sendable (DatabaseID) -> Offset?
     ) {
         (self.log, self.options, self.logger) = (log, options, logger)
         (self.isOpen, self.hub, self.close) = (isOpen, hub, close)
-        (self.open, self.idle) = (open, idle)
+        (self.open, self.idle, self.holds) = (open, idle, holds)
     }
 
     func run() async throws {
@@ -118,7 +120,8 @@ struct Housekeeping {
             let hub = try await hub(database)
             let housekeeper = Housekeeper(
                 materializer: hub.materializer, log: log, database: database, options: options,
-                logger: logger, wallMilliseconds: Environment.system.wallMilliseconds, measures: measures)
+                logger: logger, wallMilliseconds: Environment.system.wallMilliseconds, measures: measures,
+                hold: holds(database))
             do {
                 let report = try await housekeeper.turn(reaps: reaps)
                 if !wasOpen { await close(hub) }

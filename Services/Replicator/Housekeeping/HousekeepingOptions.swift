@@ -47,8 +47,11 @@ extension HousekeepingOptions {
 
     /// The place up to which operations may go that a snapshot covers: by their number and age, and if too
     /// much would be left by that, by their size.
-    func cut(before snapshot: Offset, _ measure: LogMeasure?, at now: UInt64) -> Offset {
-        var cut = snapshot.reduced(by: keptOperations)
+    /// - Parameter hold: operations after it stay for a backup, unless they take too much room.
+    func cut(
+        before snapshot: Offset, _ measure: LogMeasure?, at now: UInt64, hold: Offset? = nil
+    ) -> Offset {
+        var cut = min(snapshot.reduced(by: keptOperations), hold ?? snapshot)
         guard let measure else { return cut }
         if let keptAge {
             let age = UInt64(keptAge.components.seconds) * 1_000

@@ -28,6 +28,8 @@ public struct BackupMaker: Sendable {
         public var takesDigests = true
         /// The bucket that has the blobs, each once; nil puts them into the backup's folder.
         var bucket: (any BackupBucket)?
+        /// The collection of the system database whose changes are no reason for a backup: notes of backups.
+        public var notes: CollectionName?
         /// The version to note.
         public var version = ""
 
@@ -104,11 +106,26 @@ public struct BackupMaker: Sendable {
     public func makeIfGrown() async throws -> Manifest? {
         guard options.isIncremental, let parent = try? folder.newest() else { return try await make() }
         for database in try await log.databases() {
-            guard let part = parent.part(of: database), try await log.head(of: database) == part.end() else {
-                return try await make()
-            }
+            guard let part = parent.part(of: database) else { return try await make() }
+            if try await log.head(of: database) == part.end() { continue }
+            guard try await hasOnlyNotes(database, after: part.end()) else { return try await make() }
         }
         return nil
+    }
+
+    /// Returns whether nothing but notes of backups was written after a place.
+    private func hasOnlyNotes(_ database: DatabaseID, after place: LogPosition) async throws -> Bool {
+        guard let notes = options.notes, database == Self.systemDatabase,
+            try await log.position(at: place.offset, in: database) == place,
+            try await log.truncation(of: database).offset <= place.offset
+        else { return false }
+        let head = try await log.head(of: database)
+        let entries = try await log.read(database, after: place.offset)
+        // More than a page of notes is a reason too.
+        guard entries.last?.offset == head.offset else { return false }
+        return try entries.allSatisfy { entry in
+            try CRDT.Operation(decoding: entry.bytes).changes.allSatisfy { $0.collection == notes }
+        }
     }
 
     private func copyLog(

@@ -80,7 +80,7 @@ public enum SealedKey {
         guard !Folder.exists(path), !Folder.exists("\(path).previous") else {
             throw BackupError(.keyUnusable, "\(path) exists; name another file, or remove it first")
         }
-        try Folder.make((path as NSString).deletingLastPathComponent)
+        try Folder.make(URL(fileURLWithPath: path).deletingLastPathComponent().path)
         if let previous = keys.previous { try Folder.write([UInt8](previous), to: "\(path).previous") }
         try Folder.write([UInt8](keys.current), to: path)
     }

@@ -115,22 +115,25 @@ enum LogSchema {
     ///
     /// A file whose creation was interrupted has a rollback journal, without which it means nothing. A
     /// reader may not roll it back, so a writer does, as the first process to open it would.
-    static func check(path: String, _ configuration: Configuration) throws {
-        guard FileManager.default.fileExists(atPath: path) else { return }
+    /// - Returns: the stored version; 0 for a missing or empty file.
+    @discardableResult
+    static func check(path: String, _ configuration: Configuration) throws -> Int64 {
+        guard FileManager.default.fileExists(atPath: path) else { return 0 }
         var configuration = configuration
         configuration.readonly = true
         do {
-            try checkOpened(path: path, configuration)
+            return try checkOpened(path: path, configuration)
         } catch let error as DatabaseError where error.resultCode == .SQLITE_READONLY {
             configuration.readonly = false
-            try checkOpened(path: path, configuration)
+            return try checkOpened(path: path, configuration)
         }
     }
 
-    private static func checkOpened(path: String, _ configuration: Configuration) throws {
+    private static func checkOpened(path: String, _ configuration: Configuration) throws -> Int64 {
         let connection = try DatabaseQueue(path: path, configuration: configuration)
-        try connection.unsafeRead { db in _ = try storedVersion(db, path: path) }
+        let version = try connection.unsafeRead { db in try storedVersion(db, path: path) }
         try connection.close()
+        return version
     }
 
     /// Brings the file to the current version. Safe while other processes do the same.

@@ -294,3 +294,22 @@ func openConnections(
         }
     }
 }
+
+extension SQLiteOperationLog {
+    /// The format of a file, which stays as it is; nil for a missing or empty one.
+    /// - Throws: `LOG-0201`, `LOG-0203` for a foreign or newer one, `LOG-0302` while another process is just
+    ///   closing it.
+    public static func storedFormat(path: String) throws -> StoredFormat? {
+        var configuration = Configuration()
+        PageSums.add(to: &configuration)
+        let version: Int64
+        do {
+            version = try LogSchema.check(path: path, configuration)
+        } catch let error as DatabaseError {
+            throw OperationLogError(
+                .busy, "\(path) cannot be read: \(error.message ?? "SQLite \(error.resultCode)")")
+        }
+        guard version > 0 else { return nil }
+        return StoredFormat(stored: Int(version), current: Int(LogSchema.currentVersion))
+    }
+}

@@ -45,7 +45,7 @@ struct VersionedSchema<Failure: Error> {
     }
 
     /// The format of the schema; 0 if it does not exist.
-    private func storedVersion(_ connection: Connection) throws -> Int {
+    func storedVersion(_ connection: Connection) throws -> Int {
         let tables = try connection.query(
             """
             SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = '\(name)'),

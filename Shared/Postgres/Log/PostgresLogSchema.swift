@@ -200,6 +200,12 @@ enum PostgresLogSchema {
         try schema(at: connection).isNewest(connection)
     }
 
+    /// The stored format; nil for a server without a log.
+    static func storedFormat(_ connection: Connection) throws -> StoredFormat? {
+        let stored = try schema(at: connection).storedVersion(connection)
+        return stored > 0 ? StoredFormat(stored: stored, current: steps.count) : nil
+    }
+
     private static func schema(at connection: Connection) throws -> VersionedSchema<OperationLogError> {
         guard connection.serverVersion >= oldestServer else {
             throw OperationLogError(

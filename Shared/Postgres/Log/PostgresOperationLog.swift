@@ -56,20 +56,11 @@ public final class PostgresOperationLog: OperationLog {
     public init(
         url: String, options: Options = Options(), logger: Logger = Logger(label: "mimeo.operation-log")
     ) throws {
-        do {
+        try Self.opening(url) {
             if try !PostgresLogSchema.isNewest(try Connection(url: url, patience: options.answerTimeout)) {
                 let patience = PostgresLimits.migrationTimeout
                 try PostgresLogSchema.migrate(try Connection(url: url, patience: patience))
             }
-        } catch let error as PostgresError {
-            guard error.isConnectionLost else {
-                throw OperationLogError(.cannotOpen, "cannot prepare the schema mimeo_log: \(error)")
-            }
-            // Refusals of a server that answers, and URLs that libpq cannot parse, are permanent.
-            guard Connection.mayComeBack(url) else {
-                throw OperationLogError(.cannotOpen, "PostgreSQL refuses the connection: \(error.message)")
-            }
-            throw OperationLogError(.unreachable, "PostgreSQL cannot be reached: \(error.message)")
         }
         let writer = PostgresLogWriter(url: url, options: options, logger: logger)
         let watcher = PostgresChangeWatcher(url: url, hub: hub, options: options, logger: logger)
@@ -242,6 +233,29 @@ public final class PostgresOperationLog: OperationLog {
         } catch let error as PostgresError {
             throw error.state?.hasPrefix("XX") ?? false
                 ? OperationLogError(.corrupt, error.description) : PostgresLogWriter.translated(error)
+        }
+    }
+}
+
+extension PostgresOperationLog {
+    /// The format of a server's log, which stays as it is; nil for a server without one.
+    /// - Throws: as `init`.
+    public static func storedFormat(url: String) throws -> StoredFormat? {
+        try opening(url) { try PostgresLogSchema.storedFormat(try Connection(url: url)) }
+    }
+
+    private static func opening<Result>(_ url: String, _ body: () throws -> Result) throws -> Result {
+        do {
+            return try body()
+        } catch let error as PostgresError {
+            guard error.isConnectionLost else {
+                throw OperationLogError(.cannotOpen, "cannot prepare the schema mimeo_log: \(error)")
+            }
+            // Refusals of a server that answers, and URLs that libpq cannot parse, are permanent.
+            guard Connection.mayComeBack(url) else {
+                throw OperationLogError(.cannotOpen, "PostgreSQL refuses the connection: \(error.message)")
+            }
+            throw OperationLogError(.unreachable, "PostgreSQL cannot be reached: \(error.message)")
         }
     }
 }

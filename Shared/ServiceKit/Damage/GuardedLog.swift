@@ -10,6 +10,8 @@ import Tracing
 ///   the only truth, so an operator restores it. Reads that do not need the damaged part go on.
 /// - Appends are refused (`LOG-0310`) while a disk is nearly full, except those of the system database and
 ///   the audit: revocations must stay possible, and be told.
+/// - While an append waits for long, the status says so (`LOG-0311`), and after longer the next ones are
+///   refused: a disk that stands still would else hold every client until its own patience ends.
 /// - An empty log is not begun beside folders of an older one (`OldInstallation`).
 public final class GuardedLog: OperationLog {
     private let inner: any OperationLog
@@ -17,6 +19,7 @@ public final class GuardedLog: OperationLog {
     private let old: OldInstallation?
     private let logger: Logger
     private let damage = Mutex<OperationLogError?>(nil)
+    private let appends: AppendWatch
     private let appendTime = PrometheusRegistry.shared.makeTimer(
         label: "mimeo_log_append_duration_seconds", dimensions: [])
     private let group = PrometheusRegistry.shared.makeRecorder(
@@ -26,9 +29,12 @@ public final class GuardedLog: OperationLog {
     /// - Parameters:
     ///   - room: refuses appends while it is nearly full; nil refuses none.
     ///   - old: folders beside which no new log is begun; nil allows it.
+    ///   - now: the clock of appends that wait; a test's own.
     public init(
-        _ inner: any OperationLog, room: DiskRoom? = nil, old: OldInstallation? = nil, logger: Logger
+        _ inner: any OperationLog, room: DiskRoom? = nil, old: OldInstallation? = nil, logger: Logger,
+        now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) {
+        appends = AppendWatch(now: now)
         (self.inner, self.room, self.old, self.logger) = (inner, room, old, logger)
     }
 
@@ -36,7 +42,19 @@ public final class GuardedLog: OperationLog {
     public var status: LogStatus {
         var status = inner.status
         status.damage = damage.withLock { $0 } ?? status.damage
+        if status.refusal == nil, appends.age >= Limits.appendStall { status.refusal = stalled }
         return status
+    }
+
+    /// The age of the oldest append that waits for its commit; zero while none does.
+    var appendAge: Duration { appends.age }
+
+    private var stalled: OperationLogError {
+        OperationLogError(
+            .stalled,
+            "an append has waited for \(appends.age.components.seconds) s: the log's storage is slow "
+                + "or stands still"
+        )
     }
 
     /// See `OperationLog`.
@@ -49,6 +67,12 @@ public final class GuardedLog: OperationLog {
                 .nearlyFull, "the disk is nearly full; nothing is stored until there is room",
                 database: database)
         }
+        guard appends.age < Limits.appendRefusal else {
+            Measured.count("mimeo_log_errors_total", [("code", OperationLogErrorCode.stalled.rawValue)])
+            throw stalled
+        }
+        let waiting = appends.begin()
+        defer { appends.end(waiting) }
         let begin = ContinuousClock.now
         let outcomes = try await Traces.span(
             "log append", .internal,

@@ -51,11 +51,17 @@ public struct StoragePart: ServicePart {
                 "\(OperationLogErrorCode.nearlyFull.rawValue): a disk is nearly full "
                     + "(\(room.freePercent) % free): writes are refused, reads go on")
         }
+        if let refusal = log.status.refusal, refusal.code == .stalled {
+            return .failing("\(refusal.code.rawValue): \(refusal.message)")
+        }
         return .ok
     }
 
-    /// Not ready while only the reserve is left on a disk: writes are refused.
+    /// Not ready while only the reserve is left on a disk, or it stands still: writes are refused, or wait.
     public func readiness() async -> [Unreadiness] {
+        if let refusal = log.status.refusal, refusal.code == .stalled {
+            return [Unreadiness(part: name, code: refusal.code.rawValue, message: refusal.message)]
+        }
         guard let room, room.isNearlyFull else { return [] }
         return [
             Unreadiness(
@@ -69,6 +75,9 @@ public struct StoragePart: ServicePart {
         _ = room?.isNearlyFull
         if let size = room?.logBytes { Measured.set("mimeo_log_size_bytes", Double(size)) }
         let status = log.status
+        if let guarded = log as? GuardedLog {
+            Measured.set("mimeo_log_append_age_seconds", guarded.appendAge / .seconds(1))
+        }
         Measured.set("mimeo_log_queued_operations", Double(status.queuedOperations))
         Measured.set("mimeo_log_queued_bytes", Double(status.queuedBytes))
         Measured.set("mimeo_log_waiting_appends", Double(status.waitingAppends))

@@ -35,7 +35,7 @@ public struct MetricRow: Sendable {
 
     /// All metrics, by subject.
     public static let all: [MetricRow] =
-        process + http + log + folds + sync + queries + logins + attachments + former
+        process + http + log + folds + sync + queries + logins + attachments + backups + former
 
     /// The row of a name.
     static let byName = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
@@ -61,6 +61,20 @@ public struct MetricRow: Sendable {
             "Damages of copies of the log's documents, which are rebuilt."),
     ]
 
+    private static let backups: [MetricRow] = [
+        MetricRow(
+            "mimeo_backup_last_success_timestamp_seconds", .gauge, ["kind"],
+            "The beginning of the newest backup, in seconds since 1970; missing before the first."),
+        MetricRow("mimeo_backup_last_duration_seconds", .gauge, ["kind"], "The time that it took."),
+        MetricRow("mimeo_backup_last_size_bytes", .gauge, ["kind"], "The size of its files of the log."),
+        MetricRow(
+            "mimeo_backup_last_verified_timestamp_seconds", .gauge,
+            "The last check that found everything right, in seconds since 1970."),
+        MetricRow(
+            "mimeo_backup_last_failure_timestamp_seconds", .gauge,
+            "The last backup or check that failed, in seconds since 1970."),
+    ]
+
     private static let http: [MetricRow] = [
         MetricRow(
             "mimeo_http_requests_total", .counter, ["service", "route", "method", "status"],
@@ -72,7 +86,8 @@ public struct MetricRow: Sendable {
         MetricRow("mimeo_websocket_connections", .gauge, "Open WebSockets."),
         MetricRow(
             "mimeo_trace_spans_total", .counter, ["outcome"],
-            "Spans of `--traces`; `outcome` is `sent`, `refused` by the collector, or `dropped` without one."),
+            "Spans of `--traces`; `outcome` is `sent`, `refused` by the collector, or `dropped` without one."
+        ),
     ]
 
     private static let log: [MetricRow] = [
@@ -84,6 +99,9 @@ public struct MetricRow: Sendable {
             "mimeo_log_oldest_offset", .gauge, ["database"], "The offset up to which the log is truncated."),
         MetricRow("mimeo_log_snapshot_offset", .gauge, ["database"], "The offset of the snapshot."),
         MetricRow("mimeo_log_size_bytes", .gauge, "Size of the log's file; missing with PostgreSQL."),
+        MetricRow(
+            "mimeo_log_append_age_seconds", .gauge,
+            "Age of the oldest append that waits for its commit; 0 while none does."),
         MetricRow("mimeo_log_queued_operations", .gauge, "Operations that wait for their commit."),
         MetricRow("mimeo_log_queued_bytes", .gauge, "Their bytes."),
         MetricRow("mimeo_log_waiting_appends", .gauge, "Appends that wait for room in that queue."),

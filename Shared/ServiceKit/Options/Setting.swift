@@ -47,6 +47,7 @@ public struct Setting: Sendable {
         case supportBundle = "mimeo support-bundle"
         case backup = "mimeo backup create"
         case backupFollowing = "mimeo backup follow"
+        case backupVerification = "mimeo backup verify"
         case restore = "mimeo restore"
         case verify = "mimeo verify"
         case doctor = "mimeo doctor"

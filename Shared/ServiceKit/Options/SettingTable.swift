@@ -3,7 +3,9 @@ extension Setting {
         .serve, .authGateway, .replicator, .queryService, .attachmentStore,
     ]
     /// Commands that work on a server's storage, without the server.
-    private static let tools: Set<Command> = [.backup, .backupFollowing, .restore, .verify, .doctor]
+    private static let tools: Set<Command> = [
+        .backup, .backupFollowing, .backupVerification, .restore, .verify, .doctor,
+    ]
     private static let clients: Set<Command> = [.peer, .dql, .importing, .exporting]
     private static let administration: Set<Command> = [.admin, .supportBundle]
     private static let statements: Set<Command> = [.dql, .importing, .exporting]

@@ -286,6 +286,7 @@ public actor SystemDatabase {
             }
             // A record of a later version may be a revocation: reports it rather than let somebody in.
             unread = directory.unreadable == 0 ? nil : "\(directory.unreadable) records cannot be read"
+            directory.measureBackups()
             let isAccepted = restoreNotice?.isAccepted(in: directory) ?? false
             if isAccepted {
                 restoreFile.remove()

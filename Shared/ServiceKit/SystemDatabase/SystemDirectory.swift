@@ -25,6 +25,8 @@ public struct SystemDirectory: Sendable {
     public private(set) var webhookPositions: [String: WebhookPosition] = [:]
     /// By the credential's id.
     public private(set) var adminCredentials: [String: AdminCredentialRecord] = [:]
+    /// By the place.
+    public private(set) var backups: [String: BackupRecord] = [:]
     /// The documents whose ids take no writes; a database without any is missing.
     public private(set) var erasedDocuments: [DatabaseID: ErasedDocuments] = [:]
     /// By the word's id.
@@ -53,6 +55,9 @@ public struct SystemDirectory: Sendable {
         webhooks = try Self.all(transaction, &unreadable)
         webhookPositions = try Self.all(transaction, &unreadable)
         adminCredentials = try Self.all(transaction, &unreadable)
+        // They open nothing, so one of a later version is no reason to trust nobody.
+        var strange = 0
+        backups = try Self.all(transaction, &strange)
         for erasure in documentErasures.values {
             erasedDocuments[erasure.databaseID, default: ErasedDocuments([], of: erasure.databaseID)]
                 .insert(erasure.digests)

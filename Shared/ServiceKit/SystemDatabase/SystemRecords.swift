@@ -27,6 +27,8 @@ public enum SystemCollectionName: String, Sendable, CaseIterable {
     case webhookPositions
     /// `AdminCredentialRecord`, by the credential's id.
     case adminCredentials
+    /// `BackupRecord`, by the place.
+    case backups
 
     /// The collection's name.
     public var name: CollectionName { CollectionName(rawValue) }

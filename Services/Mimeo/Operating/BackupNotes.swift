@@ -1,0 +1,72 @@
+import Backup
+import CRDT
+import Foundation
+import Logging
+import OperationLog
+import ServiceKit
+
+/// Notes in the system database that a backup was made or failed: servers on the log show it as metrics, and
+/// keep what the next incremental backup needs. A note that cannot be written costs a warning, no backup.
+struct BackupNotes {
+    let log: any OperationLog
+    /// The place as `--to` names it.
+    let place: String
+    let logger: Logger
+
+    /// Notes a backup.
+    /// - Parameter holdHours: the time for which the log keeps what comes after it; 0 keeps nothing.
+    func made(_ manifest: Manifest, in time: Duration, holdHours: UInt32) async {
+        let made = BackupRecord.Made(
+            atSeconds: Int64(manifest.createdAt / 1_000), milliseconds: Int64(time / .milliseconds(1)),
+            bytes: manifest.bytes)
+        let isFull = manifest.parent == nil
+        await change { record in
+            if isFull { record.full = made } else { record.incremental = made }
+            record.holds = manifest.databases.map {
+                BackupRecord.Hold(database: DatabaseID($0.database), offset: Offset($0.through))
+            }
+            // Not nil: a field that a record lacks stays in its document.
+            record.holdEndsAtSeconds = holdHours == 0 ? 0 : Self.now() + Int64(holdHours) * 3_600
+        }
+    }
+
+    /// Notes that a check found everything right.
+    func verified() async { await change { $0.verifiedAtSeconds = Self.now() } }
+
+    /// Notes that a backup or a check failed.
+    func failed(_ error: any Error) async {
+        let code =
+            (error as? BackupError)?.code.rawValue ?? (error as? OperationLogError)?.code.rawValue
+            ?? "\(type(of: error))"
+        await change { ($0.failedAtSeconds, $0.failure) = (Self.now(), code) }
+    }
+
+    private static func now() -> Int64 { Int64(Date().timeIntervalSince1970) }
+
+    private func change(_ body: @escaping @Sendable (inout BackupRecord) -> Void) async {
+        let folder = "\(NSTemporaryDirectory())/mimeo-notes-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        do {
+            // A log without a system database has no servers.
+            guard try await log.databaseExists(SystemDatabase.id) else { return }
+            try FileManager.default.createDirectory(
+                atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            let system = SystemDatabase(log: log, folder: "\(folder)/system", logger: logger)
+            try await system.open()
+            let place = place
+            do {
+                try await system.write { writer in
+                    var record = try writer.get(place) ?? BackupRecord(id: place)
+                    body(&record)
+                    try writer.put(record)
+                }
+                await system.close()
+            } catch {
+                await system.close()
+                throw error
+            }
+        } catch {
+            logger.warning("the servers are not told of the backup", metadata: ["error": "\(error)"])
+        }
+    }
+}

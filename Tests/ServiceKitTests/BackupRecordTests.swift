@@ -1,0 +1,50 @@
+import CRDT
+import Foundation
+import Logging
+import OperationLog
+import TestSupport
+import Testing
+
+@testable import ServiceKit
+
+@Suite("Notes of backups", .timeLimit(.minutes(1)))
+struct BackupRecordTests {
+    private static func record(_ place: String, _ ends: [DatabaseID: Offset], until: Int64?) -> BackupRecord {
+        var record = BackupRecord(id: place)
+        record.holds = ends.map { BackupRecord.Hold(database: $0.key, offset: $0.value) }
+        record.holdEndsAtSeconds = until
+        record.full = BackupRecord.Made(atSeconds: 50, milliseconds: 1_500, bytes: 4_096)
+        return record
+    }
+
+    @Test("the log keeps what the furthest of the awaited backups needs, and nothing after their time")
+    func hold() async throws {
+        try await withTemporaryDirectory { folder in
+            var logger = Logger(label: "test")
+            logger.logLevel = .critical
+            let log = try SQLiteOperationLog(path: folder.appendingPathComponent("log").path, logger: logger)
+            let system = SystemDatabase(
+                log: log, folder: folder.appendingPathComponent("system").path, logger: logger)
+            try await system.open()
+            let records = [
+                Self.record("/one", ["cars": 7, "boats": 9], until: 100),
+                Self.record("s3://two/x", ["cars": 5], until: 200),
+                Self.record("/none", ["cars": 1], until: nil),
+            ]
+            try await system.write { writer in for record in records { try writer.put(record) } }
+            let directory = system.directory
+            #expect(directory.backups["s3://two/x"] == records[1])
+            #expect(directory.hold(of: "cars", nowSeconds: 99) == 5)
+            #expect(directory.hold(of: "boats", nowSeconds: 99) == 9)
+            #expect(directory.hold(of: "boats", nowSeconds: 100) == nil)
+            #expect(directory.hold(of: "cars", nowSeconds: 150) == 5)
+            #expect(directory.hold(of: "cars", nowSeconds: 200) == nil)
+            #expect(directory.hold(of: "ships", nowSeconds: 1) == nil)
+            let served = PrometheusRegistry.shared.text()
+            #expect(served.contains("mimeo_backup_last_success_timestamp_seconds{kind=\"full\"} 50"))
+            #expect(served.contains("mimeo_backup_last_duration_seconds{kind=\"full\"} 1.5"))
+            await system.close()
+            await log.close()
+        }
+    }
+}
