@@ -55,7 +55,8 @@ struct LinkPresenceTests {
         let presence = try presence()
         let link = LinkPresence(presence)
         link.close()
-        link.open(PresenceGossip.Neighbour(peerKey: PeerKey().publicKeyString, kind: .network), record: nil, port)
+        let neighbour = PresenceGossip.Neighbour(peerKey: PeerKey().publicKeyString, kind: .network)
+        link.open(neighbour, record: nil, port)
         #expect(presence.graph?.peers.isEmpty == true)
     }
 }

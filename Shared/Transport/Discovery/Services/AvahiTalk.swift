@@ -1,5 +1,5 @@
-/// A conversation with avahi, the service of Linux for DNS-SD, over the bus of the system: announces this peer,
-/// and knows the peers that others announce. A state machine without sockets: each event returns messages to
+/// A conversation with avahi, the service of Linux for DNS-SD, over the bus of the system: announces this
+/// peer, and knows the peers that others announce. A state machine without sockets: each event returns messages to
 /// send.
 ///
 /// Avahi removes the announcement when the connection to the bus closes, so one of a killed process does not
@@ -70,7 +70,7 @@ struct AvahiTalk: Sendable {
     private var resolvers: [Place: Resolver] = [:]
     private var dice: Dice
     private var outgoing: [DBusMessage] = []
-    /// True once a service had no place: then browsing is to begin again, or a flood would hide peers for ever.
+    /// True once a service had no place: browsing has to begin again, or a flood would hide peers for ever.
     private(set) var hasOverflowed = false
 
     init(seed: UInt64) { dice = Dice(state: seed) }

@@ -9,8 +9,8 @@ enum BusConnection {
         let description: String
     }
 
-    /// The socket of the system's bus: the usual one, or that of `DBUS_SYSTEM_BUS_ADDRESS`. Nil if the variable
-    /// names none.
+    /// The socket of the system's bus: the usual one, or that of `DBUS_SYSTEM_BUS_ADDRESS`. Nil if the
+    /// variable names none.
     static func path(_ environment: [String: String] = ProcessInfo.processInfo.environment) -> String? {
         guard let addresses = environment["DBUS_SYSTEM_BUS_ADDRESS"], !addresses.isEmpty else {
             return "/run/dbus/system_bus_socket"

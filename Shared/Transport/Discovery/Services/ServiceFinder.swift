@@ -1,10 +1,11 @@
 import NIOCore
 import NIOPosix
 
-/// Announces this peer by DNS-SD and finds others, where avahi runs: drives `AvahiTalk` over the system's bus.
+/// Announces this peer by DNS-SD and finds others, where avahi runs: drives `AvahiTalk` over the system's
+/// bus.
 ///
-/// Everything happens on one event loop, which guards the state. While nothing is wished there is no connection
-/// and no timer. Without a bus, or when it breaks, it tries again later, up to a minute later each time.
+/// Everything happens on one event loop, which guards the state. While nothing is wished there is no
+/// connection and no timer. Without a bus, or when it breaks, it tries again later, up to a minute later each time.
 final class ServiceFinder: Sendable {
     struct Parts: Sendable {
         var loop: any EventLoop
