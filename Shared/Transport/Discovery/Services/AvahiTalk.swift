@@ -1,6 +1,6 @@
 /// A conversation with avahi, the service of Linux for DNS-SD, over the bus of the system: announces this
-/// peer, and knows the peers that others announce. A state machine without sockets: each event returns messages to
-/// send.
+/// peer, and knows the peers that others announce. A state machine without sockets: each event returns
+/// messages to send.
 ///
 /// Avahi removes the announcement when the connection to the bus closes, so one of a killed process does not
 /// stay. It may go and come, also while we talk: `NameOwnerChanged` tells, and everything begins again.

@@ -5,7 +5,8 @@ import NIOPosix
 /// bus.
 ///
 /// Everything happens on one event loop, which guards the state. While nothing is wished there is no
-/// connection and no timer. Without a bus, or when it breaks, it tries again later, up to a minute later each time.
+/// connection and no timer. Without a bus, or when it breaks, it tries again later, up to a minute later
+/// each time.
 final class ServiceFinder: Sendable {
     struct Parts: Sendable {
         var loop: any EventLoop
