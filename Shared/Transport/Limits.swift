@@ -47,6 +47,8 @@ public enum Limits {
     static let presencePatience = Duration.seconds(2)
     /// The pause before checking again whether the documents were sent.
     static let presenceLook = Duration.milliseconds(100)
+    /// Frames of presence that wait for a link's session to be open: digests, and records of some moments.
+    static let earlyNews = 8
     /// The shortest time between two notices to a link of what was stored.
     static let takenPause = Duration.milliseconds(500)
 
@@ -122,6 +124,25 @@ public enum Limits {
     static let newTargets = 16
     /// The time between two looks at the network interfaces.
     static let interfaceLook = Duration.seconds(5)
+    /// Changes a second that hints bring of known addresses and are looked at: a peer's links change now and
+    /// then, and only a flood changes more often.
+    static let changedSpots = 64
+    /// Services of DNS-SD that are resolved, of all peers and interfaces.
+    static let services = 256
+    /// Strings of a service's text record that are read, and bytes of each: ours are 4 of 18 at most.
+    static let serviceTexts = 16
+    /// See `serviceTexts`.
+    static let serviceTextBytes = 64
+    /// Bytes of a message of the system's bus: avahi's have some hundreds.
+    static let busMessageBytes = 65_536
+    /// Bytes of a line of the bus's handshake.
+    static let busLineBytes = 1_024
+    /// The pause before the system's bus is tried again; it doubles.
+    static let firstBusPause = Duration.seconds(5)
+    /// The longest such pause: a device on which avahi is installed later finds peers within it.
+    static let longestBusPause = Duration.seconds(60)
+    /// How often one looks whether services had no place, or avahi refused something.
+    static let serviceLook = Duration.seconds(60)
     /// Links that a peer dials to peers that it found.
     public static let chosenLinks = 4
     /// The time between two looks for a better choice of links.

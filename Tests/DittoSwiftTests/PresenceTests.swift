@@ -1,4 +1,5 @@
 import Foundation
+import Identity
 import Mimeo
 import TestSupport
 import Testing
@@ -159,6 +160,11 @@ struct PresenceTests {
             for key in ["isConnectedToDittoServer", "isConnectedToDittoCloud"] {
                 #expect(local[key] as? Bool == false)
             }
+            let links = try #require(local["connections"] as? [[String: Any]])
+            for (key, value) in [("peer1", "a"), ("peerKeyString1", "a"), ("peer2", "b")] {
+                #expect(links.first?[key] as? String == value)
+            }
+            #expect(links.first?["connectionType"] as? String == "AccessPoint")
             #expect(local["dittoSdkVersion"] as? String == Ditto.version)
             #expect((local["peerMetadata"] as? [String: Any])?["n"] as? Int == 1)
             // As older versions wrote it.
@@ -171,109 +177,193 @@ struct PresenceTests {
     }
 }
 
-@Suite("Transport configuration")
-struct TransportConfigTests {
-    @Test("everything is off until it is turned on, with the documented numbers")
-    func defaults() {
-        var config = DittoTransportConfig()
-        #expect(config.connect.tcpServers.isEmpty && config.connect.webSocketURLs.isEmpty)
-        #expect(config.connect.retryInterval == 5)
-        #expect(config.listen.tcp.port == 4040 && config.listen.http.port == 80)
-        #expect(config.listen.tcp.interfaceIP == "[::]" && !config.listen.tcp.isEnabled)
-        #expect(config.listen.http.webSocketSync && !config.listen.http.isEnabled)
-        #expect(config.global == DittoGlobalConfig() && config.global.syncGroup == 0)
-        #expect(config.peerToPeer == DittoPeerToPeer() && !config.peerToPeer.lan.isEnabled)
-        config.enableAllPeerToPeer()
-        let nearby = config.peerToPeer
-        #expect(nearby.bluetoothLE.isEnabled && nearby.awdl.enabled && nearby.wifiAware.isEnabled)
-        #expect(nearby.lan.isEnabled && nearby.lan.isMdnsEnabled && nearby.lan.isMulticastEnabled)
-        config.setAllPeerToPeer(enabled: false)
-        #expect(config == DittoTransportConfig())
-    }
-
-    @Test("it is kept, also changed in place, and a way that is not there says why")
-    func conditions() async throws {
-        try await withDitto { ditto in
-            ditto.transportConfig.peerToPeer.lan.isEnabled.toggle()
-            ditto.updateTransportConfig { config in
-                config.peerToPeer.bluetoothLE.isEnabled = true
-                config.peerToPeer.awdl.isEnabled = true
-                config.connect.websocketURLs = ["wss://example.com"]
+@Suite("The peers around one", .timeLimit(.minutes(5)))
+struct PeersAroundTests {
+    /// Three peers in a chain, a, b and c: b dials both others.
+    private func withChain(
+        key: String?, _ body: (_ a: Ditto, _ b: Ditto, _ c: Ditto) async throws -> Void
+    ) async throws {
+        try await withTemporaryDirectory { directory in
+            var peers: [Ditto] = []
+            for name in ["a", "b", "c"] {
+                let ditto = try await Ditto.open(
+                    config: DittoConfig(
+                        databaseID: "boats", connect: .smallPeersOnly(privateKey: key),
+                        persistenceDirectory: directory.appendingPathComponent(name)))
+                try await ditto.store.execute(query: "ALTER SYSTEM SET presence_debounce_interval = 5")
+                ditto.deviceName = "device \(name)"
+                peers.append(ditto)
             }
-            #expect(ditto.transportConfig.peerToPeer.lan.isEnabled)
-            #expect(ditto.transportConfig.connect.webSocketURLs == ["wss://example.com"])
-            let data = try JSONEncoder().encode(ditto.transportConfig)
-            #expect(try JSONDecoder().decode(DittoTransportConfig.self, from: data) == ditto.transportConfig)
-            let rows = try await ditto.store.execute(
-                query: "SELECT * FROM system:transports_info WHERE is_enabled ORDER BY _id")
-            #expect(
-                rows.items.map { $0.jsonString() } == [
-                    #"{"_id":"awdl","condition":"WifiDisabled","is_enabled":true}"#,
-                    #"{"_id":"bluetooth_le","condition":"NoBleHardware","is_enabled":true}"#,
-                    #"{"_id":"lan","condition":"Unknown","is_enabled":true}"#,
-                    #"{"_id":"tcp","condition":"Unknown","is_enabled":true}"#,
-                    #"{"_id":"websocket","condition":"Unknown","is_enabled":true}"#,
-                ])
-            #expect(DittoTransportCondition.TemporarilyUnavailable.rawValue == 12)
-            #expect("\(DittoConditionSource.Mdns)" == "Mdns")
+            let (a, b, c) = (peers[0], peers[1], peers[2])
+            for ditto in [a, c] {
+                ditto.updateTransportConfig { config in
+                    config.listen.tcp.isEnabled = true
+                    config.listen.tcp.interfaceIP = "127.0.0.1"
+                    config.listen.tcp.port = 0
+                }
+                try ditto.sync.start()
+                #expect(await eventually { ditto.sync.linkReport?.listening.isEmpty == false })
+            }
+            let ports = [a, c].map { $0.sync.linkReport?.listening.first?.port ?? 0 }
+            b.updateTransportConfig { config in
+                config.connect.tcpServers = Set(ports.map { "127.0.0.1:\($0)" })
+                config.connect.retryInterval = 0.1
+            }
+            try await body(a, b, c)
+            for ditto in peers { await ditto.close() }
         }
     }
-}
 
-@Suite("What a small peer tells about itself")
-struct SmallPeerReportTests {
-    @Test("it reaches the server as a document, with metadata, subscriptions and collections; or not at all")
-    func published() async throws {
+    @Test(
+        "everybody in a chain sees everybody, with names and metadata, and the same connections",
+        arguments: [true, false])
+    func chain(isSecure: Bool) async throws {
+        try await withChain(key: isSecure ? PeerKey().pem : nil) { a, b, c in
+            try c.presence.setPeerMetadata(["role": "bar", "seats": 4])
+            try b.sync.start()
+            let all = [a, b, c]
+            for ditto in all {
+                #expect(await eventually { ditto.presence.graph.remotePeers.count == 2 })
+            }
+            #expect(
+                await eventually {
+                    Set(all.map(\.presence.graph.allConnectionsByID)).count == 1
+                        && a.presence.graph.allConnectionsByID.count == 2
+                })
+            let far = try #require(
+                a.presence.graph.remotePeers.first { $0.peerKey == c.presence.graph.localPeer.peerKey })
+            #expect(far.deviceName == "device c")
+            #expect(far.os == .current && far.dittoSDKVersion == Ditto.version && far.isCompatible == true)
+            #expect(far.peerMetadata["role"] as? String == "bar" && far.peerMetadata["seats"] as? Int == 4)
+            #expect(far.connections.count == 1 && !far.isConnectedToDittoServer)
+            // Nearest first.
+            #expect(a.presence.graph.remotePeers.map(\.deviceName) == ["device b", "device c"])
+            let graphs = Collected<DittoPresenceGraph>()
+            let observer = a.presence.observe { graphs.add($0) }
+            c.deviceName = "renamed"
+            try c.presence.setPeerMetadataJSONData(Data(#"{"role":"kitchen"}"#.utf8))
+            let told = await graphs.wait { graphs in
+                graphs.last?.remotePeers.contains {
+                    $0.deviceName == "renamed" && $0.peerMetadata["role"] as? String == "kitchen"
+                } == true
+            }
+            #expect(told.last?.remotePeers.count == 2)
+            c.sync.stop()
+            #expect(await graphs.wait { $0.last?.remotePeers.count == 1 }.last?.remotePeers.count == 1)
+            // It listens at another port now, which b has to be told.
+            try c.sync.start()
+            #expect(await eventually { c.sync.linkReport?.listening.isEmpty == false })
+            let port = c.sync.linkReport?.listening.first?.port ?? 0
+            b.updateTransportConfig { $0.connect.tcpServers.insert("127.0.0.1:\(port)") }
+            #expect(await eventually { a.presence.graph.remotePeers.count == 2 })
+            observer.stop()
+        }
+    }
+
+    @Test("the connection request handler sees the metadata of who asks, at both sides")
+    func handler() async throws {
+        try await withChain(key: PeerKey().pem) { a, b, c in
+            let asked = Collected<String>()
+            func note(_ name: String) -> DittoConnectionRequestHandler {
+                { request in
+                    asked.add("\(name): \(String(decoding: request.peerMetadataJSONData, as: UTF8.self))")
+                    return .allow
+                }
+            }
+            try a.presence.setPeerMetadata(["is": "a"])
+            try b.presence.setPeerMetadata(["is": "b"])
+            a.presence.connectionRequestHandler = note("a")
+            b.presence.connectionRequestHandler = note("b")
+            try b.sync.start()
+            let all = await asked.wait { $0.count >= 3 }
+            #expect(Set(all).isSuperset(of: [#"a: {"is":"b"}"#, #"b: {"is":"a"}"#, "b: {}"]))
+        }
+    }
+
+    @Test("without multihop a peer sees its neighbours alone")
+    func neighbours() async throws {
+        try await withChain(key: nil) { a, b, c in
+            for ditto in [a, b, c] {
+                try await ditto.store.execute(query: "ALTER SYSTEM SET presence_use_multihop = false")
+            }
+            try b.sync.start()
+            #expect(await eventually { b.presence.graph.remotePeers.count == 2 })
+            #expect(await eventually { a.presence.graph.remotePeers.first?.deviceName == "device b" })
+            #expect(a.presence.graph.remotePeers.count == 1)
+            #expect(c.presence.graph.remotePeers.count == 1)
+        }
+    }
+
+    @Test("data_sync_info has the local commit up to which a linked peer has everything it subscribes to")
+    func taken() async throws {
+        try await withChain(key: PeerKey().pem) { a, b, _ in
+            try b.sync.registerSubscription(query: "SELECT * FROM boats")
+            try b.sync.start()
+            for number in 1...3 {
+                try await a.store.execute(query: "INSERT INTO boats DOCUMENTS ({'_id': 'boat \(number)'})")
+            }
+            // A collection that b does not want counts too: it wants nothing of it.
+            try await a.store.execute(query: "INSERT INTO cars DOCUMENTS ({'_id': 'car'})")
+            let last = try a.sync.commits().last
+            func row(_ ditto: Ditto, _ other: Ditto) async throws -> [String: Any?]? {
+                let rows = try await ditto.store.execute(
+                    query: "SELECT * FROM system:data_sync_info WHERE _id = "
+                        + "'\(other.presence.graph.localPeer.peerKey)'")
+                return rows.items.first?.value["documents"] as? [String: Any?]
+            }
+            #expect(
+                try await eventually {
+                    try await row(a, b)?["synced_up_to_local_commit_id"] as? Int == Int(last)
+                })
+            #expect(try await row(b, a)?["last_update_received_time"] as? Int ?? 0 > 1_600_000_000_000)
+            // a subscribes to nothing, and says nothing of b's commits.
+            #expect(try await row(b, a)?["synced_up_to_local_commit_id"] == nil)
+        }
+    }
+
+    @Test("two linked peers of a server know of each other that they are connected with it")
+    func server() async throws {
         try await withTemporaryDirectory { directory in
             let data = directory.appendingPathComponent("server").path
             try await EmbeddedServer.run(data: data) { server in
-                func open(_ name: String) async throws -> Ditto {
-                    let ditto = try await Ditto.open(
-                        config: DittoConfig(
-                            databaseID: server.databaseID, connect: .server(url: server.url),
-                            persistenceDirectory: directory.appendingPathComponent(name)))
-                    ditto.auth?.expirationHandler = { ditto, _ in
-                        _ = try? await ditto.auth?.login(token: server.token, provider: .development)
-                    }
-                    return ditto
+                let ditto = try await Ditto.open(
+                    config: DittoConfig(
+                        databaseID: server.databaseID, connect: .server(url: server.url),
+                        persistenceDirectory: directory.appendingPathComponent("a")))
+                ditto.auth?.expirationHandler = { ditto, _ in
+                    _ = try? await ditto.auth?.login(token: server.token, provider: .development)
                 }
-                let (till, quiet, office) = (
-                    try await open("till"), try await open("quiet"), try await open("office")
-                )
-                try await till.store.execute(query: "INSERT INTO cars DOCUMENTS ({'_id': 1}), ({'_id': 2})")
-                try till.sync.registerSubscription(query: "SELECT * FROM cars")
-                try till.smallPeerInfo.setMetadata(["shop": "north"])
-                try quiet.smallPeerInfo.setMetadata(["shop": "south"])
-                quiet.smallPeerInfo.syncScope = .localPeerOnly
-                try office.sync.registerSubscription(query: "SELECT * FROM __small_peer_info")
-                // By the clock, where nothing new is said.
-                try await office.store.execute(
-                    query: "ALTER SYSTEM SET small_peer_info_publish_interval_secs = 1")
-                for ditto in [office, quiet, till] { try ditto.sync.start() }
-                func told(by peer: Ditto) async throws -> [String: Any?]? {
-                    try await office.store.execute(
-                        query: "SELECT * FROM __small_peer_info WHERE _id = :key",
-                        arguments: ["key": peer.presence.graph.localPeer.peerKey]
-                    ).items.first?.value
+                let other = try await Ditto.open(
+                    config: DittoConfig(
+                        databaseID: server.databaseID, connect: .server(url: server.url),
+                        persistenceDirectory: directory.appendingPathComponent("b")))
+                other.auth?.expirationHandler = ditto.auth?.expirationHandler
+                other.updateTransportConfig { config in
+                    config.listen.tcp.isEnabled = true
+                    config.listen.tcp.interfaceIP = "127.0.0.1"
+                    config.listen.tcp.port = 0
                 }
-                #expect(try await eventually { try await told(by: till) != nil })
-                #expect(try await eventually { try await told(by: office) != nil })
-                let info = try #require(try await told(by: till))
-                #expect(info["device_name"] as? String == till.deviceName)
-                #expect((info["metadata"] as? [String: Any?])?["shop"] as? String == "north")
-                #expect((info["local_subscriptions"] as? [Any?])?.first as? String == "SELECT * FROM cars")
-                #expect((info["collections"] as? [String: Any?])?["cars"] as? Int == 2)
-                #expect((info["sdk"] as? [String: Any?])?["version"] as? String == Ditto.version)
-                // Said anew, told anew.
-                try till.smallPeerInfo.setMetadata(["shop": "east"])
-                #expect(
-                    try await eventually {
-                        (try await told(by: till)?["metadata"] as? [String: Any?])?["shop"] as? String
-                            == "east"
-                    })
-                let known = try await quiet.store.execute(query: "SELECT * FROM __small_peer_info").items
-                #expect(known.isEmpty)
-                for ditto in [office, quiet, till] { await ditto.close() }
+                try other.sync.start()
+                #expect(await eventually { other.sync.linkReport?.listening.isEmpty == false })
+                let port = other.sync.linkReport?.listening.first?.port ?? 0
+                ditto.updateTransportConfig { config in
+                    config.connect.tcpServers = ["127.0.0.1:\(port)"]
+                    config.connect.retryInterval = 0.1
+                }
+                ditto.deviceName = "gateway"
+                try ditto.sync.start()
+                // Linked, and both with the server: each knows that of the other.
+                for peer in [ditto, other] {
+                    #expect(
+                        await eventually {
+                            peer.presence.graph.remotePeers.first?.isConnectedToDittoServer == true
+                        })
+                }
+                #expect(other.presence.graph.remotePeers.first?.deviceName == "gateway")
+                other.sync.stop()
+                #expect(await eventually { ditto.presence.graph.remotePeers.isEmpty })
+                await other.close()
+                await ditto.close()
             }
         }
     }

@@ -30,6 +30,8 @@ final class PresenceWorld {
     private(set) var warnings: [String] = []
     /// One frame of so many is lost; 0 for none.
     var lossEach: UInt64 = 0
+    /// Pairs of a sender and a receiver between whom every frame is lost, although their link is open.
+    private var silent: [(from: Int, to: Int)] = []
     var settings = PresenceGossip.Settings()
 
     init(_ count: Int, seed: UInt64) {
@@ -109,6 +111,9 @@ final class PresenceWorld {
         tell(other, .unlinked(end.value.number))
     }
 
+    /// From now on nothing that one peer says over their link reaches the other.
+    func silence(from one: Int, to other: Int) { silent.append((one, other)) }
+
     /// Ends a peer without a word; its neighbours hear of it at once.
     func kill(_ place: Int) {
         let ends = nodes[place]?.ends ?? [:]
@@ -169,6 +174,7 @@ final class PresenceWorld {
                 guard let end = node.ends[link] else { continue }
                 messages += 1
                 if lossEach > 0, random.next() % lossEach == 0 { continue }
+                if silent.contains(where: { $0 == (place, end.peer) }) { continue }
                 let at = now + .milliseconds(Int64(1 + random.next() % 40))
                 let place = flights.firstIndex { $0.at > at } ?? flights.count
                 flights.insert(Flight(at: at, to: end.peer, link: end.number, news: news), at: place)

@@ -78,6 +78,23 @@ struct PresenceWorldTests {
         #expect(world.settle(within: .seconds(60)) != nil, "\(world.difference ?? "")")
     }
 
+    @Test(
+        "a record that its author's own link loses comes by the digests of another, as long as that lasts",
+        arguments: [Shape.ring, .clique])
+    func silentLink(_ shape: Shape) {
+        // Nobody passes a record on to a neighbour of its author, who tells it itself.
+        let count = shape == .ring ? 3 : 6
+        let world = build(shape, count)
+        #expect(world.settle(within: .seconds(5)) != nil)
+        world.silence(from: 0, to: 2)
+        for round in 1...4 {
+            world.name(0, "name \(round)")
+            #expect(world.settle(within: .seconds(32)) != nil, "round \(round): \(world.difference ?? "")")
+            world.run(for: .seconds(40))
+            #expect(world.difference == nil)
+        }
+    }
+
     @Test("two dead ends that name each other die with their records: nothing keeps a ghost alive")
     func ghosts() {
         // The last two of the chain go at once; the others have records of both, which name each other.

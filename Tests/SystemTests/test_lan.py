@@ -1,14 +1,19 @@
 """Peers that find each other: real processes in network namespaces, on bridges that are cut and joined."""
 
+import hashlib
+import pathlib
+import sys
 import time
 import unittest
 
-from mimeo_harness import Networks, Peer, deep_only, digest, until, why_no_namespaces
+from mimeo_harness import NO_BUS, Avahi, Networks, Peer, deep_only, digest, until, why_no_avahi, why_no_namespaces
+from mimeo_harness.peer import DATABASE
 from system_test import SystemTest, report
 from test_mesh import shared_key
 
 EVERYTHING = ["SELECT * FROM boats"]
 REASON = why_no_namespaces()
+FLOODER = pathlib.Path(__file__).with_name("beacon_flood.py")
 FIRST_LINK_SECONDS = 4
 """The bar; a test on a busy machine waits longer and prints what it took."""
 
@@ -20,10 +25,10 @@ class LanTest(SystemTest):
         self.networks = Networks(self.workspace)
         self.key = shared_key(self.workspace.directory)
 
-    def peer(self, name, host, *links):
+    def peer(self, name, host, *links, avahi=None):
         return Peer(
             self.workspace, name, None, EVERYTHING, links=["--lan", "--shared-key", self.key, *links],
-            within=host.prefix)
+            within=host.prefix, environment=avahi.environment if avahi else NO_BUS)
 
     def insert(self, peer, name):
         peer.execute(f"INSERT INTO boats DOCUMENTS ({{'_id': '{name}'}})")
@@ -93,6 +98,100 @@ class Network(LanTest):
         # The interface comes back: nobody has to start anything again.
         deaf.run("ip", "link", "set", "eth0", "multicast", "on")
         until(lambda: self.condition(b)["condition"] == "Ok", 40, lambda: str(self.condition(b)))
+
+
+@unittest.skipIf(why_no_avahi(), why_no_avahi())
+class Services(LanTest):
+    def hosts(self, count):
+        bridge = self.networks.bridge("one")
+        hosts = [self.networks.host(bridge) for _ in range(count)]
+        return hosts, [Avahi(self.workspace, host, str(number)) for number, host in enumerate(hosts)]
+
+    def peer_without_beacons(self, name, host, avahi, port):
+        """A peer whose beacons nobody hears: each has a port of its own."""
+        peer = self.peer(name, host, avahi=avahi)
+        peer.execute(f"ALTER SYSTEM SET multicast_discovery_port = {port}")
+        return peer
+
+    def test_peers_find_each_other_by_avahi_alone_through_kills_of_either(self):
+        hosts, avahis = self.hosts(2)
+        a = self.peer_without_beacons("a", hosts[0], avahis[0], 5001)
+        self.insert(a, "of-a")
+        started = time.monotonic()
+        b = self.peer_without_beacons("b", hosts[1], avahis[1], 5002)
+        report(f"first link by DNS-SD: {self.await_first_link(b, started):.2f} s (bar {FIRST_LINK_SECONDS} s)")
+        self.await_agreement([a, b], 1)
+        # Avahi's own tool reads what we announce.
+        until(lambda: len(avahis[0].browse()) == 2, 30, lambda: str(avahis[0].browse()))
+        for name, text in avahis[0].browse().items():
+            self.assertRegex(name, "^mimeo-[0-9a-f]{16}$")
+            self.assertRegex(text, '"v=1"')
+
+        # A killed peer's service goes with its connection to the bus.
+        b.kill()
+        until(lambda: len(avahis[0].browse()) == 1, 30, lambda: str(avahis[0].browse()))
+        b.start()
+        self.insert(b, "after-the-kill")
+        self.await_agreement([a, b], 2)
+
+        # Avahi goes, which the condition says, and comes again.
+        avahis[0].kill()
+        until(lambda: "avahi does not run" in (self.condition(a)["last_error"] or ""), 30,
+              lambda: str(self.condition(a)))
+        avahis[0].start()
+        until(lambda: len(avahis[1].browse()) == 2, 60, lambda: str(avahis[1].browse()))
+
+        a.execute("ALTER SYSTEM SET transports_dns_sd_registration_enabled = false")
+        until(lambda: len(avahis[1].browse()) == 1, 30, lambda: str(avahis[1].browse()))
+
+    def test_services_that_anybody_announces_make_no_link_and_keep_nobody_out(self):
+        hosts, avahis = self.hosts(2)
+        a = self.peer_without_beacons("a", hosts[0], avahis[0], 5001)
+        until(lambda: len(avahis[1].browse()) == 1, 30, lambda: str(avahis[1].browse()))
+        (name, text), = avahis[1].browse().items()
+        texts = text.replace('"', "").split()
+        fresh = [word if not word.startswith("p=") else "p=00000000000000ff" for word in texts]
+        avahis[1].publish("mimeo-00000000000000ff", "9", *fresh)
+        avahis[1].publish("mimeo-replay", "9", *texts)
+        avahis[1].publish("mimeo-nonsense", "9", "v=1", "t=x", "p=" + "y" * 200)
+        until(lambda: a.ask(".links")["found"], 30, lambda: str(a.ask(".links")))
+        b = self.peer_without_beacons("b", hosts[1], avahis[1], 5002)
+        self.await_first_link(b, time.monotonic())
+        self.assertEqual(self.linked(a), 1)
+        self.assertIn(f"{hosts[1].address}:9", a.ask(".links")["found"])
+
+
+class Flood(LanTest):
+    def test_ten_thousand_forged_beacons_a_second_cost_little_and_are_logged_once(self):
+        bridge = self.networks.bridge("one")
+        hosts = [self.networks.host(bridge) for _ in range(3)]
+        a = self.peer("a", hosts[0])
+        tag = self.tag(a)
+        seconds = 4
+        begun = a.process.processor_seconds()
+        flood = self.workspace.start("flood", [
+            *hosts[2].prefix, sys.executable, FLOODER, hosts[2].address, tag.hex(), str(seconds), "10000"])
+        b = self.peer("b", hosts[1])
+        self.await_first_link(b, time.monotonic())
+        self.assertEqual(flood.wait(60), 0)
+        sent = int(flood.line(0, 10))
+        used = a.process.processor_seconds() - begun
+        report(f"{sent} forged beacons in {seconds} s cost a peer {used:.2f} s of processor time")
+        self.assertGreater(sent, 5_000)
+        # Debug builds need some 80 µs for each; a look at all addresses for each would cost milliseconds.
+        self.assertLess(used, sent / 4_000)
+        self.insert(a, "1")
+        self.await_agreement([a, b], 1)
+        log = a.process.log_path.read_text()
+        self.assertEqual(log.count("unknown peers a second are named"), 1)
+        self.assertLessEqual(len(a.ask(".links")["found"]), 256)
+
+    def tag(self, peer):
+        """The first 8 bytes of the hash of what names database and group, in CBOR."""
+        def text(words):
+            encoded = words.encode()
+            return bytes([0x60 + len(encoded)] if len(encoded) < 24 else [0x78, len(encoded)]) + encoded
+        return hashlib.sha256(b"\x83" + text("mimeo beacon 1") + text(DATABASE) + b"\x00").digest()[:8]
 
 
 @deep_only("three peers do the same in make test")

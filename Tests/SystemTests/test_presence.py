@@ -1,15 +1,21 @@
 """Who is there: real processes whose presence graphs must be the same everywhere, soon after whatever happens."""
 
+import os
+import pathlib
 import random
 import time
+import unittest
 
-from mimeo_harness import FaultProxy, OneProcess, Peer, free_port, until
+from mimeo_harness import NO_BUS, FaultProxy, Networks, OneProcess, Peer, free_port, until, why_no_namespaces
 from mimeo_harness.depth import SEED, deep_only
 from system_test import SystemTest, report
+from test_mesh import shared_key
 
 DATABASE_PEERS = ["--retry", "0.3"]
 BAR_SECONDS = 5
 """Graphs are the same everywhere so soon after a change or a killed process."""
+CABLE_SECONDS = 20
+"""The same after a pulled cable, of which no end hears anything."""
 PATIENCE_SECONDS = 60
 """A test that finds a graph later than the bar says so; it fails only here, because the machine may be busy."""
 
@@ -29,6 +35,12 @@ def content(graph):
         for peer in [graph["localPeer"], *graph["remotePeers"]]
     }
     return facts, connections(graph)
+
+
+def resident(peer):
+    """MiB of memory that a peer's process has."""
+    lines = pathlib.Path(f"/proc/{peer.process.pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) // 1_024
 
 
 class PresenceTest(SystemTest):
@@ -57,7 +69,7 @@ class PresenceTest(SystemTest):
     def graph(self, peer):
         return peer.execute(".presence")
 
-    def settle(self, what, peers, links):
+    def settle(self, what, peers, links, bar=BAR_SECONDS, patience=PATIENCE_SECONDS):
         """Waits until all graphs are the same and have these peers and so many connections; notes how long."""
         started = time.monotonic()
         seen = {}
@@ -66,15 +78,15 @@ class PresenceTest(SystemTest):
             for peer in peers:
                 seen[peer.name] = self.graph(peer)
             first = content(seen[peers[0].name])
-            return (len(first[0]) == len(peers) and len(first[1]) == links
+            return (len(first[0]) == len(peers) and links in (None, len(first[1]))
                     and all(content(graph) == first for graph in seen.values()))
 
-        until(equal, PATIENCE_SECONDS,
+        until(equal, patience,
               lambda: f"{what}: " + str({name: (len(keys(graph)), len(connections(graph)))
                                          for name, graph in seen.items()}), pause=0.05)
         self.figures[what] = round(time.monotonic() - started, 2)
-        if self.figures[what] > BAR_SECONDS:
-            report(f"{what}: {self.figures[what]} s are more than {BAR_SECONDS} s")
+        if self.figures[what] > bar:
+            report(f"{what}: {self.figures[what]} s are more than {bar} s")
         return seen
 
 
@@ -163,8 +175,110 @@ class WithServer(PresenceTest):
                   60, lambda: str(self.graph(peer)))
         gateway.execute('.presence metadata {"boat": 7}')
         until(lambda: shown()["gateway"]["peerMetadata"] == {"boat": 7}, 30, lambda: str(shown()))
+        # Who only shares the server is in the server's graph, and in nobody's own.
+        lonely = Peer(self.workspace, "lonely", server, [], links=[*shared, "lonely"])
+        until(lambda: set(shown()) == {"gateway", "other", "lonely"}, 60, lambda: str(shown()))
+        until(lambda: self.graph(lonely)["localPeer"]["isConnectedToDittoServer"], 60, lambda: str(self.graph(lonely)))
+        self.assertEqual(self.graph(lonely)["remotePeers"], [])
+        self.assertEqual([one["deviceName"] for one in self.graph(gateway)["remotePeers"]], ["other"])
         other.kill()
-        until(lambda: set(shown()) == {"gateway"}, 60, lambda: str(shown()))
+        until(lambda: set(shown()) == {"gateway", "lonely"}, 60, lambda: str(shown()))
+        server.kill()
+        until(lambda: not self.graph(lonely)["localPeer"]["isConnectedToDittoCloud"], 60,
+              lambda: str(self.graph(lonely)))
+
+
+def parts(count, pairs, gone=()):
+    """The numbers of the peers of each part that links connect, and how many links it has."""
+    left = [number for number in range(count) if number not in gone]
+    links = [pair for pair in pairs if not set(pair) & set(gone)]
+    found = []
+    while left:
+        part, edge = set(), {left[0]}
+        while edge:
+            part |= edge
+            edge = {other for pair in links for other in pair if set(pair) & edge} - part
+        left = [number for number in left if number not in part]
+        found.append((sorted(part), sum(1 for pair in links if pair[0] in part)))
+    return found
+
+
+@unittest.skipIf(why_no_namespaces(), why_no_namespaces())
+@deep_only("six peers on loopback ports, and three on a network, do the same in make test")
+class TenPeers(PresenceTest):
+    """Ten hosts with a network card each: named addresses in a shape, or a network on which they find each other."""
+
+    seconds = 900
+    count = 10
+
+    def setUp(self):
+        super().setUp()
+        self.networks = Networks(self.workspace)
+        self.key = shared_key(self.workspace.directory)
+
+    def start(self, hosts, links):
+        return [
+            Peer(self.workspace, f"n{number}", None, [], within=host.prefix, environment=NO_BUS,
+                 links=[*DATABASE_PEERS, "--shared-key", self.key, "--device-name", f"peer {number}", *links(number)])
+            for number, host in enumerate(hosts)
+        ]
+
+    def all_parts(self, what, peers, pairs, gone=(), bar=BAR_SECONDS):
+        for number, (part, links) in enumerate(parts(self.count, pairs, gone)):
+            self.settle(f"{what}{'' if number == 0 else f', part {number + 1}'}",
+                        [peers[one] for one in part], links, bar)
+
+    def shape(self, pairs, victim):
+        bridge = self.networks.bridge("one")
+        hosts = [self.networks.host(bridge) for _ in range(self.count)]
+
+        def links(number):
+            yield from ("--listen-tcp", f"{hosts[number].address}:4040")
+            for dialer, listener in pairs:
+                if dialer == number:
+                    yield from ("--connect", f"{hosts[listener].address}:4040")
+
+        peers = self.start(hosts, links)
+        self.all_parts("start", peers, pairs)
+        peers[-1].execute('.presence metadata {"role": "bar"}')
+        self.all_parts("metadata", peers, pairs)
+        peers[victim].kill()
+        self.all_parts("killed", peers, pairs, gone=[victim])
+        peers[victim].start()
+        self.all_parts("back", peers, pairs)
+        hosts[victim].pull()
+        self.all_parts("pulled", peers, pairs, gone=[victim], bar=CABLE_SECONDS)
+        hosts[victim].plug()
+        self.all_parts("plugged", peers, pairs, bar=CABLE_SECONDS)
+
+    def test_a_chain(self):
+        self.shape([(one, one - 1) for one in range(1, self.count)], 4)
+
+    def test_a_ring(self):
+        self.shape([(one, (one + 1) % self.count) for one in range(self.count)], 4)
+
+    def test_a_star(self):
+        self.shape([(one, 0) for one in range(1, self.count)], 3)
+
+    def test_a_network_and_islands_that_are_bridged(self):
+        left, right = self.networks.bridge("left"), self.networks.bridge("right")
+        hosts = [self.networks.host(left if number < 5 else right) for number in range(self.count)]
+        peers = self.start(hosts, lambda _: ["--lan"])
+        islands = [peers[:5], peers[5:]]
+        for number, island in enumerate(islands):
+            self.settle(f"island {number}", island, None)
+        self.networks.join(left, right)
+        self.settle("bridged", peers, None, bar=15, patience=200)
+        peers[2].execute('.presence metadata {"role": "bar"}')
+        self.settle("metadata", peers, None)
+        peers[7].kill()
+        self.settle("killed", [peer for peer in peers if peer is not peers[7]], None)
+        peers[7].start()
+        self.settle("back", peers, None)
+        hosts[3].pull()
+        self.settle("pulled", [peer for peer in peers if peer is not peers[3]], None, bar=CABLE_SECONDS)
+        hosts[3].plug()
+        self.settle("plugged", peers, None, bar=CABLE_SECONDS)
 
 
 class Crowd(PresenceTest):
@@ -177,6 +291,7 @@ class Crowd(PresenceTest):
         self.settle("start", peers, len(set(pairs)))
         until_time = time.monotonic() + seconds
         rounds = 0
+        memory = {}
         while rounds == 0 or time.monotonic() < until_time:
             rounds += 1
             gone = peers[drawn.randrange(count)]
@@ -190,11 +305,19 @@ class Crowd(PresenceTest):
                           PATIENCE_SECONDS, f"{peer.name} has the ghost of {gone.name}")
             gone.start()
             self.settle(f"round {rounds}", peers, len(set(pairs)))
-        report(f"{count} peers, {rounds} killed and back, no ghost")
+            for peer in peers:
+                if peer.process.pid not in memory:
+                    memory[peer.process.pid] = resident(peer)
+        grown = {peer.name: resident(peer) / memory[peer.process.pid] for peer in peers}
+        report(f"{count} peers, {rounds} killed and back, no ghost; memory of a peer {resident(peers[0])} MiB,"
+               f" grown by {max(grown.values()):.2f} at most")
+        self.assertLess(max(grown.values()), 1.5, grown)
+
+    seconds = 1_800
 
     @deep_only("the sample below")
     def test_forty_peers_for_ten_minutes_leave_no_ghost(self):
-        self.crowd(40, 600)
+        self.crowd(40, int(os.environ.get("MIMEO_CROWD_SECONDS", 600)))
 
     def test_a_sample_of_eight_peers_leaves_no_ghost(self):
         self.crowd(8, 0)

@@ -63,6 +63,9 @@ struct MeshTests {
             ),
             // The dialer's own certificate has ended by its clock; nothing is dialed.
             (EchoPeer("a", shared, EchoPeer.Options(nowSeconds: late)), EchoPeer("b", shared), "AUTH-0105"),
+            // A device that woke up in 1970, at either end.
+            (EchoPeer("a", shared, EchoPeer.Options(nowSeconds: { 0 })), EchoPeer("b", shared), "AUTH-0105"),
+            (EchoPeer("a", shared), EchoPeer("b", shared, EchoPeer.Options(nowSeconds: { 0 })), "AUTH-0105"),
         ]
         for (dialer, listener, code) in cases {
             let port = try await listener.start(listen: .tcp)

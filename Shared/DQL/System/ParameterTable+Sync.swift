@@ -105,8 +105,12 @@ extension ParameterTable {
         .count(
             "multicast_discovery_interval_secs", 3_000, in: 100...3_600_000, works: true,
             "How often multicast discovery announces this peer, in milliseconds."),
-        .flag("transports_dns_sd_browse_enabled", true, "Looks for services."),
-        .flag("transports_dns_sd_registration_enabled", true, "Announces this service."),
+        .flag(
+            "transports_dns_sd_browse_enabled", true, works: true,
+            "Looks for peers of a network by DNS-SD, where avahi runs."),
+        .flag(
+            "transports_dns_sd_registration_enabled", true, works: true,
+            "Announces this peer on its networks by DNS-SD, where avahi runs."),
         .flag(
             "transports_tcp_so_nodelay", true, works: true,
             "Sends small packets at once, on connections of peers made later."),

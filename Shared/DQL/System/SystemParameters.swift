@@ -232,6 +232,10 @@ extension SystemParameters {
     public var multicastPort: Int { Int(number("multicast_discovery_port")) }
     /// `multicast_discovery_interval_secs`, which is in milliseconds.
     public var multicastInterval: Duration { .milliseconds(number("multicast_discovery_interval_secs")) }
+    /// `transports_dns_sd_browse_enabled`.
+    public var looksForServices: Bool { flag("transports_dns_sd_browse_enabled") }
+    /// `transports_dns_sd_registration_enabled`.
+    public var announcesService: Bool { flag("transports_dns_sd_registration_enabled") }
     /// `transports_tcp_so_nodelay`.
     public var sendsSmallPacketsAtOnce: Bool { flag("transports_tcp_so_nodelay") }
     /// `transports_connection_failure_window_secs`.

@@ -82,12 +82,12 @@ public struct DittoWifiAwareConfig: Codable, Equatable, Sendable {
 
 /// A local network that peers share.
 ///
-/// A peer announces itself by multicast, finds others of the same database and sync group, and
+/// A peer announces itself by multicast and DNS-SD, finds others of the same database and sync group, and
 /// listens on a port of its own (`tcp_server_bind_mdns_server_port`) at every address of the device.
 public struct DittoLANConfig: Codable, Equatable, Sendable {
     /// True if it may be used.
     public var isEnabled = false
-    /// True if peers are discovered by multicast DNS; kept and not used yet.
+    /// True if peers are discovered by multicast DNS (DNS-SD), where avahi runs.
     public var isMdnsEnabled = true
     /// True if peers are discovered by our own multicast.
     public var isMulticastEnabled = true

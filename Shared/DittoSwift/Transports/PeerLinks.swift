@@ -194,6 +194,8 @@ final class PeerLinks: Sendable {
         }
         if lan.isEnabled {
             settings.usesMulticast = lan.isMulticastEnabled
+            settings.announcesService = lan.isMdnsEnabled && parameters.announcesService
+            settings.looksForServices = lan.isMdnsEnabled && parameters.looksForServices
             settings.listener = MeshListener(tcp: "[::]", port: parameters.networkPort)
         }
         settings.multicastPort = parameters.multicastPort

@@ -67,6 +67,13 @@ struct BeaconPlace: Hashable, Sendable {
         return flags
     }
 
+    /// The name of an interface by its number; nil if there is none.
+    static func interfaceName(_ index: UInt32) -> String? {
+        var name = [CChar](repeating: 0, count: Int(IF_NAMESIZE))
+        guard if_indextoname(index, &name) != nil else { return nil }
+        return String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
     /// True for the interface that leads to this device only.
     var isOnThisDevice: Bool { address.hasPrefix("127.") }
 }

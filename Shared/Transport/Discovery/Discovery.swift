@@ -4,7 +4,8 @@ import Machine
 import NIOCore
 import Synchronization
 
-/// Finds peers on the networks of this device, and is found by them: by beacons, on every interface.
+/// Finds peers on the networks of this device, and is found by them: by beacons, on every interface, and by
+/// DNS-SD where avahi runs (`ServiceFinder`).
 ///
 /// `LinkChooser` decides which of the found peers are dialed; this brings it the hints, and hands its choice
 /// to `Mesh`. Everything happens on one event loop, which guards the state; `seen` has a copy for other
@@ -14,6 +15,10 @@ public final class Discovery: Sendable {
     public struct Settings: Sendable, Equatable {
         /// True if beacons are sent and heard.
         public var usesMulticast = false
+        /// True if this peer is announced by DNS-SD.
+        public var announcesService = false
+        /// True if peers are looked for by DNS-SD.
+        public var looksForServices = false
         /// The listener whose port others are told.
         public var listener: MeshListener?
         /// Addresses to choose from beside those that are found.
@@ -37,7 +42,9 @@ public final class Discovery: Sendable {
         public init() {}
 
         /// True if hints of any kind are wanted.
-        var isAny: Bool { usesMulticast || !candidates.isEmpty }
+        var isAny: Bool { usesMulticast || usesServices || !candidates.isEmpty }
+
+        var usesServices: Bool { announcesService || looksForServices }
     }
 
     /// The state as others see it.
@@ -58,6 +65,8 @@ public final class Discovery: Sendable {
         var loop: any EventLoop
         var environment: Environment
         var logger: Logger
+        /// The socket of the system's bus, for DNS-SD; nil if there is none.
+        var bus: String?
         /// The addresses to dial, from now on.
         var choose: @Sendable (Set<MeshAddress>) -> Void
         /// `seen` is another one.
@@ -83,12 +92,22 @@ public final class Discovery: Sendable {
         /// The reasons of places that fail at the moment.
         var failures: [BeaconPlace: String] = [:]
         var socketPort = 0
+        /// True once the interfaces were looked at with the present wishes.
+        var hasLooked = false
+        let services: ServiceFinder
+        /// The peers that DNS-SD names now, which are hints until they go.
+        var named: [(hint: LinkChooser.Hint, address: MeshAddress)] = []
+        var naming: Scheduled<Void>?
         var wake: Scheduled<Void>?
         var beat: Scheduled<Void>?
         var look: Scheduled<Void>?
         var beats = 0
         var toldFailures: Set<String> = []
-        init(_ chooser: LinkChooser) { self.chooser = chooser }
+
+        init(_ chooser: LinkChooser, _ services: ServiceFinder) {
+            self.chooser = chooser
+            self.services = services
+        }
     }
 
     private let parts: Parts
@@ -100,7 +119,14 @@ public final class Discovery: Sendable {
     init(_ parts: Parts) {
         self.parts = parts
         ownMark = PeerMark(peerKey: parts.own.peerKey)
-        state = .makeBoxSendingValue(State(LinkChooser(own: ownMark)), eventLoop: parts.loop)
+        let changed = Mutex<@Sendable () -> Void>({})
+        let services = ServiceFinder(
+            ServiceFinder.Parts(
+                loop: parts.loop, path: parts.bus, random: parts.environment.random,
+                changed: { changed.withLock { $0 }() }))
+        state = .makeBoxSendingValue(
+            State(LinkChooser(own: ownMark), services), eventLoop: parts.loop)
+        changed.withLock { $0 = { [weak self] in self?.servicesChanged() } }
     }
 
     /// The present state.
@@ -171,7 +197,8 @@ public final class Discovery: Sendable {
         let settings = state.settings
         var wishes = LinkChooser.Settings()
         wishes.tag = Beacon.tag(of: parts.databaseID, syncGroup: state.syncGroup)
-        wishes.hearsBeacons = settings.usesMulticast
+        if settings.usesMulticast { wishes.hears.insert(.beacon) }
+        if settings.looksForServices { wishes.hears.insert(.service) }
         wishes.candidates = settings.candidates
         wishes.outgoing = settings.outgoing
         wishes.beaconLife = settings.interval * Limits.beaconLives
@@ -180,9 +207,12 @@ public final class Discovery: Sendable {
         wishes.cooldown = settings.cooldown
         wishes.blockTime = settings.blockTime
         state.listeningPort = settings.listener.flatMap { state.ports[$0] }
+        state.hasLooked = false
         receive(.set(wishes), state)
         lookAtInterfaces(state)
         startBeating(state)
+        announce(state)
+        servicesChanged()
     }
 
     private func take(_ seen: Mesh.Seen, _ state: State) {
@@ -201,6 +231,7 @@ public final class Discovery: Sendable {
         if port != state.listeningPort {
             state.listeningPort = port
             startBeating(state)
+            announce(state)
         }
         guard links != state.links else { return }
         state.links = links
@@ -211,14 +242,19 @@ public final class Discovery: Sendable {
         let settings = state.settings
         var seen = Seen()
         seen.hasHeard = state.chooser.hasHeard
-        if settings.usesMulticast {
-            let failure = multicastFailure(state)
-            seen.failures = failure.map { [$0] } ?? []
-            seen.isWorking = failure == nil
+        let multicast = settings.usesMulticast ? multicastFailure(state) : nil
+        let services = settings.usesServices ? serviceFailure(state) : nil
+        seen.failures = [services, multicast].compactMap { $0 }
+        if settings.usesMulticast || settings.usesServices {
+            seen.isWorking =
+                settings.usesMulticast && multicast == nil || settings.usesServices && services == nil
         }
         seen.addresses = state.chooser.spots.keys.sorted()
         for failure in seen.failures where state.toldFailures.insert(failure).inserted {
-            parts.logger.info("peers on this network may not be found", metadata: ["reason": "\(failure)"])
+            // One way is enough.
+            let level: Logger.Level = seen.isWorking == true ? .debug : .info
+            parts.logger.log(
+                level: level, "peers on this network may not be found", metadata: ["reason": "\(failure)"])
         }
         let isNew = copy.withLock { copy in
             defer { copy = seen }
@@ -229,8 +265,9 @@ public final class Discovery: Sendable {
 
     // MARK: Beacons
 
-    /// The reason why beacons reach nobody else; nil if they may.
+    /// The reason why beacons reach nobody else; nil if they may, or nobody has looked yet.
     private func multicastFailure(_ state: State) -> String? {
+        guard state.hasLooked else { return nil }
         let places = state.sockets.keys.filter { !$0.isOnThisDevice }
         guard !places.isEmpty else {
             let rest = state.sockets.isEmpty ? "" : "; only peers on this device are found"
@@ -248,6 +285,7 @@ public final class Discovery: Sendable {
         let isWanted = state.settings.usesMulticast
         let places = isWanted ? (try? BeaconPlace.all()) ?? [:] : [:]
         let port = state.settings.multicastPort
+        state.hasLooked = isWanted
         for (place, socket) in state.sockets where places[place] == nil || state.socketPort != port {
             if case .open(let channel, _) = socket { channel.close(promise: nil) }
             state.sockets[place] = nil
@@ -313,6 +351,12 @@ public final class Discovery: Sendable {
         guard let address = MeshAddress(tcp: "\(text):\(beacon.port)") else { return }
         let hint = LinkChooser.Hint(
             tag: beacon.tag, peer: beacon.peer, boot: beacon.boot, free: beacon.free)
+        hear(hint, address, state)
+    }
+
+    /// Takes a hint. One that changes nothing costs no more than a look: there may be thousands a second.
+    private func hear(_ hint: LinkChooser.Hint, _ address: MeshAddress, _ state: State) {
+        guard !state.chooser.isNothingNew(hint, address, now) else { return }
         receive(.heard(hint, address), state)
     }
 
@@ -371,5 +415,63 @@ public final class Discovery: Sendable {
         case .failure(let error): state.failures[place] = "\("\(error)".prefix(200))"
         }
         if state.failures[place] != before { publish(state) }
+    }
+}
+
+// MARK: - DNS-SD
+
+extension Discovery {
+    private func announce(_ state: State) {
+        var wish = AvahiTalk.Wish()
+        wish.browses = state.settings.looksForServices
+        if state.settings.announcesService, let port = state.listeningPort {
+            wish.announced = PeerService(
+                tag: state.chooser.settings.tag, peer: ownMark, boot: parts.own.boot.nonce, port: port)
+        }
+        state.services.set(wish)
+    }
+
+    /// The reason why DNS-SD finds nobody; nil if it may, or is about to.
+    private func serviceFailure(_ state: State) -> String? {
+        guard case .fails(let reason)? = state.services.condition else { return nil }
+        return "DNS-SD: \(reason)"
+    }
+
+    private func servicesChanged() {
+        let state = state.value
+        state.named = state.services.found.compactMap { found in
+            guard found.service.tag == state.chooser.settings.tag, found.service.peer != ownMark,
+                let address = address(of: found)
+            else { return nil }
+            let hint = LinkChooser.Hint(
+                tag: found.service.tag, peer: found.service.peer, boot: found.service.boot, way: .service)
+            return (hint, address)
+        }
+        name(state)
+        publish(state)
+    }
+
+    /// Repeats the hints as often as beacons come, for as long as the services are there.
+    private func name(_ state: State) {
+        state.naming?.cancel()
+        state.naming = nil
+        guard state.settings.looksForServices, !state.named.isEmpty else { return }
+        for (hint, address) in state.named { hear(hint, address, state) }
+        state.naming = parts.loop.scheduleTask(in: .nanoseconds(state.settings.interval.nanoseconds)) {
+            [weak self] in
+            guard let self else { return }
+            name(self.state.value)
+        }
+    }
+
+    private func address(of found: AvahiTalk.Found) -> MeshAddress? {
+        let host = found.host.lowercased()
+        var text = host.contains(":") ? "[\(host)]" : host
+        if host.hasPrefix("fe80:") {
+            let name = BeaconPlace.interfaceName(UInt32(bitPattern: found.interface))
+            guard let name else { return nil }
+            text = "[\(host)%\(name)]"
+        }
+        return MeshAddress(tcp: "\(text):\(found.service.port)")
     }
 }

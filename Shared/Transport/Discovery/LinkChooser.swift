@@ -14,8 +14,8 @@ struct LinkChooser: Sendable {
     struct Settings: Sendable, Equatable {
         /// Hints with another tag are of no concern.
         var tag: UInt64 = 0
-        /// True if beacons count.
-        var hearsBeacons = false
+        /// The kinds of hints that count.
+        var hears: Set<Way> = []
         /// Addresses that the application knows of; they are dialed like those of a hint.
         var candidates: Set<MeshAddress> = []
         /// Links that this side dials.
@@ -32,12 +32,17 @@ struct LinkChooser: Sendable {
         var blockTime = Limits.blockTime
     }
 
-    /// The claim of a beacon.
+    /// The kinds of hints that networks bring.
+    enum Way: Sendable { case beacon, service }
+
+    /// The claim of a beacon or of a service.
     struct Hint: Sendable, Equatable {
         var tag: UInt64
         var peer: PeerMark
         var boot: UInt64
-        var free: Int
+        /// Links that the peer still takes; nil if the hint does not say it.
+        var free: Int?
+        var way = Way.beacon
     }
 
     /// The present links, as the table of links has them.
@@ -86,6 +91,8 @@ struct LinkChooser: Sendable {
         var boot: UInt64 = 0
         var free = 1
         var heardUntil: Duration?
+        /// The kinds of hints that have named it.
+        var ways: Set<Way> = []
         var isCandidate = false
         var failures = 0
         var finalFailures = 0
@@ -117,6 +124,9 @@ struct LinkChooser: Sendable {
     /// True once a hint of another peer came.
     private(set) var hasHeard = false
     private(set) var newSpots = Allowance(most: Limits.newSpots)
+    private var changedSpots = Allowance(most: Limits.changedSpots)
+    /// Hints that were looked at beyond a comparison, since the start.
+    private(set) var considered: UInt64 = 0
     var newTargets = Allowance(most: Limits.newTargets)
     private var hasWarned = false
     private var churnsAt: Duration?
@@ -132,18 +142,18 @@ struct LinkChooser: Sendable {
     ///   - now: never less than before.
     ///   - random: 64 random bits.
     mutating func receive(_ event: Event, at now: Duration, random: UInt64) -> [Action] {
-        // By far the most frequent event.
-        if case .heard(let hint, let address) = event, isKnown(hint, address) {
-            spots[address]?.heardUntil = now + settings.beaconLife
-            return []
+        if case .heard(let hint, let address) = event {
+            if isNothingNew(hint, address, now) { return [] }
+            considered += 1
         }
         dice.state ^= random
         var actions: [Action] = []
         switch event {
         case .set(let settings): apply(settings, now)
         case .heard(let hint, let address):
-            guard settings.hearsBeacons, place(hint, address, now, &actions) else { break }
+            guard place(hint, address, now, &actions) else { break }
             spots[address]?.heardUntil = now + settings.beaconLife
+            spots[address]?.ways.insert(hint.way)
         case .links(let links): take(links, now)
         case .graph(let graph): self.graph = graph
         case .elapsed: break
@@ -166,29 +176,40 @@ struct LinkChooser: Sendable {
         for address in new.candidates where spots[address] == nil { spots[address] = Spot() }
         for address in spots.keys {
             spots[address]?.isCandidate = new.candidates.contains(address)
-            if isOtherTag || !new.hearsBeacons { spots[address]?.heardUntil = nil }
+            spots[address]?.ways.formIntersection(isOtherTag ? [] : new.hears)
+            if spots[address]?.ways.isEmpty ?? false { spots[address]?.heardUntil = nil }
         }
         spots = spots.filter { $0.value.isAllowed }
         targets = targets.filter { spots[$0.key] != nil }
         for extra in targets.sorted(by: { $0.value.number < $1.value.number }).dropFirst(new.outgoing) {
             targets[extra.key] = nil
         }
-        if !new.hearsBeacons { hasHeard = false }
+        if new.hears.isEmpty { hasHeard = false }
     }
 
-    /// Returns whether a beacon says nothing that is not known already.
-    private func isKnown(_ hint: Hint, _ address: MeshAddress) -> Bool {
-        guard settings.hearsBeacons, hint.tag == settings.tag, let spot = spots[address] else { return false }
-        return spot.heardUntil != nil && spot.peer == hint.peer && spot.boot == hint.boot
-            && spot.free == hint.free
+    /// Returns whether a hint changes nothing, or is one too many: by far the most frequent event, of which a
+    /// flood has thousands a second. It costs a look into a table. A known address counts for longer.
+    mutating func isNothingNew(_ hint: Hint, _ address: MeshAddress, _ now: Duration) -> Bool {
+        guard settings.hears.contains(hint.way), hint.tag == settings.tag, hint.peer != own else {
+            return true
+        }
+        guard let spot = spots[address], spot.peer == hint.peer else {
+            // The first one too many is told to the log.
+            return hasWarned && !newSpots.hasAny(at: now)
+        }
+        let isKnown =
+            spot.heardUntil != nil && spot.boot == hint.boot && spot.free == hint.free ?? spot.free
+            && spot.ways.contains(hint.way)
+        guard isKnown || !changedSpots.take(at: now) else { return false }
+        spots[address]?.heardUntil = now + settings.beaconLife
+        return true
     }
 
     /// Notes a hint.
-    /// - Returns: false if it is of no concern, or one too many.
+    /// - Returns: false if it is one too many.
     private mutating func place(
         _ hint: Hint, _ address: MeshAddress, _ now: Duration, _ actions: inout [Action]
     ) -> Bool {
-        guard hint.tag == settings.tag, hint.peer != own else { return false }
         hasHeard = true
         if let known = spots[address], known.peer == hint.peer {
             if known.boot != hint.boot {
@@ -196,7 +217,7 @@ struct LinkChooser: Sendable {
                 spots[address]?.restsUntil = min(known.restsUntil, now + Limits.firstReconnectPause)
             }
             spots[address]?.boot = hint.boot
-            spots[address]?.free = hint.free
+            spots[address]?.free = hint.free ?? known.free
             return true
         }
         guard newSpots.take(at: now) else {
@@ -211,7 +232,7 @@ struct LinkChooser: Sendable {
         var spot = spots[address] ?? Spot()
         spot.peer = hint.peer
         spot.boot = hint.boot
-        spot.free = hint.free
+        spot.free = hint.free ?? 1
         guard makeRoom(for: hint.peer, unless: spots[address] != nil, now) else { return false }
         spots[address] = spot
         return true
@@ -299,7 +320,7 @@ struct LinkChooser: Sendable {
 
     /// The earliest time at which something is to be done without another event; nil for none.
     func wakesAt(after now: Duration) -> Duration? {
-        guard settings.hearsBeacons || !settings.candidates.isEmpty else { return nil }
+        guard !settings.hears.isEmpty || !settings.candidates.isEmpty else { return nil }
         let hasRoom = targets.count < settings.outgoing
         var times: [Duration] = []
         for (address, spot) in spots where targets[address]?.openSince == nil {

@@ -20,8 +20,6 @@ final class LinkSession: LinkTalk {
         /// The record of the other side's greeting.
         var record: SignedRecord?
         var peerKey = ""
-        /// Its number at the presence, once that is open.
-        var presence: UInt64?
         /// The position up to which all is stored, and whether the other side was told so.
         var taken: (position: LogPosition, isTold: Bool)?
         var isTelling = false
@@ -43,12 +41,14 @@ final class LinkSession: LinkTalk {
     private let blobs: BlobLinks
     private let channel: BlobChannel
     private let own: Own
+    private let presence: LinkPresence
     private let state = Mutex(State())
 
     /// Begins a session of `feed`.
     init(_ start: LinkStart, of feed: MeshFeed, _ own: Own, blobs: BlobLinks = BlobLinks(nil)) {
         self.start = start
         self.own = own
+        presence = LinkPresence(own.presence)
         let rights = start.identity?.rights ?? CompiledGrant.everything
         self.blobs = blobs
         channel = BlobChannel(start.channel, share: blobs.share, rights: rights.read)
@@ -74,13 +74,12 @@ final class LinkSession: LinkTalk {
     }
 
     private func over() {
-        let number = state.withLock { state in
+        state.withLock { state in
             state.isOver = true
             // The pump holds this session by its store.
             state.pump = nil
-            return state.presence
         }
-        if let number { own.presence?.close(number) }
+        presence.close()
     }
 
     // MARK: Beside the documents
@@ -88,8 +87,7 @@ final class LinkSession: LinkTalk {
     private func heard(_ news: MeshNews) {
         switch news {
         case .presenceOpens: openPresence()
-        case .presence(let news):
-            if let number = state.withLock({ $0.presence }) { own.presence?.received(news, over: number) }
+        case .presence(let news): presence.received(news)
         case .taken(let commit): own.progressed(state.withLock { $0.peerKey }, commit)
         case .stored(let position):
             own.progressed(state.withLock { $0.peerKey }, nil)
@@ -99,18 +97,13 @@ final class LinkSession: LinkTalk {
 
     private func openPresence() {
         let (pump, record, peerKey) = state.withLock { ($0.pump, $0.record, $0.peerKey) }
-        guard let presence = own.presence, let pump else { return }
-        let number = presence.open(
+        guard let pump else { return }
+        presence.open(
             PresenceGossip.Neighbour(
                 peerKey: peerKey, kind: start.kind == .tcp ? .network : .webSocket), record: record,
             PresenceSync.Port(
                 deliver: { [weak pump] in pump?.deliver($0) },
                 unsentBytes: { [weak pump] in pump?.unsentBytes ?? 0 }))
-        let isOver = state.withLock { state in
-            state.presence = number
-            return state.isOver
-        }
-        if isOver { presence.close(number) }
     }
 
     /// Tells how far this side is: at once, and then no more often than `Limits.takenPause`.

@@ -339,7 +339,7 @@ public final class MeshSync: Sendable {
         let discovery = Discovery(
             Discovery.Parts(
                 databaseID: configuration.databaseID, own: own, loop: mesh.loop, environment: environment,
-                logger: logger, choose: { [weak mesh] in mesh?.dial(found: $0) },
+                logger: logger, bus: BusConnection.path(), choose: { [weak mesh] in mesh?.dial(found: $0) },
                 changed: { [weak self] in self?.changed() }))
         let ticking = Task {
             while (try? await Task.sleep(for: Limits.aheadInterval)) != nil { feed.askForDue() }

@@ -13,6 +13,7 @@ removes the directory. MIMEO_BIN names the directory of the executables (default
 the temporary directory and prints its path.
 """
 
+from .avahi import NO_BUS, Avahi, why_no_avahi
 from .browser import EXECUTABLE as CHROMIUM
 from .browser import Browser
 from .bucket import Bucket
@@ -31,7 +32,8 @@ from .until import until
 from .websocket import WebSocket
 
 __all__ = [
-    "CHROMIUM", "DOWN", "IS_DEEP", "ROOT", "SEED", "UP", "Browser", "Bucket", "Client", "FaultProxy", "FourProcesses", "Networks", "OneProcess", "Peer", "PeerGone", "Postgres", "Response",
+    "CHROMIUM", "DOWN", "IS_DEEP", "NO_BUS", "ROOT", "SEED", "UP", "Avahi", "Browser", "Bucket", "Client", "FaultProxy", "FourProcesses", "Networks", "OneProcess", "Peer", "PeerGone", "Postgres", "Response",
     "StatementError", "Through", "WebSocket", "Workspace", "binary", "canonical", "deep_only", "digest", "free_port",
-    "iso_codes", "mimeo", "package_file", "peer_command", "pick", "until", "use_packages", "why_no_namespaces",
+    "iso_codes", "mimeo", "package_file", "peer_command", "pick", "until", "use_packages", "why_no_avahi",
+    "why_no_namespaces",
 ]

@@ -16,7 +16,7 @@ struct DiscoveryTests {
         private let made = Mutex<Discovery?>(nil)
         let key: String
 
-        init(_ key: String) {
+        init(_ key: String, bus: String? = nil) {
             self.key = key
             let own = LinkTable.Remote(peerKey: key, boot: LinkTable.Boot(count: 1, nonce: 9))
             made.withLock { made in
@@ -24,6 +24,7 @@ struct DiscoveryTests {
                     Discovery.Parts(
                         databaseID: "boats", own: own, loop: MultiThreadedEventLoopGroup.singleton.next(),
                         environment: .system, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+                        bus: bus,
                         choose: { [weak self] addresses in self?.chosen.withLock { $0 = addresses } },
                         changed: {}))
             }
@@ -83,5 +84,44 @@ struct DiscoveryTests {
         try await until { !there.addresses.isEmpty }
         await there.discovery.stop()
         await here.discovery.stop()
+    }
+
+    @Test("a way that is not there says why, and does not keep the other from working")
+    func withoutBus() async throws {
+        var settings = Discovery.Settings()
+        settings.looksForServices = true
+        settings.multicastPort = Int.random(in: 20_000...60_000)
+        let finder = Finder("pkHere", bus: "/nowhere/bus")
+        finder.start(settings, port: 4_001)
+        let reason = "DNS-SD: the bus of the system, /nowhere/bus, cannot be reached"
+        try await until { finder.discovery.seen.failures == [reason] }
+        #expect(finder.discovery.seen.isWorking == false)
+        settings.usesMulticast = true
+        finder.start(settings, port: 4_001)
+        try await until { finder.discovery.seen.isWorking == true }
+        #expect(finder.discovery.seen.failures.contains(reason))
+        await finder.discovery.stop()
+    }
+
+    @Test("before anybody has looked at the interfaces nothing is said to fail")
+    func firstLook() async throws {
+        let seen = Mutex<[Discovery.Seen]>([])
+        let made = Mutex<Discovery?>(nil)
+        let discovery = Discovery(
+            Discovery.Parts(
+                databaseID: "boats",
+                own: LinkTable.Remote(peerKey: "pkHere", boot: LinkTable.Boot(count: 1, nonce: 9)),
+                loop: MultiThreadedEventLoopGroup.singleton.next(), environment: .system,
+                logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, choose: { _ in },
+                changed: { if let now = made.withLock({ $0?.seen }) { seen.withLock { $0.append(now) } } }))
+        made.withLock { $0 = discovery }
+        var settings = Discovery.Settings()
+        settings.usesMulticast = true
+        settings.multicastPort = Int.random(in: 20_000...60_000)
+        discovery.configure(settings, syncGroup: 0)
+        try await until { discovery.seen.isWorking != nil }
+        #expect(seen.withLock { $0.first }?.failures == [])
+        await discovery.stop()
+        made.withLock { $0 = nil }
     }
 }

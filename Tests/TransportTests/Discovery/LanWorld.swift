@@ -56,7 +56,7 @@ struct LanWorld {
     private mutating func configure(_ number: Int) {
         var settings = LinkChooser.Settings()
         settings.tag = 7
-        settings.hearsBeacons = true
+        settings.hears = [.beacon]
         settings.outgoing = outgoing
         settings.churnInterval = Self.churnInterval
         settings.leastAge = Self.churnInterval / 2

@@ -18,7 +18,7 @@ struct LinkChooserTests {
 
         init(outgoing: Int = 4) {
             settings.tag = 7
-            settings.hearsBeacons = true
+            settings.hears = [.beacon]
             settings.outgoing = outgoing
             receive(.set(settings))
         }
@@ -227,7 +227,7 @@ struct LinkChooserTests {
         side.hear(1, at: peerAddress(1))
         side.report([peerAddress(1): .open], to: [peerAddress(1): 1])
         #expect(side.chosen == [peerAddress(1), peerAddress(50)])
-        side.settings.hearsBeacons = false
+        side.settings.hears = []
         side.receive(.set(side.settings))
         #expect(side.chosen == [peerAddress(50)])
         side.settings.candidates = []
@@ -260,6 +260,48 @@ struct LinkChooserTests {
             last = side.now - deniedAt
         }
         #expect(last <= .seconds(301) && last >= .seconds(240))
+    }
+
+    @Test("of ten thousand hints a second, unknown or of a changing peer, a hundred or so are looked at")
+    func cheapFlood() {
+        var side = Side()
+        side.hear(1, at: peerAddress(1))
+        for number in 0..<5_000 as Range<UInt64> {
+            side.hear(1_000 + number, at: peerAddress(Int(2 + number)))
+            side.hear(1, at: peerAddress(1), boot: number)
+        }
+        #expect(side.chooser.considered <= UInt64(Limits.newSpots + Limits.changedSpots + 2))
+        #expect(side.warnings == 1)
+        // The peer that is there still counts, and its restart is seen in the next second.
+        side.wait(.seconds(1))
+        side.hear(1, at: peerAddress(1), boot: 77)
+        #expect(side.chooser.spots[peerAddress(1)]?.boot == 77)
+    }
+
+    @Test("a hint of DNS-SD names the same place as a beacon; each is forgotten with its own way")
+    func ways() {
+        var side = Side()
+        side.settings.hears = [.beacon, .service]
+        side.receive(.set(side.settings))
+        let service = LinkChooser.Hint(tag: 7, peer: PeerMark(1), boot: 1, way: .service)
+        side.hear(1, at: peerAddress(1), free: 0)
+        side.receive(.heard(service, peerAddress(1)))
+        // A service does not say how many links its peer takes.
+        #expect(side.chooser.spots[peerAddress(1)]?.free == 0 && side.chosen.isEmpty)
+        side.hear(2, at: peerAddress(2))
+        side.settings.hears = [.service]
+        side.receive(.set(side.settings))
+        #expect(side.chooser.spots.keys.sorted() == [peerAddress(1)])
+        side.hear(3, at: peerAddress(3))
+        #expect(side.chooser.spots.count == 1)
+        side.settings.hears = [.beacon]
+        side.receive(.set(side.settings))
+        #expect(side.chooser.spots.isEmpty)
+        // Without its beacons a peer is dialed at what its service says.
+        side.settings.hears = [.service]
+        side.receive(.set(side.settings))
+        side.receive(.heard(service, peerAddress(1)))
+        #expect(side.chosen == [peerAddress(1)])
     }
 }
 

@@ -1,0 +1,65 @@
+import Foundation
+import Mimeo
+import TestSupport
+import Testing
+
+@testable import DittoSwift
+
+@Suite("What a small peer tells about itself")
+struct SmallPeerReportTests {
+    @Test("it reaches the server as a document, with metadata, subscriptions and collections; or not at all")
+    func published() async throws {
+        try await withTemporaryDirectory { directory in
+            let data = directory.appendingPathComponent("server").path
+            try await EmbeddedServer.run(data: data) { server in
+                func open(_ name: String) async throws -> Ditto {
+                    let ditto = try await Ditto.open(
+                        config: DittoConfig(
+                            databaseID: server.databaseID, connect: .server(url: server.url),
+                            persistenceDirectory: directory.appendingPathComponent(name)))
+                    ditto.auth?.expirationHandler = { ditto, _ in
+                        _ = try? await ditto.auth?.login(token: server.token, provider: .development)
+                    }
+                    return ditto
+                }
+                let (till, quiet, office) = (
+                    try await open("till"), try await open("quiet"), try await open("office")
+                )
+                try await till.store.execute(query: "INSERT INTO cars DOCUMENTS ({'_id': 1}), ({'_id': 2})")
+                try till.sync.registerSubscription(query: "SELECT * FROM cars")
+                try till.smallPeerInfo.setMetadata(["shop": "north"])
+                try quiet.smallPeerInfo.setMetadata(["shop": "south"])
+                quiet.smallPeerInfo.syncScope = .localPeerOnly
+                try office.sync.registerSubscription(query: "SELECT * FROM __small_peer_info")
+                // By the clock, where nothing new is said.
+                try await office.store.execute(
+                    query: "ALTER SYSTEM SET small_peer_info_publish_interval_secs = 1")
+                for ditto in [office, quiet, till] { try ditto.sync.start() }
+                func told(by peer: Ditto) async throws -> [String: Any?]? {
+                    try await office.store.execute(
+                        query: "SELECT * FROM __small_peer_info WHERE _id = :key",
+                        arguments: ["key": peer.presence.graph.localPeer.peerKey]
+                    ).items.first?.value
+                }
+                #expect(try await eventually { try await told(by: till) != nil })
+                #expect(try await eventually { try await told(by: office) != nil })
+                let info = try #require(try await told(by: till))
+                #expect(info["device_name"] as? String == till.deviceName)
+                #expect((info["metadata"] as? [String: Any?])?["shop"] as? String == "north")
+                #expect((info["local_subscriptions"] as? [Any?])?.first as? String == "SELECT * FROM cars")
+                #expect((info["collections"] as? [String: Any?])?["cars"] as? Int == 2)
+                #expect((info["sdk"] as? [String: Any?])?["version"] as? String == Ditto.version)
+                // Said anew, told anew.
+                try till.smallPeerInfo.setMetadata(["shop": "east"])
+                #expect(
+                    try await eventually {
+                        (try await told(by: till)?["metadata"] as? [String: Any?])?["shop"] as? String
+                            == "east"
+                    })
+                let known = try await quiet.store.execute(query: "SELECT * FROM __small_peer_info").items
+                #expect(known.isEmpty)
+                for ditto in [office, quiet, till] { await ditto.close() }
+            }
+        }
+    }
+}
