@@ -160,7 +160,7 @@ let services: [Target] =
             "CRDT", "DQL", "DittoSwift", "OperationLog", "Postgres", "CLibEdit", hummingbird, httpClient,
             arguments, logging,
         ],
-        exclude: ["CLibEdit"])
+        exclude: ["CLibEdit", "Import.md"])
     + [
         .target(
             name: "Console",
