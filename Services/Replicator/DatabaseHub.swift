@@ -27,7 +27,7 @@ package actor DatabaseHub {
     let database: DatabaseID
     /// The way of the sessions' writes into the log.
     nonisolated let admission: Admission
-    /// What sessions follow; a change is evaluated once for each distinct query.
+    /// The distinct queries that sessions follow; a change is evaluated once for each.
     nonisolated let queries: QueryIndex
     private nonisolated let feed: LiveFeed
     private nonisolated let frames = SharedFrames()
@@ -47,12 +47,12 @@ package actor DatabaseHub {
         let end: @Sendable (SyncError) -> Void
     }
 
-    /// What broken connections have brought of large uploads, by peer key, and which session kept it; the
-    /// latest last.
+    /// Parts of large uploads that broken connections have brought, by peer key, and the session that kept
+    /// each; the latest last.
     private var partials: [(key: String, session: UInt64, message: PartialMessage)] = []
     private var follower: Task<Void, Never>?
     private let whenLost: @Sendable (DatabaseHub) -> Void
-    /// Whether it is being closed: sessions find another one.
+    /// True while it is being closed: sessions find another one.
     private var isRetired = false
 
     /// Opens a database over a share of its materialization. `erased` names the documents that an operator
@@ -203,7 +203,7 @@ package actor DatabaseHub {
             rights: rights, sinceMilliseconds: environment.wallMilliseconds(), load: load, end: end)
     }
 
-    /// What an operator is told of the running sessions, by number.
+    /// Reports of the running sessions for operators, by number.
     func sessionReports() -> [SessionReport] {
         running.map { number, session in
             let identity = session.rights.identity
@@ -287,7 +287,7 @@ package actor DatabaseHub {
         for session in running.values { session.end(reason) }
     }
 
-    /// Whether the log still has what is folded here, as of now. Cheap; finds out what a fold would find, and
+    /// Checks that the log still has what is folded here, as of now. Cheap; finds what a fold would find, and
     /// waits for none. (`Admission.verify` asks for more, and less often.)
     func verifyHistory() async throws {
         let position = await materializer.position

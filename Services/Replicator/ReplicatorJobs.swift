@@ -5,7 +5,7 @@ import OperationLog
 import ServiceKit
 import Sync
 
-/// What a replicator does beside serving: each job runs until the host stops.
+/// The replicator's work beside serving: each job runs until the host stops.
 extension ReplicatorPart {
     func mountJobs(on mount: inout ServiceMount) {
         mount.background("housekeeping") { [self] in

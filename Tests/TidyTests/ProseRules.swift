@@ -6,7 +6,7 @@ enum ProseRules {
     /// The number of comments that still begin so in the parts that sync. A figure here may fall and may not
     /// rise; everywhere else it is zero.
     static let ceilings = [
-        "Services/Replicator": 58, "Shared/Transport": 10,
+        "Services/Replicator": 44, "Shared/Transport": 10,
     ]
 
     /// The folder of `ceilings` that a file lies in.

@@ -7,7 +7,8 @@ import ServiceKit
 import Sync
 
 /// The way of writes into one database's log: what peers upload (`Admission+Writes`), and what a restored log
-/// takes back from them (`Admission+States`). `AdmissionCheck` judges; this knows what the judgement rests on.
+/// takes back from them (`Admission+States`). `AdmissionCheck` judges; the actor knows what a judgement rests
+/// on.
 ///
 /// Invariants:
 /// - An operation's origin is noted before its append, and taken when it is folded or was not appended.
@@ -24,11 +25,11 @@ actor Admission {
     let bounds: AdmissionBounds
     /// The documents whose ids take no writes any more.
     let erased: @Sendable () -> ErasedDocuments?
-    /// What the replicator itself writes with, see `Admission+States`.
+    /// The actor that the replicator itself writes as, see `Admission+States`.
     let writer: LeasedActor
-    /// What it has appended for peers and may not have folded.
+    /// The documents of operations that were appended here and may not be folded.
     let unfolded: UnfoldedDocuments
-    /// Which session has brought what is appended and not folded.
+    /// The sessions that have brought what is appended and not folded.
     private var origins = Origins()
     /// The greatest offset that was appended here.
     private var appendedThrough: Offset = 0
@@ -37,7 +38,7 @@ actor Admission {
     private var verifiedTerm: UInt64
     /// The sessions that are there.
     private var present: Set<UInt64> = []
-    /// Those of them whose uploads folding yields to.
+    /// The ones among them whose uploads folding yields to.
     private var yieldedTo: Set<UInt64> = []
 
     /// - Parameter term: a term of the log in which it has what is folded.
@@ -72,8 +73,8 @@ actor Admission {
         origins.forget(session)
     }
 
-    /// Whether a session's uploads come before folding what nobody waits for; without effect where it is
-    /// gone.
+    /// Lets a session's uploads come before folding what nobody waits for, or ends that. Has no effect for a
+    /// session that is gone.
     func comeFirst(_ session: UInt64, _ isFirst: Bool) {
         if isFirst, present.contains(session) {
             if yieldedTo.insert(session).inserted { materializer.yieldToAppends() }
@@ -105,7 +106,7 @@ actor Admission {
     /// Takes note of an append that ends at an offset.
     func noteAppended(through offset: Offset) { appendedThrough = max(appendedThrough, offset) }
 
-    /// Whether all that was appended here is folded at an offset.
+    /// True if all that was appended here is folded at an offset.
     func hasFolded(_ offset: Offset) -> Bool { offset >= appendedThrough }
 
     // MARK: Origins

@@ -1,7 +1,7 @@
 import CRDT
 
-/// Which session has brought an operation, from before its append until it is folded: it is not sent back
-/// there. Uploads are runs of one actor's sequences, so a run is noted, not each operation.
+/// The session that has brought each operation, from before its append until it is folded: it is not sent
+/// back there. Uploads are runs of one actor's sequences, so a run is noted, not each operation.
 struct Origins {
     private struct Run {
         var sequences: ClosedRange<SequenceNumber>
@@ -49,8 +49,8 @@ struct Origins {
         runs[actor] = left.isEmpty ? nil : left
     }
 
-    /// Who has brought an operation; it is folded now, and those of its actor before it are not asked for
-    /// any more.
+    /// The session that has brought an operation. It is folded now, and earlier ones of its actor are not
+    /// asked for any more.
     mutating func take(_ actor: ActorID, _ sequence: SequenceNumber) -> UInt64? {
         guard let known = runs[actor],
             let place = known.firstIndex(where: { $0.sequences.contains(sequence) })

@@ -1,9 +1,9 @@
 import CRDT
 import Foundation
 
-/// Which databases were folded in a folder before, by an earlier run of the process.
+/// The databases that an earlier run of the process folded in a folder.
 enum FoldedBefore {
-    /// Those of the log that have a folder there, the one that was written to last first.
+    /// The log's databases that have a folder there, the one that was written to last first.
     static func databases(in folder: String, of all: [DatabaseID]) -> [DatabaseID] {
         let folded = all.compactMap { database -> (database: DatabaseID, written: Date)? in
             let files = (try? FileManager.default.contentsOfDirectory(atPath: "\(folder)/\(database)")) ?? []

@@ -1,6 +1,6 @@
 import Glibc
 
-/// What a burst has left free between what is held.
+/// Memory that a burst has left free between what is held.
 enum FreeMemory {
     private typealias Trim = @convention(c) (Int) -> Int32
 

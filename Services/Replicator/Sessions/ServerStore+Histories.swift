@@ -4,7 +4,7 @@ import OperationLog
 import Replica
 import Sync
 
-/// What a peer needs to know of its own operations beside the log's last one (rule 9).
+/// Checksums of a peer's own operations, beside the log's last one (rule 9).
 extension ServerStore {
     /// The checksums of operations that the log has of a peer's actors behind what the peer knows to be
     /// acknowledged: where its greeting and the frontier do not show equal histories, it finds out by them

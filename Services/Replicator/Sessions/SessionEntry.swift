@@ -29,13 +29,13 @@ extension ReplicatorPart {
         }
     }
 
-    /// Who has connected, and what it has to prove.
+    /// A peer that has connected, and the challenge that it has to answer.
     private struct Guest: Sendable {
         let identity: Identity
         let token: String
         let challenge = PeerChallenge()
 
-        /// Whether a hello's proof is the answer; a token that names no key asks for none.
+        /// Checks the proof of a hello; nil if the token names no key, and so asks for none.
         var isProven: (@Sendable ([UInt8]?) -> Bool)? {
             guard let peerKey = identity.peerKey else { return nil }
             return { [identity, token, challenge] proof in

@@ -22,8 +22,8 @@ struct ObservedResponder<Inner: HTTPResponder>: HTTPResponder where Inner.Contex
     /// Answers on a task of its own.
     ///
     /// A task keeps the stack of its deepest call until it ends, some 20 KB after a statement. A connection's
-    /// task lives as long as the connection, so it would keep that for each open stream and for each connection
-    /// that waits for its next request.
+    /// task lives as long as the connection, so it would keep that for each open stream, and for each
+    /// connection that waits for its next request.
     func respond(to request: Request, context: ServiceContext) async throws -> Response {
         let answering = Task { try await answer(request, context) }
         return try await withTaskCancellationHandler {

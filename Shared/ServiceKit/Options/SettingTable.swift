@@ -6,6 +6,8 @@ extension Setting {
     private static let tools: Set<Command> = [
         .backup, .backupFollowing, .backupVerification, .restore, .verify, .doctor,
     ]
+    /// The ones among them that read or fill a server's attachments.
+    private static let keepers: Set<Command> = tools.subtracting([.backupVerification])
     private static let clients: Set<Command> = [.peer, .dql, .importing, .exporting]
     private static let administration: Set<Command> = [.admin, .supportBundle]
     private static let statements: Set<Command> = [.dql, .importing, .exporting]
@@ -129,14 +131,14 @@ extension Setting {
             "attachmentCollectionSeconds", .number(least: 1), "seconds", of: [.serve, .attachmentStore],
             default: "3600", "Time between two looks for such attachments. At least 1."),
         Setting(
-            "attachmentBucket", .text, "url", of: tools.union([.serve, .attachmentStore]),
+            "attachmentBucket", .text, "url", of: keepers.union([.serve, .attachmentStore]),
             default: "folders in DATA/attachments",
             "Attachments in a bucket that speaks S3: http(s)://HOST[:PORT]/BUCKET[/PREFIX]."),
         Setting(
-            "attachmentBucketRegion", .text, "name", of: tools.union([.serve, .attachmentStore]),
+            "attachmentBucketRegion", .text, "name", of: keepers.union([.serve, .attachmentStore]),
             default: "us-east-1", "Region of the bucket, for the signatures of requests."),
         Setting(
-            "attachmentBucketCredentials", .text, "file", of: tools.union([.serve, .attachmentStore]),
+            "attachmentBucketCredentials", .text, "file", of: keepers.union([.serve, .attachmentStore]),
             "File with the bucket's credentials: the access key's id and the secret, each on a line."),
         Setting(
             "statementSeconds", .number(least: 1), "seconds", of: [.serve, .queryService, .replicator],
