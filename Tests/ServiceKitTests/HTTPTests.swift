@@ -228,7 +228,7 @@ struct HTTPTests {
             #expect(text.headers["content-type"]?.hasPrefix("text/plain; version=0.0.4") == true)
             #expect(
                 text.body.contains(#"http_requests_total{method="GET",route="/items/{id}",status="200"}"#))
-            #expect(!text.body.contains("first"))
+            #expect(!text.body.contains("items/first"))
         }
     }
 }

@@ -136,7 +136,7 @@ class Services(LanTest):
 
         # Avahi goes, which the condition says, and comes again.
         avahis[0].kill()
-        until(lambda: "avahi does not run" in (self.condition(a)["last_error"] or ""), 30,
+        until(lambda: "avahi does not run" in (self.condition(a).get("last_error") or ""), 30,
               lambda: str(self.condition(a)))
         avahis[0].start()
         until(lambda: len(avahis[1].browse()) == 2, 60, lambda: str(avahis[1].browse()))

@@ -85,6 +85,8 @@ final class EchoPeer: Sendable {
         var databaseID: DatabaseID = "boats"
         var times = LinkConnection.Times()
         var nowSeconds: @Sendable () -> Int64 = SystemClock.seconds
+        /// The clock by which its own certificate was issued.
+        var issuedSeconds: @Sendable () -> Int64 = SystemClock.seconds
     }
 
     init(_ name: String, _ authority: MeshAuthority, _ options: Options = Options()) {
@@ -95,7 +97,7 @@ final class EchoPeer: Sendable {
         greeting = Array(text.utf8)
         let security = LinkSecurity(databaseID: options.databaseID, nowSeconds: options.nowSeconds) {
             let certificate = try authority.ownCertificate(
-                of: options.key, databaseID: options.databaseID, nowSeconds: SystemClock.seconds())
+                of: options.key, databaseID: options.databaseID, nowSeconds: options.issuedSeconds())
             return MeshCredentials(key: options.key, certificate: certificate?.der, authority: authority)
         }
         let mesh = Mesh(

@@ -55,6 +55,7 @@ struct MeshTests {
     @Test("another authority, another database and an expired certificate are told by their codes")
     func refused() async throws {
         let late: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) + 8 * 86_400 }
+        let past = EchoPeer.Options(nowSeconds: { 0 }, issuedSeconds: { 0 })
         let cases: [(dialer: EchoPeer, listener: EchoPeer, code: String)] = [
             (EchoPeer("a", .shared(PeerKey())), EchoPeer("b", shared), "AUTH-0306"),
             (
@@ -63,9 +64,10 @@ struct MeshTests {
             ),
             // The dialer's own certificate has ended by its clock; nothing is dialed.
             (EchoPeer("a", shared, EchoPeer.Options(nowSeconds: late)), EchoPeer("b", shared), "AUTH-0105"),
-            // A device that woke up in 1970, at either end.
-            (EchoPeer("a", shared, EchoPeer.Options(nowSeconds: { 0 })), EchoPeer("b", shared), "AUTH-0105"),
-            (EchoPeer("a", shared), EchoPeer("b", shared, EchoPeer.Options(nowSeconds: { 0 })), "AUTH-0105"),
+            // A device that woke up in 1970, and issued its certificate then: to it the other's is not valid
+            // yet, to the other its own has expired.
+            (EchoPeer("a", shared, past), EchoPeer("b", shared), "AUTH-0106"),
+            (EchoPeer("a", shared), EchoPeer("b", shared, past), "AUTH-0105"),
         ]
         for (dialer, listener, code) in cases {
             let port = try await listener.start(listen: .tcp)

@@ -20,7 +20,7 @@ actor MentionLook {
     private let unmentioned: @Sendable (Set<UInt64>) async -> Set<UInt64>?
     private nonisolated let commits = Atomic<UInt64>(0)
     private var latest: Look?
-    private var running: Task<Set<UInt64>?, Never>?
+    private var running: Task<Look?, Never>?
 
     init(_ unmentioned: @escaping @Sendable (Set<UInt64>) async -> Set<UInt64>?) {
         self.unmentioned = unmentioned
@@ -44,13 +44,20 @@ actor MentionLook {
                 continue
             }
             let asked = Set(others.map(\.prefix)).union([id.prefix])
-            let task = Task { [unmentioned] in await unmentioned(asked) }
+            let task = Task { await look(for: asked, since: now) }
             running = task
-            let left = await task.value
-            running = nil
-            guard let left else { return nil }
-            latest = Look(commits: now, at: .now, asked: asked, unmentioned: left)
-            return !left.contains(id.prefix)
+            return await task.value.map { !$0.unmentioned.contains(id.prefix) }
         }
+    }
+
+    /// Looks once. It ends `running` itself: who waits for a task that is over does not give up the actor, and
+    /// would keep from it whoever is to end that.
+    private func look(for asked: Set<UInt64>, since commits: UInt64) async -> Look? {
+        let left = await unmentioned(asked)
+        running = nil
+        guard let left else { return nil }
+        let look = Look(commits: commits, at: .now, asked: asked, unmentioned: left)
+        latest = look
+        return look
     }
 }

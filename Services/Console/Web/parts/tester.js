@@ -42,6 +42,8 @@ export function Tester({ database, apiKeys }) {
   const open = sessions.value ?? [];
   const chosen = form.session || String(open[0]?.session ?? "");
   const session = useLoaded(async () => form.who === "session" && chosen && knowsSessions.value ? call("GET", `${replicator}/sessions/${encodeURIComponent(chosen)}`, { quiet: true }) : null, [form.who, chosen, knowsSessions.value]);
+  // A test before the session is known would say that it has ended.
+  const isReading = form.who === "session" && (sessions.isLoading || knowsSessions.isLoading || session.isLoading || Boolean(chosen && knowsSessions.value && !session.value && !session.error));
   const subscriptions = session.value?.subscriptions ?? [];
   useEffect(() => {
     if (subscriptions.length > 0 && !form.subscription) choose(subscriptions[0]);
@@ -95,7 +97,7 @@ export function Tester({ database, apiKeys }) {
       <datalist id="subscriptions">${subscriptions.map((/** @type {any} */ one) => html`<option key=${one.statement + print(one.args)} value=${one.statement} />`)}</datalist>
       <label>Arguments<input class="code" placeholder="{}" spellcheck=${false} value=${form.args} onInput=${set("args")} /></label>
       <label>Sync scope on the device<select value=${form.scope} onChange=${set("scope")}>${SCOPES.map(([key, title]) => html`<option key=${key} value=${key}>${title}</option>`)}</select></label>`}
-    </div><div class="actions"><button type="submit" class="main">Test</button></div></form>
+    </div><div class="actions"><button type="submit" class="main" disabled=${isReading}>Test</button></div></form>
     <${Problem} error=${state.error ?? session.error} close=${() => setState({ answer: null, error: null })} />
     ${answer && html`<div role="status">${verdict(answer.read.allowed, answer.read.allowed ? "May read" : "May not read", answer.read.reason)}${verdict(answer.write.allowed, answer.write.allowed ? "May write" : "May not write", answer.write.reason)}
       ${answer.sync && verdict(answer.sync.belongs && answer.read.allowed, answer.sync.belongs && answer.read.allowed ? "Gets it" : "Does not get it", answer.sync.belongs && !answer.read.allowed ? "it fits the subscription, and may not be read" : answer.sync.reason)}
