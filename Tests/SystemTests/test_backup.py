@@ -6,7 +6,7 @@ import threading
 import time
 import unittest
 
-from mimeo_harness import SEED, Bucket, OneProcess, Peer, Postgres, binary, mimeo, pick, until
+from mimeo_harness import SEED, Bucket, OneProcess, Peer, Postgres, binary, deep_only, mimeo, pick, until
 from system_test import SystemTest, report
 
 EVERYTHING = ["SELECT * FROM c"]
@@ -309,6 +309,7 @@ class BackupsInABucket(BackupTest):
                 self.assertEqual(other.download(blob).body, content)
             other.stop()
 
+    @deep_only("a chain in a bucket is verified and restored, and BucketBackupTests alter objects, in make test")
     def test_wrong_credentials_a_bucket_that_is_away_and_an_altered_object_are_told(self):
         server = OneProcess(self.workspace).start()
         server.execute("INSERT INTO c DOCUMENTS ({'_id': 'x'})")

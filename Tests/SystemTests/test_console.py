@@ -380,6 +380,8 @@ class Pages(ConsolePages):
         self.browser.await_text("offset")
         self.assertFalse(self.browser.run("Boolean(({}).polluted)"))
         self.assertEqual(self.browser.run("document.querySelectorAll('main img, main script').length"), 0)
+        # The newest change: a page shows the latest hundred, and earlier ones only while they come in.
+        self.server.execute(f"UPDATE {name} SET n = 3")
         self.go("live?since=0")
         self.browser.await_text("<img")
         self.go("data/large/%7B%22a%22%3A1%7D")

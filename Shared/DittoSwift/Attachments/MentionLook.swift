@@ -50,8 +50,8 @@ actor MentionLook {
         }
     }
 
-    /// Looks once. It ends `running` itself: who waits for a task that is over does not give up the actor, and
-    /// would keep from it whoever is to end that.
+    /// Looks once, and ends `running` itself: a waiter for a task that is over does not give up the actor, so
+    /// nobody else could end it.
     private func look(for asked: Set<UInt64>, since commits: UInt64) async -> Look? {
         let left = await unmentioned(asked)
         running = nil
