@@ -68,7 +68,7 @@ extension ReplicatorPart {
         do {
             let known = FoldedBefore.databases(in: materializations.folder, of: try await log.databases())
             for database in known.prefix(sessions.idleDatabases) where !Task.isCancelled {
-                // What cannot be opened is in the log; its first peer tries again.
+                // A database that cannot be opened is whole in the log; its first peer tries again.
                 _ = try? await hubs(database)
             }
         } catch {

@@ -79,7 +79,7 @@ extension ReplicatorPart {
         }
         do {
             let hub = try await hub(of: database)
-            // Who was sent elsewhere takes nobody's place.
+            // A peer whose time was over was sent elsewhere, and takes no place here.
             return deadlines.forget(deadline) ? hub : nil
         } catch {
             deadlines.forget(deadline)
