@@ -145,6 +145,7 @@ let services: [Target] =
             "Console", "ServiceKit", "CRDT", "DQL", "Exchange", "Machine", "Replica", "OperationLog",
             "Postgres",
             "Identity", hummingbird, httpTypes, nioCore, arguments,
+            serverProduct("Tracing", "swift-distributed-tracing"),
         ])
     + service(
         "AttachmentStore",

@@ -1,16 +1,19 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// The simulator with nothing but what it drives: no sockets, no TLS, no HTTP. Built below .build-side/ by
-// `make simulate`, since a release build of the whole project would take many times as long. The modules
-// are the project's own; of Identity, Transport, ServiceKit and Replicator only what has no network in it.
+// The simulator and the sessions' benchmark with nothing but what they drive: no sockets, no TLS, no HTTP.
+// Built below .build-side/ by `make simulate` and `scripts/bench-sessions`, since a release build of the
+// whole project would take many times as long. The modules are the project's own; of Identity, Transport,
+// ServiceKit and Replicator only what has no network in it.
 
 let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let asn1 = Target.Dependency.product(name: "SwiftASN1", package: "swift-asn1")
 let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
 let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics")
+let tracing = Target.Dependency.product(name: "Tracing", package: "swift-distributed-tracing")
 
 func module(
     _ path: String, _ dependencies: [Target.Dependency], exclude: [String] = [], sources: [String]? = nil
@@ -23,10 +26,15 @@ func module(
 
 let package = Package(
     name: "simulation",
-    products: [.executable(name: "simulation", targets: ["Simulation"])],
+    products: [
+        .executable(name: "simulation", targets: ["Simulation"]),
+        .executable(name: "session-benchmark", targets: ["session-benchmark"]),
+    ],
     dependencies: [
+        .package(url: "https://github.com/apple/swift-asn1", from: "1.7.4"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     ],
@@ -47,10 +55,10 @@ let package = Package(
             "Shared/OperationLog", ["CRDT", "Machine", "WriteAhead", grdb, sqlite, logging],
             exclude: ["README.md"]),
         module(
-            "Shared/Identity", ["CRDT", "DQL"],
+            "Shared/Identity", ["CRDT", "DQL", asn1, crypto],
             sources: [
                 "Base64URL.swift", "CompiledGrant.swift", "Errors.swift", "Grant.swift", "Identity.swift",
-                "KeyID.swift", "Limits.swift",
+                "KeyID.swift", "Limits.swift", "PeerKey.swift", "PresenceSignature.swift",
             ]),
         module(
             "Shared/Sync", ["CRDT", "DQL", "Exchange", "Identity"],
@@ -60,12 +68,17 @@ let package = Package(
             sources: [
                 "Driver/PeerStore.swift", "Driver/SessionStore.swift", "Driver/LiveSubscription.swift",
                 "Serving/CatchUpReader.swift",
+                "Driver/SessionPump.swift", "Driver/PumpStorage.swift", "Driver/PumpMachine.swift",
+                "Driver/FrameChannel.swift", "Driver/Inbox.swift",
                 "Driver/KeptMessage.swift",
                 "Limits.swift",
             ]),
         module(
             "Shared/ServiceKit",
-            ["CRDT", "Exchange", "Identity", "Machine", "OperationLog", "Replica", crypto, logging, metrics],
+            [
+                "CRDT", "Exchange", "Identity", "Machine", "OperationLog", "Replica", crypto, logging,
+                metrics, tracing,
+            ],
             sources: [
                 "SystemDatabase/ErasedDocuments.swift",
                 "Materialization/Materializer.swift", "Materialization/LeasedActor.swift",
@@ -73,6 +86,7 @@ let package = Package(
                 "Materialization/Materializations.swift", "Materialization/DatabaseFolders.swift",
                 "Damage/DamageLedger.swift", "Errors.swift", "Metrics/Measured.swift",
                 "Metrics/MetricHistory.swift", "Metrics/MetricTable.swift",
+                "Metrics/ProcessFigures.swift",
                 "Metrics/PrometheusRegistry.swift", "Metrics/Series.swift",
                 "Limits.swift",
             ]),
@@ -109,6 +123,13 @@ let package = Package(
             ],
             path: "Tests/Simulation", exclude: ["Package.swift", "README.md", "seeds.txt", "mutations"],
             swiftSettings: strict),
+        .executableTarget(
+            name: "session-benchmark",
+            dependencies: [
+                "CRDT", "DQL", "Exchange", "Identity", "Machine", "OperationLog", "Replica", "Replicator",
+                "Sync", "Transport", sqlite, logging,
+            ],
+            path: "Tests/Benchmarks/Sessions", swiftSettings: strict),
     ],
     swiftLanguageModes: [.v6]
 )

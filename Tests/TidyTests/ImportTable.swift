@@ -124,7 +124,7 @@ struct ImportTable {
                     "Replica",
                     "ServiceKit",
                 ],
-                packages: ["ArgumentParser", "HTTPTypes", "Hummingbird", "NIOCore"],
+                packages: ["ArgumentParser", "HTTPTypes", "Hummingbird", "NIOCore", "Tracing"],
                 platform: foundation),
             "Services/AttachmentStore": Row(
                 ours: [

@@ -5,6 +5,7 @@ import Machine
 import OperationLog
 import ServiceKit
 import Synchronization
+import Tracing
 
 /// One database's projection, in either kind of store, and the lanes of writes through this process.
 ///
@@ -101,8 +102,10 @@ actor Projection {
         _ request: ExecuteRequest, isStrict: Bool, _ identity: Identity, after minimum: Offset?,
         _ past: Past, _ evaluation: Evaluation
     ) async throws -> ExecuteAnswer {
-        try await Traces.span("statement", .internal, ["mimeo.database": .string(database.text)]) {
-            try await evaluated(request, isStrict: isStrict, identity, after: minimum, past, evaluation)
+        try await withSpan("statement") { span in
+            span.attributes["mimeo.database"] = database.text
+            return try await evaluated(
+                request, isStrict: isStrict, identity, after: minimum, past, evaluation)
         }
     }
 

@@ -74,10 +74,11 @@ public final class GuardedLog: OperationLog {
         let waiting = appends.begin()
         defer { appends.end(waiting) }
         let begin = ContinuousClock.now
-        let outcomes = try await Traces.span(
-            "log append", .internal,
-            ["mimeo.database": .string(database.text), "mimeo.operations": .int64(Int64(requests.count))]
-        ) { try await noting { try await inner.append(requests, to: database) } }
+        let outcomes = try await withSpan("log append") { span in
+            span.attributes["mimeo.database"] = database.text
+            span.attributes["mimeo.operations"] = Int64(requests.count)
+            return try await noting { try await inner.append(requests, to: database) }
+        }
         appendTime.recordNanoseconds((ContinuousClock.now - begin).nanoseconds)
         group.record(Int64(requests.count))
         return outcomes

@@ -481,10 +481,11 @@ public actor Materializer {
         var rest = items[...]
         while !rest.isEmpty {
             let (replica, part) = (replica, Array(rest))
-            let folded = try await Traces.span(
-                "fold", .internal,
-                ["mimeo.database": .string(database.text), "mimeo.operations": .int64(Int64(part.count))]
-            ) { try await executor.run { try replica.fold(part) } }
+            let folded = try await withSpan("fold") { span in
+                span.attributes["mimeo.database"] = database.text
+                span.attributes["mimeo.operations"] = Int64(part.count)
+                return try await executor.run { try replica.fold(part) }
+            }
             guard let last = folded.last else { preconditionFailure("a fold of entries folds one at least") }
             // A listener that joins from here on begins after these.
             let listeners = listeners

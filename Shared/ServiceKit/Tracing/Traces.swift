@@ -2,7 +2,8 @@ import Logging
 import Synchronization
 import Tracing
 
-/// The spans of this process: off unless `--traces` is given, and then nothing but one atomic read.
+/// The spans of this process, made by `withSpan` of swift-distributed-tracing. Without `--traces` that finds
+/// a tracer that does nothing.
 ///
 /// A process begins once. Names of spans and attributes are few: never a user, a peer, a document, a
 /// statement or a query of a URL.
@@ -86,23 +87,5 @@ public enum Traces {
         return tracer.startSpan(
             name, context: context, ofKind: kind, at: DefaultTracerClock.now, function: #function,
             file: #fileID, line: #line)
-    }
-
-    /// Runs a body as a span below the open one.
-    public static func span<Result>(
-        _ name: String, _ kind: SpanKind = .internal,
-        _ attributes: @autoclosure () -> [String: SpanAttribute] = [:],
-        isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Result
-    ) async rethrows -> Result {
-        guard let span = open(name, kind) else { return try await body() }
-        span.attributes = SpanAttributes(attributes())
-        defer { span.end() }
-        do {
-            return try await InstrumentationContext.$current.withValue(
-                span.context, operation: body, isolation: isolation)
-        } catch {
-            span.recordError(error)
-            throw error
-        }
     }
 }

@@ -20,8 +20,9 @@ public enum WebhookClient {
 
     /// Sends a request and reads its whole answer.
     public static func call(_ request: HTTPClientRequest, within timeout: Duration) async -> Outcome {
-        await Traces.span("webhook", .client, ["server.address": .string(server(of: request.url))]) {
-            await callInSpan(request, within: timeout)
+        await withSpan("webhook", ofKind: .client) { span in
+            span.attributes["server.address"] = server(of: request.url)
+            return await callInSpan(request, within: timeout)
         }
     }
 

@@ -9,6 +9,7 @@ let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics")
+let tracing = Target.Dependency.product(name: "Tracing", package: "swift-distributed-tracing")
 
 func module(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
     .target(
@@ -20,6 +21,7 @@ let package = Package(
     name: "log-benchmark",
     dependencies: [
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     ],
@@ -38,11 +40,14 @@ let package = Package(
         .systemLibrary(name: "CLibPQ", path: "Shared/Postgres/CLibPQ", pkgConfig: "libpq"),
         .target(
             name: "ServiceKit",
-            dependencies: ["CRDT", "Exchange", "Machine", "OperationLog", "Replica", logging, metrics],
+            dependencies: [
+                "CRDT", "Exchange", "Machine", "OperationLog", "Replica", logging, metrics, tracing,
+            ],
             path: "Shared/ServiceKit",
             sources: [
                 "Materialization", "Damage/DamageLedger.swift", "Errors.swift", "Metrics/Measured.swift",
                 "Metrics/MetricHistory.swift", "Metrics/MetricTable.swift",
+                "Metrics/ProcessFigures.swift",
                 "Metrics/PrometheusRegistry.swift", "Metrics/Series.swift",
                 "Limits.swift",
             ],
