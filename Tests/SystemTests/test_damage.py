@@ -15,7 +15,7 @@ from mimeo_harness.servers import ServerFailed, announcement
 from system_test import SystemTest, report
 
 PAGE = 4096
-PLACES = pick(fast=200, deep=6_000)
+PLACES = pick(fast=120, deep=6_000)
 """Damages of one run, over all kinds of files. A file has at least one place of each kind of damage."""
 
 SECONDS = pick(fast=420, deep=4 * 3_600)

@@ -15,6 +15,7 @@ import threading
 import time
 
 from mimeo_harness import Client, FourProcesses, OneProcess, Postgres, until, use_packages
+from mimeo_harness.depth import deep_only
 from system_test import SystemTest, report
 
 use_packages()
@@ -266,6 +267,7 @@ class HeavyOnOneProcess(HeavyTest):
         self.prepare(server, server)
         self.sync_goes_on()
 
+    @deep_only("four processes do the same in `make test`")
     def test_statements_and_subscriptions_at_once(self):
         server = OneProcess(self.workspace, extra_arguments=LONGER).start()
         self.prepare(server, server)
@@ -306,6 +308,7 @@ class HeavyOnFourProcesses(HeavyTest):
         self.go_on("four processes")
         self.assert_clients_leave()
 
+    @deep_only("one process does the same in `make test`")
     def test_costly_subscriptions(self):
         self.start()
         self.sync_goes_on()
