@@ -95,7 +95,7 @@ struct RecoveryTests {
 
     @Test("no acknowledged operation is lost over failures, recoveries and a power cut, and none comes twice")
     func campaign() async throws {
-        for seed in Depth.seeds(fast: 6, deep: 600) {
+        for seed in Depth.seeds(fast: 2, deep: 600) {
             try await withFaultDisk(seed: seed) { disk, folder in
                 let path = folder.appendingPathComponent("log.sqlite").path
                 let log = try SQLiteOperationLog(path: path, options: quick())
