@@ -3,8 +3,9 @@
     python3 scripts/run_tests.py RESULTS [JOB...]
 
 Each test target and each module of system tests is a job: a process with ports and folders of its own, in which tests
-run one after the other. As many jobs run at once as there are cores, and one more, because many tests wait. The
-longest jobs begin first. A JOB (`CRDTTests`, `test_kill`, `simulation-small`) runs alone; all run where none is named.
+run one after the other. As many jobs run at once as there are cores, and one more, because many tests wait; those that
+do little else than wait have a lane of their own beside them. The longest jobs begin first. A JOB (`CRDTTests`,
+`test_kill`, `simulation-small`) runs alone; all run where none is named.
 
 RESULTS is a directory: it gets the names of all jobs in `planned`, then for each job `NAME.log`, `NAME.jsonl` (Swift
 Testing's event stream) or `NAME.json` (counts, see `scripts/summary.py`), and a line `NAME STATUS` in `parts`. A planned
@@ -40,6 +41,11 @@ LONGEST_FIRST = [
     "test_sdk", "DQLTests", "test_auth", "simulation-small", "CRDTTests",
 ]
 """The jobs that take longest on a clean machine, so that none of them begins when the others end."""
+
+
+WAITING = {"test_contact", "test_http", "test_uploads"}
+"""Jobs that compute for a tenth of their time and wait for timeouts and pauses for the rest: one at a time runs beside
+the others."""
 
 
 def swift_targets():
@@ -146,8 +152,14 @@ def main(results, names):
     run = Run(results)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, run.stop)
-    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0)) + 1) as pool:
-        statuses = list(pool.map(run.job, chosen))
+    waiting = [job for job in chosen if job[0] in WAITING]
+    computing = [job for job in chosen if job[0] not in WAITING]
+    cores = len(os.sched_getaffinity(0))
+    with (concurrent.futures.ThreadPoolExecutor(1) as lane,
+          concurrent.futures.ThreadPoolExecutor(cores + 1) as pool):
+        # Both begin before either is waited for.
+        begun = [lane.map(run.job, waiting), pool.map(run.job, computing)]
+        statuses = [status for part in begun for status in part]
     return 1 if any(statuses) else 0
 
 

@@ -18,6 +18,7 @@ public struct MimeoCommand: AsyncParsableCommand {
             ExportCommand.self, ObserveCommand.self, ChangesCommand.self, PeerCommand.self,
             AdminCommand.self, SupportBundleCommand.self,
             BackupCommand.self, RestoreCommand.self, VerifyCommand.self, DoctorCommand.self,
+            UpgradeCommand.self,
         ])
 
     /// Empty, for the parser.

@@ -82,6 +82,10 @@ public enum LogLimits {
     /// The least time between two looks, however many hints come: keeps a busy log's watcher under 1 % of a
     /// core.
     static let watchSpacing = Duration.milliseconds(2)
+    /// Pause before the first attempt to recover after a failed commit; each further one is twice as long.
+    public static let recoveryPause = Duration.seconds(1)
+    /// The longest such pause: an attempt costs a broken disk some writes, and a mended one is used soon.
+    static let longestRecoveryPause = Duration.seconds(10)
     /// Read connections per log; SQLite readers are cheap, and services have few at a time.
     static let readConnections = 8
 

@@ -54,6 +54,8 @@ public struct LogStatus: Sendable {
     public let waitingAppends: Int
     /// The reason why the writer refuses appends (poisoned or closed); nil while it accepts them.
     public var refusal: OperationLogError?
+    /// True if an append is refused at once; false while it may still wait, as with `LOG-0311` at first.
+    public var refusesAtOnce: Bool
     /// The end that the log had when it was last open here, and lacks now; nil if it lacks none.
     public var loss: LogLoss?
     /// The first damage that was found since the log was opened; nil if none was.
@@ -67,6 +69,7 @@ public struct LogStatus: Sendable {
         self.queuedBytes = queuedBytes
         self.waitingAppends = waitingAppends
         self.refusal = refusal
+        refusesAtOnce = refusal != nil
     }
 }
 

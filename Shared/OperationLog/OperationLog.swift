@@ -34,7 +34,7 @@ import CRDT
 ///
 /// **Durability.** `append` returns after the commit reached stable storage, for every outcome but a thrown
 /// error. After a thrown `LOG-0303` it is unknown whether the operations are durable: the writer is
-/// poisoned (`LOG-0304` from then on) until the log is opened again, and the frontier then tells. Reads
+/// poisoned (`LOG-0304` from then on) until the log has recovered, and the frontier then tells. Reads
 /// continue meanwhile. A driver whose server recovers by itself throws `LOG-0308` instead and stays usable:
 /// there, an entry that can be read is durable. All other errors mean that nothing of the call was stored,
 /// and that a later attempt may succeed.

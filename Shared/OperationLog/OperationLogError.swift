@@ -27,9 +27,11 @@ public enum OperationLogErrorCode: String, Sendable, CaseIterable {
     case storageFull = "LOG-0301"
     /// Another process kept the write lock for longer than the timeout. Nothing was stored.
     case busy = "LOG-0302"
-    /// A write or commit failed in a way that leaves its durability unknown. The writer is poisoned.
+    /// A write or commit failed in a way that leaves its durability unknown: its operations are stored, or
+    /// not. The writer is poisoned until the log is recovered, and the frontier then tells.
     case commitFailed = "LOG-0303"
-    /// An earlier commit failed; appends are refused until the log is opened again. Reads continue.
+    /// An earlier commit failed; appends are refused until the log has recovered, which it tries by itself.
+    /// Nothing was stored. Reads continue.
     case poisoned = "LOG-0304"
     /// Too many appends are waiting. Nothing was stored; try later.
     case overloaded = "LOG-0305"
@@ -47,7 +49,7 @@ public enum OperationLogErrorCode: String, Sendable, CaseIterable {
     /// succeed again once there is room. Reads continue.
     case nearlyFull = "LOG-0310"
     /// An append has waited for its commit for long: the storage is slow, or stands still. Nothing of a later
-    /// one was stored; appends succeed again once the first has ended. Reads continue.
+    /// one was stored; appends succeed again once the first has ended. Reads of that disk may wait too.
     case stalled = "LOG-0311"
 
     /// The entry at `offset` is missing, damaged, or does not follow its predecessor; without an offset, the

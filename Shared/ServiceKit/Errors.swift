@@ -14,6 +14,8 @@ public enum ServiceErrorCode: String, Sendable, CaseIterable {
     case corsOriginInvalid = "SRV-0107"
     /// A `MIMEO_…` variable of the environment is misspelt, or is a setting that only flags and file take.
     case environmentInvalid = "SRV-0108"
+    /// The listener's certificate has ended, and clients refuse it. Only logged: the listener serves on.
+    case certificateEnded = "SRV-0109"
     /// Another process is listening on the address.
     case addressInUse = "SRV-0201"
     /// The process cannot listen on the address: the host is unknown, or not allowed.

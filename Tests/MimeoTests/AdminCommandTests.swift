@@ -59,13 +59,28 @@ struct AdminCommandTests {
         #expect(session.path == "/admin/replicator/databases/fleet/sessions/17")
     }
 
+    @Test("no option of a route has a name that mimeo admin keeps for itself")
+    func taken() throws {
+        let own = Set(try CommandOptions.of(AdminCommand.self).flatMap(\.flags))
+        #expect(own.subtracting(AdminCall.taken) == [])
+        let flags = AdminCall.routes.flatMap { entry in
+            let names = entry.route.parameters.filter { $0.place == .query }.map(\.name)
+            return (names + AdminCall.members(of: entry.route).map(\.name)).map {
+                AdminCall.flag($0, of: entry.route)
+            }
+        }
+        #expect(flags.filter { AdminCall.taken.contains($0) } == [])
+        #expect(flags.contains("webhook-url"))
+    }
+
     @Test("a value comes from a file, so that a secret is not on the command line")
     func files() async throws {
         try await withTemporaryDirectory { folder in
             let file = folder.appendingPathComponent("s")
             try Data("hidden\n".utf8).write(to: file)
             let call = try await AdminCall(
-                ["webhooks", "create", "--url", "https://a", "--secret", "@\(file.path)"], database: "d")
+                ["webhooks", "create", "--webhook-url", "https://a", "--secret", "@\(file.path)"],
+                database: "d")
             #expect(call.body == ["url": "https://a", "secret": "hidden"])
         }
     }

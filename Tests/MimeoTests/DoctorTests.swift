@@ -103,6 +103,35 @@ struct DoctorTests {
         #expect(CertificateChecks.run("/none.pem", "/none.key").map(\.code) == [.certificateUnusable])
     }
 
+    @Test("the certificates that a URL of PostgreSQL names are looked at, whatever its hosts")
+    func clientCertificates() throws {
+        try withTemporaryDirectory { folder in
+            let path = folder.appendingPathComponent("client.pem").path
+            let process = Process()
+            process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+            process.arguments = [
+                "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                "-days", "40", "-subj", "/CN=mimeo", "-keyout", "/dev/null", "-out", path,
+            ]
+            process.standardError = FileHandle.nullDevice
+            try process.run()
+            process.waitUntilExit()
+            let now = Int64(Date().timeIntervalSince1970)
+            let hosts = "postgres://mimeo@one:5432,two:5432/mimeo?target_session_attrs=read-write"
+            let codes = { (parameters: String, days: Int64) in
+                CertificateChecks.run(url: "\(hosts)&\(parameters)", now: now + days * 86_400).map(\.code)
+            }
+            #expect(codes("sslcert=\(path)&sslrootcert=system", 0) == [])
+            #expect(codes("sslcert=\(path)", 20) == [.certificateRenewal])
+            #expect(codes("sslrootcert=\(path)", 36) == [.certificateEnding])
+            #expect(
+                codes("sslcert=\(path)&sslrootcert=\(path)", 41) == [.certificateEnding, .certificateEnding])
+            #expect(codes("sslcert=/none", 0) == [.certificateUnusable])
+            let ended = CertificateChecks.run(url: "\(hosts)&sslcert=\(path)", now: now + 41 * 86_400)
+            #expect(ended.first?.message == "the certificate has ended")
+        }
+    }
+
     @Test("each code stands in the page with its row")
     func page() throws {
         let root = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath().deletingLastPathComponent()

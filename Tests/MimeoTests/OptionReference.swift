@@ -44,6 +44,7 @@ struct CommandOptions: Decodable {
         ("mimeo backup list", BackupCommand.List.self), ("mimeo backup verify", BackupCommand.Verify.self),
         ("mimeo backup prune", BackupCommand.Prune.self), ("mimeo restore", RestoreCommand.self),
         ("mimeo verify", VerifyCommand.self), ("mimeo doctor", DoctorCommand.self),
+        ("mimeo upgrade", UpgradeCommand.self),
     ]
 
     /// The options of a command: without `--help`, `--version`, positional arguments and `--no-…`.

@@ -113,3 +113,10 @@ func eventually(_ condition: () async throws -> Bool) async throws -> Bool {
     }
     return false
 }
+
+/// Options of a log that stays poisoned for the length of a test.
+func withoutRecovery() -> SQLiteOperationLog.Options {
+    var options = SQLiteOperationLog.Options()
+    options.recoveryPause = .seconds(3_600)
+    return options
+}

@@ -107,7 +107,7 @@ struct SQLiteFailureTests {
 }
 
 private func withLog(
-    _ options: SQLiteOperationLog.Options = .init(),
+    _ options: SQLiteOperationLog.Options = withoutRecovery(),
     _ body: (SQLiteOperationLog, _ path: String) async throws -> Void
 ) async throws {
     try await withTemporaryPath { path in

@@ -7,14 +7,18 @@ import Testing
 @Suite("The log in PostgreSQL over TLS", .serialized, .enabled(if: TestDatabase.serverURL != nil))
 struct TLSTests {
     /// Runs the body beside a server with a certificate of its own that takes nothing but TLS.
-    private func withServer(_ body: (_ url: (String) -> String, _ certificate: String) async throws -> Void)
-        async throws
-    {
+    /// - Parameter wantsClients: true to take clients with a certificate by the server's own only, whose
+    ///   key the body gets.
+    private func withServer(
+        wantsClients: Bool = false,
+        _ body: (_ url: (String) -> String, _ certificate: String, _ key: String) async throws -> Void
+    ) async throws {
         let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             .appendingPathComponent("../../scripts/tls-postgres").standardizedFileURL
         let (input, output) = (Pipe(), Pipe())
         let process = Process()
         process.executableURL = script
+        process.arguments = wantsClients ? ["--client-certificates"] : []
         process.standardInput = input
         process.standardOutput = output
         try process.run()
@@ -24,14 +28,14 @@ struct TLSTests {
         }
         let line = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
         let parts = line.split(whereSeparator: \.isWhitespace)
-        try #require(parts.count == 2, "the server did not start")
+        try #require(parts.count == (wantsClients ? 3 : 2), "the server did not start")
         let base = "postgres://postgres@localhost:\(parts[0])/postgres?hostaddr=127.0.0.1"
-        try await body({ "\(base)&\($0)" }, String(parts[1]))
+        try await body({ "\(base)&\($0)" }, String(parts[1]), String(parts[parts.count - 1]))
     }
 
     @Test("sslmode is kept: a server that proves who it is is used, encrypted; anything else is refused")
     func modes() async throws {
-        try await withServer { url, certificate in
+        try await withServer { url, certificate, _ in
             let proven = url("sslmode=verify-full&sslrootcert=\(certificate)")
             let connection = try Connection(url: proven)
             let isEncrypted = try connection.query(
@@ -58,20 +62,61 @@ struct TLSTests {
         }
     }
 
+    @Test("a client certificate that has ended, and one by another authority, are refused with the reason")
+    func clientCertificates() async throws {
+        try await withServer(wantsClients: true) { url, authority, key in
+            let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            defer { try? FileManager.default.removeItem(at: folder) }
+            let at = { (name: String) in folder.appendingPathComponent(name).path }
+            try openssl(
+                "req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=postgres", "-keyout", at("key"), "-out",
+                at("csr"))
+            for (name, days) in [("good", "2"), ("ended", "-1")] {
+                try openssl(
+                    "x509", "-req", "-in", at("csr"), "-CA", authority, "-CAkey", key, "-set_serial", "7",
+                    "-days", days, "-out", at(name))
+            }
+            try openssl(
+                "x509", "-req", "-in", at("csr"), "-signkey", at("key"), "-days", "2", "-out", at("foreign"))
+            let proven = "sslmode=verify-full&sslrootcert=\(authority)"
+            func with(_ name: String) -> String {
+                url("\(proven)&sslcert=\(at(name))&sslkey=\(at("key"))")
+            }
+            await (try PostgresOperationLog(url: with("good"), logger: quiet)).close()
+            let refusals: [(url: String, code: OperationLogErrorCode, reason: String)] = [
+                (with("ended"), .unreachable, "certificate expired"),
+                (with("foreign"), .unreachable, "unknown ca"),
+                (url(proven), .cannotOpen, "requires a valid client certificate"),
+            ]
+            for refused in refusals {
+                let error = #expect(throws: OperationLogError.self) {
+                    try PostgresOperationLog(url: refused.url, logger: quiet)
+                }
+                #expect(
+                    error?.code == refused.code && error?.message.contains(refused.reason) == true, "\(error)"
+                )
+            }
+        }
+    }
+
     /// The path of a certificate that did not sign the server's.
     private func foreignCertificate() throws -> String {
         let path = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString).pem")
             .path
+        try openssl(
+            "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=other", "-keyout",
+            "/dev/null", "-out", path)
+        return path
+    }
+
+    private func openssl(_ arguments: String...) throws {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = [
-            "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=other",
-            "-keyout", "/dev/null", "-out", path,
-        ]
+        process.arguments = ["openssl"] + arguments
         process.standardError = FileHandle.nullDevice
         try process.run()
         process.waitUntilExit()
         try #require(process.terminationStatus == 0)
-        return path
     }
 }

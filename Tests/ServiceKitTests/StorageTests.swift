@@ -89,7 +89,7 @@ struct StorageTests {
             clock.withLock { $0 += .seconds(1) }
             #expect(await part.readiness().map(\.code) == ["LOG-0311"])
             #expect(guarded.status.refusal?.code == .stalled)
-            #expect(await part.health().detail?.hasPrefix("LOG-0311: an append has waited for 10 s") == true)
+            #expect(await part.health().detail?.hasPrefix("LOG-0311: a change has waited for 10 s") == true)
             clock.withLock { $0 += .seconds(20) }
             let refusal = await #expect(throws: OperationLogError.self) {
                 try await guarded.append([Self.request(3)], to: "cars")
@@ -102,6 +102,29 @@ struct StorageTests {
             #expect(guarded.appendAge == .zero && guarded.status.refusal == nil)
             #expect(await part.health() == .ok)
             #expect(try await guarded.append([Self.request(3)], to: "cars") == [.appended(offset: 3)])
+            await disk.log.close()
+        }
+    }
+
+    @Test("a lease that waits for the disk is told as an append is, and later statements need not wait")
+    func stalledLease() async throws {
+        try await withTemporaryDirectory { folder in
+            let disk = HangingLog(try Self.log(folder))
+            _ = try await disk.createDatabase("cars")
+            let clock = Mutex(ContinuousClock.now)
+            let guarded = GuardedLog(disk, logger: Self.quiet, now: { clock.withLock { $0 } })
+            let part = StoragePart(log: guarded, room: nil, ledger: DamageLedger())
+            disk.hangs.withLock { $0 = true }
+            async let lease = guarded.lease("p", of: 1, for: .seconds(60), in: "cars")
+            await disk.reached()
+            clock.withLock { $0 += .seconds(29) }
+            #expect(await part.readiness().map(\.code) == ["LOG-0311"])
+            #expect(!guarded.status.refusesAtOnce)
+            clock.withLock { $0 += .seconds(1) }
+            #expect(guarded.status.refusesAtOnce)
+            disk.goOn()
+            #expect(try await lease != nil)
+            #expect(guarded.status.refusal == nil && !guarded.status.refusesAtOnce)
             await disk.log.close()
         }
     }
@@ -290,14 +313,24 @@ private final class HangingLog: PassingOnLog, @unchecked Sendable {
 
     override func append(_ requests: [AppendRequest], to database: DatabaseID) async throws -> [AppendOutcome]
     {
-        if hangs.withLock({ $0 }) {
-            telling.yield()
-            for await _ in over { break }
-        }
+        await hang()
         return try await super.append(requests, to: database)
     }
 
-    /// Returns once an append hangs.
+    override func lease(
+        _ purpose: String, of slots: Int, for duration: Duration, in database: DatabaseID
+    ) async throws -> ActorLease? {
+        await hang()
+        return try await super.lease(purpose, of: slots, for: duration, in: database)
+    }
+
+    private func hang() async {
+        guard hangs.withLock({ $0 }) else { return }
+        telling.yield()
+        for await _ in over { break }
+    }
+
+    /// Returns once a call hangs.
     func reached() async { for await _ in begun { return } }
 
     func goOn() {

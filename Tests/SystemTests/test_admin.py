@@ -12,7 +12,8 @@ from mimeo_harness.processes import ROOT, binary
 from system_test import SystemTest
 
 RARE = {"mimeo_tls_certificate_expiry_timestamp_seconds", "mimeo_sync_refused_writes_total",
-        "mimeo_webhook_deliveries_total", "mimeo_log_errors_total", "mimeo_log_snapshot_offset", "mimeo_query_slow_total",
+        "mimeo_webhook_deliveries_total", "mimeo_log_errors_total", "mimeo_log_recoveries_total",
+        "mimeo_log_snapshot_offset", "mimeo_query_slow_total",
         "mimeo_attachments_collected_total", "mimeo_attachment_bucket_requests_total", "mimeo_trace_spans_total",
         "mimeo_backup_last_success_timestamp_seconds", "mimeo_backup_last_duration_seconds", "mimeo_backup_last_size_bytes",
         "mimeo_backup_last_verified_timestamp_seconds", "mimeo_backup_last_failure_timestamp_seconds"}

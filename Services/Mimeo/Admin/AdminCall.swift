@@ -55,11 +55,12 @@ struct AdminCall: Sendable {
             if name == "body", found.route.body != nil {
                 whole = try Self.json(text, name)
             } else if let known = found.route.parameters.first(where: {
-                $0.place == .query && Self.flag($0.name) == name
+                $0.place == .query && Self.flag($0.name, of: found.route) == name
             }) {
                 query.append("\(Self.encoded(known.name))=\(Self.encoded(text))")
-            } else if let member = Self.members(of: found.route).first(where: { Self.flag($0.name) == name })
-            {
+            } else if let member = Self.members(of: found.route).first(where: {
+                Self.flag($0.name, of: found.route) == name
+            }) {
                 members.append((member.name, try Self.value(text, member)))
             } else {
                 throw MimeoError(.usage, Self.unknownOption(name, title, found.route))
@@ -80,7 +81,8 @@ struct AdminCall: Sendable {
         }
         for member in self.members(of: route) where member.isRequired {
             guard members.contains(where: { $0.key == member.name }) else {
-                throw MimeoError(.usage, "\(title) needs --\(flag(member.name)); see mimeo admin help")
+                throw MimeoError(
+                    .usage, "\(title) needs --\(flag(member.name, of: route)); see mimeo admin help")
             }
         }
         return members.isEmpty && !shape.isRequired ? [:] : .object(ObjectValue(members))
@@ -113,8 +115,20 @@ struct AdminCall: Sendable {
         if case .members(let members)? = route.body?.schema { members } else { [] }
     }
 
-    /// `expiresAt` is `--expires-at`.
-    static func flag(_ name: String) -> String {
+    /// Options of `mimeo admin` itself, wherever they stand in the line.
+    static let taken: Set<String> = [
+        "url", "database", "profile", "profiles", "admin-credential-file", "config", "format", "yes", "wait",
+        "help", "version", "body",
+    ]
+
+    /// `expiresAt` is `--expires-at`. A name that is taken begins with the group's: `--webhook-url`.
+    static func flag(_ name: String, of route: RouteDescription) -> String {
+        let flag = flag(name)
+        guard taken.contains(flag), let group = route.command?.first else { return flag }
+        return "\(group.hasSuffix("s") ? String(group.dropLast()) : group)-\(flag)"
+    }
+
+    private static func flag(_ name: String) -> String {
         name.map { $0.isUppercase ? "-\($0.lowercased())" : String($0) }.joined()
     }
 
@@ -168,8 +182,8 @@ struct AdminCall: Sendable {
 
     private static func unknownOption(_ name: String, _ title: String, _ route: RouteDescription) -> String {
         let known =
-            route.parameters.filter { $0.place == .query }.map { "--\(flag($0.name))" }
-            + members(of: route).map { "--\(flag($0.name))" }
+            route.parameters.filter { $0.place == .query }.map { "--\(flag($0.name, of: route))" }
+            + members(of: route).map { "--\(flag($0.name, of: route))" }
         return known.isEmpty
             ? "\(title) has no options, so no --\(name)"
             : "\(title) has no --\(name); it has \(known.joined(separator: ", "))"

@@ -37,12 +37,12 @@ enum AdminHelp {
         if let role = route.role { lines.append("    Role: \(role.rawValue).") }
         if route.destroys { lines.append("    Asks first; --yes does without.") }
         for parameter in route.parameters where parameter.place == .query {
-            lines.append("    --\(AdminCall.flag(parameter.name)): \(parameter.about)")
+            lines.append("    --\(AdminCall.flag(parameter.name, of: route)): \(parameter.about)")
         }
         for member in AdminCall.members(of: route) {
             let about = member.about.isEmpty ? "" : ": \(member.about)"
-            lines.append(
-                "    --\(AdminCall.flag(member.name))\(member.isRequired ? " (needed)" : "")\(about)")
+            let needed = member.isRequired ? " (needed)" : ""
+            lines.append("    --\(AdminCall.flag(member.name, of: route))\(needed)\(about)")
         }
         return lines.joined(separator: "\n")
     }

@@ -1,39 +1,57 @@
 import ArgumentParser
 import AttachmentStore
 import Backup
+import Foundation
 import Logging
 import ServiceKit
 
 /// The place of a server's attachments, for commands that read or fill it without the server.
 ///
-/// A folder or a bucket counts only where a flag names it: a bucket may hold more than anybody wants to copy.
-/// One that the server's own settings name is told, so that nobody takes a backup without it for a whole one.
+/// A folder or a bucket counts only where a flag names it, or says that the server's settings do
+/// (`--with-attachments`): a bucket may hold more than anybody wants to copy. One that only the settings name
+/// is told, so that nobody takes a backup without it for a whole one.
 struct AttachmentPlace {
-    /// Nil where no flag names a bucket.
+    /// Nil where the attachments are left out, or in a bucket.
+    let folder: String?
+    /// Nil where the attachments are left out, or in a folder.
     let bucket: BucketAddress?
     /// The bucket of the server's settings that no flag names.
     let leftOut: BucketAddress?
 
-    /// - Throws: `SRV-0104`; `CLI-0101` for a folder and a bucket.
-    init(folder: String?, _ flags: AttachmentBucketFlags, _ resolved: LogPlace.Resolved) throws {
+    /// The help of `--with-attachments`.
+    static let flagHelp: ArgumentHelp =
+        "Take the attachments from where the server's settings (--config, MIMEO_…) have them."
+
+    /// - Parameter followsSettings: true to take the bucket of the server's settings, or else the data
+    ///   folder's attachments, where no flag names another place.
+    /// - Throws: `SRV-0104`; `CLI-0101` for a folder and a bucket, `CLI-0401` for a folder that is missing.
+    init(
+        folder: String?, _ flags: AttachmentBucketFlags, followsSettings: Bool = false,
+        _ resolved: LogPlace.Resolved
+    ) throws {
         let address = try flags.address { flag, name in flag ?? resolved.sources.text(name) }
         let isNamed = flags.attachmentBucket != nil
-        guard !isNamed || folder == nil else {
-            throw MimeoError(
-                .usage, "--attachments names a folder and --attachment-bucket a bucket: give one of them")
+        guard !isNamed || folder == nil else { throw Self.both }
+        bucket = isNamed || followsSettings && folder == nil ? address : nil
+        self.folder = folder ?? (followsSettings && bucket == nil ? "\(resolved.data)/attachments" : nil)
+        leftOut = bucket == nil ? address : nil
+        if let folder = self.folder, !FileManager.default.fileExists(atPath: folder) {
+            throw MimeoError(.fileUnreadable, "there is no folder of attachments \(folder)")
         }
-        bucket = isNamed ? address : nil
-        leftOut = isNamed ? nil : address
     }
 
+    static let both = MimeoError(
+        .usage, "--attachments names a folder and --attachment-bucket a bucket: give one of them")
+
     /// Says which attachments a command leaves alone.
-    func tell(_ logger: Logger, _ folder: String?, what: String) {
+    /// - Parameter remedy: the flags that name them.
+    func tell(_ logger: Logger, what: String, remedy: String = "--attachments or --attachment-bucket") {
         if let leftOut {
             logger.warning(
-                "the server's attachments are in a bucket and are \(what); give --attachment-bucket",
+                "the server's attachments are in a bucket and are \(what); give \(remedy)",
                 metadata: ["bucket": "\(leftOut.text)"])
         } else if bucket == nil, folder == nil {
-            logger.notice("attachments are \(what); give --attachments or --attachment-bucket")
+            logger.notice("attachments are \(what); give \(remedy)")
         }
     }
 }

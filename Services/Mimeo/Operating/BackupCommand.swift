@@ -46,6 +46,8 @@ struct BackupCommand: AsyncParsableCommand {
                 valueName: "dir"))
         var attachments: String?
         @OptionGroup var attachmentBucket: AttachmentBucketFlags
+        @Flag(help: AttachmentPlace.flagHelp)
+        var withAttachments = false
         @Option(
             help: ArgumentHelp("Seal the sealing key with the passphrase in this file.", valueName: "file"))
         var passphraseFile: String?
@@ -92,13 +94,11 @@ struct BackupCommand: AsyncParsableCommand {
             options.version = BuildVersion.text
             options.notes = BackupRecord.collection.name
             options.database = database.map { DatabaseID($0) }
-            options.attachments = attachments
-            if let attachments, !FileManager.default.fileExists(atPath: attachments) {
-                throw MimeoError(.fileUnreadable, "--attachments: there is no folder \(attachments)")
-            }
-            let blobs = try AttachmentPlace(folder: attachments, attachmentBucket, resolved)
+            let blobs = try AttachmentPlace(
+                folder: attachments, attachmentBucket, followsSettings: withAttachments, resolved)
+            options.attachments = blobs.folder
             options.blobs = blobs.bucket.map { BucketAttachments($0) }
-            blobs.tell(logger, attachments, what: "left out")
+            blobs.tell(logger, what: "left out", remedy: "--with-attachments, or name them")
             if let passphraseFile {
                 options.key = (
                     resolved.secretsKey(secretsKey), try SealedKey.passphrase(file: passphraseFile)

@@ -102,11 +102,37 @@ enum CertificateChecks {
     static func run(
         _ certificate: String, _ key: String, now: Int64 = Int64(Date().timeIntervalSince1970)
     ) -> [DoctorFinding] {
+        look(
+            at: certificate, now: now, "renew it; the server reads the files again by itself",
+            "give the chain and the key that belong together, both as PEM"
+        ) { () throws(ServiceError) in try CertificateFile.end(certificate: certificate, key: key) }
+    }
+
+    /// The certificates that a URL of PostgreSQL names: ours as a client, and the authorities of its server.
+    static func run(
+        url: String, now: Int64 = Int64(Date().timeIntervalSince1970)
+    ) -> [DoctorFinding] {
+        // Not URLComponents, which knows one host only.
+        let items = url.split(separator: "?", maxSplits: 1).dropFirst().first?.split(separator: "&") ?? []
+        let paths = ["sslcert=", "sslrootcert="].compactMap { name in
+            items.last { $0.hasPrefix(name) }?.dropFirst(name.count).removingPercentEncoding
+        }
+        return paths.filter { $0 != "system" }.flatMap { path in
+            look(
+                at: path, now: now, "renew it; each new connection to PostgreSQL reads the file",
+                "correct sslcert or sslrootcert of the URL"
+            ) { () throws(ServiceError) in try CertificateFile.end(of: path) }
+        }
+    }
+
+    private static func look(
+        at certificate: String, now: Int64, _ remedy: String, _ correction: String,
+        _ end: () throws(ServiceError) -> Int64
+    ) -> [DoctorFinding] {
         do {
-            let end = try CertificateFile.end(certificate: certificate, key: key)
+            let end = try end()
             let days = Int((Double(end - now) / 86_400).rounded(.down))
             let text = days < 0 ? "the certificate has ended" : "the certificate ends in \(days) days"
-            let remedy = "renew it; the server reads the files again by itself"
             switch days {
             case ..<7: return [DoctorFinding(.certificateEnding, .error, certificate, text, remedy)]
             case ..<30: return [DoctorFinding(.certificateRenewal, .warning, certificate, text, remedy)]
@@ -115,8 +141,7 @@ enum CertificateChecks {
         } catch {
             return [
                 DoctorFinding(
-                    .certificateUnusable, .error, certificate, "\(error)",
-                    "give the chain and the key that belong together, both as PEM")
+                    .certificateUnusable, .error, certificate, "\(error)", correction)
             ]
         }
     }

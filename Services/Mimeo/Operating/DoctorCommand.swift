@@ -81,7 +81,7 @@ struct DoctorCommand: AsyncParsableCommand {
         {
             urls.append(("projection", url))
         }
-        return urls.flatMap { PostgresChecks.run($0.0, $0.1) }
+        return urls.flatMap { CertificateChecks.run(url: $0.1) + PostgresChecks.run($0.0, $0.1) }
     }
 
     private func show(_ findings: [DoctorFinding]) {

@@ -67,9 +67,11 @@ struct RestoreCommand: AsyncParsableCommand {
         options.newName = newName.map { DatabaseID($0) }
         (options.replaces, options.isDry) = (replace, dryRun)
         options.attachments = attachments
-        let blobs = try AttachmentPlace(folder: attachments, attachmentBucket, resolved)
+        // The folder is made.
+        let blobs = try AttachmentPlace(folder: nil, attachmentBucket, resolved)
+        guard blobs.bucket == nil || attachments == nil else { throw AttachmentPlace.both }
         options.blobs = blobs.bucket.map { BucketAttachments($0) }
-        blobs.tell(logger, attachments, what: "not put back")
+        if attachments == nil { blobs.tell(logger, what: "not put back") }
         if let passphraseFile {
             options.key = (resolved.secretsKey(secretsKey), try SealedKey.passphrase(file: passphraseFile))
         }

@@ -27,6 +27,8 @@ struct VerifyCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Check the blobs of this attachment-store's folder.", valueName: "dir"))
     var attachments: String?
     @OptionGroup var attachmentBucket: AttachmentBucketFlags
+    @Flag(help: AttachmentPlace.flagHelp)
+    var withAttachments = false
     @Option(help: ArgumentHelp("Check this database only.", valueName: "id"))
     var database: String?
     @Option(
@@ -44,8 +46,9 @@ struct VerifyCommand: AsyncParsableCommand {
         let logger = Logger(label: "mimeo.verify")
         let resolved = try place.resolved()
         let projected = try ProjectionCheck(projection ?? resolved.sources.text("projection"), resolved.data)
-        let blobs = try AttachmentPlace(folder: attachments, attachmentBucket, resolved)
-        blobs.tell(logger, attachments, what: "not compared")
+        let blobs = try AttachmentPlace(
+            folder: attachments, attachmentBucket, followsSettings: withAttachments, resolved)
+        blobs.tell(logger, what: "not compared", remedy: "--with-attachments, or name them")
         var isWell = true
         try await resolved.with(name: "mimeo-verify", logger: logger) { log in
             let verifier = LogVerifier(
@@ -64,9 +67,9 @@ struct VerifyCommand: AsyncParsableCommand {
             }
         }
         let pace = bytesPerSecond.map(Int.init)
-        if let attachments {
-            let check = BlobCheck(folder: attachments, bytesPerSecond: pace)
-            isWell = try await verifyBlobs(check, attachments) && isWell
+        if let folder = blobs.folder {
+            let check = BlobCheck(folder: folder, bytesPerSecond: pace)
+            isWell = try await verifyBlobs(check, folder) && isWell
         }
         if let bucket = blobs.bucket {
             let check = BlobCheck(BucketAttachments(bucket), bytesPerSecond: pace)

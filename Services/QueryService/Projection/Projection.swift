@@ -312,6 +312,9 @@ actor Projection {
     /// when it was quick: there, writes of the same documents go together, and do not conflict.
     private func write(_ job: WriteLane.Job) async throws -> ExecuteAnswer {
         while true {
+            // Else it would wait in a lane behind one that waits for the log.
+            let status = log.status
+            if let refusal = status.refusal, status.refusesAtOnce { throw refusal }
             if !slow.contains(job) {
                 do {
                     return try await quickLane.write(job)

@@ -14,11 +14,13 @@ import WriteAhead
 /// - any other refusal of a statement: rolled back, nothing stored.
 ///
 /// A poisonous failure is recorded while the connection is still held, so that no waiting transaction
-/// commits before the failed one has reported it.
+/// commits before the failed one has reported it. A poisoned writer stays so: `LogRecovery` replaces it.
 struct LogWriter: Sendable {
     /// The failure after which nothing is written any more.
     private final class Health: Sendable {
         let failure = Mutex<OperationLogError?>(nil)
+        /// The place that the last successful commit reached (`AppendBatch.reached`).
+        let durable = Mutex<WriteAheadMark.Note>((0, 0, 0))
     }
 
     let pool: DatabasePool
@@ -32,6 +34,12 @@ struct LogWriter: Sendable {
     /// The actors' frontiers, as far as this writer knows them.
     let frontiers = FrontierIndex()
     private let health = Health()
+
+    /// The place that the last successful commit reached; zeros if there was none.
+    var durable: WriteAheadMark.Note { health.durable.withLock { $0 } }
+
+    /// Takes over the place that an earlier writer reached.
+    func take(durable note: WriteAheadMark.Note) { health.durable.withLock { $0 = note } }
 
     /// A failed transaction.
     struct Failure: Error {
@@ -51,6 +59,7 @@ struct LogWriter: Sendable {
                 if let reached = batch.reached { writeAhead.mark?.note = reached }
                 return ((results, batch), batch.grownHeads.isEmpty ? .rollback : .commit)
             }
+            if let reached = batch.reached { take(durable: reached) }
             return (.committed(results), batch.grownHeads, { batch.note() })
         } catch {
             return (error.isPoisonous ? .poisoned(error.error) : .refused(error.error), [], {})

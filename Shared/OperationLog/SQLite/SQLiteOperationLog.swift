@@ -14,6 +14,7 @@ import WriteAhead
 ///   decides, taken at the start of the transaction (BEGIN IMMEDIATE), so that offsets follow commit order.
 /// - Reads run on their own connections beside the writer and never wait for it.
 /// - SQLite's `-wal` and `-shm` and our `-wake` (`WakeFile`) lie beside the log's file.
+/// - After a commit that failed in an unknown way `LogRecovery` opens the file again.
 ///
 /// All stored properties are constant; each part guards its own state. `closing` makes `close` idempotent.
 public final class SQLiteOperationLog: OperationLog {
@@ -29,6 +30,10 @@ public final class SQLiteOperationLog: OperationLog {
         public var waitingAppends = LogLimits.waitingAppends
         /// Interval of polling for foreign appends whose hint was lost.
         public var pollInterval = LogLimits.pollInterval
+        /// Pause before the first attempt to recover after a failed commit.
+        public var recoveryPause = LogLimits.recoveryPause
+        /// Called after each recovery.
+        public var onRecovery: @Sendable () -> Void = {}
         /// Unix time in milliseconds: the clock of leases, which all processes of the machine share.
         public var now: @Sendable () -> Int64 = {
             Int64(clamping: SystemClock.milliseconds())
@@ -38,8 +43,8 @@ public final class SQLiteOperationLog: OperationLog {
         public init() {}
     }
 
-    let pool: DatabasePool
-    private let writer: LogWriter
+    private let opening: LogOpening
+    private let recovery: LogRecovery
     private let committer: GroupCommitter
     private let hub: ChangeHub
     let wakeFile: WakeFile
@@ -64,12 +69,15 @@ public final class SQLiteOperationLog: OperationLog {
         self.loss = loss
         let hub = ChangeHub()
         let writer = LogWriter(pool: pool, writeAhead: writeAhead, now: options.now)
+        let opening = LogOpening(writer)
+        let recovery = LogRecovery(
+            path: path, options: options, wakeFile: wakeFile, opening: opening, hub: hub, logger: logger)
         let gate = AdmissionGate(
             limit: AdmissionGate.Cost(operations: options.queuedOperations, bytes: options.queuedBytes),
             waiterLimit: options.waitingAppends)
-        committer = GroupCommitter(gate: gate) { calls in
+        committer = GroupCommitter(gate: gate, onPoison: { recovery.begin(after: $0) }) { calls in
             GroupCommitter.Commit {
-                let (outcome, grown, note) = writer.commit(calls)
+                let (outcome, grown, note) = opening.writer.commit(calls)
                 // First, because a follower has more work after a commit than an answered caller.
                 for head in grown {
                     hub.announce(head.database, head: head.offset, entries: head.entries)
@@ -88,10 +96,14 @@ public final class SQLiteOperationLog: OperationLog {
             logger: logger)
         self.wakeFile = wakeFile
         file = FileIdentity(path)
-        self.pool = pool
-        self.writer = writer
+        self.opening = opening
+        self.recovery = recovery
         self.hub = hub
+        recovery.serve(committer)
     }
+
+    /// The connections of the present opening.
+    var pool: DatabasePool { opening.writer.pool }
 
     /// One insert; a fresh log id is drawn for it.
     @discardableResult
@@ -130,9 +142,8 @@ public final class SQLiteOperationLog: OperationLog {
     public func frontier(of actors: [ActorID], in database: DatabaseID) async throws -> [ActorID:
         FrontierEntry]
     {
-        try await reading { [writer] in
-            try LogReader.frontier($0, database: database, actors: actors, writer.frontiers)
-        }
+        let frontiers = opening.writer.frontiers
+        return try await reading { try LogReader.frontier($0, database: database, actors: actors, frontiers) }
     }
 
     /// Two lookups, which must agree.
@@ -188,11 +199,13 @@ public final class SQLiteOperationLog: OperationLog {
         wakeFile.ringIfDue()
         hub.finish()
         await watcher.stop()
+        await recovery.stop()
         // GRDB closes the writer before the readers, but only a writer that closes last checkpoints the
         // write-ahead log into the file.
-        pool.releaseMemory()
+        let writer = opening.writer
+        writer.pool.releaseMemory()
         // It only fails for a statement still in use, and `pool` waits for those; `deinit` releases the rest.
-        try? pool.close()
+        try? writer.pool.close()
         writer.writeAhead.mark?.settle()
         wakeFile.leave()
     }
@@ -204,9 +217,9 @@ public final class SQLiteOperationLog: OperationLog {
         try committer.checkHealth()
         let outcome = await withCheckedContinuation { continuation in
             // Not on this thread: a commit blocks, and the cooperative pool must not.
-            DispatchQueue.global().async { [writer] in
+            DispatchQueue.global().async { [opening] in
                 continuation.resume(
-                    returning: Swift.Result { () throws(LogWriter.Failure) in try body(writer) })
+                    returning: Swift.Result { () throws(LogWriter.Failure) in try body(opening.writer) })
             }
         }
         if case .failure(let failure) = outcome, failure.isPoisonous { committer.poison(failure.error) }
@@ -218,9 +231,12 @@ public final class SQLiteOperationLog: OperationLog {
     ) async throws -> Result {
         let isClosed = closing.withLock { $0 }
         guard !isClosed else { throw OperationLogError(.closed, "the log was closed") }
+        let pool = pool
         do {
             return try await pool.read(body)
         } catch let error as DatabaseError {
+            // A recovery has closed these connections meanwhile.
+            if pool !== self.pool { return try await reading(body) }
             let code: OperationLogErrorCode = isDamage(error) ? .corrupt : .storageFailed
             throw OperationLogError(code, describe(error))
         }
@@ -228,7 +244,7 @@ public final class SQLiteOperationLog: OperationLog {
 }
 
 /// A file at a path, told from another one that takes its place.
-private struct FileIdentity: Equatable {
+struct FileIdentity: Equatable {
     let path: String
     private let device: UInt
     private let node: UInt
@@ -252,23 +268,11 @@ func openConnections(
     let before = isAlone ? WriteAheadMark.content(of: path) : nil
     if isAlone { WriteAheadMark.adopt(path) }
     do {
-        let attempts = options.busyTimeout.microseconds / LogLimits.busyRetry.microseconds
-        var configuration = Configuration()
-        configuration.label = "mimeo.operation-log"
-        configuration.maximumReaderCount = LogLimits.readConnections
-        configuration.busyMode = .callback { attempt in
-            guard attempt < attempts else { return false }
-            usleep(useconds_t(LogLimits.busyRetry.microseconds))
-            return true
-        }
-        PageSums.add(to: &configuration)
+        var configuration = logConfiguration(options)
         try LogSchema.check(path: path, configuration)
         let pool = try DatabasePool(path: path, configuration: configuration)
         let (writeAhead, loss) = try pool.writeWithoutTransaction { db in
-            // GRDB leaves a WAL database at NORMAL, which loses acknowledged commits when the power fails.
-            try db.execute(sql: "PRAGMA synchronous = FULL")
-            // Truncated and erased entries are gone from the file, and not only from its tables.
-            try db.execute(sql: "PRAGMA secure_delete = ON")
+            try setDurable(db)
             try WriteAheadLog.checkpoint(db, isShared: true)
             try LogSchema.migrate(db, path: path)
             try LogLeases.arrive(db, path: path)
@@ -293,6 +297,29 @@ func openConnections(
             throw OperationLogError(.cannotOpen, "cannot open \(path): \(error.message ?? "no detail")")
         }
     }
+}
+
+/// The configuration of every connection to a log's file.
+func logConfiguration(_ options: SQLiteOperationLog.Options) -> Configuration {
+    let attempts = options.busyTimeout.microseconds / LogLimits.busyRetry.microseconds
+    var configuration = Configuration()
+    configuration.label = "mimeo.operation-log"
+    configuration.maximumReaderCount = LogLimits.readConnections
+    configuration.busyMode = .callback { attempt in
+        guard attempt < attempts else { return false }
+        usleep(useconds_t(LogLimits.busyRetry.microseconds))
+        return true
+    }
+    PageSums.add(to: &configuration)
+    return configuration
+}
+
+/// Prepares the writing connection.
+func setDurable(_ db: Database) throws {
+    // GRDB leaves a WAL database at NORMAL, which loses acknowledged commits when the power fails.
+    try db.execute(sql: "PRAGMA synchronous = FULL")
+    // Truncated and erased entries are gone from the file, and not only from its tables.
+    try db.execute(sql: "PRAGMA secure_delete = ON")
 }
 
 extension SQLiteOperationLog {

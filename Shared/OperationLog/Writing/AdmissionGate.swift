@@ -83,6 +83,9 @@ package final class AdmissionGate: Sendable {
         for waiter in refused { waiter.continuation.resume(throwing: error) }
     }
 
+    /// Admits again after `close`.
+    func open() { state.withLock { $0.refusal = nil } }
+
     private func admitAtOnce(_ cost: Cost) throws -> Bool {
         try state.withLock { state in
             if let refusal = state.refusal { throw refusal }

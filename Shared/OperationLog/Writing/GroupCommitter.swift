@@ -11,7 +11,7 @@ import Synchronization
 /// - Groups are formed in order of arrival, begun and finished in that order, and calls are never split. At
 ///   most `groupsUnderWay` are begun and not finished.
 /// - A call is answered exactly once, and after its group's commit.
-/// - After a poisoned group nothing is committed any more: queued and future calls are refused.
+/// - After a poisoned group nothing is committed until `recover`: queued and future calls are refused.
 ///
 /// `state` guards queue and health. The holder of the turn (`isTaken`) begins and finishes groups: one
 /// thread at a time, with the lock between one and the next. As a rule that is `queue`, which exists so
@@ -73,6 +73,8 @@ package final class GroupCommitter: Sendable {
         var isTaken = false
         /// The reason why calls are refused; nil while they are taken.
         var refusal: OperationLogError?
+        /// True once `close` was called: nothing takes calls again.
+        var isClosed = false
         /// Callers of `close` that wait for the last group.
         var closers: Closers = []
     }
@@ -85,6 +87,7 @@ package final class GroupCommitter: Sendable {
     private let groupsUnderWay: Int
     private let runsInline: RunsInline?
     private let begin: Begin
+    private let onPoison: @Sendable (OperationLogError) -> Void
     private let state = Mutex(State())
     /// Copies of the state for readers without the lock, which enqueuing callers need: the number of
     /// pending calls, and whether calls are refused. Written under the lock.
@@ -97,15 +100,19 @@ package final class GroupCommitter: Sendable {
 
     /// A committer of this gate. `begin` is called with non-empty groups; at most `groupsUnderWay` of them
     /// are begun and not finished.
-    /// - Parameter runsInline: if nil, no caller commits by itself.
+    /// - Parameters:
+    ///   - runsInline: if nil, no caller commits by itself.
+    ///   - onPoison: called after each `poison`, when calls are refused already.
     package init(
-        gate: AdmissionGate, groupsUnderWay: Int = 1, runsInline: RunsInline? = nil, begin: @escaping Begin
+        gate: AdmissionGate, groupsUnderWay: Int = 1, runsInline: RunsInline? = nil,
+        onPoison: @escaping @Sendable (OperationLogError) -> Void = { _ in }, begin: @escaping Begin
     ) {
         precondition(1...2 ~= groupsUnderWay, "groups cannot be committed \(groupsUnderWay) at a time")
         self.gate = gate
         self.groupsUnderWay = groupsUnderWay
         self.runsInline = runsInline
         self.begin = begin
+        self.onPoison = onPoison
         queue = DispatchQueue(label: "mimeo.operation-log.commit")
     }
 
@@ -143,10 +150,23 @@ package final class GroupCommitter: Sendable {
     /// Refuses all calls after a failure whose durability is unknown. The first reason stays.
     func poison(_ failure: OperationLogError) {
         refuseAll(.poisoned(by: failure), alsoQueued: true)
+        onPoison(failure)
+    }
+
+    /// Takes calls again after `poison`; the driver has found out what is stored. A closed committer stays
+    /// closed. A poison that comes at the same time may win, and calls `onPoison` after it.
+    func recover() {
+        state.withLock { state in
+            guard !state.isClosed else { return }
+            state.refusal = nil
+            isRefusing.store(false, ordering: .relaxed)
+            gate.open()
+        }
     }
 
     /// Refuses new calls, and returns when the queued ones have been answered.
     package func close(_ refusal: OperationLogError) async {
+        state.withLock { $0.isClosed = true }
         refuseAll(refusal, alsoQueued: false)
         await withCheckedContinuation { continuation in
             let isIdle = state.withLock { state in
@@ -368,7 +388,7 @@ extension OperationLogError {
     static func poisoned(by failure: OperationLogError) -> OperationLogError {
         guard failure.code != .poisoned, failure.code != .corrupt else { return failure }
         return OperationLogError(
-            .poisoned, "an earlier commit failed; open the log again: \(failure.message)",
+            .poisoned, "an earlier commit failed, and the log is not recovered yet: \(failure.message)",
             database: failure.database)
     }
 }

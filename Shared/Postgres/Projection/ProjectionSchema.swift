@@ -1,3 +1,5 @@
+import OperationLog
+
 /// The schema `mimeo_projection`: the catalog of all projections on a server, and the steps from version to
 /// version (`VersionedSchema`).
 ///
@@ -61,10 +63,19 @@ enum ProjectionSchema {
             throw ProjectionError(
                 .cannotOpen, "the PostgreSQL database has the encoding \(encoding); it must be UTF8")
         }
-        let schema = VersionedSchema(
+        try schema.migrate(connection)
+    }
+
+    private static var schema: VersionedSchema<ProjectionError> {
+        VersionedSchema(
             name: "mimeo_projection", lock: lock, steps: steps,
             foreign: { ProjectionError(.notAProjection, $0) },
             newer: { ProjectionError(.newerFormat, $0) })
-        try schema.migrate(connection)
+    }
+
+    /// The stored format, which stays as it is; nil for a server without projections.
+    static func storedFormat(_ connection: Connection) throws -> StoredFormat? {
+        let stored = try schema.storedVersion(connection)
+        return stored > 0 ? StoredFormat(stored: stored, current: steps.count) : nil
     }
 }

@@ -19,20 +19,26 @@ enum Schema {
     /// reader may not roll it back, so a writer does, as the first process to open it would.
     static func check(path: String) throws {
         guard DirectoryLock.identity(of: path) != nil else { return }
+        _ = try stored(path: path)
+    }
+
+    /// The format of a file that exists; 0 for an empty one. Throws as `check`.
+    static func stored(path: String) throws -> Int64 {
         do {
-            try checkOpened(path: path, readonly: true)
+            return try opened(path: path, readonly: true)
         } catch let error as DatabaseError where error.resultCode == .SQLITE_READONLY {
-            try checkOpened(path: path, readonly: false)
+            return try opened(path: path, readonly: false)
         }
     }
 
-    private static func checkOpened(path: String, readonly: Bool) throws {
+    private static func opened(path: String, readonly: Bool) throws -> Int64 {
         var configuration = Configuration()
         configuration.readonly = readonly
         PageSums.add(to: &configuration)
         let connection = try DatabaseQueue(path: path, configuration: configuration)
-        try connection.unsafeRead { _ = try storedFormat($0) }
+        let found = try connection.unsafeRead { try storedFormat($0) }
         try connection.close()
+        return found
     }
 
     static func migrate(_ database: Database) throws {

@@ -10,8 +10,9 @@ import Tracing
 ///   the only truth, so an operator restores it. Reads that do not need the damaged part go on.
 /// - Appends are refused (`LOG-0310`) while a disk is nearly full, except those of the system database and
 ///   the audit: revocations must stay possible, and be told.
-/// - While an append waits for long, the status says so (`LOG-0311`), and after longer the next ones are
-///   refused: a disk that stands still would else hold every client until its own patience ends.
+/// - While a change of one commit (an append, a lease, a chunk) waits for long, the status says so
+///   (`LOG-0311`), and after longer the next ones are refused: a disk that stands still would else hold every
+///   client until its own patience ends.
 /// - An empty log is not begun beside folders of an older one (`OldInstallation`).
 public final class GuardedLog: OperationLog {
     private let inner: any OperationLog
@@ -42,17 +43,20 @@ public final class GuardedLog: OperationLog {
     public var status: LogStatus {
         var status = inner.status
         status.damage = damage.withLock { $0 } ?? status.damage
-        if status.refusal == nil, appends.age >= Limits.appendStall { status.refusal = stalled }
+        if status.refusal == nil, appends.age >= Limits.appendStall {
+            status.refusal = stalled
+            status.refusesAtOnce = appends.age >= Limits.appendRefusal
+        }
         return status
     }
 
-    /// The age of the oldest append that waits for its commit; zero while none does.
+    /// The age of the oldest change that waits for its commit; zero while none does.
     var appendAge: Duration { appends.age }
 
     private var stalled: OperationLogError {
         OperationLogError(
             .stalled,
-            "an append has waited for \(appends.age.components.seconds) s: the log's storage is slow "
+            "a change has waited for \(appends.age.components.seconds) s: the log's storage is slow "
                 + "or stands still"
         )
     }
@@ -67,17 +71,11 @@ public final class GuardedLog: OperationLog {
                 .nearlyFull, "the disk is nearly full; nothing is stored until there is room",
                 database: database)
         }
-        guard appends.age < Limits.appendRefusal else {
-            Measured.count("mimeo_log_errors_total", [("code", OperationLogErrorCode.stalled.rawValue)])
-            throw stalled
-        }
-        let waiting = appends.begin()
-        defer { appends.end(waiting) }
         let begin = ContinuousClock.now
         let outcomes = try await withSpan("log append") { span in
             span.attributes["mimeo.database"] = database.text
             span.attributes["mimeo.operations"] = Int64(requests.count)
-            return try await noting { try await inner.append(requests, to: database) }
+            return try await changing { try await inner.append(requests, to: database) }
         }
         appendTime.recordNanoseconds((ContinuousClock.now - begin).nanoseconds)
         group.record(Int64(requests.count))
@@ -87,7 +85,7 @@ public final class GuardedLog: OperationLog {
     /// See `OperationLog`.
     @discardableResult
     public func createDatabase(_ database: DatabaseID) async throws -> Bool {
-        try await noting {
+        try await changing {
             if let old, try await inner.databases().isEmpty { throw old.refusal }
             return try await inner.createDatabase(database)
         }
@@ -121,6 +119,17 @@ public final class GuardedLog: OperationLog {
 
     private static func isDamage(_ error: OperationLogError) -> Bool {
         error.code == .corrupt || error.code == .corruptSnapshot
+    }
+
+    /// Watches how long a change of one commit waits, and refuses it while another has waited for too long.
+    private func changing<Result>(_ body: () async throws -> Result) async throws -> Result {
+        guard appends.age < Limits.appendRefusal else {
+            Measured.count("mimeo_log_errors_total", [("code", OperationLogErrorCode.stalled.rawValue)])
+            throw stalled
+        }
+        let waiting = appends.begin()
+        defer { appends.end(waiting) }
+        return try await noting(body)
     }
 
     private func noting<Result>(_ body: () async throws -> Result) async throws -> Result {
@@ -218,12 +227,12 @@ extension GuardedLog {
     public func beginSnapshot(
         of database: DatabaseID, at position: LogPosition
     ) async throws -> SnapshotDraft {
-        try await noting { try await inner.beginSnapshot(of: database, at: position) }
+        try await changing { try await inner.beginSnapshot(of: database, at: position) }
     }
 
     /// See `OperationLog`.
     public func add(_ chunk: [UInt8], to draft: SnapshotDraft, in database: DatabaseID) async throws {
-        try await noting { try await inner.add(chunk, to: draft, in: database) }
+        try await changing { try await inner.add(chunk, to: draft, in: database) }
     }
 
     /// See `OperationLog`.
@@ -242,24 +251,24 @@ extension GuardedLog {
     public func lease(
         _ purpose: String, of slots: Int, for duration: Duration, in database: DatabaseID
     ) async throws -> ActorLease? {
-        try await noting { try await inner.lease(purpose, of: slots, for: duration, in: database) }
+        try await changing { try await inner.lease(purpose, of: slots, for: duration, in: database) }
     }
 
     /// See `OperationLog`.
     public func renew(
         _ lease: ActorLease, for duration: Duration, in database: DatabaseID
     ) async throws -> Bool {
-        try await noting { try await inner.renew(lease, for: duration, in: database) }
+        try await changing { try await inner.renew(lease, for: duration, in: database) }
     }
 
     /// See `OperationLog`.
     public func release(_ lease: ActorLease, retiring: Bool, in database: DatabaseID) async throws {
-        try await noting { try await inner.release(lease, retiring: retiring, in: database) }
+        try await changing { try await inner.release(lease, retiring: retiring, in: database) }
     }
 
     /// See `OperationLog`.
     public func retire(_ actors: [ActorID], in database: DatabaseID) async throws {
-        try await noting { try await inner.retire(actors, in: database) }
+        try await changing { try await inner.retire(actors, in: database) }
     }
 
     /// See `OperationLog`.

@@ -51,15 +51,19 @@ public struct StoragePart: ServicePart {
                 "\(OperationLogErrorCode.nearlyFull.rawValue): a disk is nearly full "
                     + "(\(room.freePercent) % free): writes are refused, reads go on")
         }
-        if let refusal = log.status.refusal, refusal.code == .stalled {
-            return .failing("\(refusal.code.rawValue): \(refusal.message)")
-        }
+        if let refusal = storageRefusal { return .failing("\(refusal.code.rawValue): \(refusal.message)") }
         return .ok
     }
 
-    /// Not ready while only the reserve is left on a disk, or it stands still: writes are refused, or wait.
+    /// The log's refusal because of its disk: it stands still, or a commit on it failed.
+    private var storageRefusal: OperationLogError? {
+        log.status.refusal.flatMap { [.stalled, .poisoned].contains($0.code) ? $0 : nil }
+    }
+
+    /// Not ready while only the reserve is left on a disk, it stands still, or a commit on it failed: writes
+    /// are refused, or wait.
     public func readiness() async -> [Unreadiness] {
-        if let refusal = log.status.refusal, refusal.code == .stalled {
+        if let refusal = storageRefusal {
             return [Unreadiness(part: name, code: refusal.code.rawValue, message: refusal.message)]
         }
         guard let room, room.isNearlyFull else { return [] }
@@ -78,6 +82,7 @@ public struct StoragePart: ServicePart {
         if let guarded = log as? GuardedLog {
             Measured.set("mimeo_log_append_age_seconds", guarded.appendAge / .seconds(1))
         }
+        Measured.set("mimeo_log_refusing", status.refusesAtOnce ? 1 : 0)
         Measured.set("mimeo_log_queued_operations", Double(status.queuedOperations))
         Measured.set("mimeo_log_queued_bytes", Double(status.queuedBytes))
         Measured.set("mimeo_log_waiting_appends", Double(status.waitingAppends))

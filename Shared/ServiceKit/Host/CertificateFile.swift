@@ -12,10 +12,7 @@ public enum CertificateFile {
                 certificateChain: chain.map { .certificate($0) },
                 privateKey: .privateKey(try NIOSSLPrivateKey(file: key, format: .pem)))
             _ = try NIOSSLContext(configuration: configuration)
-            guard let end = chain.map({ Int64($0.notValidAfter) }).min() else {
-                throw ServiceError(.certificateUnusable, "\(certificate) has no certificate")
-            }
-            return end
+            return try end(of: chain, certificate)
         } catch let error as ServiceError {
             throw error
         } catch {
@@ -23,5 +20,25 @@ public enum CertificateFile {
                 .certificateUnusable,
                 "the certificate \(certificate) and its key \(key) cannot be used: \(error)")
         }
+    }
+
+    /// The same for a file of certificates without a key: a client's, or authorities.
+    /// - Throws: `SRV-0106`.
+    public static func end(of certificates: String) throws(ServiceError) -> Int64 {
+        do {
+            return try end(of: try NIOSSLCertificate.fromPEMFile(certificates), certificates)
+        } catch let error as ServiceError {
+            throw error
+        } catch {
+            throw ServiceError(
+                .certificateUnusable, "the certificate \(certificates) cannot be used: \(error)")
+        }
+    }
+
+    private static func end(of chain: [NIOSSLCertificate], _ path: String) throws(ServiceError) -> Int64 {
+        guard let end = chain.map({ Int64($0.notValidAfter) }).min() else {
+            throw ServiceError(.certificateUnusable, "\(path) has no certificate")
+        }
+        return end
     }
 }

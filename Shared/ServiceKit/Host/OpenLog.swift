@@ -72,7 +72,9 @@ extension ServiceConfiguration {
                 .dataFolderUnusable, "folder \(folder) cannot be created: \(error.localizedDescription)")
         }
         for suffix in ["", "-wal", "-shm", "-wake", "-mark"] { try PrivateFiles.protect(file.path + suffix) }
-        return try SQLiteOperationLog(path: file.path, logger: logger)
+        var options = SQLiteOperationLog.Options()
+        options.onRecovery = { Measured.count("mimeo_log_recoveries_total") }
+        return try SQLiteOperationLog(path: file.path, options: options, logger: logger)
     }
 
     private static func isEmpty(_ path: String) -> Bool {

@@ -35,6 +35,7 @@ public final class TLSFiles: Sendable {
         do {
             state = Mutex(
                 State(context: try Self.read(certificate, key), stamp: stamp, lookedAt: .now))
+            warnIfEnded()
         } catch {
             throw ServiceError(
                 .certificateUnusable,
@@ -55,6 +56,7 @@ public final class TLSFiles: Sendable {
                 state.stamp = stamp
                 measure()
                 logger.notice("the certificate was renewed", metadata: ["file": "\(certificate)"])
+                warnIfEnded()
             } catch {
                 // Perhaps one of the two is still being written. The next connection tries again.
                 logger.warning(
@@ -63,6 +65,14 @@ public final class TLSFiles: Sendable {
             }
             return state.context
         }
+    }
+
+    /// Says that the certificate has ended. The listener serves on: it reads a renewed one by itself.
+    private func warnIfEnded() {
+        guard let end = try? CertificateFile.end(of: certificate), end <= Int64(time(nil)) else { return }
+        logger.error(
+            "the certificate has ended, and clients refuse it; renew it, and it is read without a restart",
+            metadata: ["file": "\(certificate)", "code": "\(ServiceErrorCode.certificateEnded.rawValue)"])
     }
 
     /// Tells the end of the certificate as a metric.

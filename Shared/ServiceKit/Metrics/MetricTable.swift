@@ -101,7 +101,13 @@ public struct MetricRow: Sendable {
         MetricRow("mimeo_log_size_bytes", .gauge, "Size of the log's file; missing with PostgreSQL."),
         MetricRow(
             "mimeo_log_append_age_seconds", .gauge,
-            "Age of the oldest append that waits for its commit; 0 while none does."),
+            "Age of the oldest change that waits for its commit; 0 while none does."),
+        MetricRow(
+            "mimeo_log_refusing", .gauge,
+            "1 while the log refuses appends: a commit failed, or one has waited for too long."),
+        MetricRow(
+            "mimeo_log_recoveries_total", .counter,
+            "Recoveries of the SQLite log from a failed commit."),
         MetricRow("mimeo_log_queued_operations", .gauge, "Operations that wait for their commit."),
         MetricRow("mimeo_log_queued_bytes", .gauge, "Their bytes."),
         MetricRow("mimeo_log_waiting_appends", .gauge, "Appends that wait for room in that queue."),

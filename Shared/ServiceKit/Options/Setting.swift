@@ -51,6 +51,7 @@ public struct Setting: Sendable {
         case restore = "mimeo restore"
         case verify = "mimeo verify"
         case doctor = "mimeo doctor"
+        case upgrade = "mimeo upgrade"
     }
 
     /// The name in the file: a flag `--tls-key` is `tlsKey`.

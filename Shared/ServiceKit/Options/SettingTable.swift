@@ -6,6 +6,8 @@ extension Setting {
     private static let tools: Set<Command> = [
         .backup, .backupFollowing, .backupVerification, .restore, .verify, .doctor,
     ]
+    /// The tools, and one that looks at formats only.
+    private static let lookers: Set<Command> = tools.union([.upgrade])
     /// The ones among them that read or fill a server's attachments.
     private static let keepers: Set<Command> = tools.subtracting([.backupVerification])
     private static let clients: Set<Command> = [.peer, .dql, .importing, .exporting]
@@ -24,7 +26,7 @@ extension Setting {
 
     private static let everywhere = [
         Setting(
-            "config", .text, "file", of: services.union(clients).union(administration).union(tools),
+            "config", .text, "file", of: services.union(clients).union(administration).union(lookers),
             """
             JSON file with values of options: --tls-key is {"tlsKey": "k.pem"} there, and MIMEO_TLS_KEY in \
             the environment. A flag overrides the environment, the environment the file.
@@ -33,14 +35,14 @@ extension Setting {
 
     private static let ofServices = [
         Setting(
-            "data", .text, "dir", of: services.union(tools), default: "./mimeo-data",
+            "data", .text, "dir", of: services.union(lookers), default: "./mimeo-data",
             "Folder for all stored data."),
         Setting(
             "listen", .text, "host:port", of: services,
             default: "127.0.0.1 and the command's port, 4000 to 4004",
             "Address to serve on; port 0 lets the system choose."),
         Setting(
-            "log", .text, "url", of: services.union(tools), default: "DATA/log.sqlite",
+            "log", .text, "url", of: services.union(lookers), default: "DATA/log.sqlite",
             "Operation log: sqlite:PATH or postgres://…."),
         Setting(
             "tlsCertificate", .text, "file", of: services.union([.doctor]),
@@ -94,7 +96,7 @@ extension Setting {
 
     private static let ofSome = [
         Setting(
-            "projection", .text, "url", of: [.serve, .queryService, .verify, .doctor],
+            "projection", .text, "url", of: [.serve, .queryService, .verify, .doctor, .upgrade],
             default: "a folder in DATA",
             "Projection: sqlite:FOLDER or postgres://…."),
         Setting(

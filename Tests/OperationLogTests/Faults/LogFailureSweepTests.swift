@@ -141,7 +141,8 @@ private final class Trial {
             #expect([nil, .cannotOpen].contains(failure), note)
             return disk.counts.faults
         default:
-            let log = try SQLiteOperationLog(path: path)
+            // What a failed commit leaves; `RecoveryTests` has what comes then.
+            let log = try SQLiteOperationLog(path: path, options: withoutRecovery())
             place = try await log.head(of: "db")
             if [.replaceSnapshot, .truncate].contains(sweep.way) { try await writeSnapshot(log, chunk: 1) }
             if [.renew, .release, .retire].contains(sweep.way) {

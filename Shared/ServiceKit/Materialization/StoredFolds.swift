@@ -1,0 +1,20 @@
+import Foundation
+import OperationLog
+import Replica
+
+/// The formats of stores on disk, for commands that look at a server's storage without opening it.
+public enum StoredFolds {
+    /// Returns whether a folder has a store.
+    public static func isStore(_ folder: URL) -> Bool {
+        FileManager.default.fileExists(
+            atPath: folder.appendingPathComponent(DocumentStore.databaseName).path)
+    }
+
+    /// The format of the store in a folder, which stays as it is; nil where there is none.
+    /// - Throws: `STORE-0103` for a newer one, `STORE-0104` for a file that is no store of ours.
+    public static func format(in folder: URL) throws -> StoredFormat? {
+        try StoredStore.format(in: folder.path).map {
+            StoredFormat(stored: $0, current: StoredStore.currentFormat)
+        }
+    }
+}

@@ -1,0 +1,115 @@
+"""`mimeo upgrade --check`: what it tells before an upgrade is what a start then does, and it changes nothing."""
+
+import hashlib
+import json
+import pathlib
+import shutil
+import sqlite3
+
+from mimeo_harness import OneProcess, Postgres, mimeo
+from system_test import SystemTest
+
+FIXTURES = pathlib.Path(__file__).parents[1] / "ReplicaTests" / "Fixtures"
+
+
+class UpgradeTest(SystemTest):
+    seconds = 120
+
+    def check(self, *arguments, expected=0):
+        """The answer, and its parts by name."""
+        done = mimeo("upgrade", "--check", "--json", *arguments)
+        self.assertEqual(done.returncode, expected, done.stdout + done.stderr)
+        answer = json.loads(done.stdout)
+        return answer, {row["part"]: row for row in answer["parts"]}
+
+    @staticmethod
+    def set_format(path, version):
+        """Writes the file again, without sums of its pages, as if another version had."""
+        copy = path.with_suffix(".copy")
+        with sqlite3.connect(path) as old, sqlite3.connect(copy) as new:
+            new.executescript("".join(old.iterdump()))
+            mark = old.execute("PRAGMA application_id").fetchone()[0]
+            new.executescript(f"PRAGMA application_id = {mark}; PRAGMA user_version = {version}")
+        old.close()
+        new.close()
+        copy.rename(path)
+
+
+class Upgrade(UpgradeTest):
+    def digests(self, folder):
+        return {path: hashlib.sha256(path.read_bytes()).hexdigest()
+                for path in sorted(folder.rglob("*")) if path.stat().st_size and path.is_file() and not path.name.endswith("-shm")}
+
+    def test_files_of_this_an_earlier_and_a_newer_version(self):
+        server = OneProcess(self.workspace).start()
+        server.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+        answer, parts = self.check("--data", server.data)
+        self.assertEqual((answer["starts"], answer["changes"], answer["wayBack"]), (True, False, "replaceTheProgram"))
+        self.assertEqual({row["outcome"] for row in parts.values()}, {"opened"})
+        self.assertEqual(set(parts), {"log", "fold"})
+        server.stop()
+        log = server.data / "log.sqlite"
+
+        # A fold of an earlier version, among the present ones.
+        shutil.copytree(FIXTURES / "store-8", server.data / "replicator" / "earlier")
+        before = self.digests(server.data)
+        answer, _ = self.check("--data", server.data)
+        old = [row for row in answer["parts"] if row["place"].endswith("/earlier")]
+        self.assertEqual([(row["outcome"], row["stored"]) for row in old], [("migrated", 8)])
+        self.assertEqual((answer["changes"], answer["wayBack"]), (True, "removeTheFolds"))
+        self.set_format(server.data / "replicator" / "earlier" / "replica.sqlite", 99)
+        answer, _ = self.check("--data", server.data, expected=1)
+        self.assertIn("STORE-0103", json.dumps(answer))
+        shutil.rmtree(server.data / "replicator" / "earlier")
+
+        self.set_format(log, 99)
+        refused = self.digests(server.data)
+        answer, parts = self.check("--data", server.data, expected=1)
+        self.assertEqual((answer["starts"], answer["wayBack"]), (False, None))
+        self.assertTrue(parts["log"]["refusal"].startswith("LOG-0203"), parts["log"])
+        done = mimeo("serve", "--data", server.data, "--listen", "127.0.0.1:0")
+        self.assertIn("LOG-0203", done.stderr)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertEqual(self.digests(server.data), refused)
+
+        self.set_format(log, 4)
+        older = self.digests(server.data)
+        answer, parts = self.check("--data", server.data)
+        self.assertEqual((parts["log"]["outcome"], parts["log"]["stored"]), ("migrated", 4))
+        self.assertEqual(answer["wayBack"], "restoreTheBackup")
+        text = mimeo("upgrade", "--check", "--data", server.data).stdout
+        self.assertIn(f"migrated log {log}: format 4, this version's is 5", text)
+        self.assertEqual(self.digests(server.data), older)
+        self.assertTrue(before)
+
+    def test_a_peers_store_a_missing_log_and_a_wrong_command_line(self):
+        store = self.workspace.directory / "peer"
+        shutil.copytree(FIXTURES / "store-7", store)
+        before = self.digests(store)
+        answer, parts = self.check("--data", self.workspace.directory / "none", "--peer-store", store)
+        self.assertEqual((parts["log"]["outcome"], parts["peer's store"]["outcome"]), ("new", "migrated"))
+        self.assertEqual(self.digests(store), before)
+        self.assertIn("refused", json.dumps(self.check("--data", "none", "--peer-store", "/none", expected=1)))
+        self.assertEqual(mimeo("upgrade", "--data", "none").returncode, 2)
+        self.check("--log", "postgres://mimeo@127.0.0.1:1/none", expected=3)
+
+
+class UpgradeInPostgreSQL(UpgradeTest):
+    def test_log_and_projection(self):
+        postgres = Postgres(self.workspace).start()
+        place = ["--data", self.workspace.directory / "server", "--log", postgres.url, "--projection", postgres.url]
+        self.assertEqual({row["outcome"] for row in self.check(*place)[1].values()}, {"new"})
+        server = OneProcess(self.workspace, extra_arguments=place[2:]).start()
+        server.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+        answer, parts = self.check(*place)
+        self.assertEqual((parts["log"]["outcome"], parts["projection"]["outcome"]), ("opened", "opened"))
+        server.stop()
+        postgres.query("UPDATE mimeo_log.format SET version = 4")
+        answer, parts = self.check(*place)
+        self.assertEqual((parts["log"]["outcome"], answer["wayBack"]), ("migrated", "restoreTheBackup"))
+        postgres.query("UPDATE mimeo_log.format SET version = 99")
+        postgres.query("UPDATE mimeo_projection.format SET version = 98")
+        answer, parts = self.check(*place, expected=1)
+        self.assertTrue(parts["log"]["refusal"].startswith("LOG-0203: it has format 99"), parts["log"])
+        self.assertTrue(parts["projection"]["refusal"].startswith("PROJ-0104: it has format 98"), parts)
+        self.assertEqual(postgres.query("SELECT version FROM mimeo_log.format"), [["99"]])
