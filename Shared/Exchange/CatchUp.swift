@@ -68,12 +68,19 @@ public struct HoldingsAnswer: Sendable {
     public var documents: [DocumentUpdate] = []
     /// Held documents of which something was purged, with a vector that covers it.
     public var gone: [DocumentVersion] = []
+    /// Held documents of which something is void: the subscriber asks for them.
+    public var candidates: [DocumentVersion] = []
     /// Held documents that the subscriber may not read.
     public var hidden: [DocumentKey] = []
     /// The id up to which this answer reaches; nil for the whole page.
     public var through: DocumentID?
     /// The materialization's position in the comparison's snapshot.
     public var asOf: LogPosition?
+
+    /// True if it tells nothing.
+    public var isEmpty: Bool {
+        documents.isEmpty && gone.isEmpty && candidates.isEmpty && hidden.isEmpty
+    }
 
     /// An empty answer.
     public init() {}

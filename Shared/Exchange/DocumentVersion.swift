@@ -12,6 +12,9 @@ public struct DocumentVersion: Sendable, Equatable {
     /// Between small peers, in a candidate: the encoded vector of what is gone of the document at the sender
     /// and has left no entry in its vector; nil for nothing.
     public var note: [UInt8]?
+    /// In a candidate, and in what is told to be gone: an encoded vector of the stamps of the document that
+    /// are void, each actor's from behind its time on; nil for none.
+    public var void: [UInt8]?
 
     /// A version of this document.
     public init(key: DocumentKey, vector: [UInt8], isUnmatched: Bool = false) {
@@ -19,4 +22,7 @@ public struct DocumentVersion: Sendable, Equatable {
         self.vector = vector
         self.isUnmatched = isUnmatched
     }
+
+    /// In what is told to be gone: false if only something of the document is void.
+    public var tellsGone: Bool { vector != VersionVector().encoded() }
 }

@@ -20,6 +20,8 @@ public struct FoldedOperation: Sendable {
         /// The delta's stamp, where one commit of a peer holds changes of several authors; nil for the
         /// operation's.
         public var stamp: Stamp?
+        /// At a small peer, the encoded vector of the document's void stamps, if that is news; else nil.
+        public var void: [UInt8]?
 
         /// A change of this document.
         public init(

@@ -117,6 +117,8 @@ public enum Limits {
     /// Signatures of one link that are checked at once, and each second after that: about a hundredth of a
     /// core.
     static let presenceChecks = (burst: 1_024, eachSecond: 100)
+    /// Bytes of a certificate, its metadata included.
+    static let certificateBytes = 16 * 1_024
     /// Certificates of others, each with a metadata of its own, that a peer keeps.
     static let presenceCertificates = 256
     /// The pause before a certificate is asked for again.

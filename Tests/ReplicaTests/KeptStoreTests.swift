@@ -1,5 +1,6 @@
 import CRDT
 import DQL
+import Exchange
 import Foundation
 import TestSupport
 import Testing
@@ -12,7 +13,8 @@ import Testing
 ///
 /// `store-7`: twenty documents of a kilobyte in one operation, which refers to them; others that were
 /// written, changed, counted in, deleted and evicted; an index, and one whose keys are cut. `store-8` goes on
-/// from there: two more documents, one of them evicted, and a server's cursor.
+/// from there: two more documents, one of them evicted, and a server's cursor. `store-10` goes on from that:
+/// the store was linked with another small peer, and each has a document of the other.
 @Suite("Stores of earlier versions, from within")
 struct KeptStoreTests {
     private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
@@ -44,7 +46,7 @@ struct KeptStoreTests {
 
     @Test(
         "operations that refer to documents are uploaded as what they were, before one changes and after",
-        arguments: ["store-7", "store-8"])
+        arguments: ["store-7", "store-8", "store-10"])
     func uploads(name: String) throws {
         try withTemporaryDirectory { directory in
             let copy = directory.appendingPathComponent("store")
@@ -64,6 +66,36 @@ struct KeptStoreTests {
             #expect(try referring(replica) == 0)
             #expect(try described(Array(uploads(replica).prefix(wanted.count))) == wanted)
             #expect(try replica.indexFaults() == [])
+            try replica.close()
+        }
+    }
+
+    @Test("a store of format 10 keeps its cursors at another's feed, and notes what is void from now on")
+    func links() throws {
+        try withTemporaryDirectory { directory in
+            let copy = directory.appendingPathComponent("store")
+            try FileManager.default.copyItem(at: Self.folder.appendingPathComponent("store-10"), to: copy)
+            let replica = try open(copy, TestEnvironment(seed: 10))
+            #expect(
+                try replica.rows("SELECT * FROM l ORDER BY _id")
+                    == [#"{"_id":1,"from":"b"}"#, #"{"_id":2,"from":"a"}"#])
+            let bytes: [UInt8] = [
+                0x52, 0x93, 0x8A, 0xB7, 0xD5, 0x38, 0x1C, 0x30,
+                0xCF, 0xC4, 0x03, 0x05, 0xDD, 0xD9, 0x07, 0x0A,
+            ]
+            let feed = try #require(LogID(bytes: bytes))
+            let query = try SubscriptionQuery(statement: "SELECT * FROM l")
+            #expect(try replica.linkCursor(of: query.canonicalKey, at: feed)?.position.offset == 3)
+            _ = try replica.beginFeed(hasServer: true)
+            let key = DocumentKey(collection: "l", id: try DocumentID(.int(1)))
+            let void = VersionVector([.init(actor: ActorID(7), time: 1)])
+            try replica.store.committing { database, _ in
+                try Notes.put(key, VersionVector(), void: void, position: 10, came: 1, database)
+            }
+            let found = try replica.read { transaction in
+                try transaction.withDatabase { (try Notes.find(key, $0), try Notes.void(key, $0)) }
+            }
+            #expect(found.0 == nil && found.1 == void)
             try replica.close()
         }
     }

@@ -47,6 +47,29 @@ struct NoteTests {
         }
     }
 
+    @Test(
+        "an eviction counts what no other peer has taken, where there is no server",
+        arguments: [false, true])
+    func untaken(hasServer: Bool) throws {
+        try withTemporaryDirectory { folder in
+            let replica = try open(folder.appendingPathComponent("store"))
+            _ = try replica.beginFeed(hasServer: hasServer)
+            for number in 0..<3 { try replica.execute("INSERT INTO c DOCUMENTS ({'_id': \(number)})") }
+            func evict(_ number: Int64) throws -> Int {
+                try replica.write { transaction in
+                    try transaction.evict("c", [try DocumentID(.int(number))])
+                    return transaction.untakenEvictions
+                }.value
+            }
+            #expect(try evict(0) == (hasServer ? 0 : 1))
+            replica.noteTaken(replica.head)
+            #expect(try evict(1) == 0)
+            try replica.execute("UPDATE c SET n = 1 WHERE _id = 2")
+            #expect(try evict(2) == (hasServer ? 0 : 1))
+            try replica.close()
+        }
+    }
+
     @Test("a note ends after its time, but for what a later stamp of its actor would speak for")
     func ends() throws {
         try withTemporaryDirectory { folder in

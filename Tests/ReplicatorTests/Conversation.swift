@@ -146,6 +146,7 @@ extension Conversation {
             case .state: "\(name(update.key)) as a state"
             case .delta: "\(name(update.key)) as a delta"
             case .gone: "\(name(update.key)) as purged"
+            case .void: "\(name(update.key)) as void"
             }
         }.joined(separator: ", ")
     }

@@ -120,6 +120,7 @@ struct PermissionTests {
         "holdings": "writing: each document", "reconciled": "nothing", "list": "sent by the server",
         "held": "reading: each document", "granted": "sent by the server",
         "deferred": "sent by the server", "taken": "between small peers only",
+        "certificate": "between small peers only",
         "presence": "nothing: what a record says counts as its peer's word, signed by that peer",
     ]
 

@@ -51,6 +51,13 @@ enum Exemplars {
         ("taken", .taken(position)),
         ("presence", .presence(news)),
         ("presence-nothing", .presence(PresenceNews())),
+        ("hello-mesh-certificates", .hello(renewing)),
+        ("certificate", .certificate([0x30, 1, 2])),
+        (
+            "operations-void",
+            .operations(Frame.Operations(position: position, updates: [], candidates: [voided]))
+        ),
+        ("states-void", .states([(key: key(3), state: EncodedState([1]))], gone: [voided])),
     ]
 
     private static let noted: DocumentVersion = {
@@ -58,6 +65,20 @@ enum Exemplars {
         version.note = vector
         return version
     }()
+
+    private static let voided: DocumentVersion = {
+        var version = DocumentVersion(key: key(3), vector: VersionVector().encoded())
+        version.void = vector
+        return version
+    }()
+
+    private static var renewing: Frame.Hello {
+        var hello = Frame.Hello(
+            version: 4, databaseID: "d", peerKey: "key", wallMilliseconds: 0, credit: 0, actors: [])
+        hello.mesh = MeshGreeting(feed: logID, starts: 1, start: 2)
+        hello.mesh?.takesCertificates = true
+        return hello
+    }
 
     private static let signed = SignedRecord(
         content: [0xA1, 0, 1], signature: [UInt8](repeating: 7, count: 64))

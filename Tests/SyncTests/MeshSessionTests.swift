@@ -11,7 +11,7 @@ struct MeshSessionTests {
     private static var meeting: MeshMeeting { MeshMeeting(head: Exemplars.position, requests: []) }
 
     /// A listener that has met the other side.
-    private static func open() -> Session {
+    static func open() -> Session {
         var session = SessionTests.session(.mesh(Exemplars.link(isDialer: false)))
         _ = session.receive(.opened)
         _ = session.receive(frame(.hello(Exemplars.meshHello(feed: Exemplars.otherFeed))))
@@ -42,6 +42,27 @@ struct MeshSessionTests {
         _ = dialer.receive(Self.frame(answer))
         _ = dialer.receive(.met(Self.meeting))
         #expect(dialer.isOpen)
+    }
+
+    @Test("a newer certificate is taken and told only where both sides have said that they take them")
+    func certificates() {
+        for (mine, theirs) in [(true, true), (true, false), (false, true)] {
+            var greeting = Exemplars.greeting(feed: Exemplars.logID)
+            greeting.takesCertificates = mine
+            var session = SessionTests.session(
+                .mesh(Session.MeshLink(isDialer: false, greeting: greeting)))
+            _ = session.receive(.opened)
+            var hello = Exemplars.meshHello(feed: Exemplars.otherFeed)
+            hello.mesh?.takesCertificates = theirs
+            _ = session.receive(Self.frame(.hello(hello)))
+            _ = session.receive(.met(Self.meeting))
+            let sent = SessionTests.sent(session.receive(.renewCertificate([7])))
+            #expect(sent.contains(.certificate([7])) == (mine && theirs))
+            let actions = session.receive(Self.frame(.certificate([9])))
+            let isTaken = actions.contains { if case .certificate([9]) = $0 { true } else { false } }
+            #expect(isTaken == (mine && theirs))
+            #expect(session.isClosed == !(mine && theirs))
+        }
     }
 
     @Test("frames that come before this side has met the other wait for that, and are bounded")

@@ -120,6 +120,34 @@ struct RandomSessionTests {
         }
     }
 
+    @Test("any frames in any state of a link end in a typed close or go on")
+    func links() {
+        for seed in Depth.seeds(fast: 500, deep: 100_000) {
+            var generator = SplitMix64(seed: seed)
+            var session = generator.pick([
+                SessionTests.session(.mesh(Exemplars.link(isDialer: true))),
+                SessionTests.session(.mesh(Exemplars.link(isDialer: false))), MeshSessionTests.open(),
+            ])
+            if !session.isOpen, generator.chance(80) { _ = session.receive(.opened) }
+            if !session.isOpen, generator.chance(50) {
+                _ = session.receive(
+                    .frame(Frame.hello(Exemplars.meshHello(feed: Exemplars.otherFeed)).encoded()))
+            }
+            for _ in 0..<20 {
+                let wasClosed = session.isClosed
+                var bytes = generator.pick(Exemplars.frames).frame.encoded()
+                if generator.chance(30) { bytes[generator.below(bytes.count)] ^= UInt8(generator.below(256)) }
+                let actions = session.receive(.frame(bytes))
+                session.checkInvariants()
+                #expect(!wasClosed || actions.isEmpty, "seed \(seed)")
+                if let code = SessionTests.code(actions), !Self.codes.contains(code) {
+                    // A close frame of the other side may carry any code.
+                    #expect((try? Frame(decoding: bytes))?.name == "close", "seed \(seed): \(code)")
+                }
+            }
+        }
+    }
+
     @Test("a server asks for what servers do, a peer for what peers do, whatever the other side sends")
     func roles() {
         for seed in Depth.seeds(fast: 1_500, deep: 100_000) {
@@ -153,7 +181,7 @@ extension Event {
         case .subscribe, .unsubscribe, .ownActors, .historyCompared, .repairNeeds, .repairStaged, .repaired,
             .seenNoted, .holdings, .held, .ownOperations, .ownOperationAdded, .stored, .returning, .wanting,
             .outdated, .wanted, .vectors, .renew, .met, .linksBrought, .basesGiven,
-            .tell, .took:
+            .tell, .took, .renewCertificate:
             false
         }
     }
@@ -169,7 +197,8 @@ extension Action {
             true
         case .readOwnActors, .compareHistory, .readOwnOperations, .store, .stage, .unstage, .startOver, .hide,
             .findOutdated, .readHeld, .acknowledge, .askForAnswers, .readVectors, .settle, .repair,
-            .stageRepair, .readHoldings, .noteSeen, .meet, .settleLinks, .giveBases, .presenceOpens, .taken:
+            .stageRepair, .readHoldings, .noteSeen, .meet, .settleLinks, .giveBases, .presenceOpens, .taken,
+            .certificate:
             false
         }
     }

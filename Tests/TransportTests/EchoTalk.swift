@@ -34,6 +34,10 @@ final class EchoTalk: LinkTalk {
         guard case .frame(let frame, let taken) = arrival else { return over(SessionPump.lost) }
         defer { taken() }
         if case .close(let reason)? = try? Frame(decoding: frame) { return over(reason) }
+        if case .certificate(let der)? = try? Frame(decoding: frame), let verify = start.verify {
+            if let identity = try? verify(der) { start.renewed(identity) }
+            return
+        }
         let isFirst = state.withLock { state in
             defer { state.hasGreeted = true }
             return !state.hasGreeted
@@ -48,6 +52,10 @@ final class EchoTalk: LinkTalk {
     func open() {
         if !start.isDialer { start.channel.post(peer.greeting) { _ in } }
         start.channel.post(Array(peer.name.utf8)) { _ in }
+    }
+
+    func renew(_ certificate: [UInt8]) {
+        start.channel.post(Frame.certificate(certificate).encoded()) { _ in }
     }
 
     func finish(_ reason: SyncError) {

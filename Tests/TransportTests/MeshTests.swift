@@ -2,9 +2,11 @@ import CRDT
 import Exchange
 import Foundation
 import Identity
+import Machine
 import NIOCore
 import NIOPosix
 import Sync
+import Synchronization
 import TestSupport
 import Testing
 
@@ -78,6 +80,42 @@ struct MeshTests {
             await dialer.mesh.stop()
             await listener.mesh.stop()
         }
+    }
+
+    /// Two peers whose certificates end in two seconds; how far back they are issued is changed by the test.
+    private func shortLived() async throws -> (
+        here: EchoPeer, there: EchoPeer, back: SharedNumber
+    ) {
+        let life = PeerCertificate.life.components.seconds
+        let back = SharedNumber(life - 2)
+        let options = EchoPeer.Options(
+            issuedSeconds: { SystemClock.seconds() - back.value.withLock { $0 } })
+        var other = options
+        other.key = PeerKey()
+        let (here, there) = (EchoPeer("here", shared, options), EchoPeer("there", shared, other))
+        let port = try await there.start(listen: .tcp)
+        _ = try await here.start(dial: [tcp(port)], retry: .seconds(60))
+        try await until { here.linked.count == 1 && there.linked.count == 1 }
+        return (here, there, back)
+    }
+
+    @Test("a link lives on with newer certificates of both sides, and ends with SYNC-0502 without")
+    func renewed() async throws {
+        let (here, there, back) = try await shortLived()
+        let link = here.mesh.seen.peers.first?.link
+        let ends = try #require(here.mesh.seen.peers.first?.identity?.expiresAtSeconds)
+        back.value.withLock { $0 = 0 }
+        for peer in [here, there] { peer.mesh.renewCertificates() }
+        try await until { (here.mesh.seen.peers.first?.identity?.expiresAtSeconds ?? 0) > ends }
+        try await until { (there.mesh.seen.peers.first?.identity?.expiresAtSeconds ?? 0) > ends }
+        try await until { SystemClock.seconds() > ends + 1 }
+        #expect(here.mesh.seen.peers.first?.link == link && there.linked.count == 1)
+        for peer in [here, there] { await peer.mesh.stop() }
+        // Without them the same link ends.
+        let (first, second, _) = try await shortLived()
+        try await until { first.linked.isEmpty && second.linked.isEmpty }
+        try await until { dialError(first)?.hasPrefix("SYNC-0502") == true }
+        for peer in [first, second] { await peer.mesh.stop() }
     }
 
     @Test("a greeting that names another key than the certificate gets no link")
@@ -189,7 +227,7 @@ struct MeshTests {
             try await until { socket.isClosed }
         }
         var open: [RawSocket] = []
-        for _ in 0..<Depth.pick(fast: 120, deep: 5_000) { open.append(try await RawSocket(port: port)) }
+        for _ in 0..<Depth.pick(fast: 120, deep: 10_000) { open.append(try await RawSocket(port: port)) }
         let bound = Limits.openingLinks
         try await until { open.count(where: { !$0.isClosed }) <= bound }
         let newcomer = EchoPeer("newcomer", shared)
@@ -228,6 +266,12 @@ struct MeshTests {
         #expect(MeshListener(tcp: "", port: 1) == nil)
         #expect(MeshListener(tcp: "h", port: 70_000) == nil)
     }
+}
+
+/// A number that closures share.
+private final class SharedNumber: Sendable {
+    let value: Mutex<Int64>
+    init(_ number: Int64) { value = Mutex(number) }
 }
 
 /// A bare TCP connection.

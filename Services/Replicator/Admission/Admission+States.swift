@@ -29,7 +29,10 @@ extension Admission {
                     let isOpen = rights.write.allows(candidate.key) || rights.read.allows(candidate.key)
                     guard isOpen else { return true }
                     let vector = try VersionVector(decoding: candidate.vector)
-                    return try !Self.seen(vector, of: candidate.key, transaction).covers(vector)
+                    // What is void is neither held nor lacking.
+                    let void = try transaction.void(of: candidate.key, held: vector) ?? VersionVector()
+                    return try !Self.seen(vector, of: candidate.key, transaction)
+                        .covers(vector.without(void: void))
                 }.map(\.key)
                 let taken = lacking.filter { rights.write.allows($0) }
                 return (taken, taken.count == lacking.count)
@@ -117,7 +120,8 @@ extension Admission {
                 for item in states {
                     guard identity.rights.write.allows(item.key),
                         erased?.contains(item.key.collection, item.key.id) != true,
-                        let held = try? Document(decoding: item.state)
+                        let held = try? Document(decoding: item.state),
+                        try transaction.void(of: item.key, held: held.vector) == nil
                     else { continue }
                     let document = try Self.withoutReaped(held, item.key, transaction)
                     let state = document == held ? item.state : document.encoded()

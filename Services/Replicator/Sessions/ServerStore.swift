@@ -74,6 +74,7 @@ package struct ServerStore: SessionStore {
             return Self.event(await hub.operations(after: offset, for: session))
         case .readFrontier(let history):
             greeted()
+            if history.hasLinks { rights.noteLinks() }
             try await hub.verifyHistory()
             let registered = try await log.frontier(of: history.heads.map(\.actor), in: database)
             // Of an actor that belongs to another key nothing is told.
@@ -261,9 +262,12 @@ package struct ServerStore: SessionStore {
         try await hub.materializer.advance()
         let replica = hub.materializer.replica
         let rules = identity.rights.write
+        // What a peer with links may not write, others may bring.
+        let hasLinks = rights.hasLinks
         return try await hub.materializer.executor.run {
             try replica.read { transaction in
-                let gone = try transaction.gone(of: held, mayWrite: { rules.allows($0) })
+                let gone = try transaction.gone(
+                    of: held, mayWrite: { hasLinks || rules.allows($0) }, tellsVoid: hasLinks)
                 return .states(
                     try keys.map { ($0, try transaction.state(of: $0)) }, at: try transaction.logPosition(),
                     gone: gone)
@@ -278,11 +282,12 @@ package struct ServerStore: SessionStore {
         try await hub.materializer.advance()
         let replica = hub.materializer.replica
         let rules = identity.rights.write
+        let hasLinks = rights.hasLinks
         return try await evaluator.evaluate { interruption in
             try replica.read { transaction in
                 try transaction.compare(
                     page, of: query, bytes: Limits.pageBytes, rows: Limits.pageDocuments,
-                    mayWrite: { rules.allows($0) },
+                    mayWrite: { hasLinks || rules.allows($0) }, tellsVoid: hasLinks,
                     interruption: interruption, mayRead: { access.allows($0) })
             }
         }

@@ -19,6 +19,8 @@ package final class SessionRights: Sendable {
         /// Tokens that were issued before say nothing any more: seconds since 1970.
         var notBeforeSeconds: Int64
         var tell: Change?
+        /// True if the peer has links, which bring it what others wrote.
+        var hasLinks = false
     }
 
     private let state: Mutex<State>
@@ -30,6 +32,12 @@ package final class SessionRights: Sendable {
 
     /// The present identity: every append is checked by it.
     package var identity: Identity { state.withLock { $0.identity } }
+
+    /// Whether the peer has said that it has links.
+    var hasLinks: Bool { state.withLock { $0.hasLinks } }
+
+    /// The peer has said that it has links.
+    func noteLinks() { state.withLock { $0.hasLinks = true } }
 
     /// Calls `tell` with each change from now on, before the next one can come; it must be quick.
     package func follow(_ tell: @escaping Change) { state.withLock { $0.tell = tell } }

@@ -10,6 +10,9 @@ public struct DocumentUpdate: Sendable, Equatable {
         /// The document is gone at the sender: everything that this encoded vector covers was removed, and
         /// its tombstone reaped (rules 13 and 14).
         case gone([UInt8])
+        /// Stamps of the document are void: of each actor that this encoded vector names, all that are later
+        /// than the time there. A server has refused them.
+        case void([UInt8])
     }
 
     /// The document.
@@ -28,7 +31,7 @@ public struct DocumentUpdate: Sendable, Equatable {
         switch content {
         case .delta(let stamp, let bytes): _ = try Delta(decoding: bytes, stamp: stamp)
         case .state(let bytes): _ = try Document(decoding: bytes)
-        case .gone(let vector): _ = try VersionVector(decoding: vector)
+        case .gone(let vector), .void(let vector): _ = try VersionVector(decoding: vector)
         }
     }
 }

@@ -118,6 +118,8 @@ package enum SDKErrorCode: String, Sendable, CaseIterable {
 package enum SDKWarningCode: String, Sendable, CaseIterable {
     /// A document grew above the recommended size.
     case documentSize = "SDK-W101"
+    /// Documents were evicted that no other peer is known to have, and there is no server.
+    case evictedUntaken = "SDK-W102"
 }
 
 /// An error of this module before its conversion to the public type.

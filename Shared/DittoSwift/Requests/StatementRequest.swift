@@ -64,12 +64,20 @@ extension StatementOutcome {
             warnings: warnings, commit: commit)
     }
 
-    /// The same outcome with its commit, and with warnings about documents that became large.
-    func with(oversized: [String], commit: UInt64) -> StatementOutcome {
+    /// The same outcome with its commit, and with warnings about documents that became large, and about
+    /// evicted ones that nobody else is known to have.
+    func with(oversized: [String], untaken: Int = 0, commit: UInt64) -> StatementOutcome {
         StatementOutcome(
             kind: kind, kept: kept, mutatedDocumentIDs: mutatedDocumentIDs,
             warnings: warnings
-                + oversized.map { StatementWarning(SDKWarningCode.documentSize.rawValue, $0) },
+                + oversized.map { StatementWarning(SDKWarningCode.documentSize.rawValue, $0) }
+                + (untaken == 0
+                    ? []
+                    : [
+                        StatementWarning(
+                            SDKWarningCode.evictedUntaken.rawValue,
+                            "\(untaken) evicted documents had changes that no other peer is known to have")
+                    ]),
             commit: commit)
     }
 }

@@ -169,10 +169,10 @@ final class Engine: Sendable {
         let request = try request(statement, arguments, running)
         let written = try replica.write(limits: documentLimits) { transaction in
             let outcome = try request.run(in: transaction, environment.generateDocumentID)
-            return (outcome: outcome, oversized: transaction.warnings)
+            return (outcome, transaction.warnings, transaction.untakenEvictions)
         }
-        let (outcome, oversized) = written.value
-        return outcome.with(oversized: oversized, commit: written.commit)
+        let (outcome, oversized, untaken) = written.value
+        return outcome.with(oversized: oversized, untaken: untaken, commit: written.commit)
     }
 
     private func executeSystem(

@@ -2,14 +2,14 @@ import CRDT
 import GRDB
 import WriteAhead
 
-/// The store file's tables, format 10. `PRAGMA user_version` holds the format, `application_id` marks the
+/// The store file's tables, format 11. `PRAGMA user_version` holds the format, `application_id` marks the
 /// file as ours.
 ///
 /// A collection has a table of its own (`documents_N`): rowid scans are SQLite's fastest. `position` is the
 /// number of the commit, or in a materialization the log's offset, that last changed the document; it is
 /// indexed, because catch-up reads everything after a cursor (rule 23).
 enum Schema {
-    static let format: Int64 = 10
+    static let format: Int64 = 11
     /// "Mime" in ASCII.
     static let applicationID: Int64 = 0x4D69_6D65
 
@@ -59,6 +59,7 @@ enum Schema {
         if found < 8 { try database.execute(sql: changesOfFormat8) }
         if found < 9 { try database.execute(sql: changesOfFormat9) }
         if found < 10 { try database.execute(sql: changesOfFormat10) }
+        if found < 11 { try database.execute(sql: changesOfFormat11) }
         if found < 2 { try OwnOperations.truncateAll(database) }
         if found > 0, found < 3, try isMaterialization(database) {
             // The data of the new tables is only in the log, so this is rolled back, and the store
@@ -225,6 +226,12 @@ enum Schema {
             feed BLOB NOT NULL, collection TEXT NOT NULL, id BLOB NOT NULL, due INTEGER NOT NULL,
             PRIMARY KEY (feed, collection, id)) WITHOUT ROWID;
         CREATE INDEX IF NOT EXISTS ahead_due ON ahead (feed, due);
+        """
+
+    /// The stamps of a document that are void (`Notes`).
+    private static let changesOfFormat11 = """
+        ALTER TABLE note ADD COLUMN void BLOB;
+        CREATE INDEX IF NOT EXISTS note_void ON note (collection, id) WHERE void IS NOT NULL;
         """
 
     private static let tablesOfFormat1 = """

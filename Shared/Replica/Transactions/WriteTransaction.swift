@@ -23,6 +23,10 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     /// Warnings for the statement's result: documents above the soft limit.
     public private(set) var warnings: [String] = []
     private(set) var evicted: [DocumentKey] = []
+    /// Evicted documents that no other peer may have.
+    private var untaken: Set<DocumentKey> = []
+    /// The number of evicted documents that no other peer is known to have, in a store without a server.
+    public var untakenEvictions: Int { evicted.count { untaken.contains($0) } }
     /// Evicted documents that match a live subscription.
     private(set) var wanted: [DocumentKey] = []
     private let liveQueries: [SubscriptionQuery]
@@ -224,6 +228,11 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
             guard let bytes = try DocumentRows.state(table, id, database) else { continue }
             let key = DocumentKey(collection: collection, id: id)
             try bytes.withUnsafeBytes { try noteEviction(of: key, DocumentReader($0), own) }
+            if let taken = recorder?.untakenAfter,
+                try DocumentRows.position(table, id, database) ?? .max > taken
+            {
+                untaken.insert(key)
+            }
             if pending[key] != nil {
                 withdrawn[key] = bytes
                 pending.leaveRow(of: key)

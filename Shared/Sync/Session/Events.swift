@@ -56,6 +56,8 @@ public enum Event: Sendable {
     /// Tell the other side news of presence; nothing is sent before `presenceOpens`, or to a side that takes
     /// none.
     case tell(PresenceNews)
+    /// Tell the other small peer a newer certificate of this one; nothing is sent to a side that takes none.
+    case renewCertificate([UInt8])
     /// Everything that this side wanted of the other's feed up to a position is stored: tell it.
     case took(LogPosition)
     /// The application has a newer access token: send it as soon as the server accepts tokens.
@@ -187,6 +189,8 @@ public enum Action: Sendable {
     case presenceOpens
     /// The other side tells news of presence; no answer.
     case presence(PresenceNews)
+    /// The other small peer has a newer certificate, in DER: verify it; `finish` if it is not good.
+    case certificate([UInt8])
     /// The other small peer has stored all that it wanted of this side's feed up to a position; no answer.
     case taken(LogPosition)
     /// Another small peer has greeted: return this side's head and subscriptions -> `met`.

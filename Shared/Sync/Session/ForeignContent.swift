@@ -18,6 +18,7 @@ extension Action {
                 for candidate in candidates {
                     _ = try VersionVector(decoding: candidate.vector)
                     if let note = candidate.note { _ = try VersionVector(decoding: note) }
+                    if let void = candidate.void { _ = try VersionVector(decoding: void) }
                 }
             default: break
             }

@@ -93,7 +93,7 @@ extension Event {
     var answer: Answer? {
         switch self {
         case .opened, .frame, .subscribe, .unsubscribe, .ownOperationAdded, .linksBrought, .wanted, .renew,
-            .tell, .took, .grantChanged, .failed, .finish, .disconnected:
+            .tell, .took, .renewCertificate, .grantChanged, .failed, .finish, .disconnected:
             nil
         case .ownActors: .ownActors
         case .met: .meeting

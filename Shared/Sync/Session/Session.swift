@@ -45,6 +45,8 @@ public struct Session: Sendable {
     /// True if the other side knows presence, and so does this one.
     private var hasPresence = false
     private var isPresenceOpen = false
+    /// True if both small peers take newer certificates.
+    private var takesCertificates = false
     private(set) var flow: FlowControl
     private var assembly = Assembly()
     /// Frames of the other small peer that came before this side has met it, and their bytes.
@@ -119,6 +121,7 @@ public struct Session: Sendable {
         case .finish(let error): throw error
         case .disconnected: flow.close()
         case .tell(let news): if hasPresence, flow.isOpen { flow.send(.presence(news)) }
+        case .renewCertificate(let der): if takesCertificates, flow.isOpen { flow.send(.certificate(der)) }
         case .took(let position): if hasPresence, flow.isOpen { flow.send(.taken(position)) }
         case .ownActors(let history): greet(history)
         case .met(let meeting): try met(meeting)
@@ -303,6 +306,7 @@ public struct Session: Sendable {
         case .presence(let news) where hasPresence && isPublisher: flow.perform(.presence(news))
         case .taken(let position) where hasPresence && isReader && isPublisher:
             flow.perform(.taken(position))
+        case .certificate(let der) where takesCertificates: flow.perform(.certificate(der))
         // A reader:
         case .catchUp(let page) where isReader: try toReader(.catchUp(page, size: size))
         case .operations(let operations) where isReader: try toReader(.operations(operations, size: size))
@@ -396,9 +400,10 @@ public struct Session: Sendable {
         if writer != nil {
             try toWriter(.hello(hello))
         } else {
-            let history = OwnHistory(
+            var history = OwnHistory(
                 heads: hello.actors, acknowledged: hello.acknowledged, seen: hello.head,
                 declined: hello.declined)
+            history.hasLinks = hello.hasLinks
             takesLinks = hello.hasLinks
             flow.perform(.readFrontier(history))
         }
@@ -434,6 +439,7 @@ public struct Session: Sendable {
         }
         phase = .meeting
         hasPresence = own.hasPresence && other.record != nil
+        takesCertificates = link.greeting.takesCertificates && other.takesCertificates
         let difference = Int64(clamping: hello.wallMilliseconds) - Int64(clamping: own.wallMilliseconds)
         flow.perform(.report(.connected(clockDifferenceMilliseconds: difference)))
         flow.perform(.meet(other, peerKey: hello.peerKey))

@@ -67,6 +67,8 @@ public enum Frame: Sendable, Equatable {
     case deferred(Deferral)
     /// Between small peers: everything that the receiver wanted is stored up to this position of its feed.
     case taken(LogPosition)
+    /// Between small peers: a newer certificate of the speaker's key, in DER. The link goes on to its end.
+    case certificate([UInt8])
     /// News of who is there: between small peers, and from a peer to a server that takes them.
     case presence(PresenceNews)
 

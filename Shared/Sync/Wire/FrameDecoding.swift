@@ -112,7 +112,7 @@ private struct FrameFields {
         case (.catchUp, 2): updates = try decoder.list { try $0.state() }
         case (.operations, 2): updates = try decoder.list { try $0.update() }
         case (.catchUp, 3), (.operations, 3): candidates = try decoder.list { try $0.candidate() }
-        case (.upload, 1): uploads = try decoder.list { try $0.binary() }
+        case (.upload, 1), (.certificate, 1): uploads = try decoder.list { try $0.binary() }
         case (.acknowledged, 1), (.hello, 9): acknowledgements = try decoder.list { try $0.acknowledgement() }
         case (.want, 1): keys = try decoder.list { try $0.listedKey() }
         case (.states, 1): states = try decoder.list { try $0.stateItem() }
@@ -148,6 +148,11 @@ private struct FrameFields {
                     candidates: candidates ?? []))
         case .progress: return .progress(try required(positions[1]), skipped: second ?? false)
         case .upload: return .upload(try required(uploads))
+        case .certificate:
+            guard let der = try required(uploads).last, der.count <= Limits.certificateBytes else {
+                throw SyncError(.malformedFrame, "no certificate, or one that is too large")
+            }
+            return .certificate(der)
         case .acknowledged:
             return .acknowledged(try required(acknowledgements), offset: Offset(numbers[2] ?? 0))
         case .want: return .want(try required(keys), held: candidates ?? [])
@@ -318,6 +323,9 @@ extension CBORDecoder {
             case 6:
                 let hasServer = try bool()
                 greeting?.hasServer = hasServer
+            case 7:
+                let takes = try bool()
+                greeting?.takesCertificates = takes
             default: _ = try value()
             }
         }
@@ -414,11 +422,19 @@ extension CBORDecoder {
 
     fileprivate mutating func candidate() throws -> DocumentVersion {
         let count = try array()
-        guard count == 3 || count == 4 else {
+        guard (3...5).contains(count) else {
             throw SyncError(.malformedFrame, "a candidate has the wrong length")
         }
         var candidate = DocumentVersion(key: try key(), vector: try binary())
         if count == 4 { candidate.note = try binary() }
+        if count == 5 {
+            switch try value() {
+            case .null: break
+            case .binary(let note): candidate.note = note
+            default: throw SyncError(.malformedFrame, "a note is neither bytes nor null")
+            }
+            candidate.void = try binary()
+        }
         return candidate
     }
 

@@ -25,6 +25,7 @@ enum FrameType: UInt64, CaseIterable {
     case granted = 20
     case renewal = 21
     case deferred = 32
+    case certificate = 28
     case taken = 29
     case presence = 31
 }
@@ -154,6 +155,9 @@ extension Frame {
             writer.begin(.taken, fields: 1)
             writer.field(1) { $0.position(position) }
         case .presence(let news): writer.presence(news)
+        case .certificate(let der):
+            writer.begin(.certificate, fields: 1)
+            writer.field(1) { $0.list([der]) { $0.binary($1) } }
         default: preconditionFailure("every other frame is encoded above")
         }
     }
@@ -221,10 +225,11 @@ extension CBORWriter {
     }
 
     fileprivate mutating func candidate(_ candidate: DocumentVersion) {
-        array(count: candidate.note == nil ? 3 : 4)
+        array(count: candidate.void != nil ? 5 : candidate.note == nil ? 3 : 4)
         key(candidate.key)
         binary(candidate.vector)
-        if let note = candidate.note { binary(note) }
+        if let note = candidate.note { binary(note) } else if candidate.void != nil { null() }
+        if let void = candidate.void { binary(void) }
     }
 
     fileprivate mutating func update(_ update: DocumentUpdate) {
@@ -239,7 +244,8 @@ extension CBORWriter {
             binary(delta.bytes)
             fixed64(stamp.actor.rawValue)
             fixed64(stamp.time)
-        case .gone(let bytes):
+        // Void is told in answers only.
+        case .gone(let bytes), .void(let bytes):
             array(count: 4)
             key(update.key)
             binary(bytes)
@@ -288,7 +294,10 @@ extension CBORWriter {
     private mutating func greeting(_ greeting: MeshGreeting) {
         map(
             count: 3
-                + [greeting.record != nil, greeting.isClockTrusted, greeting.hasServer].count { $0 })
+                + [
+                    greeting.record != nil, greeting.isClockTrusted, greeting.hasServer,
+                    greeting.takesCertificates,
+                ].count { $0 })
         field(0) { $0.binary(greeting.feed.bytes) }
         field(1) {
             $0.array(count: 2)
@@ -299,6 +308,7 @@ extension CBORWriter {
         if let record = greeting.record { field(3) { $0.record(record) } }
         if greeting.isClockTrusted { field(5) { $0.bool(true) } }
         if greeting.hasServer { field(6) { $0.bool(true) } }
+        if greeting.takesCertificates { field(7) { $0.bool(true) } }
     }
 
     private mutating func record(_ record: SignedRecord) {

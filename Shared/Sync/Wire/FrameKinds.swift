@@ -14,7 +14,7 @@ extension Frame {
     var waitsItsTurn: Bool {
         switch self {
         case .hello, .credit, .want, .states, .close, .chunk, .acknowledged, .refused, .subscriptionRefused,
-            .reconciled, .list, .granted, .renewal, .deferred, .taken, .presence:
+            .reconciled, .list, .granted, .renewal, .deferred, .taken, .presence, .certificate:
             false
         default: true
         }
@@ -46,6 +46,7 @@ extension Frame {
         case .deferred: "deferred"
         case .taken: "taken"
         case .presence: "presence"
+        case .certificate: "certificate"
         }
     }
 }

@@ -17,6 +17,8 @@ public struct MeshGreeting: Sendable, Equatable {
     public var hasServer: Bool
     /// The speaker's presence record; nil at a peer that knows no presence, and is told none.
     public var record: SignedRecord?
+    /// True if the speaker takes newer certificates within the link.
+    public var takesCertificates = false
 
     /// A greeting of these parts.
     public init(

@@ -18,11 +18,14 @@ final class LinkConnection: FrameChannel {
     let verdict: LinkTLS.Verdict
     /// The end of the own certificate, in seconds since 1970.
     let ownEndsAtSeconds: Int64
+    /// The means by which it was secured; nil in the clear.
+    let tls: LinkTLS?
 
     private init(
-        _ channel: any Channel, _ handler: LinkHandler, _ verdict: LinkTLS.Verdict, _ ends: Int64?
+        _ channel: any Channel, _ handler: LinkHandler, _ verdict: LinkTLS.Verdict, _ tls: LinkTLS?
     ) {
-        ownEndsAtSeconds = ends ?? .max
+        ownEndsAtSeconds = tls?.ownEndsAtSeconds ?? .max
+        self.tls = tls
         self.channel = channel
         self.handler = NIOLoopBound(handler, eventLoop: channel.eventLoop)
         self.verdict = verdict
@@ -46,7 +49,7 @@ final class LinkConnection: FrameChannel {
             channel.eventLoop.makePromise(), verdict, times, isSecure: tls != nil)
         if let tls { try pipeline.addHandler(tls.handler(isDialer: isDialer, verdict: verdict)) }
         try pipeline.addHandler(handler)
-        return LinkConnection(channel, handler, verdict, tls?.ownEndsAtSeconds)
+        return LinkConnection(channel, handler, verdict, tls)
     }
 
     func begin(_ arrived: @escaping @Sendable (FrameArrival) -> Void) {

@@ -95,7 +95,8 @@ final class LinkSecurity: Sendable {
         ).expiresAtSeconds
         let contexts = try contexts(own.key, certificate)
         return LinkTLS(
-            client: contexts.client, server: contexts.server, databaseID: databaseID, ownEndsAtSeconds: ends,
+            client: contexts.client, server: contexts.server, databaseID: databaseID,
+            ownEndsAtSeconds: ends, ownCertificate: certificate,
             verify: { [databaseID, nowSeconds] der throws(IdentityError) in
                 try own.authority.verify(der, databaseID: databaseID, nowSeconds: nowSeconds())
             })
@@ -140,6 +141,8 @@ struct LinkTLS: Sendable {
     fileprivate let databaseID: DatabaseID
     /// The end of the own certificate.
     let ownEndsAtSeconds: Int64
+    /// The own certificate, in DER.
+    let ownCertificate: [UInt8]
     fileprivate let verify: @Sendable ([UInt8]) throws(IdentityError) -> Identity
 
     /// The result of the verification: filled during the handshake.
@@ -155,6 +158,15 @@ struct LinkTLS: Sendable {
         }
 
         fileprivate func set(_ result: Result<Identity, SyncError>) { self.result.withLock { $0 = result } }
+    }
+
+    /// Verifies a newer certificate of the other side, as the handshake did the first.
+    func identity(in der: [UInt8]) throws -> Identity {
+        do throws(IdentityError) {
+            return try verify(der)
+        } catch {
+            throw Self.reason(error, der, databaseID)
+        }
     }
 
     /// A handler of TLS for one end of a pipe.

@@ -63,6 +63,7 @@ final class LinkSession: LinkTalk {
         link.meets = { greeting, key in try await self.met(greeting, key) }
         link.began = { pump in self.began(pump) }
         link.record = own.presence?.greeting()
+        link.takesCertificates = start.verify != nil
         link.hears = { news in self.heard(news) }
         Task { [link, channel] in
             let reason = await feed.run(link, over: channel)
@@ -88,11 +89,38 @@ final class LinkSession: LinkTalk {
         switch news {
         case .presenceOpens: openPresence()
         case .presence(let news): presence.received(news)
+        case .certificate(let der): renewed(der)
         case .taken(let commit): own.progressed(state.withLock { $0.peerKey }, commit)
         case .stored(let position):
             own.progressed(state.withLock { $0.peerKey }, nil)
             if let position { tellTaken(position) }
         }
+    }
+
+    /// The other side has a newer certificate: with other rights the link begins anew, so that everything is
+    /// compared under them (decision 0095).
+    private func renewed(_ der: [UInt8]) {
+        guard let verify = start.verify, let known = start.identity else { return }
+        do {
+            let newer = try verify(der)
+            guard newer.peerKey == known.peerKey else {
+                return end(SyncError(.keyNotProven, "the newer certificate is of another key"))
+            }
+            guard newer.rights.read.mark == known.rights.read.mark,
+                newer.rights.write.mark == known.rights.write.mark
+            else { return end(SyncError(.goingAway, "the other side has other rights now")) }
+            start.renewed(newer)
+        } catch let error as SyncError {
+            end(error)
+        } catch {
+            end(SyncError(.unavailable, "the newer certificate cannot be read: \(error)"))
+        }
+    }
+
+    private func end(_ reason: SyncError) { state.withLock { $0.pump }?.deliver(.finish(reason)) }
+
+    func renew(_ certificate: [UInt8]) {
+        state.withLock { $0.pump }?.deliver(.renewCertificate(certificate))
     }
 
     private func openPresence() {

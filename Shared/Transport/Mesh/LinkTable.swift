@@ -53,6 +53,8 @@ struct LinkTable: Sendable {
         /// The other side has proven this key; it has not greeted yet.
         case proven(LinkID, peerKey: String)
         case greeted(LinkID, Remote)
+        /// A certificate was renewed: the link ends at this time.
+        case renewed(LinkID, endsAt: Duration)
         /// The application's decision, both ways.
         case answered(LinkID, allows: Bool)
         /// Everything of the link has ended.
@@ -133,6 +135,7 @@ struct LinkTable: Sendable {
         case .accepted(let id, let listener): accept(id, listener, now, &actions)
         case .proven(let id, let key): links[id]?.provenKey = key
         case .greeted(let id, let remote): greeted(id, remote, now, &actions)
+        case .renewed(let id, let end): links[id]?.remote?.endsAt = end
         case .answered(let id, let allows): answered(id, allows, now, &actions)
         case .ended(let id, let reason): ended(id, reason, now, random, &actions)
         case .elapsed: break

@@ -6,6 +6,8 @@ import Sync
 protocol LinkTalk: Sendable {
     /// The link may sync. A side that was dialed greets now: until then it has only listened.
     func open()
+    /// Tells the other side a newer certificate of this peer, in DER.
+    func renew(_ certificate: [UInt8])
     /// Ends the conversation, and tells the other side why.
     func finish(_ reason: SyncError)
 }
@@ -21,6 +23,10 @@ struct LinkStart: Sendable {
     let identity: Identity?
     let channel: any FrameChannel
     let syncGroup: UInt32
+    /// Verifies a newer certificate of the other side; nil on a link without TLS.
+    let verify: (@Sendable ([UInt8]) throws -> Identity)?
+    /// The other side has proven this newer identity, of the same key and rights.
+    let renewed: @Sendable (Identity) -> Void
     /// The other side has greeted: its key, its start, and what it says of itself.
     let greeted: @Sendable (LinkGreeting) -> Void
     /// The conversation has ended, and nothing of it is under way any more. Called once.

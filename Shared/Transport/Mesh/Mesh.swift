@@ -90,6 +90,9 @@ public final class Mesh: Sendable {
         var connection: LinkConnection?
         var talk: (any LinkTalk)?
         var greeting: LinkGreeting?
+        /// The identity of a certificate that came within the link, and the own one that was told.
+        var renewed: Identity?
+        var told: (certificate: [UInt8], endsAtSeconds: Int64)?
         init(_ kind: LinkKind, isDialer: Bool) {
             self.kind = kind
             self.isDialer = isDialer
@@ -247,7 +250,7 @@ public final class Mesh: Sendable {
         guard let live = state.live[id], let greeting = live.greeting else { return nil }
         return LinkedPeer(
             link: id, peerKey: greeting.peerKey, kind: live.kind, isDialer: live.isDialer,
-            record: greeting.record, identity: live.connection?.verdict.identity)
+            record: greeting.record, identity: live.renewed ?? live.connection?.verdict.identity)
     }
 
     // MARK: Links
@@ -352,11 +355,16 @@ public final class Mesh: Sendable {
             OpeningHandler.release(connection.channel)
             receive(.proven(id, peerKey: key), state)
         }
+        var verify: (@Sendable ([UInt8]) throws -> Identity)?
+        if let tls = connection.tls { verify = { der in try tls.identity(in: der) } }
         live.talk = parts.begin(
             LinkStart(
                 id: id, isDialer: live.isDialer, kind: live.kind, identity: connection.verdict.identity,
                 channel: connection,
-                syncGroup: state.settings.syncGroup,
+                syncGroup: state.settings.syncGroup, verify: verify,
+                renewed: { identity in
+                    self.onLoop { mesh, state in mesh.renewed(id, identity, state) }
+                },
                 greeted: { greeting in
                     self.onLoop { mesh, state in mesh.greeted(id, greeting, state) }
                 },
@@ -387,6 +395,39 @@ public final class Mesh: Sendable {
                 self.time(ofSeconds: min($0.expiresAtSeconds, connection.ownEndsAtSeconds))
             })
         receive(.greeted(id, remote), state)
+    }
+
+    /// The other side has proven a newer certificate within the link.
+    private func renewed(_ id: LinkID, _ identity: Identity, _ state: State) {
+        state.live[id]?.renewed = identity
+        noteEnd(id, state)
+    }
+
+    /// A certificate of a link has changed: it ends with the earlier of both.
+    private func noteEnd(_ id: LinkID, _ state: State) {
+        guard let live = state.live[id], let connection = live.connection,
+            let identity = live.renewed ?? connection.verdict.identity
+        else { return }
+        let own = live.told?.endsAtSeconds ?? connection.ownEndsAtSeconds
+        receive(.renewed(id, endsAt: time(ofSeconds: min(identity.expiresAtSeconds, own))), state)
+    }
+
+    /// Tells the links a newer certificate of this peer, if there is one.
+    func renewCertificates() {
+        onLoop { mesh, state in
+            guard let own = try? mesh.parts.sockets.security.tls() else { return }
+            for link in state.table.links.values where link.isOpen {
+                guard let live = state.live[link.id], let first = live.connection?.tls else { continue }
+                let told =
+                    live.told
+                    ?? (certificate: first.ownCertificate, endsAtSeconds: first.ownEndsAtSeconds)
+                guard told.certificate != own.ownCertificate, told.endsAtSeconds < own.ownEndsAtSeconds
+                else { continue }
+                live.told = (own.ownCertificate, own.ownEndsAtSeconds)
+                live.talk?.renew(own.ownCertificate)
+                mesh.noteEnd(link.id, state)
+            }
+        }
     }
 
     private func time(ofSeconds end: Int64) -> Duration {

@@ -45,6 +45,9 @@ public final class MeshFeed: Sendable {
         /// Hears of presence, and of how far each side has the other's documents.
         var hears: @Sendable (MeshNews) -> Void = { _ in }
 
+        /// True if newer certificates are taken within the link.
+        var takesCertificates = false
+
         /// A link with all rights.
         public init(
             databaseID: DatabaseID, peerKey: String = "", isDialer: Bool, wallMilliseconds: UInt64
@@ -246,6 +249,7 @@ public final class MeshFeed: Sendable {
     func session(of link: Link, _ logger: Logger) -> Session {
         var greeting = greeting(syncGroup: link.syncGroup, isClockTrusted: link.isClockTrusted)
         greeting.record = link.record
+        greeting.takesCertificates = link.takesCertificates
         var configuration = Session.Configuration(
             role: .mesh(Session.MeshLink(isDialer: link.isDialer, greeting: greeting)),
             databaseID: link.databaseID, peerKey: link.peerKey, wallMilliseconds: link.wallMilliseconds,
@@ -296,6 +300,8 @@ enum MeshNews: Sendable {
     /// The other side takes presence from now on.
     case presenceOpens
     case presence(PresenceNews)
+    /// The other side has told a newer certificate of its key, in DER.
+    case certificate([UInt8])
     /// The other side has all that it wanted up to this commit of this store.
     case taken(commit: UInt64)
     /// Documents of the other side, or its progress, are stored here. The position is the one up to which all

@@ -160,10 +160,14 @@ final class MeshStore: SessionStore {
         case .presence(let news):
             link.hears(.presence(news))
             return nil
+        case .certificate(let der):
+            link.hears(.certificate(der))
+            return nil
         case .taken(let position):
             // Of another feed, or beyond the head, it says nothing of this store.
             guard let head = replica.feedHead(), position.logID == head.logID, position.offset <= head.offset
             else { return nil }
+            replica.noteTaken(position.offset.rawValue)
             link.hears(.taken(commit: position.offset.rawValue))
             return nil
         case .report(let report):
@@ -262,6 +266,10 @@ final class MeshStore: SessionStore {
                 var page = try CatchUpReader.page(
                     in: transaction, at: head, query: query, access: access, after: offset,
                     namesAfter: names, through: end.map { Offset($0) }, bounds: bounds, interruption: nil)
+                let told = page.documents.map(\.key) + page.candidates.map(\.key)
+                let tainted = try self.replica.tainted(told, transaction)
+                page.documents.removeAll { tainted.contains($0.key) }
+                page.candidates.removeAll { tainted.contains($0.key) }
                 for note in notes
                 where note.position <= page.offset.rawValue && access.allows(note.candidate.key) {
                     page.candidates.append(note.candidate)

@@ -342,7 +342,10 @@ public final class MeshSync: Sendable {
                 logger: logger, bus: BusConnection.path(), choose: { [weak mesh] in mesh?.dial(found: $0) },
                 changed: { [weak self] in self?.changed() }))
         let ticking = Task {
-            while (try? await Task.sleep(for: Limits.aheadInterval)) != nil { feed.askForDue() }
+            while (try? await Task.sleep(for: Limits.aheadInterval)) != nil {
+                feed.askForDue()
+                mesh.renewCertificates()
+            }
         }
         return Running(mesh: mesh, feed: feed, discovery: discovery, ticking: ticking)
     }

@@ -48,7 +48,7 @@ extension World {
     private func checkUpdate(_ update: DocumentUpdate, _ link: Link) throws {
         try checkGrant(update.key, link)
         switch update.content {
-        case .gone:
+        case .gone, .void:
             let isAsked = link.asked.contains { $0.query.collection == update.key.collection }
             guard isAsked else { throw Violation("\(update.key.words) is gone for one who never asked") }
         case .state(let bytes):

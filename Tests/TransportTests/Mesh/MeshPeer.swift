@@ -122,6 +122,11 @@ final class MeshPeer {
         try replica.read { try $0.withDatabase { try Notes.find(key, $0) } } ?? VersionVector()
     }
 
+    /// Returns whether a document holds a void stamp, as far as it is known here.
+    func isTainted(_ key: DocumentKey) throws -> Bool {
+        try replica.read { try $0.state(of: key) != nil && $0.toldState(of: key) == nil }
+    }
+
     /// Returns whether a document is shown by one of its subscriptions.
     func matches(_ key: DocumentKey, _ document: Document) throws -> Bool {
         guard document.isLive else { return false }

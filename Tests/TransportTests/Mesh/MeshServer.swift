@@ -48,6 +48,13 @@ final class MeshServer {
         await log.close()
     }
 
+    /// Every right, but for writing some documents.
+    static func grant(withoutWriting ids: Set<Int>, of all: Range<Int>) -> Grant {
+        let left = all.filter { !ids.contains($0) }.map { "_id = \($0)" }
+        return Grant(
+            read: .everything, write: AccessRules(queriesByCollection: ["c": left]), queryLanguage: 1)
+    }
+
     /// Everything in the log is folded, and the sessions have been told.
     func flush() async throws {
         try await hub.materializer.advance()
@@ -151,6 +158,19 @@ final class MeshServerRun {
             reasons[place] = SyncError(.unavailable, "cut")
         }
         await leave()
+    }
+
+    /// Runs both ends until nothing is left to do.
+    func settle() async throws {
+        var moves = true
+        while moves {
+            moves = false
+            for place in [0, 1] {
+                while try await step(place) { moves = true }
+                while peer.later.step() { moves = true }
+            }
+            try await server.flush()
+        }
     }
 
     private func leave() async {

@@ -12,7 +12,8 @@ import TestSupport
 /// Two to five peers in a chain, a ring, a star or a clique. Each writes three documents, whose colour says
 /// which subscriptions they belong to. Where subscriptions differ, all are linked with all: then what each
 /// holds must still be the join of what all hold. Two worlds of three have a server, which one peer reaches,
-/// or all of a clique; it reaps deletions.
+/// or all of a clique; it reaps deletions. In some of those a peer that reaches it may not write one of the
+/// documents: its writes are refused there, after they went round. Clocks may run apart by 40 s.
 final class MeshWorld {
     struct Fault: Error, CustomStringConvertible {
         let seed: UInt64
@@ -34,6 +35,8 @@ final class MeshWorld {
     private let reach: [Int]
     private var sessions: [Int: MeshServerRun] = [:]
     private let keys: [DocumentKey]
+    /// The peer that may not write the first document; nil in most worlds.
+    private let refused: Int?
     /// What has happened, for a failure's message.
     private(set) var history: [String] = []
 
@@ -57,10 +60,14 @@ final class MeshWorld {
         server = hasServer ? try await MeshServer(in: folder, clock) : nil
         let isReachedByOne = shape != .clique || areAlike && random.chance(50)
         reach = hasServer ? Array(0..<(isReachedByOne ? 1 : count)) : []
+        // Drawn apart, so that kept seeds are what they were.
+        var extra = SplitMix64(seed: seed ^ 0x5EED)
+        refused = hasServer && extra.chance(40) ? reach.randomOne(&extra) : nil
+        let skews: [UInt64] = (0..<count).map { _ in extra.chance(50) ? 0 : extra.pick([3_000, 40_000]) }
         peers = try (0..<count).map { place in
             try MeshPeer(
                 "p\(place)", in: folder, seed: random.next(), hasServer: hasServer,
-                milliseconds: { clock.now })
+                milliseconds: { clock.now + skews[place] })
         }
         self.random = random
         for peer in peers { try peer.subscribe(drawStatement()) }
@@ -123,7 +130,8 @@ final class MeshWorld {
     private func beginSession(_ place: Int) async throws {
         guard let server else { return }
         history.append("\(peers[place].name) meets the server")
-        sessions[place] = try await MeshServerRun(peers[place], server, at: clock.now)
+        let grant = place == refused ? MeshServer.grant(withoutWriting: [0], of: 0..<3) : .everything
+        sessions[place] = try await MeshServerRun(peers[place], server, grant: grant, at: clock.now)
     }
 
     private func reap() async throws {
@@ -246,7 +254,9 @@ final class MeshWorld {
         for key in keys {
             var seen: [[UInt8]: (name: String, root: MapNode)] = [:]
             for peer in peers {
-                guard let document = try content(try peer.state(key)) else { continue }
+                guard try !peer.isTainted(key), let document = try content(try peer.state(key)) else {
+                    continue
+                }
                 // An entry of a note counts beside a later stamp of its actor, which would speak for it.
                 let note = VersionVector(
                     try peer.note(key).entries.filter { document.vector[$0.actor] ?? 0 > $0.time })
@@ -273,9 +283,10 @@ final class MeshWorld {
     /// Invariants 3, 4 and 5: what a peer holds that matches is the join of what all hold, and what it shows
     /// matches; the server has it too.
     private func checkEnd() async throws {
-        for key in keys {
+        for (number, key) in keys.enumerated() {
             var joined = Document()
             for peer in peers {
+                if try peer.isTainted(key) { throw fault("\(peer.name) holds what was refused of \(key.id)") }
                 if let document = try content(try peer.state(key)) { joined.merge(document) }
             }
             let there = try content(try await server?.state(key)) ?? Document()
@@ -291,7 +302,9 @@ final class MeshWorld {
                         ? "\(peer.name) shows what was removed of \(key.id)"
                         : "\(peer.name) lacks something of \(key.id)")
             }
-            guard server != nil, there.root != joined.root else { continue }
+            // What nobody in reach may write stays in the mesh.
+            let isOpen = number > 0 || reach.contains { $0 != refused }
+            guard server != nil, isOpen, there.root != joined.root else { continue }
             throw fault("the server lacks something of \(key.id)")
         }
     }

@@ -15,12 +15,15 @@ extension ReadTransaction {
     ///   - rows: approximate number of documents examined before it stops.
     public func compare(
         _ page: HoldingsPage, of query: SubscriptionQuery, bytes: Int, rows: Int,
-        mayWrite: @escaping (DocumentKey) -> Bool = { _ in true },
+        mayWrite: @escaping (DocumentKey) -> Bool = { _ in true }, tellsVoid: Bool = false,
         interruption: (@Sendable () -> Interruption?)? = nil,
         mayRead: (DocumentKey) -> Bool
     ) throws -> HoldingsAnswer {
         var comparer = try HoldingsComparer(
             self, query, page, bytes: min(bytes, page.maxBytes), rows: rows, mayWrite: mayWrite, interruption)
+        if tellsVoid {
+            comparer.voids = { key, held in try self.void(of: key, held: held) }
+        }
         try comparer.run(mayRead)
         comparer.answer.asOf = try logPosition()
         return comparer.answer
@@ -42,18 +45,23 @@ extension ReadTransaction {
                 notes[item.key.id] = try Notes.find(item.key, database)
             }
         }
+        if try withDatabase({ try Notes.holdsVoid($0) }) {
+            comparer.voids = { key, _ in try self.withDatabase { try Notes.void(key, $0) } }
+        }
         try comparer.run(mayRead)
         return comparer.answer
     }
 
     /// The purges for documents that a subscriber holds with these vectors: each document of which
-    /// something was purged, with a vector that covers it (see `compare`).
+    /// something was purged, with a vector that covers it (see `compare`), or is void (`tellsVoid`).
     public func gone(
-        of held: [DocumentVersion], mayWrite: @escaping (DocumentKey) -> Bool
+        of held: [DocumentVersion], mayWrite: @escaping (DocumentKey) -> Bool, tellsVoid: Bool = false
     ) throws -> [DocumentVersion] {
         var removals = Removals(self, mayWrite)
         return try held.compactMap { item in
-            let vector = try VersionVector(decoding: item.vector)
+            let whole = try VersionVector(decoding: item.vector)
+            let void = tellsVoid ? try void(of: item.key, held: whole) : nil
+            let vector = void.map { whole.without(void: $0) } ?? whole
             let gone: VersionVector?
             if let state = try state(of: item.key) {
                 gone = try state.withUnsafeBytes {
@@ -62,7 +70,10 @@ extension ReadTransaction {
             } else {
                 gone = try removals.gone(of: item.key, vector)
             }
-            return gone.map { DocumentVersion(key: item.key, vector: $0.encoded()) }
+            guard gone != nil || void != nil else { return nil }
+            var told = DocumentVersion(key: item.key, vector: (gone ?? VersionVector()).encoded())
+            told.void = void?.encoded()
+            return told
         }
     }
 }
@@ -131,6 +142,8 @@ private struct HoldingsComparer {
     var hasAuthority = true
     /// Notes of held documents, gone without an entry in their vectors: at a store without a frontier.
     var notes: [DocumentID: VersionVector] = [:]
+    /// Void stamps of a document that is held with a vector; nil where none are told.
+    var voids: ((DocumentKey, _ held: VersionVector) throws -> VersionVector?)?
     private var next = 0
     private var bytes = 0
     private var rows = 0
@@ -176,6 +189,7 @@ private struct HoldingsComparer {
             let item = held[next]
             next += 1
             let key = key(item.id)
+            if mayRead(key), try tellVoid(of: key, held: item.vector, here: VersionVector()) { continue }
             guard hasAuthority else {
                 if let note = notes[item.id], mayRead(key) { add(note, of: key) }
                 continue
@@ -201,6 +215,8 @@ private struct HoldingsComparer {
         }
         let document = try DocumentReader(state)
         let ours = try document.vector()
+        if isHeld, try tellVoid(of: key, held: theirs, here: ours) { return }
+        if !hasAuthority, let void = try voids?(key, ours), ours.isTainted(by: void) { return }
         // A leave is told; what never was the subscriber's to follow is not its concern.
         var isItsConcern = true
         if !isHeld || hasAuthority && unmatched.contains(id) {
@@ -227,6 +243,18 @@ private struct HoldingsComparer {
         if try !theirs.covers(ours) || ours.holdsSeed && Document(decoding: state).hasLostSeeds {
             add(state, of: key)
         }
+    }
+
+    /// Names a document to a subscriber that holds something void of it: it asks then.
+    private mutating func tellVoid(
+        of key: DocumentKey, held: VersionVector, here ours: VersionVector
+    ) throws -> Bool {
+        guard let void = try voids?(key, held), held.isTainted(by: void) else { return false }
+        let isTold = hasAuthority || !ours.isTainted(by: void)
+        var candidate = DocumentVersion(key: key, vector: (isTold ? ours : VersionVector()).encoded())
+        candidate.void = void.encoded()
+        answer.candidates.append(candidate)
+        return true
     }
 
     private mutating func add(_ state: UnsafeRawBufferPointer, of key: DocumentKey) {

@@ -135,7 +135,7 @@ extension DocumentUpdate.Content {
     fileprivate var greatestTime: Timestamp? {
         get throws {
             switch self {
-            case .gone: nil
+            case .gone, .void: nil
             case .delta(let stamp, _): stamp.time
             case .state(let bytes):
                 try Insertion.stamp(ofState: bytes)?.time

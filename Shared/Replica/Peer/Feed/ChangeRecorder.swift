@@ -13,9 +13,26 @@ final class ChangeRecorder: @unchecked Sendable {
         var delta: (stamp: Stamp, bytes: EncodedDelta)?
     }
 
+    /// The commit after which nobody else may have a change; nil where there is a server to have it.
+    let untakenAfter: UInt64?
     private(set) var items: [DocumentKey: Item] = [:]
     /// The notes of documents of which more is gone now.
     private(set) var gone: [DocumentKey: VersionVector] = [:]
+    /// The void stamps of documents of which more is void now.
+    private(set) var void: [DocumentKey: VersionVector] = [:]
+    /// Documents that lost something without anybody's removal: every feed is asked about them.
+    private(set) var replaced: Set<DocumentKey> = []
+
+    /// More of a document is void; `stamps` is all of it.
+    func noteVoid(_ key: DocumentKey, _ stamps: VersionVector) {
+        if void[key] != nil || void.count < ReplicaLimits.recordedDocuments { void[key] = stamps }
+        replaced.insert(key)
+    }
+
+    /// A document is replaced, or it is not known any more whether it has everything.
+    func replace(_ key: DocumentKey) { replaced.insert(key) }
+
+    init(untakenAfter: UInt64? = nil) { self.untakenAfter = untakenAfter }
 
     /// More is gone of a document; `note` is all of it.
     func noteGone(_ key: DocumentKey, _ note: VersionVector) {

@@ -16,6 +16,8 @@ final class FeedRecording: Sendable {
         var isServed = false
         /// True if the store has a server, to which links may bring news.
         var hasServer = false
+        /// The commit up to which another peer has everything, as far as one has said so since the start.
+        var taken: UInt64 = 0
         /// True if the file was found to be put back since it was opened.
         var isPutBack = false
     }
@@ -34,8 +36,10 @@ final class FeedRecording: Sendable {
     var recorder: ChangeRecorder? { current.withLock { $0 } }
 
     func begin() {
-        let isOn = state.withLock { $0.identity != nil && ($0.isServed || !$0.feeds.isEmpty) }
-        if isOn { current.withLock { $0 = ChangeRecorder() } }
+        let state = state.withLock { $0 }
+        guard state.identity != nil, state.isServed || !state.feeds.isEmpty else { return }
+        let isAlone = state.isServed && !state.hasServer
+        current.withLock { $0 = ChangeRecorder(untakenAfter: isAlone ? state.taken : nil) }
     }
 
     func end() { current.withLock { $0 = nil } }
@@ -58,24 +62,30 @@ final class FeedRecording: Sendable {
         for key in commit.documents where !evicted.contains(key) && done.insert(key).inserted {
             let item = recorder.items[key]
             let note = recorder.gone[key]
+            let void = recorder.void[key]
             let stored = try collections.number(of: key.collection, database).flatMap {
                 try DocumentRows.state($0, key.id, database)
             }
             if stored == nil { try MetDocuments.left(key, database) }
             // One that nothing was noted of counts as new: it is asked about once too often.
-            if item?.before == nil, isAnyElsewhere, stored != nil {
-                try MetDocuments.entered(key, at: commit.number, from: feed, database)
+            let isReplaced = recorder.replaced.contains(key)
+            if isReplaced || item?.before == nil && isAnyElsewhere && stored != nil {
+                try MetDocuments.entered(key, at: commit.number, from: isReplaced ? nil : feed, database)
                 commit.hasEntered = true
             }
-            if feed != nil, state.hasServer, stored != nil {
+            if feed != nil || isReplaced, state.hasServer, stored != nil {
                 try MetDocuments.meshed(key, at: commit.number, database)
                 commit.isMeshed = true
             }
-            // The note stands for a document that is gone altogether.
-            guard isWhole, let after = stored ?? (note == nil ? nil : Document().encoded()) else { continue }
+            // The note stands for a document that is gone altogether, or that is not told any more.
+            let isTold = try !Notes.isTainted(key, stored, database)
+            let isNoted = note != nil || void != nil
+            guard isWhole, let after = (isTold ? stored : nil) ?? (isNoted ? Document().encoded() : nil)
+            else { continue }
             var change = FoldedOperation.Change(
-                key: key, delta: note == nil ? item?.delta?.bytes : nil, before: item?.before, after: after,
+                key: key, delta: isNoted ? nil : item?.delta?.bytes, before: item?.before, after: after,
                 gone: note?.encoded())
+            change.void = void?.encoded()
             change.stamp = item?.delta?.stamp
             changes.append(change)
             size += after.count + (item?.before?.count ?? 0)

@@ -7,13 +7,55 @@ import GRDB
 /// A note is a vector. What it covers of a copy that comes is dropped, but for what the state here shows. A
 /// note stands beside the document's row, or without one if nothing is left. Only a store that has a feed
 /// keeps notes. Bounds: `ReplicaLimits.notes` and `notePatience`.
+///
+/// A note also says which stamps of the document are void, because a server has refused them (decision 0083).
+/// A document that holds one of those is *tainted*: it is shown, but neither told nor merged, until a clean
+/// state takes its place.
 enum Notes {
-    static func find(_ key: DocumentKey, _ database: Database) throws -> VersionVector? {
+    struct Note {
+        /// Everything that this covers is gone.
+        var gone = VersionVector()
+        /// All stamps are void that are later than their actor's time here.
+        var void = VersionVector()
+    }
+
+    static func row(_ key: DocumentKey, _ database: Database) throws -> Note? {
         let statement = try RawStatement(
-            cached: "SELECT vector FROM note WHERE collection = ? AND id = ?", database)
+            cached: "SELECT vector, void FROM note WHERE collection = ? AND id = ?", database)
         statement.bind(1, key.collection.text)
         statement.bind(2, key.id.bytes)
-        return try statement.step() ? try VersionVector(decoding: statement.bytes(0)) : nil
+        guard try statement.step() else { return nil }
+        let void = statement.bytes(1)
+        return Note(
+            gone: try VersionVector(decoding: statement.bytes(0)),
+            void: void.isEmpty ? VersionVector() : try VersionVector(decoding: void))
+    }
+
+    /// Everything that is gone of a document; nil for nothing.
+    static func find(_ key: DocumentKey, _ database: Database) throws -> VersionVector? {
+        guard let note = try row(key, database), !note.gone.isEmpty else { return nil }
+        return note.gone
+    }
+
+    /// Void stamps of a document; nil for none.
+    static func void(_ key: DocumentKey, _ database: Database) throws -> VersionVector? {
+        guard try holdsVoid(database), let note = try row(key, database), !note.void.isEmpty else {
+            return nil
+        }
+        return note.void
+    }
+
+    /// Returns whether anything of any document is void.
+    static func holdsVoid(_ database: Database) throws -> Bool {
+        try RawStatement(cached: "SELECT 1 FROM note WHERE void IS NOT NULL LIMIT 1", database).hasRow()
+    }
+
+    /// Returns whether a document holds a void stamp in this state.
+    static func isTainted(
+        _ key: DocumentKey, _ state: EncodedState?, _ database: Database
+    ) throws -> Bool {
+        guard let state, let void = try void(key, database) else { return false }
+        return try state.withUnsafeBytes { try DocumentReader($0).vector() }.isTainted(by: void)
     }
 
     static func holdsAny(_ database: Database) throws -> Bool {
@@ -21,18 +63,20 @@ enum Notes {
     }
 
     static func put(
-        _ key: DocumentKey, _ vector: VersionVector, position: UInt64, came milliseconds: UInt64,
-        _ database: Database
+        _ key: DocumentKey, _ vector: VersionVector, void: VersionVector = VersionVector(),
+        position: UInt64, came milliseconds: UInt64, _ database: Database
     ) throws {
         let statement = try RawStatement(
             cached: """
-                INSERT OR REPLACE INTO note (collection, id, vector, position, came) VALUES (?, ?, ?, ?, ?)
+                INSERT OR REPLACE INTO note (collection, id, vector, position, came, void)
+                VALUES (?, ?, ?, ?, ?, ?)
                 """, database)
         statement.bind(1, key.collection.text)
         statement.bind(2, key.id.bytes)
         statement.bind(3, vector.encoded())
         statement.bind(4, bits: position)
         statement.bind(5, bits: milliseconds)
+        if !void.isEmpty { statement.bind(6, void.encoded()) }
         try statement.run()
     }
 
@@ -49,20 +93,23 @@ enum Notes {
     static func after(
         _ position: UInt64, through last: UInt64, of collection: CollectionName, limit: Int,
         _ database: Database
-    ) throws -> [(id: DocumentID, vector: [UInt8], position: UInt64)] {
+    ) throws -> [(id: DocumentID, vector: [UInt8], void: [UInt8], position: UInt64)] {
         let statement = try RawStatement(
             cached: """
-                SELECT id, vector, position FROM note
+                SELECT id, vector, position, void FROM note
                 WHERE collection = ?1 AND position > ?2 AND position <= ?3 ORDER BY position LIMIT ?4
                 """, database)
         statement.bind(1, collection.text)
         statement.bind(2, bits: position)
         statement.bind(3, bits: last)
         statement.bind(4, Int64(limit))
-        var found: [(id: DocumentID, vector: [UInt8], position: UInt64)] = []
+        var found: [(id: DocumentID, vector: [UInt8], void: [UInt8], position: UInt64)] = []
         while try statement.step() {
             found.append(
-                (DocumentID(trusted: statement.bytes(0)), statement.bytes(1), statement.bits(2)))
+                (
+                    DocumentID(trusted: statement.bytes(0)), statement.bytes(1), statement.bytes(3),
+                    statement.bits(2)
+                ))
         }
         return found
     }
@@ -76,13 +123,13 @@ enum Notes {
     ) throws -> Int {
         let statement = try RawStatement(
             fresh: """
-                SELECT collection, id, vector FROM note WHERE came < ?1
-                UNION SELECT collection, id, vector FROM (
-                    SELECT collection, id, vector FROM note ORDER BY came DESC LIMIT -1 OFFSET ?2)
+                SELECT collection, id, vector, void FROM note WHERE came < ?1
+                UNION SELECT collection, id, vector, void FROM (
+                    SELECT collection, id, vector, void FROM note ORDER BY came DESC LIMIT -1 OFFSET ?2)
                 """, database)
         statement.bind(1, bits: milliseconds)
         statement.bind(2, Int64(limit))
-        var ended: [(key: DocumentKey, left: VersionVector)] = []
+        var ended: [(key: DocumentKey, left: VersionVector, void: VersionVector)] = []
         var collections = Collections()
         while try statement.step() {
             let key = DocumentKey(
@@ -93,23 +140,28 @@ enum Notes {
             }
             let held = try state?.withUnsafeBytes { try DocumentReader($0).vector() } ?? VersionVector()
             let left = VersionVector(vector.entries.filter { held[$0.actor] ?? 0 > $0.time })
-            guard left != vector else { continue }
+            let bytes = statement.bytes(3)
+            let void = bytes.isEmpty ? VersionVector() : try VersionVector(decoding: bytes)
+            // A document that waits for a clean state goes on waiting.
+            let stillVoid = held.isTainted(by: void) ? void : VersionVector()
+            guard left != vector || stillVoid != void else { continue }
             if vector[actor] != nil, left[actor] == nil { try Evicted.note(key, actor, database) }
-            ended.append((key, left))
+            ended.append((key, left, stillVoid))
         }
         for item in ended {
-            if item.left.isEmpty {
+            if item.left.isEmpty, item.void.isEmpty {
                 try remove(item.key, database)
                 continue
             }
             let update = try RawStatement(
-                cached: "UPDATE note SET vector = ?3 WHERE collection = ?1 AND id = ?2", database)
+                cached: "UPDATE note SET vector = ?3, void = ?4 WHERE collection = ?1 AND id = ?2", database)
             update.bind(1, item.key.collection.text)
             update.bind(2, item.key.id.bytes)
             update.bind(3, item.left.encoded())
+            if !item.void.isEmpty { update.bind(4, item.void.encoded()) }
             try update.run()
         }
-        return ended.count { $0.left.isEmpty }
+        return ended.count { $0.left.isEmpty && $0.void.isEmpty }
     }
 }
 
@@ -131,10 +183,8 @@ struct NoteBook {
     var isKept: Bool { recorder != nil }
 
     /// The note of a document.
-    mutating func note(of key: DocumentKey) throws -> VersionVector? {
-        guard isKept else { return nil }
-        if holdsAny == nil { holdsAny = try Notes.holdsAny(database) }
-        return holdsAny == true ? try Notes.find(key, database) : nil
+    mutating func note(of key: DocumentKey) throws -> Notes.Note? {
+        try areAny() ? try Notes.row(key, database) : nil
     }
 
     /// Returns whether any document of the store has a note.
@@ -147,12 +197,28 @@ struct NoteBook {
     /// Joins what is gone of a document to its note.
     /// - Returns: whether that was news.
     mutating func join(_ key: DocumentKey, _ gone: VersionVector, at position: UInt64) throws -> Bool {
-        let known = try note(of: key) ?? VersionVector()
-        guard isKept, !known.covers(gone) else { return false }
-        let joined = known.union(gone)
-        try Notes.put(key, joined, position: position, came: milliseconds, database)
+        let known = try note(of: key) ?? Notes.Note()
+        guard isKept, !known.gone.covers(gone) else { return false }
+        let joined = known.gone.union(gone)
+        try Notes.put(
+            key, joined, void: known.void, position: position, came: milliseconds, database)
         holdsAny = true
         recorder?.noteGone(key, joined)
         return true
     }
+
+    /// Sets the void stamps of a document.
+    /// - Returns: whether that was news.
+    mutating func setVoid(_ key: DocumentKey, _ void: VersionVector, at position: UInt64) throws -> Bool {
+        let known = try note(of: key) ?? Notes.Note()
+        guard isKept, known.void != void else { return false }
+        try Notes.put(
+            key, known.gone, void: void, position: position, came: milliseconds, database)
+        holdsAny = true
+        recorder?.noteVoid(key, void)
+        return true
+    }
+
+    /// Every feed is to be asked about a document.
+    func replaced(_ key: DocumentKey) { recorder?.replace(key) }
 }

@@ -63,6 +63,11 @@ extension PeerReplica {
     /// Nobody follows this store any more. What enters is still noted for the feeds that it knows.
     package func endFeed() { recording.state.withLock { $0.isServed = false } }
 
+    /// Another peer has everything that it wants of this store up to a commit.
+    package func noteTaken(_ commit: UInt64) {
+        recording.state.withLock { $0.taken = max($0.taken, commit) }
+    }
+
     /// The position after the last commit; nil before `beginFeed`.
     package func feedHead() -> LogPosition? { feedPosition(of: head) }
 

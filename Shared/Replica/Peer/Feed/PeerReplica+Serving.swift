@@ -37,12 +37,15 @@ extension PeerReplica {
             }
             let notes = try found.map { item -> (candidate: DocumentVersion, position: UInt64) in
                 let key = DocumentKey(collection: collection, id: item.id)
-                let vector = try transaction.state(of: key)?.withUnsafeBytes {
+                let state = try transaction.state(of: key)
+                let isTold = try !Notes.isTainted(key, state, database)
+                let vector = try (isTold ? state : nil)?.withUnsafeBytes {
                     try DocumentReader($0).vector()
                 }
                 var candidate = DocumentVersion(
                     key: key, vector: (vector ?? VersionVector()).encoded())
                 candidate.note = item.vector
+                if !item.void.isEmpty { candidate.void = item.void }
                 return (candidate, item.position)
             }
             return (notes, through)
@@ -71,13 +74,21 @@ extension PeerReplica {
             let gone = try transaction.withDatabase { database -> [DocumentVersion] in
                 guard try Notes.holdsAny(database) else { return [] }
                 return try keys.compactMap { key in
-                    try Notes.find(key, database).map { DocumentVersion(key: key, vector: $0.encoded()) }
+                    guard let note = try Notes.row(key, database) else { return nil }
+                    var told = DocumentVersion(key: key, vector: note.gone.encoded())
+                    if !note.void.isEmpty { told.void = note.void.encoded() }
+                    return told
                 }
             }
             let noted = Set(gone.map(\.key))
+            let voided = Set(gone.filter { $0.void != nil }.map(\.key))
             let states = try keys.map { key -> (key: DocumentKey, state: EncodedState?) in
-                if noted.contains(key) { return (key, try transaction.state(of: key)) }
-                guard let state = try transaction.state(of: key) else { return (key, nil) }
+                guard let state = try transaction.toldState(of: key) else {
+                    // Where all of it was void, nothing is what is left.
+                    let isAllVoid = try voided.contains(key) && transaction.state(of: key) == nil
+                    return (key, isAllVoid ? Document().encoded() : nil)
+                }
+                if noted.contains(key) { return (key, state) }
                 guard let theirs = held[key] else { return (key, state) }
                 let ours = try state.withUnsafeBytes { try DocumentReader($0).vector() }
                 return (key, try VersionVector(decoding: theirs).covers(ours) ? nil : state)
@@ -104,23 +115,25 @@ extension PeerReplica {
                     isLast = false
                     return false
                 }
-                let vector = try document.vector()
+                let key = DocumentKey(collection: query.collection, id: id)
+                // A tainted one is named as if it were empty: everything of it is wanted.
+                let void = try transaction.withDatabase { try Notes.void(key, $0) } ?? VersionVector()
+                let held = try document.vector()
+                let vector = held.isTainted(by: void) ? VersionVector() : held
                 size += id.bytes.count + 16 * vector.entries.count
                 page.append(
-                    DocumentVersion(
-                        key: DocumentKey(collection: query.collection, id: id), vector: vector.encoded(),
-                        isUnmatched: !matches))
+                    DocumentVersion(key: key, vector: vector.encoded(), isUnmatched: !matches))
                 return true
             }
             return HoldingsPage(candidates: page, after: start, isLast: isLast)
         }
     }
 
-    /// The vectors of documents that are here, tombstones included.
+    /// The vectors of documents that are here, tombstones included; not of tainted ones.
     package func feedVersions(of keys: [DocumentKey]) throws -> [DocumentVersion] {
         try read { transaction in
             try keys.compactMap { key in
-                guard let state = try transaction.state(of: key) else { return nil }
+                guard let state = try transaction.toldState(of: key) else { return nil }
                 let vector = try state.withUnsafeBytes { try DocumentReader($0).vector() }
                 return DocumentVersion(key: key, vector: vector.encoded())
             }
@@ -132,5 +145,21 @@ extension PeerReplica {
         _ candidates: [DocumentVersion], for subscription: [UInt8], at feed: LogID
     ) throws -> [DocumentKey] {
         try outdated(candidates, for: LinkKey.of(subscription, at: feed))
+    }
+}
+
+extension PeerReplica {
+    /// The tainted ones of documents: links are not told their states.
+    package func tainted(_ keys: [DocumentKey], _ transaction: ReadTransaction) throws -> Set<DocumentKey> {
+        guard try transaction.withDatabase({ try Notes.holdsVoid($0) }) else { return [] }
+        return Set(try keys.filter { try transaction.toldState(of: $0) == nil })
+    }
+}
+
+extension ReadTransaction {
+    /// The state of a document, as others may be told it: nil if it is tainted.
+    func toldState(of key: DocumentKey) throws -> EncodedState? {
+        guard let state = try state(of: key) else { return nil }
+        return try withDatabase { try Notes.isTainted(key, state, $0) } ? nil : state
     }
 }

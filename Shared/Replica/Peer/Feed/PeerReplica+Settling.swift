@@ -1,5 +1,6 @@
 import CRDT
 import Exchange
+import GRDB
 
 // Documents that links brought, on their way to the server.
 
@@ -43,6 +44,33 @@ extension PeerReplica {
             try MetDocuments.prune(settled: commit, database)
         }
         return try wanted(limit: limit)
+    }
+
+    /// Documents of which the server has not seen everything are named again in the next list: the rest may
+    /// come, or be refused later.
+    func noteUnsettled(_ reception: Reception, _ state: StoreState, _ database: Database) throws {
+        guard recording.recorder != nil, recording.state.withLock({ $0.hasServer }) else { return }
+        var shown: [DocumentKey: VersionVector] = [:]
+        for update in reception.updates {
+            guard case .state(let bytes) = update.content else { continue }
+            shown[update.key] = try bytes.withUnsafeBytes { try DocumentReader($0).vector() }
+        }
+        var collections = Collections()
+        var isAnyOpen = false
+        for key in reception.settles {
+            let held = try collections.number(of: key.collection, database).flatMap {
+                try DocumentRows.state($0, key.id, database)
+            }?.withUnsafeBytes { try DocumentReader($0).vector() }
+            let known = shown[key] ?? VersionVector()
+            let isOpen = held?.entries.contains { entry in
+                entry.time > known[entry.actor] ?? 0 && entry.actor != state.actor
+            }
+            guard isOpen ?? false else { continue }
+            try MetDocuments.meshed(key, at: state.head, database)
+            isAnyOpen = true
+        }
+        guard isAnyOpen, try Settled.commit(database) >= state.head else { return }
+        try Settled.note(state.head - min(state.head, 1), database)
     }
 
     /// The server lacks what an own operation rests on: its documents are named in the next list of what

@@ -94,7 +94,7 @@ extension PeerReplica {
     public func openStates(of keys: [DocumentKey]) throws -> [(key: DocumentKey, state: EncodedState?)] {
         try read { transaction in
             try keys.map { key in
-                guard let state = try transaction.state(of: key) else { return (key, nil) }
+                guard let state = try transaction.toldState(of: key) else { return (key, nil) }
                 let own = try transaction.withDatabase { try Withheld.actors(of: key.collection, $0) }
                 let vector = try state.withUnsafeBytes { try DocumentReader($0).vector() }
                 return (key, vector.without(own) == vector ? state : nil)

@@ -184,7 +184,8 @@ extension PeerReplica {
         let candidates = try candidates.map { candidate in
             (
                 key: candidate.key, vector: try VersionVector(decoding: candidate.vector),
-                note: try candidate.note.map { try VersionVector(decoding: $0) }
+                note: try candidate.note.map { try VersionVector(decoding: $0) },
+                void: try candidate.void.map { try VersionVector(decoding: $0) }
             )
         }
         return try read { transaction in
@@ -193,6 +194,11 @@ extension PeerReplica {
                 if let bytes = try transaction.state(of: candidate.key) {
                     let held = try bytes.withUnsafeBytes { try DocumentReader($0).vector() }
                     guard held.covers(candidate.vector) else { return true }
+                    let known = try transaction.withDatabase { try Notes.void(candidate.key, $0) }
+                    if held.isTainted(by: known ?? VersionVector()) { return true }
+                    if let void = candidate.void, known != void, held.isTainted(by: void) || known != nil {
+                        return true
+                    }
                     if let note = candidate.note {
                         let known = try transaction.withDatabase { try Notes.find(candidate.key, $0) }
                         if !(known ?? VersionVector()).covers(note) { return true }

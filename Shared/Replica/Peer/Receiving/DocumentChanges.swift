@@ -60,6 +60,9 @@ struct DocumentChanges {
         return isNew
     }
 
+    /// The note of a document has changed, and not its state.
+    mutating func touch(_ key: DocumentKey) { changed.append(key) }
+
     /// Puts an encoded state. `isNew`: the document is known not to be here.
     mutating func put(
         _ state: EncodedState, _ key: DocumentKey, in table: DocumentTable, isLive: Bool, isNew: Bool = false

@@ -17,6 +17,8 @@ struct Merger {
     private var published: [UInt8]?
     /// False for what a link brings.
     private let hasAuthority: Bool
+    /// Documents of which the server has told void stamps, and no state after them.
+    private var voided: Set<DocumentKey> = []
 
     /// `hasAuthority`: what comes is from the server, which is asked about the rest. `milliseconds`: the wall
     /// clock, for notes.
@@ -58,6 +60,7 @@ struct Merger {
     mutating func merge(_ update: DocumentUpdate, presumesHeld: Bool = false) throws {
         switch update.content {
         case .gone(let vector): try purge(update.key, vector)
+        case .void(let vector): try void(update.key, vector)
         case .state(let bytes): try merging.merge(bytes, of: update.key)
         case .delta(let stamp, let bytes):
             try merging.apply(
@@ -69,7 +72,13 @@ struct Merger {
     mutating func mergeAnswer(_ update: DocumentUpdate, presumesHeld: Bool) throws {
         switch update.content {
         case .gone(let vector): notices.note(update.key, vector)
+        case .void(let vector): try void(update.key, vector)
         case .state(let bytes):
+            // What is tainted and not confirmed is not void.
+            let isConfirmed = voided.remove(update.key) != nil
+            if hasAuthority, !isConfirmed, try merging.isTainted(update.key) {
+                try merging.learn(VersionVector(), of: update.key, isAuthority: true)
+            }
             guard let purged = notices.take(update.key) else {
                 return try merging.merge(bytes, of: update.key, StateMerge.Origin(isAnswer: true))
             }
@@ -84,7 +93,18 @@ struct Merger {
     /// Applies the purges after which no state came. `isListed` says that they answer what was held when a
     /// list was made, not what is held now.
     mutating func purgeNoticed(isListed: Bool = false) throws {
+        // The server has nothing of these beside what is void.
+        for key in voided where try merging.isTainted(key) { try merging.replace(key, by: Document()) }
+        voided = []
+        // (The server's word leads to a repair, which moves them.)
+        if !hasAuthority { for key in Set(merging.documents.changed) { try merging.applyOwnAgain(to: key) } }
         for notice in notices.takeRest() { try purge(notice.key, notice.vector, isListed: isListed) }
+    }
+
+    /// Void stamps of a document are told, and maybe a clean state after them.
+    private mutating func void(_ key: DocumentKey, _ vector: [UInt8]) throws {
+        try merging.learn(try VersionVector(decoding: vector), of: key, isAuthority: hasAuthority)
+        if hasAuthority { voided.insert(key) }
     }
 
     /// Drops documents that may not be read here any more. What was written here is still uploaded; but the
@@ -104,8 +124,12 @@ struct Merger {
         published = subscription
         try showDocuments(of: subscription)
         try StagedPages.visit(subscription, database) { entry in
-            if entry.isGone {
+            if entry.isVoid {
+                try void(entry.key, [UInt8](entry.content))
+            } else if entry.isGone {
                 notices.note(entry.key, [UInt8](entry.content))
+            } else if voided.remove(entry.key) != nil, try merging.isTainted(entry.key) {
+                try merging.mergeStaged(entry.content, of: entry.key)
             } else if let purged = notices.take(entry.key) {
                 try replace(entry.key, by: entry.content, under: purged)
             } else {
@@ -151,6 +175,11 @@ struct Merger {
         _ key: DocumentKey, by state: UnsafeRawBufferPointer, under purged: [UInt8]
     ) throws {
         let purged = try VersionVector(decoding: purged)
+        if try merging.isTainted(key) {
+            try merging.mergeStaged(state, of: key)
+            if !hasAuthority { _ = try merging.notes.join(key, purged, at: merging.documents.position) }
+            return
+        }
         if merging.notes.isKept {
             if hasAuthority, try merging.documents.stored(key) == nil {
                 return try merging.mergeStaged(state, of: key)
@@ -200,6 +229,8 @@ struct Merger {
     /// Everything that the vector covers is gone at the server, the tombstone too. A document with own writes
     /// that the server does not have waits for the repair that moves them.
     private mutating func purge(_ key: DocumentKey, _ vector: [UInt8], isListed: Bool = false) throws {
+        // A state without the void stamps comes first.
+        if try merging.isTainted(key) { return }
         if !hasAuthority {
             let gone = try VersionVector(decoding: vector)
             return try merging.drop(gone, of: key, keeping: Document(), isAuthority: false)

@@ -21,6 +21,7 @@ extension PeerReplica {
                 for key in merger.missing { try Wanted.note(key, database) }
                 return (.wanting(merger.missing), nil)
             }
+            try noteUnsettled(reception, merger.state, database)
             state = merger.state
             let outcome =
                 merger.returning.isEmpty

@@ -25,7 +25,7 @@ struct Refetch {
     private var hasEvictions: Bool?
 
     /// False where what comes is not the server's: there is nobody whose word is the last one.
-    private let asks: Bool
+    let asks: Bool
 
     init(database: Database, actor: ActorID, liveQueries: [SubscriptionQuery], asks: Bool = true) {
         self.asks = asks

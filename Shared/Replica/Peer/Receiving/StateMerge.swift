@@ -23,7 +23,8 @@ struct StateMerge {
     mutating func merge(_ bytes: EncodedState, of key: DocumentKey, _ origin: Origin = Origin()) throws {
         let table = try documents.requireTable(of: key)
         if let note = try notes.note(of: key) {
-            return try merge(bytes, of: key, in: table, under: note, origin)
+            guard try takes(bytes, of: key, under: note.void) else { return }
+            return try merge(bytes, of: key, in: table, under: note.gone, origin)
         }
         // Mostly a state is of a document that is not here: then nothing is looked up before.
         if let stamp = Insertion.stamp(ofState: bytes), try documents.add(bytes, key, in: table) {
@@ -87,8 +88,10 @@ struct StateMerge {
         var document = try stored.map { try Document(decoding: $0) } ?? Document()
         let delta = try Delta(decoding: bytes, stamp: stamp)
         // A document evicted unnoticed is not here; a delta that rests on nothing would be all of it.
-        let gone = try notes.note(of: key) ?? VersionVector()
-        switch stored == nil && origin.presumesHeld ? .baseMissing : document.apply(delta, gone: gone) {
+        let note = try notes.note(of: key) ?? Notes.Note()
+        guard try takes(stamp, of: key, holding: document.vector, under: note.void) else { return }
+        let known = note.known(to: delta)
+        switch stored == nil && origin.presumesHeld ? .baseMissing : document.apply(delta, gone: known) {
         case .applied:
             documents.record(key, before: stored, delta: (stamp, bytes))
             try put(document, key, table)
@@ -120,7 +123,7 @@ struct StateMerge {
         let table = try documents.requireTable(of: key)
         let stored = try documents.stored(key)?.state
         let before = try stored.map { try Document(decoding: $0) } ?? Document()
-        let known = try notes.note(of: key)
+        let known = try notes.note(of: key)?.gone
         guard stored != nil || !teller.vector.isEmpty || known != nil && !isAuthority else { return }
         if let latest = teller.vector.greatestTime { try documents.observe(latest) }
         var document = before.without(gone, keeping: teller)

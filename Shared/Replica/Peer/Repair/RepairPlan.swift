@@ -49,6 +49,12 @@ struct RepairPlan {
         left = request.closed
     }
 
+    /// Returns whether the server has refused something of an actor, so that all that follows is void. (Of
+    /// what was refused for its clock or its base the server says so itself.)
+    func closesForGood(_ actor: ActorID) -> Bool {
+        request.refused.contains { $0.actor == actor && !$0.error.isOfBase && !$0.error.isOfCopy }
+    }
+
     /// Decides about the next operation.
     mutating func take(_ operation: Operation) throws(CRDTError) {
         let keys = operation.changes.map { DocumentKey(collection: $0.collection, id: $0.id) }

@@ -35,6 +35,7 @@ extension PeerReplica {
             let missing = try repairer.missing()
             guard missing.isEmpty else { return (.needs(missing), nil) }
             let refused = try repairer.run()
+            try noteVoid(repairer, database)
             if let position = request.seen { try Seen.note(position, replaces: false, database) }
             state = repairer.state
             var changed = repairer.changed
@@ -65,6 +66,20 @@ extension PeerReplica {
     }
 }
 
+extension PeerReplica {
+    /// Links are told what is void of the documents that were repaired, and asked what they have of them.
+    private func noteVoid(_ repairer: Repairer, _ database: Database) throws {
+        guard let recorder = recording.recorder else { return }
+        var book = NoteBook(
+            database: database, recorder: recorder, milliseconds: store.environment.wallMilliseconds())
+        for (key, void) in repairer.void {
+            let known = try book.note(of: key)?.void ?? VersionVector()
+            _ = try book.setVoid(key, known.union(void), at: repairer.state.head + 1)
+        }
+        for key in repairer.changed { recorder.replace(key) }
+    }
+}
+
 /// One repair, within its transaction.
 struct Repairer {
     /// The key under which the server's states are staged; no subscription's key is this short.
@@ -77,6 +92,8 @@ struct Repairer {
     private(set) var changed: Set<DocumentKey> = []
     /// Documents that the store does not show, though a live subscription asks for them.
     private(set) var wanted: [DocumentKey] = []
+    /// Stamps that are void because the server has closed their actor, by document.
+    private(set) var void: [DocumentKey: VersionVector] = [:]
     private var collections = Collections()
     private var positions: [UInt64] = []
     private var plan: RepairPlan
@@ -142,6 +159,7 @@ struct Repairer {
         for (position, fate) in zip(positions, plan.fates) {
             let bytes = try self.bytes(at: position)
             let operation = try Operation(decoding: bytes)
+            noteVoid(operation, fate)
             switch fate {
             case .stays:
                 let changes = operation.changes.filter {
@@ -170,6 +188,20 @@ struct Repairer {
         removal.bind(1, Self.subscription)
         try removal.run()
         return setAside
+    }
+
+    /// Stamps that do not stay, of an actor that the server has closed, are void wherever they went.
+    private mutating func noteVoid(_ operation: Operation, _ fate: RepairPlan.Fate) {
+        if case .stays = fate { return }
+        guard plan.closesForGood(operation.actor) else { return }
+        for change in operation.changes {
+            let key = DocumentKey(collection: change.collection, id: change.id)
+            // Of several the first one counts, but for what the server has got from elsewhere.
+            let first = void[key]?[operation.actor] ?? operation.timestamp - 1
+            let seen = places[key]?.vector[operation.actor] ?? 0
+            void[key, default: VersionVector()].insert(
+                Stamp(time: max(first, seen), actor: operation.actor))
+        }
     }
 
     /// Shows the server's states. What this store does not show (it was evicted) stays away.

@@ -4,16 +4,18 @@ import GRDB
 /// Pages of catch-ups that are durable and not visible yet: a row for each, so that keeping a page aside
 /// costs one write of its bytes and no index.
 ///
-/// A page's bytes are its documents one behind the other: a kind (0 a state, 1 what is gone), then
-/// collection, id and content, each behind its length in four bytes, little-endian. `keys` are the 64-bit
-/// hashes of what it holds in ascending order, four times smaller than the least document: enough to find
-/// one without reading the others.
+/// A page's bytes are its documents one behind the other: a kind (0 a state, 1 what is gone, 2 what is void),
+/// then collection, id and content, each behind its length in four bytes, little-endian. `keys` are the
+/// 64-bit hashes of what it holds in ascending order, four times smaller than the least document: enough to
+/// find one without reading the others.
 enum StagedPages {
     /// One document of a page, in SQLite's own memory.
     struct Entry {
         let key: DocumentKey
         let content: UnsafeRawBufferPointer
-        let isGone: Bool
+        let kind: UInt8
+        var isGone: Bool { kind == 1 }
+        var isVoid: Bool { kind == 2 }
     }
 
     static func insert(_ updates: [DocumentUpdate], for subscription: [UInt8], _ database: Database) throws {
@@ -51,7 +53,7 @@ enum StagedPages {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(updates.reduce(0) { $0 + $1.key.id.bytes.count + 64 + $1.content.bytes.count })
         for update in updates {
-            bytes.append(update.content.isGone ? 1 : 0)
+            bytes.append(update.content.kind)
             append(update.key.collection.text.utf8, to: &bytes)
             append(update.key.id.bytes, to: &bytes)
             append(update.content.bytes, to: &bytes)
@@ -72,12 +74,12 @@ enum StagedPages {
             return UnsafeRawBufferPointer(rebasing: page[place + 4..<place + 4 + count])
         }
         while place < page.count {
-            let isGone = page[place] == 1
+            let kind = page[place]
             place += 1
             let collection = CollectionName(String(decoding: run(), as: UTF8.self))
             let id = DocumentID(trusted: [UInt8](run()))
             try body(
-                Entry(key: DocumentKey(collection: collection, id: id), content: run(), isGone: isGone))
+                Entry(key: DocumentKey(collection: collection, id: id), content: run(), kind: kind))
         }
     }
 
@@ -131,7 +133,7 @@ enum StagedPages {
             guard try statement.step() else { return nil }
             var vector: VersionVector?
             try StagedPages.visit(statement.blob(0)) { entry in
-                guard entry.key == key, !entry.isGone else { return }
+                guard entry.key == key, entry.kind == 0 else { return }
                 vector = try DocumentReader(entry.content).vector()
             }
             return vector
@@ -158,12 +160,18 @@ extension DocumentUpdate.Content {
     fileprivate var bytes: [UInt8] {
         switch self {
         case .state(let state): state.bytes
-        case .gone(let vector): vector
+        case .gone(let vector), .void(let vector): vector
         case .delta(_, let delta): delta.bytes
         }
     }
 
     var isState: Bool { if case .state = self { true } else { false } }
 
-    fileprivate var isGone: Bool { if case .gone = self { true } else { false } }
+    fileprivate var kind: UInt8 {
+        switch self {
+        case .state, .delta: 0
+        case .gone: 1
+        case .void: 2
+        }
+    }
 }

@@ -100,7 +100,7 @@ extension PeerReplica {
                     if let latest = try plain ?? Document(decoding: bytes).vector.greatestTime {
                         try state.observe(latest)
                     }
-                case .gone(let vector):
+                case .gone(let vector), .void(let vector):
                     _ = try VersionVector(decoding: vector)
                     arePlain.append(false)
                 case .delta: preconditionFailure("a catch-up page holds no deltas")

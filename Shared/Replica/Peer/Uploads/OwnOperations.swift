@@ -53,6 +53,20 @@ public struct OwnOperation: Sendable, Equatable {
 
 extension OwnOperations {
     /// The actors that have written anything that is remembered here.
+    /// Own changes of a document that nobody has acknowledged, in their order.
+    static func deltas(of key: DocumentKey, _ database: Database) throws -> [Delta] {
+        let statement = try RawStatement(
+            fresh: "SELECT \(StoredOperation.columns) FROM operation ORDER BY position", database)
+        var deltas: [Delta] = []
+        while try statement.step() {
+            let operation = try Operation(decoding: StoredOperation(statement).whole(database))
+            for change in operation.changes where change.collection == key.collection && change.id == key.id {
+                deltas.append(try Delta(decoding: change.delta, stamp: operation.stamp))
+            }
+        }
+        return deltas
+    }
+
     static func actors(_ database: Database) throws -> Set<ActorID> {
         let all = try RawStatement(
             fresh: "SELECT actor FROM acknowledged UNION SELECT actor FROM operation", database)

@@ -12,6 +12,9 @@ struct KnownVersions: Sendable {
     private var versions: [DocumentKey: VersionVector] = [:]
     /// Its documents, each once, in the order in which they came.
     private var order = Queue<DocumentKey>()
+    /// Documents of which nothing is known any more; all if there are too many.
+    private var untracked: Set<DocumentKey> = []
+    private var isOff = false
 
     /// The other side has sent these.
     mutating func received(_ updates: [DocumentUpdate]) {
@@ -20,14 +23,14 @@ struct KnownVersions: Sendable {
             case .state(let state): if let vector = state.vector { note(update.key, vector) }
             case .delta(let stamp, _):
                 note(update.key, VersionVector([.init(actor: stamp.actor, time: stamp.time)]))
-            case .gone: break
+            case .gone, .void: break
             }
         }
     }
 
     /// Returns whether the other side has the document as this change leaves it.
     func holds(_ change: FoldedOperation.Change) -> Bool {
-        guard let known = versions[change.key], let after = change.after.vector else { return false }
+        guard !isOff, let known = versions[change.key], let after = change.after.vector else { return false }
         return known.covers(after)
     }
 
@@ -38,7 +41,7 @@ struct KnownVersions: Sendable {
 
     /// Takes out of a page what the other side has.
     func leaveOut(of page: inout Frame.CatchUp) {
-        guard !versions.isEmpty else { return }
+        guard !versions.isEmpty, !isOff else { return }
         page.documents.removeAll { update in
             guard case .state(let state) = update.content, let known = versions[update.key] else {
                 return false
@@ -46,16 +49,23 @@ struct KnownVersions: Sendable {
             return state.vector.map { known.covers($0) } ?? false
         }
         page.candidates.removeAll { candidate in
-            guard candidate.note == nil, let known = versions[candidate.key],
+            guard candidate.note == nil, candidate.void == nil, let known = versions[candidate.key],
                 let vector = try? VersionVector(decoding: candidate.vector)
             else { return false }
             return known.covers(vector)
         }
     }
 
-    /// Something of a document is gone: its vector says less than before.
+    /// Something of a document is gone or void: its vector says less than before.
     mutating func forget(_ change: FoldedOperation.Change) {
-        if change.gone != nil, versions[change.key] != nil { versions[change.key] = VersionVector() }
+        if change.isNoted { untrack(change.key) }
+    }
+
+    /// The other side may lose something of a document without a word: nothing is known of it for the rest of
+    /// the session.
+    mutating func untrack(_ key: DocumentKey) {
+        if versions[key] != nil { versions[key] = VersionVector() }
+        if untracked.count < Limits.knownVersions { untracked.insert(key) } else { isOff = true }
     }
 
     /// The other side may have evicted documents of a collection.
@@ -67,6 +77,7 @@ struct KnownVersions: Sendable {
     }
 
     private mutating func note(_ key: DocumentKey, _ vector: VersionVector) {
+        guard !isOff, !untracked.contains(key) else { return }
         let known = versions[key]?.union(vector) ?? vector
         let isNew = versions[key] == nil
         // An empty one covers nothing: it is not worth its bytes.

@@ -68,6 +68,7 @@ struct LiveFilter {
         }
         var candidate = DocumentVersion(key: change.key, vector: vector)
         candidate.note = change.gone
+        candidate.void = change.void
         return candidate
     }
 
@@ -143,15 +144,18 @@ extension DocumentUpdate.Content {
         switch self {
         case .state: 0
         case .delta: 1
-        case .gone: 2
+        case .gone, .void: 2
         }
     }
 }
 
 extension FoldedOperation.Change {
+    /// True if a small peer notes that something of the document is gone or void.
+    var isNoted: Bool { gone != nil || void != nil }
+
     /// The change of a document of a small peer, without the note of what is gone of it.
     var withoutNote: FoldedOperation.Change {
-        guard gone != nil else { return self }
+        guard isNoted else { return self }
         var change = FoldedOperation.Change(
             key: key, delta: delta, before: before, after: after, matches: matches)
         change.stamp = stamp
@@ -159,7 +163,7 @@ extension FoldedOperation.Change {
     }
 
     /// True if all of the document is gone.
-    var isNothingLeft: Bool { gone != nil && after == FoldedOperation.Change.nothing }
+    var isNothingLeft: Bool { isNoted && after == FoldedOperation.Change.nothing }
 
     private static let nothing = Document().encoded()
 }

@@ -60,7 +60,7 @@ extension FlowControl {
 
 extension DocumentVersion {
     /// About how many bytes it takes in a frame.
-    var size: Int { vector.count + (note?.count ?? 0) + key.size }
+    var size: Int { vector.count + (note?.count ?? 0) + (void?.count ?? 0) + key.size }
 }
 
 extension DocumentKey {
@@ -75,7 +75,7 @@ extension DocumentUpdate {
             switch content {
             case .state(let bytes): bytes.count
             case .delta(_, let bytes): bytes.count + 20
-            case .gone(let bytes): bytes.count
+            case .gone(let bytes), .void(let bytes): bytes.count
             }
         return content + key.size
     }

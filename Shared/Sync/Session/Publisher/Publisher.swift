@@ -64,6 +64,7 @@ struct Publisher: Sendable {
         case .tooCostly(let id): tooCostly(id, &flow)
         case .lagging(let head): return fallBack(to: head, &flow)
         case .states(let states, let position, let gone):
+            for item in gone where item.void != nil { known?.untrack(item.key) }
             let access = access
             answers.answer(
                 states, at: position, gone: gone, mayRead: { access.allows($0) }, head: stream.head, &flow)
@@ -296,7 +297,7 @@ struct Publisher: Sendable {
         let start = listing.start
         let isDone = listing.answered(through: answer.through, &flow)
         let rights = access.mark(of: subscriptions[index].query.collection)
-        var frame = Frame.CatchUp(id: id, documents: answer.documents)
+        var frame = Frame.CatchUp(id: id, documents: answer.documents, candidates: answer.candidates)
         frame.gone = answer.gone
         frame.hidden = answer.hidden
         frame.asOf = answer.asOf
@@ -310,9 +311,7 @@ struct Publisher: Sendable {
             }
             subscriptions[index].state = .listing(listing)
         }
-        if isDone || !answer.documents.isEmpty || !answer.gone.isEmpty || !answer.hidden.isEmpty {
-            flow.sendPage(frame)
-        }
+        if isDone || !answer.isEmpty { flow.sendPage(frame) }
     }
 
     // MARK: Rights
@@ -371,12 +370,12 @@ struct Publisher: Sendable {
             var own: [DocumentUpdate] = []
             var chosen: [(index: Int, form: UInt64)] = []
             for (index, change) in operation.changes.enumerated() {
-                if change.gone == nil, known?.holds(change) ?? false { continue }
+                if !change.isNoted, known?.holds(change) ?? false { continue }
                 let told = known == nil ? change : change.withoutNote
                 let update = try filter.update(for: told, of: operation, to: subscriptions, costly: &costly)
                 while let id = costly.popLast() { refuseCostly(id, &flow) }
                 // The receiver, which holds the document, asks for the note and the state that is left.
-                if known != nil, update == nil || change.gone != nil,
+                if known != nil, update == nil || change.isNoted,
                     let item = filter.candidate(change, of: operation, for: subscriptions)
                 {
                     known?.forget(change)

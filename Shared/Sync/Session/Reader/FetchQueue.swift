@@ -24,6 +24,8 @@ struct FetchQueue: Sendable {
     private var stale: Set<DocumentKey> = []
     /// Purges of documents whose states are still to come.
     private var purges: [DocumentKey: [UInt8]] = [:]
+    /// Void stamps of documents whose states are still to come.
+    private var voids: [DocumentKey: [UInt8]] = [:]
     /// Bytes that have come for the request under way.
     private var answerBytes = 0
     private var forRepair: [DocumentKey] = []
@@ -119,7 +121,7 @@ struct FetchQueue: Sendable {
     /// A document's part of an answer.
     struct Answered: Sendable {
         let key: DocumentKey
-        /// Its purge, and its state.
+        /// Its void stamps, its purge, and its state.
         let updates: [DocumentUpdate]
         /// True if it was asked for before the head of the stream needed it.
         let isStale: Bool
@@ -141,7 +143,9 @@ struct FetchQueue: Sendable {
             guard !isNaming, asked.contains(item.key) else {
                 throw .unexpected("what is gone of a document that was not asked for")
             }
-            guard (try? VersionVector(decoding: item.vector)) != nil else {
+            guard (try? VersionVector(decoding: item.vector)) != nil,
+                item.void.map({ (try? VersionVector(decoding: $0)) != nil }) ?? true
+            else {
                 throw SyncError(.malformedFrame, "the vector of what is gone does not decode")
             }
         }
@@ -158,13 +162,19 @@ struct FetchQueue: Sendable {
         if case .sentForRepair = request {
             return .forRepair(isComplete: forRepair.isEmpty && asked.isEmpty)
         }
-        for item in gone { purges[item.key] = item.vector }
-        let absent = states.filter { $0.state == nil && purges[$0.key] == nil }.map(\.key)
+        for item in gone {
+            if let void = item.void { voids[item.key] = void }
+            if item.void == nil || item.tellsGone { purges[item.key] = item.vector }
+        }
+        let absent = states.filter {
+            $0.state == nil && purges[$0.key] == nil && voids[$0.key] == nil
+        }.map(\.key)
         return .answers(states.map { answered($0.key, $0.state) }, absent: absent)
     }
 
     private mutating func answered(_ key: DocumentKey, _ state: EncodedState?) -> Answered {
         let contents = [
+            voids.removeValue(forKey: key).map(DocumentUpdate.Content.void),
             purges.removeValue(forKey: key).map(DocumentUpdate.Content.gone),
             state.map(DocumentUpdate.Content.state),
         ]

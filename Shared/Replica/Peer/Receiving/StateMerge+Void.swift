@@ -1,0 +1,131 @@
+import CRDT
+import GRDB
+
+// Void stamps (decision 0083): a document that holds one is tainted. Nothing is merged into it, and it is
+// merged into nothing, because what a void write has removed cannot be told from what others have.
+
+extension StateMerge {
+    /// Void stamps of a document were told: by the server, which names all of those that it was asked about,
+    /// or by a link.
+    mutating func learn(_ told: VersionVector, of key: DocumentKey, isAuthority: Bool) throws {
+        guard notes.isKept else { return }
+        let known = try notes.note(of: key)?.void ?? VersionVector()
+        let held = try vector(of: key)
+        // What the server does not confirm of what is held is not void.
+        let kept =
+            isAuthority
+            ? VersionVector(known.entries.filter { held[$0.actor] ?? 0 <= $0.time }) : known
+        guard try notes.setVoid(key, kept.union(told), at: documents.position) else { return }
+        documents.touch(key)
+    }
+
+    /// Returns whether a document that is here holds a void stamp.
+    mutating func isTainted(_ key: DocumentKey) throws -> Bool {
+        guard let void = try notes.note(of: key)?.void, !void.isEmpty else { return false }
+        return try vector(of: key).isTainted(by: void)
+    }
+
+    private mutating func vector(of key: DocumentKey) throws -> VersionVector {
+        try documents.stored(key)?.state.withUnsafeBytes { try DocumentReader($0).vector() }
+            ?? VersionVector()
+    }
+
+    /// Returns whether a state is to be merged; one that takes a tainted document's place is not.
+    mutating func takes(
+        _ bytes: EncodedState, of key: DocumentKey, under void: VersionVector
+    ) throws -> Bool {
+        guard !void.isEmpty else { return true }
+        let incoming = try bytes.withUnsafeBytes { try DocumentReader($0).vector() }
+        if incoming.isTainted(by: void) {
+            guard refetch.asks else { return false }
+            // The server shows it.
+            let shown = VersionVector(
+                void.entries.map {
+                    VersionVector.Entry(actor: $0.actor, time: max($0.time, incoming[$0.actor] ?? 0))
+                })
+            _ = try notes.setVoid(key, shown, at: documents.position)
+            documents.touch(key)
+        }
+        guard try isTainted(key) else { return true }
+        try replace(key, by: try Document(decoding: bytes))
+        return false
+    }
+
+    /// Returns whether a delta may be applied.
+    mutating func takes(
+        _ stamp: Stamp, of key: DocumentKey, holding vector: VersionVector, under void: VersionVector
+    ) throws -> Bool {
+        guard !void.isEmpty else { return true }
+        if vector.isTainted(by: void) {
+            // The server has a clean state. Every feed is asked again once one is here.
+            if refetch.asks { refetch.lacksBase(key) }
+            return false
+        }
+        let own = VersionVector([.init(actor: stamp.actor, time: stamp.time)])
+        return refetch.asks || !own.isTainted(by: void)
+    }
+
+    /// A clean state takes the place of a tainted document. Own writes that nobody has acknowledged go on
+    /// top: at the server by the repair that moves them, over a link as they are, as soon as everything that
+    /// they rest on beside void stamps is here.
+    mutating func replace(_ key: DocumentKey, by clean: Document) throws {
+        let note = try notes.note(of: key) ?? Notes.Note()
+        guard let stored = try documents.stored(key), !clean.vector.isTainted(by: note.void) else { return }
+        if let latest = clean.vector.greatestTime { try documents.observe(latest) }
+        if refetch.asks, try refetch.hasPendingWrites(key) { return try refetch.awaitRepair(key) }
+        var document = clean.without(note.gone)
+        _ = try applyOwn(to: &document, of: key, note)
+        documents.record(key, before: stored.state)
+        notes.replaced(key)
+        let before = try stored.state.withUnsafeBytes { try DocumentReader($0).vector() }
+        let left = before.entries.filter { $0.time > document.vector[$0.actor] ?? 0 }
+        // What the same actor writes next would cover its lost stamps (rule 10).
+        try documents.leave(key, VersionVector(left))
+        if document.vector.isEmpty {
+            try documents.remove(key, stored.table, wasHere: true)
+        } else {
+            try documents.put(document.encoded(), key, in: stored.table, isLive: document.isLive)
+        }
+    }
+
+    /// Shows own writes again whose bases have come since a document was replaced.
+    mutating func applyOwnAgain(to key: DocumentKey) throws {
+        guard let note = try notes.note(of: key), !note.void.isEmpty, try refetch.hasPendingWrites(key) else {
+            return
+        }
+        let stored = try documents.stored(key)
+        var document = try stored.map { try Document(decoding: $0.state) } ?? Document()
+        guard !document.vector.isTainted(by: note.void), try applyOwn(to: &document, of: key, note) else {
+            return
+        }
+        let table = try documents.requireTable(of: key)
+        documents.record(key, before: stored?.state)
+        try documents.put(document.encoded(), key, in: table, isLive: document.isLive)
+    }
+
+    /// Applies the own writes of a document that nobody has acknowledged, as far as their bases are here.
+    /// - Returns: whether any took effect.
+    private mutating func applyOwn(
+        to document: inout Document, of key: DocumentKey, _ note: Notes.Note
+    ) throws -> Bool {
+        guard try refetch.hasPendingWrites(key) else { return false }
+        var isAnyApplied = false
+        for delta in try OwnOperations.deltas(of: key, documents.database) {
+            let own = VersionVector([.init(actor: delta.stamp.actor, time: delta.stamp.time)])
+            guard !own.isTainted(by: note.void) else { continue }
+            let outcome = document.apply(delta, gone: note.known(to: delta))
+            isAnyApplied = isAnyApplied || outcome == .applied
+        }
+        return isAnyApplied
+    }
+}
+
+extension Notes.Note {
+    /// A vector of everything that counts as known to a document below its own vector, for a delta's base:
+    /// what is gone, and the void stamps that the base names.
+    func known(to delta: Delta) -> VersionVector {
+        guard !void.isEmpty else { return gone }
+        let based = delta.base.entries.filter { entry in void[entry.actor].map { entry.time > $0 } ?? false }
+        return gone.union(VersionVector(based))
+    }
+}
