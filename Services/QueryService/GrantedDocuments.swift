@@ -85,6 +85,15 @@ struct GrantedPushing: PushingSource {
     func explanation(of statement: PushedStatement) throws -> PushedExplanation {
         try base.explanation(of: statement)
     }
+
+    func keyColumn(of index: IndexDescription) throws -> KeyColumn? { try base.keyColumn(of: index) }
+
+    func groups(
+        of scan: IndexScan, needsFirst: Bool, _ visit: (IndexGroup) throws -> Bool
+    ) throws {
+        precondition(rules.allowsAll(of: scan.index.collection), "only whole collections are grouped")
+        try base.groups(of: scan, needsFirst: needsFirst, visit)
+    }
 }
 
 /// `GrantedDocuments` with the snapshot's indexes.
@@ -103,6 +112,8 @@ struct GrantedIndexes: IndexedSource {
     ) throws {
         try documents.lookup(collection, id, visit)
     }
+
+    var pushing: (any PushingSource)? { documents.pushing }
 
     func catalog(of collection: CollectionName) throws -> IndexCatalog { try base.catalog(of: collection) }
 
@@ -141,6 +152,24 @@ struct GrantedIndexes: IndexedSource {
 
     func number(of id: DocumentID, in collection: CollectionName) throws -> Int64? {
         rules.allows(collection, id) ? try base.number(of: id, in: collection) : nil
+    }
+
+    func numbers(
+        of ranges: IDRanges, in collection: CollectionName, upTo most: Int
+    ) throws -> [Int64]? {
+        try base.numbers(of: ranges, in: collection, upTo: most)
+    }
+
+    func showsAll(of collection: CollectionName) -> Bool { rules.allowsAll(of: collection) }
+
+    func count(of scan: IndexScan) throws -> Int {
+        guard !rules.allowsAll(of: scan.index.collection) else { return try base.count(of: scan) }
+        var count = 0
+        try entries(of: scan, []) { _ in
+            count += 1
+            return true
+        }
+        return count
     }
 
     func count(of collection: CollectionName) throws -> Int {

@@ -10,6 +10,10 @@ public enum Limits {
     static let shownNameCharacters = 64
     /// Longest wait of CREATE INDEX for the index; it is completed after the answer then.
     static let indexWait = Duration.seconds(20)
+    /// The first pause between two looks whether PostgreSQL has built an index; it doubles up to the last.
+    static let firstIndexLook = Duration.milliseconds(5)
+    /// The longest pause between two such looks.
+    static let lastIndexLook = Duration.milliseconds(100)
     /// Pause after a store could not build its indexes.
     static let indexRetry = Duration.seconds(5)
     /// Longest wait of a request for the state it asks for.

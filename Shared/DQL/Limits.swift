@@ -114,6 +114,15 @@ public enum DQLLimits {
     static let heldNumbers = 4_194_304
     /// The longest text, in UTF-8 bytes, that no index cuts: for such texts an index is exact.
     package static let uncutBytes = 128
+    /// The most bytes of one part of an index key; longer parts are cut (`KeyWriter`): texts that differ only
+    /// after so many bytes are told apart by reading them.
+    public static let indexPartBytes = 512
+    /// The most rows in the order of ids that are looked for in runs of ids, of which each may have them all.
+    static let firstIDs = 10_000
+    /// The longest id, encoded, that a pushed condition names: a table's key is not the id of a longer one.
+    static let pushedIDBytes = 1_024
+    /// Ranges of keys in one pushed condition; of more, everything between the first and the last is read.
+    static let pushedRanges = 64
     /// The most bytes of encoded group keys that a GROUP BY keeps, so that it recognizes groups without
     /// decoding their keys. Beyond it, groups are found by their values, which works for all of them.
     static let groupKeyBytes = 16_777_216

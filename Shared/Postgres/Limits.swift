@@ -105,6 +105,26 @@ public enum PostgresLimits {
     static let workerLockSeconds = 5
     /// Reads of the log for a generation that is being built before the current one has its turn.
     static let buildingReads = 8
+    /// Key columns that a new table has: adding a column to a table waits for its readers, and they for it.
+    static let keyColumns = 4
+    /// Bytes of an index key, with all parts: a server's indexes take no more than 2,704.
+    static let indexKeyBytes = 2_600
+    /// How long a new key column may wait for readers of its table: others wait behind it.
+    static let columnLockTimeout = Duration.milliseconds(200)
+    /// Documents that get their keys in one transaction while an index is built: the worker waits for the
+    /// rows that it writes, some milliseconds.
+    static let fillDocuments = 256
+    /// Bytes of documents in such a transaction, beside the first document.
+    static let fillBytes = 1 << 20
+    /// How long a server may take to build an index, or to vacuum a table: it takes as long as it takes.
+    static let buildTimeout = Duration.seconds(86_400)
+    /// How long a failed build of an index waits for its next attempt.
+    static let buildRetry = Duration.seconds(5)
+    /// Documents written to a table until its statistics are taken again, unless it has more than five times
+    /// as many.
+    static let surveyedDocuments = 20_000
+    /// How often a worker looks whether the indexes are built that a new generation waits for.
+    static let buildLooks = Duration.milliseconds(20)
     /// How often a wait for an answer asks whether the answer is still wanted.
     static let wantedLooks = Duration.milliseconds(20)
     /// How long a server may take to end a cancelled statement before its connection is given up.

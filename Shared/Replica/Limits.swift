@@ -1,4 +1,5 @@
 import CRDT
+import DQL
 
 /// The bounds on a document's size in local writes.
 public struct DocumentLimits: Sendable {
@@ -107,9 +108,8 @@ public enum ReplicaLimits {
     public static let foldedBytes = 24 * 1_048_576
     /// Tombstones that one read examines in search of those to reap: some milliseconds.
     public static let visitedTombstones = 10_000
-    /// The most bytes of one part of an index key; longer parts are cut (`KeyWriter`). Four such parts
-    /// still fit a SQLite page; texts that differ only after so many bytes are told apart by reading them.
-    public static let indexPartBytes = 512
+    /// The most bytes of one part of an index key. Four such parts still fit a SQLite page.
+    public static let indexPartBytes = DQLLimits.indexPartBytes
     /// Documents read by one step of building an index; other writers get their turn between two steps.
     public static let indexBuildDocuments = 1_000
     /// Bytes of documents read by such a step at most, beside the first document: about as long as a commit

@@ -93,7 +93,7 @@ struct RequestTests {
         ),
         ("SELECT a FROM c WHERE a > 1", ["indexScan", "fetch", "filter"]),
         ("SELECT a FROM c WHERE a > 1 ORDER BY a", ["indexScan", "filter"]),
-        ("SELECT COUNT(*) FROM c WHERE a > 1", ["indexScan", "filter", "group"]),
+        ("SELECT COUNT(*) FROM c WHERE a > 1", ["indexScan"]),
         ("SELECT COUNT(*) FROM c", ["countScan"]),
         ("SELECT * FROM c ORDER BY a LIMIT 5", ["indexScan", "fetch", "limit"]),
         ("SELECT * FROM c ORDER BY a", ["scan", "sort"]),

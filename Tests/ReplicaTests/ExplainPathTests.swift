@@ -66,7 +66,7 @@ struct ExplainPathTests {
             "SELECT a FROM c WHERE a > 2 ORDER BY a",
             [#""indexScan""#, "by_a", #""covers":true"#, #""filter""#]
         ),
-        ("SELECT COUNT(*) AS n FROM c WHERE a > 2", [#""indexScan""#, #""covers":true"#, #""group""#]),
+        ("SELECT COUNT(*) AS n FROM c WHERE a > 2", [#""indexScan""#, #""takes":"count""#]),
         ("SELECT COUNT(*) AS n FROM c", [#""countScan""#]),
         (
             "SELECT * FROM c ORDER BY a LIMIT 3",

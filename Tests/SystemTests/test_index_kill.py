@@ -1,18 +1,24 @@
-"""kill -9 while a peer or a server builds an index: it goes on by itself, and changes no answer."""
+"""kill -9 while a peer, a server or PostgreSQL builds an index: it goes on by itself, and changes no answer."""
 
+import contextlib
 import json
+import os
 import random
+import signal
+import subprocess
 import threading
 import time
 import types
 import uuid
 
 from mimeo_harness import SEED, OneProcess, Peer, mimeo, pick, until
+from mimeo_harness.processes import ROOT
 from system_test import SystemTest, report
 
 DOCUMENTS = pick(fast=4_000, deep=12_000)
 KILLS = pick(fast=2, deep=40)
 SERVER_KILLS = pick(fast=2, deep=20)
+POSTGRES_KILLS = pick(fast=1, deep=20)
 NOWHERE = types.SimpleNamespace(origin="http://127.0.0.1:9", database=str(uuid.uuid4()), token="none")
 
 
@@ -106,3 +112,75 @@ class ServerIndexKill(SystemTest):
             acknowledged.add(name)
         except Exception:  # The server was killed under it.
             pass
+
+
+class PostgresIndexKill(SystemTest):
+    """Server and PostgreSQL's processes are killed in turns, while an index is built and a writer writes."""
+
+    seconds = 300 + 30 * POSTGRES_KILLS
+
+    def test_indexes_and_counts_are_those_of_the_documents_after_each_kill(self):
+        dice = random.Random(SEED)
+        command = [ROOT / "scripts" / "with-postgres", "sh", "-c", "echo $MIMEO_TEST_POSTGRES; exec cat"]
+        postgres = self.workspace.start("postgres", command)
+        self.url = postgres.line(0, 60).strip()
+        self.addCleanup(lambda: (postgres.close_input(), postgres.wait(60)))
+        server = OneProcess(self.workspace, extra_arguments=["--projection", self.url]).start()
+        documents = [{"_id": n, "a": n % 97, "t": "x" * 300} for n in range(DOCUMENTS)]
+        for start in range(0, DOCUMENTS, 1_000):
+            server.execute("INSERT INTO c DOCUMENTS (:d)", {"d": documents[start:start + 1_000]})
+        done = set()
+        for turn in range(2 * POSTGRES_KILLS):
+            number = DOCUMENTS + turn
+            threads = [
+                threading.Thread(target=self.attempt, args=(server, done, turn, statement))
+                for statement in (f"CREATE INDEX i{turn} ON c (a, _t{turn})",
+                                  f"INSERT INTO c DOCUMENTS ({{'_id': {number}, 'a': {number % 97}}})")
+            ]
+            for thread in threads:
+                thread.start()
+            time.sleep(dice.uniform(0, 1.5))
+            if turn % 2:
+                self.kill_backends()
+            else:
+                server.kill()
+            for thread in threads:
+                thread.join()
+            if turn % 2 == 0:
+                server.start()
+        until(lambda: self.is_settled(server), 120, "an index is still building")
+        wanted = server.query("SELECT a, COUNT(*) AS n FROM c USE INDEX '' WHERE a >= 0 GROUP BY a ORDER BY a")
+        names = [row["name"] for row in server.query("SELECT * FROM system:indexes")]
+        self.assertEqual(done - {*names, *done & {"insert"}}, set(), "an acknowledged index is not there")
+        for name in names:
+            rows = server.query(
+                f"SELECT a, COUNT(*) AS n FROM c USE INDEX '{name}' WHERE a >= 0 GROUP BY a ORDER BY a")
+            self.assertEqual(rows, wanted, name)
+        count = server.query("SELECT COUNT(*) AS n FROM c")[0]["n"]
+        self.assertEqual(count, sum(row["n"] for row in wanted))
+        self.assertEqual(self.sql("SELECT count(*) FROM pg_index WHERE NOT indisvalid"), "0")
+        self.assertEqual(server.stop(), 0)
+        report(f"{2 * POSTGRES_KILLS} kills: {len(names)} indexes of {count} documents")
+
+    @staticmethod
+    def attempt(server, done, turn, statement):
+        with contextlib.suppress(Exception):  # The server was killed under it.
+            server.execute(statement)
+            done.add(f"i{turn}" if statement.startswith("CREATE") else "insert")
+
+    @staticmethod
+    def is_settled(server):
+        with contextlib.suppress(Exception):  # PostgreSQL recovers.
+            return all(row["state"] == "ready" for row in server.query("SELECT * FROM system:indexes"))
+        return False
+
+    def sql(self, text):
+        command = ["psql", "--no-psqlrc", "-At", "-c", text, self.url]
+        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout.strip()
+
+    def kill_backends(self):
+        """One process of PostgreSQL that serves us; all others end with it, and the server recovers."""
+        pids = self.sql(
+            "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()")
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(pids.split()[0]), signal.SIGKILL)

@@ -16,6 +16,8 @@ actor IndexKeeper {
     private let logger: Logger
     private var isDirty = false
     private var isClosed = false
+    /// True until the indexes of a folder that was built anew were there for the first time.
+    private var isNew = false
     private var task: Task<Void, Never>?
     private var waiters: [(number: UInt64, continuation: CheckedContinuation<Bool, Never>)] = []
     private var lastWaiter: UInt64 = 0
@@ -23,7 +25,9 @@ actor IndexKeeper {
     init(logger: Logger) { self.logger = logger }
 
     /// Begins, once the store is open.
-    func begin(_ materializer: Materializer) {
+    /// - Parameter isNew: true if nothing was folded yet.
+    func begin(_ materializer: Materializer, isNew: Bool) {
+        self.isNew = isNew
         self.materializer = materializer
         wake()
     }
@@ -38,6 +42,21 @@ actor IndexKeeper {
     /// Waits until the indexes are as the definitions say that are folded now.
     /// - Returns: false when that takes longer than `timeout`, or the evaluation ends before.
     func settle(for evaluation: Evaluation, timeout: Duration) async -> Bool {
+        await settle(timeout: timeout) { number in
+            evaluation.whenEnded { Task { await self.giveUp(number) } }
+        }
+    }
+
+    /// Waits until the indexes of a folder that was built anew are there, once it has reached the log's head.
+    /// - Returns: false when that takes longer than `timeout`.
+    func settleFirst(timeout: Duration) async -> Bool {
+        guard isNew else { return true }
+        guard await settle(timeout: timeout, { _ in }) else { return false }
+        isNew = false
+        return true
+    }
+
+    private func settle(timeout: Duration, _ whenWaiting: (_ number: UInt64) -> Void) async -> Bool {
         wake()
         guard task != nil else { return !isClosed }
         lastWaiter += 1
@@ -49,7 +68,7 @@ actor IndexKeeper {
         defer { alarm.cancel() }
         return await withCheckedContinuation { continuation in
             waiters.append((number, continuation))
-            evaluation.whenEnded { Task { await self.giveUp(number) } }
+            whenWaiting(number)
         }
     }
 

@@ -26,7 +26,7 @@ struct EmbeddedStore: ProjectionStore {
                 }
                 if concernsIndexes { await indexes.wake() }
             })
-        await indexes.begin(share.materializer)
+        await indexes.begin(share.materializer, isNew: share.materializer.position.offset == 0)
         return EmbeddedStore(share: share, indexes: indexes)
     }
 
@@ -44,7 +44,9 @@ struct EmbeddedStore: ProjectionStore {
     func run() async { await share.waitForEnd() }
     func advance() async throws { try await materializer.advance() }
     func wait(for offset: Offset, timeout: Duration) async -> Bool {
-        await materializer.wait(for: offset, timeout: timeout)
+        guard await materializer.wait(for: offset, timeout: timeout) else { return false }
+        // A folder that is built again answers when it has its indexes.
+        return await indexes.settleFirst(timeout: timeout)
     }
 
     /// Reads without waiting for `offset`: this process folds, so after it has reached an offset no snapshot

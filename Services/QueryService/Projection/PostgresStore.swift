@@ -74,8 +74,27 @@ struct PostgresStore: ProjectionStore {
         }
     }
 
-    var keepsIndexes: Bool { false }
-    func settleIndexes(for evaluation: Evaluation) async -> Bool { true }
+    var keepsIndexes: Bool { true }
+
+    /// Asks the server, since another process may be the one that builds.
+    func settleIndexes(for evaluation: Evaluation) async -> Bool {
+        let end = ContinuousClock.now + Limits.indexWait
+        var pause = Limits.firstIndexLook
+        while evaluation.end == nil, ContinuousClock.now < end {
+            let isSettled = try? await projection.read { documents in
+                let wanted = try IndexDefinitions.all(in: documents)
+                let present = try documents.indexes()
+                return wanted.count == present.count
+                    && wanted.allSatisfy { index in
+                        present.contains { $0.isReady && $0.isDefined(like: index) }
+                    }
+            }
+            if isSettled ?? false { return true }
+            try? await Task.sleep(for: pause)
+            pause = min(pause * 2, Limits.lastIndexLook)
+        }
+        return false
+    }
 
     /// PostgreSQL itself reclaims the space of removed rows.
     func compact(through offset: Offset) async throws {

@@ -49,7 +49,14 @@ struct ProjectionStores: Sendable {
         self.tails = tails
         self.logger = logger
         server =
-            if case .postgres(let url) = place { PostgresProjections(url: url, logger: logger) } else { nil }
+            if case .postgres(let url) = place {
+                PostgresProjections(
+                    url: url,
+                    indexes: ProjectionIndexes(in: IndexDefinitions.collection, IndexDefinitions.all),
+                    logger: logger)
+            } else {
+                nil
+            }
         embedded =
             switch place {
             case .folder(let folder): Materializations(of: log, folder: folder, logger: logger)

@@ -9,6 +9,8 @@ indirect enum AccessPath: Equatable, Sendable {
     case nothing
     /// The documents with these ids.
     case ids([DocumentID])
+    /// The documents whose ids are in some runs.
+    case idRanges(IDRanges)
     /// The documents of some entries of an index, in its order.
     case index(IndexScan)
     /// The documents that any of the paths finds.

@@ -17,6 +17,8 @@ struct AccessPlanner {
         /// True if the result depends on the order of the documents: in the order of rows or groups, in the
         /// value that represents equal ones in its group, or in the rounding of a sum of floats.
         var readsOrder = true
+        /// The number of first rows that are wanted in the order of the ids, if there is no condition.
+        var firstIDs: Int?
         /// The fields of GROUP BY, if it has nothing else: an index of exactly these has the documents of a
         /// group together, in their order.
         var groups: [[String]]?
@@ -62,6 +64,7 @@ struct AccessPlanner {
         let candidates = usableIndexes.compactMap { choice($0, constraints, request) }
         if hint.names != nil, let forced = Self.cheapest(candidates) { return forced }
         var all = [base] + candidates
+        if let ranges = idRanges(constraints, request) { all.append(ranges) }
         if let found = intersection(constraints, request) { all.append(found) }
         if let found = union(request) { all.append(found) }
         if directives.prefersOrder, !request.order.isEmpty, all.contains(where: \.isOrdered) {
@@ -91,6 +94,23 @@ struct AccessPlanner {
         }
     }
 
+    /// Runs of ids, for a range of them, or for the first ones.
+    private func idRanges(
+        _ constraints: [(path: [String], ranges: RangeSet)], _ request: Request
+    ) -> Choice? {
+        if let first = request.firstIDs, let term = request.order.first {
+            let ranges = IDRanges(first: first, isDescending: term.isDescending)
+            return Choice(path: .idRanges(ranges), cost: Cost.limited)
+        }
+        guard let set = constraints.first(where: \.path.isEmpty)?.ranges, let ranges = IDRanges(set) else {
+            return nil
+        }
+        let share = IndexUse.selectivity(set)
+        return Choice(
+            path: .idRanges(ranges),
+            cost: share * (Cost.fetch + (request.order.isEmpty ? 0 : Cost.sort)))
+    }
+
     private static func constraints(_ confinement: Confinement) -> [(path: [String], ranges: RangeSet)] {
         let parts =
             switch confinement {
@@ -109,7 +129,8 @@ struct AccessPlanner {
         let order =
             index.isExact && !request.order.isEmpty ? use.direction(of: request.order, request.source) : nil
         let isCovered =
-            index.isExact && (order != nil || !request.readsOrder || Self.has(request.groups, index))
+            index.isExact && index.tellsValues
+            && (order != nil || !request.readsOrder || Self.has(request.groups, index))
             && request.fields?.allSatisfy { field in
                 index.keys.contains { Confinement.samePath($0.path, field) }
             } ?? false
@@ -141,7 +162,7 @@ struct AccessPlanner {
     func index(of path: [String]) -> IndexDescription? {
         guard !directives.disablesIndexes, !hint.asksForScan else { return nil }
         return usableIndexes.first {
-            $0.isExact && $0.keys.count == 1 && Confinement.samePath($0.keys[0].path, path)
+            $0.isExact && $0.tellsValues && $0.keys.count == 1 && Confinement.samePath($0.keys[0].path, path)
         }
     }
 
@@ -268,7 +289,7 @@ struct IndexUse {
     }
 
     /// Rough shares, the same on every store: nothing is known about the documents.
-    private static func selectivity(_ set: RangeSet) -> Double {
+    static func selectivity(_ set: RangeSet) -> Double {
         var total = 0.0
         for range in set.ranges {
             if range.point != nil {

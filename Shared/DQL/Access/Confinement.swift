@@ -8,7 +8,7 @@ indirect enum Confinement: Equatable, Sendable {
     case any
     /// No document.
     case never
-    /// A field, as an undeclared read gives it, lies in one of the ranges.
+    /// A field, as an undeclared read gives it, lies in one of the ranges. The empty path is the id.
     case field([String], RangeSet)
     /// The id is one of these.
     case ids([DocumentID])
@@ -75,7 +75,7 @@ indirect enum Confinement: Equatable, Sendable {
             found = (operand, RangeSet([.whole(.string)]))
         default: return .any
         }
-        guard let path = field(found.operand, source) else { return .any }
+        guard let path = path(found.operand, source) else { return .any }
         return confined(path, found.ranges)
     }
 
@@ -91,10 +91,12 @@ indirect enum Confinement: Equatable, Sendable {
         guard known < .null else { return .never }
         let symbol = wanted ? symbol : symbol.negated
         if case .documentID(source) = operand {
-            guard symbol == .equal, let value else { return .any }
-            return AccessPath.id(equalTo: value).map { .ids([$0]) } ?? .never
+            if symbol == .equal, let value {
+                return AccessPath.id(equalTo: value).map { .ids([$0]) } ?? .never
+            }
+            guard symbol != .notEqual else { return .any }
         }
-        guard let path = field(operand, source) else { return .any }
+        guard let path = path(operand, source) else { return .any }
         let ranges: [KeyRange] =
             switch symbol {
             case .equal: [.equal(to: value)]
@@ -126,6 +128,12 @@ indirect enum Confinement: Equatable, Sendable {
 
     private static func confined(_ path: [String], _ ranges: RangeSet) -> Confinement {
         ranges.isEmpty ? .never : ranges.isAll ? .any : .field(path, ranges)
+    }
+
+    /// The path of an operand that may be confined: of a field, or of the id, which is empty.
+    private static func path(_ expression: BoundExpression, _ source: Int) -> [String]? {
+        if case .documentID(source) = expression { return [] }
+        return field(expression, source)
     }
 
     /// The path of a field that an index can hold: a field that is read as undeclared.

@@ -37,10 +37,15 @@ public struct IndexDescription: Equatable, Sendable {
     /// True if entries are in the exact order of their values, and scans find no others. A store that cuts
     /// long keys sets false: such an index finds documents, and neither sorts nor covers.
     public let isExact: Bool
+    /// True if its entries tell the values of the keys, as a read of the document gives them. A store that
+    /// keeps nothing but keys, in which `1.0` is `1`, sets false: such an index finds and sorts, and covers
+    /// nothing.
+    public let tellsValues: Bool
 
     /// An index.
     public init(
-        name: String, collection: CollectionName, keys: [Key], isReady: Bool = true, isExact: Bool = true
+        name: String, collection: CollectionName, keys: [Key], isReady: Bool = true, isExact: Bool = true,
+        tellsValues: Bool = true
     ) {
         precondition(!keys.isEmpty, "an index has a key")
         self.name = name
@@ -48,6 +53,7 @@ public struct IndexDescription: Equatable, Sendable {
         self.keys = keys
         self.isReady = isReady
         self.isExact = isExact
+        self.tellsValues = tellsValues
     }
 
     /// The row in `system:indexes`.

@@ -107,11 +107,24 @@ public protocol IndexedSource: DocumentSource {
     /// The number of a live document; nil if there is none with this id.
     func number(of id: DocumentID, in collection: CollectionName) throws -> Int64?
 
+    /// The numbers of the live documents whose ids are in some runs, in any order; nil if there are more than
+    /// `most`.
+    func numbers(of ranges: IDRanges, in collection: CollectionName, upTo most: Int) throws -> [Int64]?
+
+    /// Returns whether the first documents of a collection are the first that the reader may read.
+    func showsAll(of collection: CollectionName) -> Bool
+
     /// How many live documents a collection has.
     func count(of collection: CollectionName) throws -> Int
+
+    /// How many entries a scan has.
+    func count(of scan: IndexScan) throws -> Int
 }
 
 extension IndexedSource {
     /// The source itself.
     public var indexed: (any IndexedSource)? { self }
+
+    /// Always, but for those who wrap a store.
+    public func showsAll(of collection: CollectionName) -> Bool { true }
 }

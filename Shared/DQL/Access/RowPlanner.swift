@@ -22,18 +22,23 @@ struct RowPlanner {
     func plan(
         _ input: OrderedRows, _ projection: BoundProjection, isDistinct: Bool = false, isLimited: Bool
     ) throws -> Planned {
-        if let pushed = pushed(input, projection, isDistinct: isDistinct) { return pushed }
         var planned = Planned(input: input, projection: projection)
         // Strict reads see other variants than the ones in an index.
-        guard let indexed, options.usesIndexes, !options.strictReads else { return planned }
+        guard let indexed, options.usesIndexes, !options.strictReads else {
+            return pushed(input, projection, isDistinct: isDistinct) ?? planned
+        }
         if let counted = try counting(input.rows, indexed) {
             planned.input = input.replacing(rows: counted)
             return planned
         }
         let shape = Shape(input.rows)
-        guard case .scan(let collection, let source) = shape.leaf else { return planned }
+        guard case .scan(let collection, let source) = shape.leaf else {
+            return pushed(input, projection, isDistinct: isDistinct) ?? planned
+        }
         let catalog = try indexed.catalog(of: collection)
-        guard !catalog.indexes.isEmpty || shape.condition != nil else { return planned }
+        guard !catalog.indexes.isEmpty || shape.condition != nil || !input.order.isEmpty else {
+            return pushed(input, projection, isDistinct: isDistinct) ?? planned
+        }
         let planner = AccessPlanner(
             catalog: catalog, directives: Directives(options.parameters.defaultDirectives, input.directives),
             hint: input.hint)
@@ -49,14 +54,28 @@ struct RowPlanner {
         request.isLimited = isLimited
         request.isConfinedWholly = shape.condition.map(Self.isConfinement) ?? true
         request.readsOrder = !(shape.grouping.map(Self.onlyCounts) ?? false)
+        request.firstIDs = firstIDs(shape, input, request.order, indexed)
         let reads = fieldsRead(shape, input, projection, source)
         request.fields = shape.hasJoin ? nil : reads.fields
         request.groups = shape.grouping?.fields(source)
         let choice = planner.choose(request)
         planned.isOrdered = choice.isOrdered && !request.order.isEmpty
-        if choice.isCovered, case .index(let scan) = choice.path {
-            cover(&planned, shape, scan, source, needsID: reads.readsID)
+        if let counted = entries(shape, choice.path, source) {
+            planned.input = input.replacing(rows: input.rows.replacingGroups(counted))
             return planned
+        }
+        let isOnServer = documents.pushing != nil
+        if choice.isCovered, case .index(let scan) = choice.path,
+            !isOnServer || planned.isOrdered || isCountable(shape, collection, readsID: reads.readsID)
+        {
+            let needsFirst = isOnServer && shape.grouping.map { !input.isOrderedByKeys(of: $0) } ?? false
+            cover(&planned, shape, scan, source, needsID: reads.readsID || needsFirst)
+            return planned
+        }
+        if isOnServer, !planned.isOrdered,
+            let pushed = try pushed(input, projection, isDistinct: isDistinct, along: choice.path)
+        {
+            return pushed
         }
         guard choice.path != .collection else { return planned }
         planned.input = input.replacing(
@@ -105,6 +124,70 @@ struct RowPlanner {
         }
         guard results.count == grouping.aggregates.count else { return nil }
         return .extremes(collection: collection, results)
+    }
+
+    /// The number of rows that a statement needs of all documents in the order of their ids, if it asks for
+    /// nothing else; nil otherwise.
+    private func firstIDs(
+        _ shape: Shape, _ input: OrderedRows, _ order: [SortTerm], _ indexed: any IndexedSource
+    ) -> Int? {
+        guard case .scan(let collection, let source) = shape.leaf, shape.condition == nil, !shape.hasJoin,
+            order.count == 1, case .documentID(source) = order[0].expression,
+            indexed.showsAll(of: collection), let rows = PushPlanner.rows(input.bounds),
+            rows <= DQLLimits.firstIDs
+        else { return nil }
+        return rows
+    }
+
+    /// COUNT(*) of a range of one field, if a path finds exactly the documents of that range.
+    private func entries(_ shape: Shape, _ path: AccessPath, _ source: Int) -> RowPlan? {
+        guard let grouping = shape.grouping, !shape.hasJoin, let condition = shape.condition,
+            case .scan(let collection, _) = shape.leaf, case .index(let scan) = path,
+            grouping.keys.isEmpty,
+            grouping.aggregates.allSatisfy({ $0.kind == .count && $0.argument == nil }),
+            scan.index.isExact, scan.index.keys.allSatisfy(\.includesMissing),
+            let (field, comparisons) = DirectRead.comparisons(condition, of: source),
+            Confinement.samePath(scan.index.keys[0].path, field),
+            DirectRead.areShort(comparisons, [])
+        else { return nil }
+        let isPlain = comparisons.allSatisfy { comparison in
+            guard case .known(let value) = comparison.operand else { return false }
+            return [.number, .string].contains(ValueClass(of: value))
+        }
+        guard isPlain else { return nil }
+        return .extremes(
+            collection: collection, Array(repeating: .entries(scan), count: grouping.aggregates.count))
+    }
+
+    /// Returns whether a store's SQL can make the groups of an index: where it may count the collection, and
+    /// the aggregates depend on the keys and on numbers of documents alone.
+    private func isCountable(_ shape: Shape, _ collection: CollectionName, readsID: Bool) -> Bool {
+        guard let grouping = shape.grouping, !grouping.keys.isEmpty, !readsID,
+            documents.pushing?.decides(collection) ?? false
+        else { return false }
+        return grouping.aggregates.allSatisfy { [.count, .min, .max, .mid].contains($0.kind) }
+    }
+
+    /// The plan of a statement with its parts in SQL, among the documents of a path; nil if nothing is there.
+    private func pushed(
+        _ input: OrderedRows, _ projection: BoundProjection, isDistinct: Bool, along path: AccessPath
+    ) throws -> Planned? {
+        guard let pushing = documents.pushing else { return nil }
+        if case .idRanges(let ranges) = path, ranges.first != nil,
+            case .scan(let collection, let source) = Shape(input.rows).leaf,
+            let first = try PushedStatement.documents(of: path, in: collection, pushing)
+        {
+            return Planned(
+                input: input.replacing(rows: input.rows.replacingLeaf(.pushed(first, source: source))),
+                projection: projection)
+        }
+        var confinement: PushedConfinement?
+        // Ids are a matter of the condition, and of `idScan`.
+        if case .ids = path {
+        } else {
+            confinement = try PushedConfinement(path, pushing, isForced: input.hint.names != nil)
+        }
+        return pushed(input, projection, isDistinct: isDistinct, along: confinement)
     }
 
     /// SELECT DISTINCT of the fields of an index as a GROUP BY of them; nil if no index has all.
@@ -230,6 +313,30 @@ extension RowPlan {
         case .group(let inner, let grouping): .group(inner.replacingLeaf(leaf), grouping)
         case .join(let left, let join): .join(left.replacingLeaf(leaf), join)
         default: leaf
+        }
+    }
+}
+
+extension RowPlan {
+    /// The plan with other rows in place of its groups.
+    fileprivate func replacingGroups(_ groups: RowPlan) -> RowPlan {
+        if case .filter(let inner, let condition) = self, inner.isGrouped {
+            return .filter(inner.replacingGroups(groups), condition)
+        }
+        return groups
+    }
+}
+
+extension IndexExtreme {
+    /// True if it counts the entries of a range.
+    var isOfEntries: Bool { if case .entries = self { true } else { false } }
+}
+
+extension OrderedRows {
+    /// Returns whether ORDER BY tells all groups apart, so that it does not matter in which order they come.
+    fileprivate func isOrderedByKeys(of grouping: Grouping) -> Bool {
+        grouping.keys.indices.allSatisfy { key in
+            order.contains { if case .slot(key) = $0.expression { true } else { false } }
         }
     }
 }

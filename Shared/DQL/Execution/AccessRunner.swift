@@ -17,7 +17,13 @@ struct AccessRunner {
             try source.lookup(collection, ids[0]) { _ = try visit($0) }
         case .index(let scan) where scan.isOrdered || scan.isOneKey: try source.documents(of: scan, visit)
         // In the order of a scan, however the condition names the documents.
-        case .ids, .index, .union, .intersection:
+        case .ids, .idRanges, .index, .union, .intersection:
+            if let pushing = source.pushing,
+                let statement = try PushedStatement.documents(of: path, in: collection, pushing)
+            {
+                return try pushing.documents(of: statement, visit)
+            }
+            guard source.pushing == nil else { return try source.scan(collection, visit) }
             let before = statistics?.enter(.scan, counts: false)
             let known = try numbers(path)
             statistics?.leave(to: before)
@@ -37,6 +43,10 @@ struct AccessRunner {
                     try meter.step()
                     return try source.number(of: $0, in: collection)
                 })
+        case .idRanges(let ranges):
+            try meter.step()
+            return try source.numbers(of: ranges, in: collection, upTo: DQLLimits.heldNumbers)
+                .map(Self.unique)
         case .index(let scan): return try numbers(of: scan, among: nil)
         case .union(let paths):
             var all: [Int64] = []

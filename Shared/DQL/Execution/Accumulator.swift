@@ -31,6 +31,13 @@ struct Accumulator {
     /// Adds this many rows to COUNT(*).
     mutating func add(rows: Int64) { count += rows }
 
+    /// Adds an argument that this many rows have; not for sums and medians.
+    mutating func add(_ value: Value?, times: Int64) {
+        let before = count
+        add(value)
+        if kind == .count, !isDistinct { count += (count - before) * (times - 1) }
+    }
+
     /// Adds the part of a group that SQL made.
     /// - Throws: `Undecidable` if the order of the documents matters, which the parts do not tell.
     mutating func add(_ part: PushedPart) throws(Undecidable) {

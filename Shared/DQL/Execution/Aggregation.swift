@@ -63,6 +63,19 @@ struct GroupTable {
         try meter.hold(held + (grouping.keys.isEmpty ? 0 : keys.count))
     }
 
+    /// Adds a row that stands for several with the same values: of counts and extremes.
+    mutating func add(_ row: borrowing Row, _ evaluator: Evaluator, times: Int64) throws {
+        let row = copy row
+        let keys = try grouping.keys.map { try evaluator.evaluate($0, row) }
+        let arguments = grouping.aggregates.map(\.argument)
+        try addPart(keys) { index, accumulator in
+            guard let argument = arguments[index] else {
+                return accumulator.add(rows: times)
+            }
+            accumulator.add(try evaluator.evaluate(argument, row), times: times)
+        }
+    }
+
     /// Adds a document of source 0; `evaluate` computes the values that cannot be read in place.
     mutating func add(
         _ record: DocumentRecord, _ evaluate: (BoundExpression) throws -> Value?

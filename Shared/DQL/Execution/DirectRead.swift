@@ -10,7 +10,7 @@ import Synchronization
 /// per execution. The condition is evaluated on each document that an index finds, unless the index is
 /// exact. A statement of any other shape goes the general way.
 final class DirectRead: Sendable {
-    private enum Operand {
+    enum Operand {
         case known(Value)
         case argument(Int)
 
@@ -22,7 +22,7 @@ final class DirectRead: Sendable {
             }
         }
 
-        func value(_ arguments: [Value]) -> Value {
+        fileprivate func value(_ arguments: [Value]) -> Value {
             switch self {
             case .known(let value): value
             case .argument(let place): arguments[place]
@@ -30,7 +30,7 @@ final class DirectRead: Sendable {
         }
     }
 
-    private typealias Comparison = (symbol: BinaryOperator, operand: Operand)
+    typealias Comparison = (symbol: BinaryOperator, operand: Operand)
 
     private enum Access {
         case id(Operand)
@@ -96,8 +96,8 @@ final class DirectRead: Sendable {
     }
 
     /// The one field that a condition compares with known values, and how.
-    private static func comparisons(
-        _ condition: BoundExpression
+    static func comparisons(
+        _ condition: BoundExpression, of source: Int = 0
     ) -> (path: [String], comparisons: [Comparison])? {
         let operands: [BoundExpression]
         switch condition {
@@ -113,9 +113,9 @@ final class DirectRead: Sendable {
             guard case .comparison(let symbol, let left, let right) = operand else { return nil }
             let comparison: Comparison
             let field: [String]
-            if let known = Confinement.field(left, 0), let value = Operand(right) {
+            if let known = Confinement.field(left, source), let value = Operand(right) {
                 (field, comparison) = (known, (symbol, value))
-            } else if let known = Confinement.field(right, 0), let value = Operand(left) {
+            } else if let known = Confinement.field(right, source), let value = Operand(left) {
                 (field, comparison) = (known, (symbol.mirrored, value))
             } else {
                 return nil
@@ -235,7 +235,7 @@ final class DirectRead: Sendable {
     }
 
     /// Returns whether all values are too short for an index to cut them.
-    private static func areShort(_ comparisons: [Comparison], _ arguments: [Value]) -> Bool {
+    static func areShort(_ comparisons: [Comparison], _ arguments: [Value]) -> Bool {
         comparisons.allSatisfy { comparison in
             guard case .string(let text) = comparison.operand.value(arguments) else { return true }
             return text.utf8.count <= DQLLimits.uncutBytes

@@ -266,6 +266,7 @@ struct RowRunner {
     /// Groups the entries of an index. The groups come in the order of their first documents, as from a scan.
     private func group(_ covered: CoveredRows, into table: inout GroupTable) throws {
         guard let indexed = source.indexed else { preconditionFailure("planned on indexes") }
+        if let pushing = source.pushing { return try group(covered, of: pushing, into: &table) }
         var row = row()
         var isFound = false
         let statistics = context.statistics
@@ -280,6 +281,28 @@ struct RowRunner {
             try table.add(row, evaluator, rank: entry.document)
             return true
         }
+    }
+
+    /// The same where the store's SQL puts equal keys together.
+    private func group(
+        _ covered: CoveredRows, of pushing: any PushingSource, into table: inout GroupTable
+    ) throws {
+        var row = row()
+        var groups: [IndexGroup] = []
+        try pushing.groups(of: covered.scan, needsFirst: covered.needsID) { group in
+            try context.meter.step()
+            row.slots = group.values + [nil]
+            if let condition = covered.condition, try !evaluator.isTrue(condition, row) { return true }
+            groups.append(group)
+            try context.meter.hold(groups.count)
+            return true
+        }
+        if covered.needsID { groups.sort { compareBytes($0.first, $1.first) < 0 } }
+        for group in groups {
+            row.slots = group.values + [nil]
+            try table.add(row, evaluator, times: group.count)
+        }
+        context.meter.foundNothing = groups.isEmpty
     }
 
     /// One row of aggregates over a whole collection, without its documents.
@@ -304,6 +327,10 @@ struct RowRunner {
                     return false
                 }
                 values.append(first)
+            case .entries(let scan):
+                let entries = try indexed.count(of: scan)
+                if entries == 0 { context.meter.foundNothing = true }
+                values.append(.int(Int64(entries)))
             }
         }
         // A collection without documents has no extremes.

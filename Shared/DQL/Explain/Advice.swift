@@ -154,7 +154,7 @@ private struct Adviser {
     private func keys(_ parts: [Confinement], _ order: [SortTerm], _ source: Int) -> [Key] {
         var equal: [Key] = []
         var ranges: [Key] = []
-        for case .field(let path, let set) in parts {
+        for case .field(let path, let set) in parts where !path.isEmpty {
             let name = path.joined(separator: ".")
             if set.ranges.allSatisfy({ $0.point != nil }) {
                 equal.append((path, false, "\(name) to be equal"))

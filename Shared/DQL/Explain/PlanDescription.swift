@@ -170,10 +170,15 @@ struct PlanDescription {
         case .count(let collection, _):
             return [Self.operator("countScan", [("collection", .string(collection.text))])]
         case .extremes(let collection, let extremes):
+            // The condition of a count is its range.
+            if extremes.contains(where: \.isOfEntries), !texts.conditions.isEmpty {
+                texts.conditions.removeFirst()
+            }
             return extremes.map { extreme in
                 switch extreme {
                 case .count: Self.operator("countScan", [("collection", .string(collection.text))])
-                case .first(let scan): indexScan(scan, covers: true, takesFirst: true)
+                case .first(let scan): indexScan(scan, covers: true, takes: "first")
+                case .entries(let scan): indexScan(scan, covers: true, takes: "count")
                 }
             }
         case .filter(let inner, _):
@@ -237,13 +242,21 @@ struct PlanDescription {
                         ("empty", true), ("reason", "the condition can never be true"),
                     ])
             ]
-        case .union, .intersection, .index, .ids: return [scan(of: path, collection), fetch(collection)]
+        case .union, .intersection, .index, .ids, .idRanges:
+            return [scan(of: path, collection), fetch(collection)]
         }
     }
 
     private func scan(of path: AccessPath, _ collection: CollectionName) -> Value {
         switch path {
         case .index(let scan): indexScan(scan, covers: false)
+        case .idRanges(let ranges):
+            Self.operator(
+                "idRangeScan",
+                [
+                    ("collection", .string(collection.text)), ("runs", .int(Int64(ranges.runs.count))),
+                    ("first", ranges.first.map { .int(Int64($0)) }),
+                ])
         case .ids(let ids): idScan(collection, .list(ids.map { .constant($0.value) }), nil)
         case .union(let paths):
             Self.operator("unionScan", [("scans", .array(paths.map { scan(of: $0, collection) }))])
@@ -275,6 +288,7 @@ struct PlanDescription {
                 ("decides", statement.isExact ? "exact" : "rechecked"),
                 ("sql", .string(explanation.sql)), ("arguments", .array(explanation.arguments)),
                 ("estimate", explanation.estimate),
+                ("narrowedBy", statement.path.map { scan(of: $0, statement.collection) }),
             ])
     }
 
@@ -297,7 +311,7 @@ struct PlanDescription {
             "idScan", [("collection", .string(collection.text)), ("alias", alias), ("ids", shown)])
     }
 
-    private func indexScan(_ scan: IndexScan, covers: Bool, takesFirst: Bool = false) -> Value {
+    private func indexScan(_ scan: IndexScan, covers: Bool, takes: Value? = nil) -> Value {
         let shown = scan.ranges.prefix(DQLLimits.explainedValues).map { self.range($0) }
         return Self.operator(
             "indexScan",
@@ -306,7 +320,7 @@ struct PlanDescription {
                 ("ranges", .array(shown)),
                 ("rangeCount", .int(Int64(scan.ranges.count))),
                 ("direction", scan.isReversed ? "backward" : "forward"),
-                ("covers", covers ? true : nil), ("takes", takesFirst ? "first" : nil),
+                ("covers", covers ? true : nil), ("takes", takes),
             ])
     }
 

@@ -39,6 +39,8 @@ enum IndexExtreme: Sendable {
     case count
     /// The first value of a scan.
     case first(IndexScan)
+    /// The number of entries of a scan.
+    case entries(IndexScan)
 }
 
 /// A join: for each row on the left, the documents of a source for which a condition holds; an outer join

@@ -7,6 +7,8 @@ struct PushPlanner {
     let collection: CollectionName
     let place: Int
     let condition: BoundExpression?
+    /// The confinement by an index, whatever SQL can tell of the condition.
+    var confinement: PushedConfinement?
 
     private var test: ConditionTranslator.Test? {
         condition.flatMap { ConditionTranslator(source: place).test($0) }
@@ -38,7 +40,7 @@ struct PushPlanner {
     }
 
     /// The number of rows that LIMIT and OFFSET leave to be known.
-    private static func rows(_ bounds: Bounds) -> Int? {
+    static func rows(_ bounds: Bounds) -> Int? {
         guard case .constant(.int(let limit)?)? = bounds.limit?.value, limit >= 0 else { return nil }
         var offset: Int64 = 0
         if let skipped = bounds.offset {
@@ -82,18 +84,23 @@ struct PushPlanner {
     }
 
     private func composer(_ test: ConditionTranslator.Test?) -> PushedComposer {
-        PushedComposer(collection: collection, test: test)
+        PushedComposer(collection: collection, test: test, confinement: confinement)
     }
 }
 
 extension RowPlanner {
     /// The plan of a statement with its parts in SQL; nil if none is there.
-    func pushed(_ input: OrderedRows, _ projection: BoundProjection, isDistinct: Bool) -> Planned? {
+    /// - Parameter confinement: what an index says of the documents.
+    func pushed(
+        _ input: OrderedRows, _ projection: BoundProjection, isDistinct: Bool,
+        along confinement: PushedConfinement? = nil
+    ) -> Planned? {
         guard let pushing = documents.pushing, options.usesIndexes, !options.strictReads else { return nil }
         let shape = Shape(input.rows)
         guard case .scan(let collection, let place) = shape.leaf else { return nil }
         let planner = PushPlanner(
-            source: pushing, collection: collection, place: place, condition: shape.condition)
+            source: pushing, collection: collection, place: place, condition: shape.condition,
+            confinement: confinement)
         var planned = Planned(input: input, projection: projection)
         if !shape.hasJoin, let grouping = shape.grouping {
             if let groups = planner.groups(grouping, otherwise: shape.groups(of: input.rows)) {

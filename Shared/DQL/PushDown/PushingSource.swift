@@ -7,6 +7,8 @@ import CRDT
 /// `state`. *Rough* are the top-level keys under which a body says something in other words: NULL for none,
 /// an empty array for all.
 ///
+/// A store with indexes has a column of keys for each (`KeyColumn`), NULL for documents that are not in it.
+///
 /// SQL never decides about a document that is rough where the statement reads: such documents come along and
 /// are judged by the evaluator.
 public protocol PushingSource: DocumentSource {
@@ -25,6 +27,14 @@ public protocol PushingSource: DocumentSource {
     func documents(
         _ collection: CollectionName, ids: ArraySlice<DocumentID>, _ visit: (DocumentRecord) throws -> Bool)
         throws
+
+    /// The column that has an index's keys, in which PostgreSQL finds and orders them; nil if it is gone.
+    func keyColumn(of index: IndexDescription) throws -> KeyColumn?
+
+    /// Visits the groups of equal keys among a scan's entries.
+    /// - Parameter needsFirst: true to be told each group's first document, for which it has to be read.
+    func groups(
+        of scan: IndexScan, needsFirst: Bool, _ visit: (IndexGroup) throws -> Bool) throws
 
     /// The SQL of a statement as the server sees it, and the server's own estimate of it.
     func explanation(of statement: PushedStatement) throws -> PushedExplanation
@@ -74,6 +84,10 @@ public struct PushedStatement: Sendable {
     public var wantsFirst = false
     /// The number of its columns.
     public let columns: Int
+    /// True if the server has to use an index: the statement names it.
+    public var usesIndex = false
+    /// The path that confines the documents; nil if none does.
+    var path: AccessPath?
 
     /// The columns of a statement that selects documents: id, whole, state. A large state is left out, and
     /// the store reads it alone.
@@ -88,6 +102,10 @@ struct PushedComposer {
     let collection: CollectionName
     /// The condition's test; nil if there is no condition.
     let test: ConditionTranslator.Test?
+    /// The confinement of all wanted documents by an index.
+    var confinement: PushedConfinement?
+
+    private var confined: SQL { confinement.map { " AND \($0.sql)" } ?? "" }
 
     /// Returns whether one of these keys is rough in a document. Never NULL.
     private static func rough(_ keys: Set<String>) -> SQL {
@@ -98,12 +116,20 @@ struct PushedComposer {
 
     /// The documents for which the condition may hold.
     func filter() -> PushedStatement? {
-        guard let test else { return nil }
+        guard let test else {
+            guard confinement != nil else { return nil }
+            return statement(
+                .filter,
+                """
+                SELECT \(PushedStatement.documentColumns) FROM \(.table) WHERE live\(confined) ORDER BY id
+                """,
+                columns: 3, isExact: false)
+        }
         return statement(
             .filter,
             """
             SELECT \(PushedStatement.documentColumns) FROM \(.table) \
-            WHERE live AND (\(test.sql) OR \(Self.rough(test.keys))) ORDER BY id
+            WHERE live\(confined) AND (\(test.sql) OR \(Self.rough(test.keys))) ORDER BY id
             """, columns: 3, isExact: test.isExact)
     }
 
@@ -113,7 +139,7 @@ struct PushedComposer {
     func top(_ terms: [(field: PushedField, term: SortTerm)], rows: Int) -> PushedStatement {
         var keys = test?.keys ?? []
         for (field, _) in terms { keys.insert(field.key) }
-        let isTrusted: SQL = "live AND NOT \(Self.rough(keys))"
+        let isTrusted: SQL = "live\(confined) AND NOT \(Self.rough(keys))"
         let matches: SQL = test.map { "\(isTrusted) AND \($0.sql)" } ?? isTrusted
         let containers = SQL.joined(
             terms.map { "coalesce(\($0.field.type) IN ('array', 'object'), false)" }, " OR ")
@@ -127,7 +153,7 @@ struct PushedComposer {
             SELECT id, whole, state FROM first WHERE NOT several \
             UNION ALL SELECT \(columns) FROM \(.table) WHERE \(matches) AND (\(containers)) \
             AND (SELECT coalesce(bool_or(several), false) FROM first) \
-            UNION ALL SELECT \(columns) FROM \(.table) WHERE live AND \(Self.rough(keys))\
+            UNION ALL SELECT \(columns) FROM \(.table) WHERE live\(confined) AND \(Self.rough(keys))\
             ) AS found ORDER BY id
             """
         return statement(.top, sql, columns: 3, isExact: true)
@@ -181,11 +207,13 @@ struct PushedComposer {
         let condition: SQL = test.map { " AND \($0.sql)" } ?? ""
         let sql: SQL = """
             SELECT \(SQL.joined(outer, ", ")) FROM (\
-            SELECT \(SQL.joined(inner, ", ")) FROM \(.table) WHERE live AND NOT \(isRough)\(condition)\
+            SELECT \(SQL.joined(inner, ", ")) FROM \(.table) \
+            WHERE live\(confined) AND NOT \(isRough)\(condition)\
             ) AS matching\(keys.isEmpty ? "" : " GROUP BY \(groupBy)")
             """
         let rough: SQL = """
-            SELECT \(PushedStatement.documentColumns) FROM \(.table) WHERE live AND \(isRough) ORDER BY id
+            SELECT \(PushedStatement.documentColumns) FROM \(.table) WHERE live\(confined) AND \(isRough) \
+            ORDER BY id
             """
         return (
             statement(.group, sql, columns: outer.count, isExact: true),
@@ -197,6 +225,7 @@ struct PushedComposer {
         _ part: PushedStatement.Part, _ sql: SQL, columns: Int, isExact: Bool
     ) -> PushedStatement {
         PushedStatement(
-            collection: collection, part: part, sql: sql, isExact: isExact, columns: columns)
+            collection: collection, part: part, sql: sql, isExact: isExact, columns: columns,
+            usesIndex: confinement?.isForced ?? false, path: confinement?.path)
     }
 }

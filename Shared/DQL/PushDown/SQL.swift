@@ -9,6 +9,10 @@ public struct SQL: Equatable, Sendable, ExpressibleByStringInterpolation {
         case texts([String])
         /// A number.
         case integer(Int64)
+        /// A byte string.
+        case bytes([UInt8])
+        /// Byte strings.
+        case byteStrings([[UInt8]])
     }
 
     fileprivate enum Piece: Equatable {

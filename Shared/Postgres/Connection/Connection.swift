@@ -53,6 +53,8 @@ final class Connection {
     }
     /// Tables of collections that were found on this connection.
     var knownTables: [KnownCollection: String] = [:]
+    /// The catalog of indexes that was read last on this connection.
+    var knownIndexes: KnownIndexes?
     /// How often this connection has waited for the server's answer.
     private(set) var roundTrips = 0
 

@@ -12,6 +12,7 @@ struct CollectionTables {
     private let layout: Int64
     private let connection: Connection
     private var numbers: [CollectionName: Int64] = [:]
+    private var columns: [CollectionName: KeyColumns] = [:]
 
     /// Reads the catalog.
     init(of whole: Generation, views: String, _ connection: Connection) throws {
@@ -25,6 +26,26 @@ struct CollectionTables {
         for row in 0..<rows.count {
             numbers[CollectionName(String(decoding: rows.bytes(row, 0), as: UTF8.self))] = rows.int8(row, 1)
         }
+        try reloadIndexes()
+    }
+
+    /// Reads the catalog of indexes again.
+    mutating func reloadIndexes() throws { columns = try KeyColumns.all(of: generation, connection) }
+
+    /// The columns of a collection that the worker has to write.
+    func keys(of collection: CollectionName) -> KeyColumns { columns[collection] ?? KeyColumns() }
+
+    /// All collections with indexes, or columns that indexes have left.
+    var indexed: [CollectionName: KeyColumns] { columns }
+
+    /// The number of a table, if there is one.
+    func number(of collection: CollectionName) -> Int64? { numbers[collection] }
+
+    /// Adds to the number of a collection's documents, if it is known.
+    func counting(_ more: Int64, in collection: CollectionName) -> Connection.Step {
+        Connection.Step(
+            "UPDATE mimeo_projection.collections SET documents = documents + $2 WHERE number = $1",
+            [.int8(numbers[collection] ?? 0), .int8(more)])
     }
 
     /// The table of a collection that `require` has seen.
@@ -73,13 +94,15 @@ struct CollectionTables {
                 attempt == 0 ? wanted : ProjectionNames.distinct(wanted, bytes, attempt: attempt - 1)
             let rows = try connection.query(
                 """
-                INSERT INTO mimeo_projection.collections (generation, name, title, view_name, since)
-                VALUES ($1::int4, $2, $3, $4, $5)
+                INSERT INTO mimeo_projection.collections
+                    (generation, name, title, view_name, since, key_columns, documents)
+                VALUES ($1::int4, $2, $3, $4, $5, $6::int4, 0)
                 ON CONFLICT (generation, view_name) DO NOTHING RETURNING number
                 """,
                 [
                     .int8(Int64(generation)), .bytes(bytes), .text(ProjectionNames.readable(name.text)),
                     .text(view), .int8(Int64(bitPattern: since.rawValue)),
+                    .int8(isPlain ? 0 : Int64(PostgresLimits.keyColumns)),
                 ])
             if rows.count == 1 { return (rows.int8(0, 0), view) }
         }
@@ -120,6 +143,7 @@ struct CollectionTables {
             id bytea PRIMARY KEY,
             whole bytea,
             key text COLLATE "C" NOT NULL,
+            \((0..<PostgresLimits.keyColumns).map { "k\($0) bytea, " }.joined())
             state bytea NOT NULL
         );
         CREATE INDEX ON \(table) (id) WHERE live AND rough IS NOT NULL;

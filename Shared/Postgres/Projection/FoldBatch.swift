@@ -14,6 +14,7 @@ struct FoldBatch {
         var offset: Offset = 0
         var isChanged = false
         var wasThere = false
+        var wasLive = false
 
         /// True if its state was left out by the bound in bytes, so that no result may depend on it.
         var isLeftOut = false
@@ -115,8 +116,8 @@ struct FoldBatch {
         return order.map { collection, places in
             Connection.Step(
                 """
-                SELECT place, CASE WHEN place < $3 OR before < $4 THEN state END, "offset" FROM (
-                    SELECT w.place, d.state, d."offset",
+                SELECT place, CASE WHEN place < $3 OR before < $4 THEN state END, "offset", live FROM (
+                    SELECT w.place, d.state, d."offset", d.live,
                         sum(octet_length(d.state)) OVER (ORDER BY w.place) - octet_length(d.state) AS before
                     FROM unnest($1::bytea[], $2::int8[]) AS w (id, place)
                     JOIN \(tables.table(collection)) d ON d.id = \(CollectionTables.key(of: "w.id"))
@@ -141,6 +142,7 @@ struct FoldBatch {
                 }
                 places[place].offset = Offset(rows.bits(row, 2))
                 places[place].wasThere = true
+                places[place].wasLive = rows.bool(row, 3)
             }
         }
         shorten()
@@ -186,31 +188,51 @@ struct FoldBatch {
     func kinds(_ tables: CollectionTables) -> [Connection.Step] {
         order.flatMap { collection, numbers in
             let table = tables.table(collection)
-            return [DocumentRows().upsert(into: table, isPlain: tables.isPlain)]
-                + (numbers.contains { isGone(places[$0]) } ? [Self.removal(of: [], from: table)] : [])
+            return [
+                DocumentRows(tables.keys(of: collection)).upsert(into: table, isPlain: tables.isPlain),
+                tables.counting(0, in: collection),
+            ] + (numbers.contains { isGone(places[$0]) } ? [Self.removal(of: [], from: table)] : [])
         }
     }
 
-    /// Writes the changes: upserts, in pieces of a bounded size, and removals.
-    func write(_ tables: CollectionTables, _ send: (Connection.Step) throws -> Void) throws {
+    /// Writes the changes: upserts, in pieces of a bounded size, removals, and the numbers of documents.
+    /// - Returns: the indexes of which the written keys say less than before.
+    func write(_ tables: CollectionTables, _ send: (Connection.Step) throws -> Void) throws -> [KeyIndex] {
+        var losses: [KeyIndex] = []
         for (collection, numbers) in order {
             let table = tables.table(collection)
-            var rows = DocumentRows()
+            let keys = tables.keys(of: collection)
+            var rows = DocumentRows(keys)
             var gone: [[UInt8]] = []
+            var more: Int64 = 0
             for place in numbers.lazy.map({ places[$0] }) where place.isChanged {
+                if place.wasLive { more -= 1 }
                 if let state = place.state {
-                    try rows.add(place.id, state, place.offset)
+                    if try rows.add(place.id, state, place.offset) { more += 1 }
                     if rows.isFull {
                         try send(rows.upsert(into: table, isPlain: tables.isPlain))
-                        rows = DocumentRows()
+                        losses += rows.losses
+                        rows = DocumentRows(keys)
                     }
                 } else if isGone(place) {
                     gone.append(place.id.bytes)
                 }
             }
             if rows.count > 0 { try send(rows.upsert(into: table, isPlain: tables.isPlain)) }
+            losses += rows.losses
             if !gone.isEmpty { try send(Self.removal(of: gone, from: table)) }
+            if more != 0 { try send(tables.counting(more, in: collection)) }
         }
+        return losses
+    }
+
+    /// How many rows of each collection are written.
+    var written: [CollectionName: Int] {
+        var written: [CollectionName: Int] = [:]
+        for (collection, numbers) in order {
+            written[collection] = numbers.count { places[$0].isChanged }
+        }
+        return written
     }
 
     private func isGone(_ place: Place) -> Bool { place.isChanged && place.state == nil && place.wasThere }
@@ -232,21 +254,33 @@ struct DocumentRows {
     private var offsets: [Int64] = []
     private var bodies: [[UInt8]] = []
     private var states: [EncodedState] = []
+    /// The keys of each index; empty for a document that is not in it.
+    private var indexKeys: [[[UInt8]]]
+    private let columns: KeyColumns
+    /// The indexes of which these keys say less than before, as they are now.
+    private(set) var losses: [KeyIndex] = []
     /// Their size in bytes.
     private var bytes = 0
+
+    init(_ columns: KeyColumns) {
+        self.columns = columns
+        indexKeys = Array(repeating: [], count: columns.indexes.count)
+    }
 
     var count: Int { ids.count }
     /// True if the next document belongs into another statement.
     var isFull: Bool { count >= PostgresLimits.writeDocuments || bytes >= PostgresLimits.writeBytes }
 
-    /// Adds a document. A tombstone has no body.
-    mutating func add(_ id: DocumentID, _ state: EncodedState, _ offset: Offset) throws {
+    /// Adds a document; returns whether it is live. A tombstone has no body and no keys.
+    mutating func add(_ id: DocumentID, _ state: EncodedState, _ offset: Offset) throws -> Bool {
         let value = id.value
         let body: (text: [UInt8], rough: [UInt8])
+        var entries: [KeyEntry?] = []
         do {
             body = try state.withUnsafeBytes { raw in
                 let document = try DocumentReader(raw)
                 guard document.isLive else { return ([], []) }
+                entries = try columns.indexes.map { try $0.entry(of: document) }
                 let body = try ReadableBody(document, id: value)
                 return (body.text, body.rough.text)
             }
@@ -260,27 +294,42 @@ struct DocumentRows {
         bodies.append(body.text)
         states.append(state)
         bytes += state.count + body.text.count
+        for (place, index) in columns.indexes.enumerated() {
+            let entry = entries.isEmpty ? nil : entries[place]
+            indexKeys[place].append(entry?.key ?? [])
+            bytes += entry?.key.count ?? 0
+            guard let entry, let loss = index.loss(by: entry) else { continue }
+            losses.append(loss)
+        }
+        return !body.text.isEmpty
     }
 
-    /// The statement that writes the rows. A document without a body is a tombstone.
+    /// The statement that writes the rows. A document without a body is a tombstone. Columns of indexes that
+    /// were dropped become NULL: they would keep what a document no longer says.
     /// - Parameter isPlain: true for a table of the first layout.
     func upsert(into table: String, isPlain: Bool) -> Connection.Step {
         let name = isPlain ? "plain" : "rough"
         let value = isPlain ? "r.body <> '' AND r.rough = ''" : "nullif(r.rough, '')::text[]"
+        let names = columns.indexes.map { "k\($0.column)" }
+        let parameters = names.indices.map { ", $\($0 + 7)::bytea[]" }.joined()
+        let updates =
+            names.map { ", \($0) = excluded.\($0)" } + columns.free.map { ", k\($0) = NULL" }
         return Connection.Step(
             """
-            INSERT INTO \(table) AS d (id, whole, key, live, \(name), "offset", body, state)
+            INSERT INTO \(table) AS d
+                (id, whole, key, live, \(name), "offset", body, state\(names.map { ", \($0)" }.joined()))
             SELECT \(CollectionTables.key(of: "r.id")),
                 CASE WHEN octet_length(r.id) > \(PostgresLimits.keyBytes) THEN r.id END,
                 r.key, r.body <> '', \(value), r.place, nullif(r.body, '')::jsonb, r.state
-            FROM unnest($1::bytea[], $2::text[], $3::text[], $4::int8[], $5::text[], $6::bytea[])
-                AS r (id, key, rough, place, body, state)
+                \(names.map { ", nullif(r.\($0), '')" }.joined())
+            FROM unnest($1::bytea[], $2::text[], $3::text[], $4::int8[], $5::text[], $6::bytea[]\(parameters))
+                AS r (id, key, rough, place, body, state\(names.map { ", \($0)" }.joined()))
             ON CONFLICT (id) DO UPDATE SET live = excluded.live, \(name) = excluded.\(name),
-                "offset" = excluded."offset", body = excluded.body, state = excluded.state
+                "offset" = excluded."offset", body = excluded.body, state = excluded.state\(updates.joined())
             """,
             [
                 .bytesArray(ids), .utf8Array(keys), .utf8Array(roughs), .int8Array(offsets),
                 .utf8Array(bodies), .bytesArray(states.map(\.bytes)),
-            ])
+            ] + indexKeys.map { .bytesArray($0) })
     }
 }

@@ -20,12 +20,17 @@ struct Generation: Sendable, Equatable {
     var clock: Timestamp
     /// The greatest offset of the last change of a tombstone that was reaped later; 0 while none was.
     var reapFloor: Offset
+    /// Changes with the catalog of its indexes.
+    var indexVersion: UInt64
+
+    /// How many columns `columns` has.
+    static let columnCount = 8
 
     /// The columns that `init(_:_:column:)` reads, of a generation with this alias.
     static func columns(of name: String) -> String {
         """
         \(name).number::int8, \(name).layout, \(name).log_id, \(name)."offset", \(name).hash, \
-        \(name).clock, \(name).reap_floor
+        \(name).clock, \(name).reap_floor, \(name).index_version
         """
     }
 
@@ -41,6 +46,7 @@ struct Generation: Sendable, Equatable {
             logID: logID, offset: Offset(rows.bits(row, column + 3)), hash: rows.bits(row, column + 4))
         clock = rows.bits(row, column + 5)
         reapFloor = Offset(rows.bits(row, column + 6))
+        indexVersion = rows.bits(row, column + 7)
     }
 
     /// Creates an empty generation at a position, in the open transaction.

@@ -94,6 +94,7 @@ struct GenerationRemoval {
         let key: [Parameter] = [.int8(Int64(generation))]
         _ = try connection.query(
             "DELETE FROM mimeo_projection.collections WHERE generation = $1::int4", key)
+        _ = try connection.query("DELETE FROM mimeo_projection.indexes WHERE generation = $1::int4", key)
         _ = try connection.query("DELETE FROM mimeo_projection.generations WHERE number = $1::int4", key)
     }
 

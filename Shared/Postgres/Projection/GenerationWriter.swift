@@ -15,16 +15,23 @@ final class GenerationWriter {
     private let logger: Logger
     private let batchBytes: Int
     private var tables: CollectionTables
+    private let definitions: ProjectionIndexes?
+    /// True if a definition of an index may have changed since the last comparison.
+    private var isDirty = true
+    /// Rows written to each table since its statistics were taken, as far as this writer knows.
+    private var written: [CollectionName: Int] = [:]
 
     /// A writer that continues at the generation's position.
     /// - Parameter batchBytes: bytes of the operations and documents of one transaction.
     init(
         _ generation: Generation, views: String, _ connection: Connection, _ logger: Logger,
-        batchBytes: Int = PostgresLimits.batchBytes
+        batchBytes: Int = PostgresLimits.batchBytes, definitions: ProjectionIndexes? = nil
     ) throws {
+        self.definitions = definitions
         self.batchBytes = batchBytes
         self.generation = generation
         self.connection = connection
+        try connection.run(ProjectionSchema.writing)
         self.logger = logger
         tables = try CollectionTables(of: generation, views: views, connection)
     }
@@ -70,6 +77,59 @@ final class GenerationWriter {
         try commit(&batch)
     }
 
+    // MARK: Indexes
+
+    /// True if there is something to do for the indexes.
+    var hasIndexWork: Bool {
+        isDirty && definitions != nil || !unfinished.isEmpty || !surveyed.isEmpty
+    }
+
+    /// True if an index is missing that is defined.
+    var isAwaitingIndexes: Bool { isDirty && definitions != nil || !unfinished.isEmpty }
+
+    private var unfinished: [KeyIndex] {
+        tables.indexed.values.flatMap { $0.indexes.filter { !$0.isReady } }
+    }
+
+    /// The tables in which so much was written that their statistics are old.
+    private var surveyed: [CollectionName] {
+        written.filter { $0.value >= PostgresLimits.surveyedDocuments }.map(\.key)
+    }
+
+    /// Compares the catalog of indexes with the definitions, and returns what has to be built.
+    func indexWork() throws -> IndexWork {
+        if isDirty, let definitions {
+            let alignment = IndexAlignment(connection: connection, logger: logger)
+            isDirty = try !alignment.run(definitions, &tables, &generation)
+        }
+        let builds = tables.indexed.flatMap { name, columns in
+            columns.indexes.filter { !$0.isReady }.map {
+                IndexWork.Build(
+                    index: $0, table: tables.table(name), collection: tables.number(of: name) ?? 0)
+            }
+        }
+        let old = surveyed
+        let work = IndexWork(
+            generation: generation.number, builds: builds, surveys: old.map { tables.table($0) })
+        for name in old { written[name] = 0 }
+        return work
+    }
+
+    /// Lets readers use indexes that were built.
+    func finish(_ numbers: [Int64]) throws {
+        let known = numbers.filter { number in unfinished.contains { $0.number == number } }
+        guard !known.isEmpty else { return }
+        let answers = try connection.transaction([
+            Connection.Step(
+                """
+                UPDATE mimeo_projection.indexes SET is_ready = true WHERE number = ANY($1::int8[])
+                """, [.int8Array(known)]),
+            IndexAlignment.newVersion(of: generation.number),
+        ])
+        generation.indexVersion = answers[1].bits(0, 0)
+        try tables.reloadIndexes()
+    }
+
     private func commit(_ batch: inout FoldBatch) throws {
         guard !batch.isEmpty else { return }
         try tables.require(batch.collections)
@@ -77,12 +137,23 @@ final class GenerationWriter {
             let answers = try connection.pipeline(begin() + batch.reads(tables))
             try check(answers[1])
             try batch.fold(answers.dropFirst(2), logger)
-            let ending = [checkpoint(batch.result), Connection.Step.commit]
-            _ = try connection.pipeline(of: batch.kinds(tables) + ending) { send in
-                try batch.write(tables, send)
-                for step in ending { try send(step) }
+            let hasIndexes = batch.collections.keys.contains { !tables.keys(of: $0).indexes.isEmpty }
+            let kinds = batch.kinds(tables) + (hasIndexes ? [KeyIndex.noting([])] : [])
+            var hasLosses = false
+            _ = try connection.pipeline(of: kinds + [checkpoint(batch.result), .commit]) { send in
+                let losses = try batch.write(tables, send)
+                if !losses.isEmpty {
+                    hasLosses = true
+                    batch.result.indexVersion += 1
+                    try send(KeyIndex.noting(losses))
+                }
+                try send(checkpoint(batch.result))
+                try send(.commit)
             }
             generation = batch.result
+            if let definitions, batch.collections[definitions.collection] != nil { isDirty = true }
+            for (collection, rows) in batch.written { written[collection, default: 0] += rows }
+            if hasLosses { try tables.reloadIndexes() }
         } catch {
             try connection.undo(after: error)
             throw error
@@ -94,7 +165,7 @@ final class GenerationWriter {
             Connection.Step("BEGIN"),
             Connection.Step(
                 """
-                SELECT log_id, "offset", hash FROM mimeo_projection.generations
+                SELECT log_id, "offset", hash, index_version FROM mimeo_projection.generations
                 WHERE number = $1::int4 FOR UPDATE
                 """, [.int8(Int64(generation.number))]),
         ]
@@ -104,7 +175,7 @@ final class GenerationWriter {
         let expected = generation.position
         guard rows.count == 1, rows.bytes(0, 0) == expected.logID.bytes,
             rows.bits(0, 1) == expected.offset.rawValue,
-            rows.bits(0, 2) == expected.hash
+            rows.bits(0, 2) == expected.hash, rows.bits(0, 3) == generation.indexVersion
         else {
             throw ProjectionError(.storageFailed, "another worker has taken over this projection")
         }
@@ -114,12 +185,14 @@ final class GenerationWriter {
         Connection.Step(
             """
             UPDATE mimeo_projection.generations
-            SET "offset" = $2, hash = $3, clock = $4, reap_floor = $5 WHERE number = $1::int4
+            SET "offset" = $2, hash = $3, clock = $4, reap_floor = $5, index_version = $6
+            WHERE number = $1::int4
             """,
             [
                 .int8(Int64(result.number)), .int8(Int64(bitPattern: result.position.offset.rawValue)),
                 .int8(Int64(bitPattern: result.position.hash)), .int8(Int64(bitPattern: result.clock)),
                 .int8(Int64(bitPattern: result.reapFloor.rawValue)),
+                .int8(Int64(bitPattern: result.indexVersion)),
             ])
     }
 }

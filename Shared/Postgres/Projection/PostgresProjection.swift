@@ -10,16 +10,20 @@ public final class PostgresProjections: Sendable {
     private let stallTimeout: Duration
     private let lanes: ConnectionLanes
     private let logger: Logger
+    private let indexes: ProjectionIndexes?
 
     /// Projections on a server. Connects to nothing yet.
     /// - Parameters:
     ///   - url: libpq's form. The role needs the right to create schemas.
     ///   - patience: how long the server may take to answer before a connection counts as lost.
     ///   - stallTimeout: how long a leader may be idle although there is work before it loses its lead.
+    ///   - indexes: the definitions of indexes; nil to have none.
     public init(
         url: String, patience: Duration = PostgresLimits.answerTimeout,
-        stallTimeout: Duration = PostgresLimits.stallTimeout, logger: Logger
+        stallTimeout: Duration = PostgresLimits.stallTimeout, indexes: ProjectionIndexes? = nil,
+        logger: Logger
     ) {
+        self.indexes = indexes
         self.url = url
         self.patience = patience
         self.stallTimeout = stallTimeout
@@ -34,17 +38,20 @@ public final class PostgresProjections: Sendable {
             throw OperationLogError(.corrupt, "the log has no position at offset 0")
         }
         let (url, patience, stallTimeout, logger) = (url, patience, stallTimeout, logger)
+        let indexes = indexes
         let lane = WorkerLane {
             do {
                 return try ProjectionSession(
                     url: url, database: database, start: start, logger: logger, patience: patience,
-                    stallTimeout: stallTimeout)
+                    stallTimeout: stallTimeout, indexes: indexes)
             } catch {
                 throw ProjectionError.opening(error, url: url)
             }
         }
         _ = try await lane.run { try $0.look() }
-        let worker = ProjectionWorker(database, log: log, start: start, lane: lane, logger: logger)
+        let worker = ProjectionWorker(
+            database, log: log, start: start, lane: lane, builder: IndexBuilder(url: url, logger: logger),
+            logger: logger)
         return PostgresProjection(database, worker, lanes)
     }
 

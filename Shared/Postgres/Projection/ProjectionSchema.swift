@@ -6,7 +6,7 @@ import OperationLog
 /// The tables of a *generation* have a version of their own (`Generation.currentLayout`): a generation of
 /// an older layout is not migrated but rebuilt beside it.
 enum ProjectionSchema {
-    private static let steps = [version1]
+    private static let steps = [version1, version2]
 
     /// "MmPr".
     private static let lock = 1_299_009_650
@@ -49,6 +49,46 @@ enum ProjectionSchema {
             UPDATE mimeo_projection.databases SET rebuild = true WHERE id = database_id RETURNING true
         $body$;
         """
+
+    /// Indexes: a column of keys each in its collection's table (`number` is that of the column). Documents
+    /// before `filled` have their keys. `documents` counts a collection's live documents; NULL where the
+    /// table is older than the count.
+    ///
+    /// A worker of an earlier version would write rows without keys and counts: it is refused.
+    private static let version2 = """
+        ALTER TABLE mimeo_projection.generations ADD COLUMN index_version int8 NOT NULL DEFAULT 0;
+        ALTER TABLE mimeo_projection.collections
+            ADD COLUMN key_columns int4 NOT NULL DEFAULT 0, ADD COLUMN used_columns int4 NOT NULL DEFAULT 0,
+            ADD COLUMN documents int8;
+        CREATE TABLE mimeo_projection.indexes (
+            number int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+            generation int4 NOT NULL,
+            collection int8 NOT NULL,
+            name bytea NOT NULL,
+            keys bytea NOT NULL,
+            column_number int4 NOT NULL,
+            filled bytea NOT NULL DEFAULT '',
+            is_filled boolean NOT NULL DEFAULT false,
+            is_ready boolean NOT NULL DEFAULT false,
+            is_exact boolean NOT NULL DEFAULT true,
+            tells_values boolean NOT NULL DEFAULT true,
+            UNIQUE (collection, name),
+            UNIQUE (collection, column_number)
+        );
+        CREATE FUNCTION mimeo_projection.guard() RETURNS trigger LANGUAGE plpgsql AS $body$
+            BEGIN
+                IF current_setting('mimeo.projection_format', true) IS DISTINCT FROM '2' THEN
+                    RAISE EXCEPTION 'a newer version of Mimeo keeps this projection';
+                END IF;
+                RETURN NEW;
+            END
+        $body$;
+        CREATE TRIGGER guard BEFORE UPDATE ON mimeo_projection.generations
+            FOR EACH ROW EXECUTE FUNCTION mimeo_projection.guard();
+        """
+
+    /// The setting of a session that may fold: see `version2`.
+    static let writing = "SET mimeo.projection_format = '2'"
 
     /// Brings the schema to the current version, creating it if needed.
     /// - Throws: `PROJ-0102` to `PROJ-0104`, having changed nothing; `PostgresError`.

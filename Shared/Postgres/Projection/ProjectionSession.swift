@@ -20,12 +20,15 @@ final class ProjectionSession {
         let building: Generation?
         /// True if somebody asked for a rebuild.
         let isRebuildWanted: Bool
+        /// True if a leader has something to do for the indexes.
+        let hasIndexWork: Bool
     }
 
     private let connection: Connection
     private let database: DatabaseID
     private let logger: Logger
     private let stallTimeout: Duration
+    private let definitions: ProjectionIndexes?
     private var number: Int32 = 0
     private var views = ""
     private var current: GenerationWriter?
@@ -40,8 +43,9 @@ final class ProjectionSession {
     init(
         url: String, database: DatabaseID, start: LogPosition, logger: Logger,
         patience: Duration = PostgresLimits.answerTimeout,
-        stallTimeout: Duration = PostgresLimits.stallTimeout
+        stallTimeout: Duration = PostgresLimits.stallTimeout, indexes: ProjectionIndexes? = nil
     ) throws {
+        definitions = indexes
         connection = try Connection(url: url, patience: patience)
         self.database = database
         self.logger = logger
@@ -80,15 +84,16 @@ final class ProjectionSession {
         guard rows.count == 1, let stored = try Generation(rows, 0, column: 2) else {
             throw ProjectionError(.damaged, "the catalog has lost the database's generation")
         }
-        let beside = try Generation(rows, 0, column: 9)
+        let beside = try Generation(rows, 0, column: 2 + Generation.columnCount)
         if isLeading, !wasLeading {
             views = rows.text(0, 0)
-            current = try GenerationWriter(stored, views: views, connection, logger)
+            current = try GenerationWriter(
+                stored, views: views, connection, logger, definitions: definitions)
             building = try beside.map { try writer(beside: $0) }
         }
         return Look(
             isLeading: isLeading, isNew: isLeading && !wasLeading, current: stored, building: beside,
-            isRebuildWanted: rows.bool(0, 1))
+            isRebuildWanted: rows.bool(0, 1), hasIndexWork: isLeading && hasIndexWork)
     }
 
     /// Ends the connection of a leader that is idle although there is work, between two batches or inside
@@ -123,6 +128,25 @@ final class ProjectionSession {
         try current.fold(entries)
         return current.generation
     }
+
+    // MARK: Indexes
+
+    /// True if a leader has something to do for the indexes.
+    var hasIndexWork: Bool { current?.hasIndexWork ?? false || building?.hasIndexWork ?? false }
+
+    /// Compares the indexes with their definitions, and returns what has to be built.
+    func indexWork() throws -> [IndexWork] {
+        try [current, building].compactMap { try $0?.indexWork() }.filter { !$0.isEmpty }
+    }
+
+    /// Lets readers of a generation use indexes that were built.
+    func finish(_ numbers: [Int64], in generation: Int32) throws {
+        let writer = [current, building].compactMap(\.self).first { $0.generation.number == generation }
+        try writer?.finish(numbers)
+    }
+
+    /// True if the generation that is being built has all its indexes.
+    var isBesideIndexed: Bool { !(building?.isAwaitingIndexes ?? false) }
 
     // MARK: Building beside
 
@@ -218,7 +242,8 @@ final class ProjectionSession {
 
     private func writer(beside generation: Generation) throws -> GenerationWriter {
         try GenerationWriter(
-            generation, views: ProjectionNames.hiddenViews(generation.number), connection, logger)
+            generation, views: ProjectionNames.hiddenViews(generation.number), connection, logger,
+            definitions: definitions)
     }
 
     /// Finds the database's row, or creates it with an empty generation at the log's beginning.
@@ -277,6 +302,8 @@ final class ProjectionSession {
 enum ProjectionLocks {
     /// "MmPl": held by the session that leads a database's projection.
     static let lead = 1_299_009_644
+    /// "MmPi": held by the connection that builds the indexes of a generation.
+    static let indexes = 1_299_009_641
     /// "MmPg": shared by readers of a generation, exclusive while it is removed.
     static let generation = 1_299_009_639
 }

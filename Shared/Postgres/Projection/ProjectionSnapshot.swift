@@ -22,9 +22,11 @@ public final class ProjectionSnapshot: DocumentSource {
     var leftCursors: [String] = []
     private let isPushing: Bool
     private let wait: (any ServerWait)?
-    private let generation: Int32
+    let generation: Int32
+    /// The version of the catalog of indexes.
+    let indexVersion: UInt64
     /// The server's number of the generation's schema, which is never used again for another one.
-    private let schema: Int64
+    let schema: Int64
     private var tables: [CollectionName: String?] = [:]
 
     private init(
@@ -34,6 +36,7 @@ public final class ProjectionSnapshot: DocumentSource {
         self.schema = schema
         self.isPushing = isPushing && generation.layout == Generation.currentLayout
         self.wait = wait
+        indexVersion = generation.indexVersion
         position = generation.position
         clock = generation.clock
         self.generation = generation.number
@@ -103,7 +106,7 @@ public final class ProjectionSnapshot: DocumentSource {
             throw ProjectionError(.notReady, "the projection has not been started; try again")
         }
         // A process that removes a generation holds this lock exclusively.
-        guard rows.bool(0, 7), !schemas.isNull(0, 0) else { return nil }
+        guard rows.bool(0, Generation.columnCount), !schemas.isNull(0, 0) else { return nil }
         return ProjectionSnapshot(
             generation, schema: schemas.int8(0, 0), connection, isPushing: isPushing, wait)
     }

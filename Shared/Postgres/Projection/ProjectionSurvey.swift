@@ -66,7 +66,7 @@ extension ProjectionSnapshot {
     }
 
     /// The indexes of a collection's table, those of an operator included. The one of rough documents is left
-    /// out: every table has it, and it is of no query's fields.
+    /// out: every table has it, and it is of no query's fields. So are those of key columns.
     public func tableIndexes(of collection: CollectionName) throws -> [TableIndex] {
         guard let table = try table(collection) else { return [] }
         let rows = try connection.query(
@@ -76,6 +76,7 @@ extension ProjectionSnapshot {
             FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
             WHERE i.indrelid = $1::regclass
                 AND coalesce(pg_get_expr(i.indpred, i.indrelid), '') <> '(live AND (rough IS NOT NULL))'
+                AND c.relname !~ '^c[0-9]+_k[0-9]+$'
             ORDER BY c.relname
             """, [.text(table)])
         return (0..<rows.count).map { row in
@@ -129,7 +130,7 @@ extension PostgresProjection {
                 }
                 return Report(
                     generation: Int(current.number), offset: current.position.offset, isLeading: isLeading,
-                    building: try Generation(rows, 0, column: 8)?.position.offset,
+                    building: try Generation(rows, 0, column: 1 + Generation.columnCount)?.position.offset,
                     isRebuildWanted: rows.bool(0, 0))
             }
         } catch {

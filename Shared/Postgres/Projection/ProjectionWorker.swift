@@ -27,6 +27,7 @@ actor ProjectionWorker {
     private let database: DatabaseID
     private let log: any OperationLog
     private let lane: WorkerLane
+    private let builder: IndexBuilder
     private let logger: Logger
     private var advancing: Task<Void, any Error>?
     private var queued: Task<Void, any Error>?
@@ -41,12 +42,19 @@ actor ProjectionWorker {
     private var isBesideDamaged = false
     private var isClean = false
     private var stalledLooks = 0
+    /// The work on indexes beside the fold; nil while there is none.
+    private var indexing: Task<Void, Never>?
+    /// True while a new generation is complete but for its indexes.
+    private var awaitsIndexes = false
     private var isClosed = false
     private var waiters: [(id: UInt64, offset: Offset, continuation: CheckedContinuation<Bool, Never>)] = []
     private var nextWaiter: UInt64 = 0
 
-    init(_ database: DatabaseID, log: any OperationLog, start: LogPosition, lane: WorkerLane, logger: Logger)
-    {
+    init(
+        _ database: DatabaseID, log: any OperationLog, start: LogPosition, lane: WorkerLane,
+        builder: IndexBuilder, logger: Logger
+    ) {
+        self.builder = builder
         self.database = database
         self.log = log
         self.lane = lane
@@ -75,6 +83,7 @@ actor ProjectionWorker {
                     try await advance()
                     if try await isIdle() { break }
                     if !isLeading { await lane.pause(for: PostgresLimits.followerPause) }
+                    if awaitsIndexes { await lane.pause(for: PostgresLimits.buildLooks) }
                 } catch let error as OperationLogError where error.code == .closed {
                     return
                 } catch {
@@ -141,7 +150,7 @@ actor ProjectionWorker {
         if let error = error as? OperationLogError, error.code == .truncated { isChecked = false }
         // Another worker that is able to may lead.
         await lane.drop()
-        isLeading = false
+        (isLeading, awaitsIndexes) = (false, false)
         if let error = error as? ProjectionError, error.code == .damaged {
             if isWorkingBeside { isBesideDamaged = true } else { isDamaged = true }
         }
@@ -183,6 +192,7 @@ actor ProjectionWorker {
         }
         try await build(look, head, isUrgent: !isGood || isDamaged)
         if building == nil, !isClean { isClean = try await lane.run { try $0.cleanUp() } }
+        try await keepIndexes(look)
     }
 
     /// Returns whether the log has the history folded in the current generation.
@@ -200,9 +210,46 @@ actor ProjectionWorker {
             // The next entries are read while these are written.
             async let next = last.offset < head.offset ? read(after: last.offset) : []
             let folding = entries
-            reach(try await lane.run { try $0.fold(folding) }.position)
+            let (folded, hasIndexWork) = try await lane.run { (try $0.fold(folding), $0.hasIndexWork) }
+            reach(folded.position)
+            if hasIndexWork { try await alignIndexes() }
             entries = try await next
         }
+    }
+
+    // MARK: Indexes
+
+    private func keepIndexes(_ look: ProjectionSession.Look) async throws {
+        if look.hasIndexWork || building != nil { try await alignIndexes() }
+    }
+
+    /// Makes the catalogs of indexes those of the definitions, and lets a builder do what that needs. One
+    /// piece of work is done at a time; what is noted meanwhile comes after it.
+    private func alignIndexes() async throws {
+        let work = try await lane.run { try $0.indexWork() }
+        guard indexing == nil, !work.isEmpty, !isClosed else { return }
+        indexing = Task { await self.build(work) }
+    }
+
+    private func build(_ works: [IndexWork]) async {
+        for work in works {
+            let outcome = await builder.run(work)
+            if !outcome.built.isEmpty {
+                // A session that has lost its lead leaves this to the next leader.
+                try? await lane.run { session in
+                    if try session.look().isLeading { try session.finish(outcome.built, in: work.generation) }
+                }
+            }
+            if let failure = outcome.failure, !isClosed {
+                logger.error(
+                    "indexes cannot be built, retrying",
+                    metadata: ["database": "\(database)", "error": "\(failure)"])
+                await lane.pause(for: PostgresLimits.buildRetry)
+            }
+        }
+        indexing = nil
+        guard !isClosed else { return }
+        try? await advance()
     }
 
     private nonisolated func read(after offset: Offset) async throws -> [LogEntry] {
@@ -239,6 +286,9 @@ actor ProjectionWorker {
             reads -= 1
         }
         guard generation.position.offset >= head.offset else { return }
+        try await alignIndexes()
+        awaitsIndexes = try await lane.run { !$0.isBesideIndexed }
+        guard !awaitsIndexes else { return }
         let switched = try await lane.run { try $0.switchOver() }
         building = nil
         (isChecked, isDamaged, isClean) = (true, false, false)
@@ -354,7 +404,9 @@ actor ProjectionWorker {
     /// Releases every waiter and gives up the lead.
     func close() async {
         isClosed = true
+        builder.close()
         _ = try? await advancing?.value
+        await indexing?.value
         for waiter in waiters { waiter.continuation.resume(returning: false) }
         waiters = []
         await lane.drop()

@@ -106,7 +106,7 @@ extension ProjectionSnapshot: PushingSource {
     // MARK: Cursors
 
     /// Reads a statement's rows, some at a time, until a visit returns false.
-    private func read(
+    func read(
         _ statement: PushedStatement, named kind: String, _ visit: (Rows) throws -> Bool
     ) throws {
         guard let table = try table(statement.collection) else { return }
@@ -140,9 +140,13 @@ extension ProjectionSnapshot: PushingSource {
     private func planning(isFree: Bool, _ statement: PushedStatement) -> Connection.Step {
         Connection.Step(
             """
-            SELECT set_config('enable_seqscan', $1, true), set_config('enable_bitmapscan', $1, true),
-                set_config('cursor_tuple_fraction', $2, true)
-            """, [.text(isFree ? "on" : "off"), .text(statement.wantsFirst ? "0.01" : "1")])
+            SELECT set_config('enable_seqscan', $1, true), set_config('enable_bitmapscan', $2, true),
+                set_config('cursor_tuple_fraction', $3, true)
+            """,
+            [
+                .text(isFree && !statement.usesIndex ? "on" : "off"), .text(isFree ? "on" : "off"),
+                .text(statement.wantsFirst ? "0.01" : "1"),
+            ])
     }
 
     /// Runs SQL that was made of a statement.
@@ -162,6 +166,8 @@ extension SQL.Parameter {
         case .text(let text): .text(text)
         case .texts(let texts): .textArray(texts)
         case .integer(let number): .int8(number)
+        case .bytes(let bytes): .bytes(bytes)
+        case .byteStrings(let strings): .bytesArray(strings)
         }
     }
 
@@ -171,6 +177,15 @@ extension SQL.Parameter {
         case .text(let text): .string(text)
         case .texts(let texts): .array(texts.prefix(DQLLimits.explainedValues).map { .string($0) })
         case .integer(let number): .int(number)
+        case .bytes(let bytes): Self.shown(bytes)
+        case .byteStrings(let strings):
+            .array(strings.prefix(DQLLimits.explainedValues).map(Self.shown))
         }
+    }
+
+    /// A key as PostgreSQL writes it.
+    private static func shown(_ bytes: [UInt8]) -> Value {
+        let digits = bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }
+        return .string("\\x" + digits.joined())
     }
 }

@@ -26,13 +26,23 @@ struct IndexScanner {
             if parts.contains(.values) {
                 values =
                     statement.isNull(1)
-                    ? try KeyReader.values(of: scan.index.keys, in: statement.blob(2))
+                    ? try Self.values(of: scan.index.keys, in: statement.blob(2))
                     : try EntryValues.decode(statement.blob(1))
             }
             return try visit(
                 IndexEntry(
                     document: statement.int(3),
                     id: parts.contains(.id) ? DocumentID(trusted: statement.bytes(0)) : nil, values: values))
+        }
+    }
+
+    private static func values(
+        of keys: [IndexDescription.Key], in key: UnsafeRawBufferPointer
+    ) throws(ReplicaError) -> [Value?] {
+        do {
+            return try KeyReader.values(of: keys, in: key)
+        } catch {
+            throw ReplicaError(.damaged, "an index entry cannot be read; drop the index")
         }
     }
 

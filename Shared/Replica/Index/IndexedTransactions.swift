@@ -59,6 +59,34 @@ extension TableSource {
         return try statement.step() ? statement.int(0) : nil
     }
 
+    /// See `IndexedSource`.
+    public func numbers(
+        of ranges: IDRanges, in collection: CollectionName, upTo most: Int
+    ) throws -> [Int64]? {
+        guard let table = try table(collection) else { return [] }
+        var numbers: [Int64] = []
+        for run in ranges.runs {
+            let bound = ranges.bound(of: run)
+            let statement = try RawStatement(
+                cached: """
+                    SELECT number FROM documents_\(table) WHERE live AND id >= ? AND id < ?
+                    ORDER BY id \(bound?.fromEnd ?? false ? "DESC" : "ASC") LIMIT ?
+                    """, database)
+            statement.bind(1, run.lower)
+            statement.bind(2, run.upper)
+            statement.bind(3, Int64(min(bound?.count ?? .max, most + 1 - numbers.count)))
+            while try statement.step() { numbers.append(statement.int(0)) }
+            guard numbers.count <= most else { return nil }
+        }
+        return numbers
+    }
+
+    /// See `IndexedSource`.
+    public func count(of scan: IndexScan) throws -> Int {
+        guard let table = try table(scan.index.collection) else { return 0 }
+        return try IndexScanner(table: table, database: database).count(of: scan, upTo: .max)
+    }
+
     /// The number of live documents in a collection; reads none of them.
     public func count(of collection: CollectionName) throws -> Int {
         try table(collection).map { try Scanner.count($0, database) } ?? 0

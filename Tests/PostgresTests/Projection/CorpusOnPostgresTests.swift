@@ -1,6 +1,7 @@
 import CRDT
 import DQL
 import DQLCorpus
+import TestSupport
 import Testing
 
 @Suite(
@@ -44,6 +45,33 @@ struct CorpusOnPostgresTests {
                 let reports = try RelationRun(documents: 12).violations(of: cases) { _ in
                     EnginePair(
                         MemoryStore(), try ProjectionEngine(url: url, database: DatabaseID(names.next())))
+                }
+                #expect(reports == [], "\(reports.joined(separator: "\n\n"))")
+            }
+        }
+    }
+
+    @Test("ids of every type and length are found by ranges, by prefixes and in order")
+    func idRanges() async throws {
+        try await TestDatabase.use { url in
+            let engine = try ProjectionEngine(url: url, database: "ids")
+            #expect(try IDRangeCases.faults(on: engine, seed: Depth.seed) == [])
+            for condition in ["WHERE _id > 5", "WHERE _id LIKE 'a%'", "ORDER BY _id DESC LIMIT 3"] {
+                let plan = try engine.rows("EXPLAIN SELECT * FROM ids \(condition)")
+                #expect("\(plan)".contains("idRangeScan"), "\(condition): \(plan)")
+            }
+        }
+    }
+
+    @Test("with random indexes, some older than the documents and some younger, no answer changes")
+    func relationsWithIndexes() async throws {
+        try await TestDatabase.use { url in
+            let names = Names()
+            for cases in RelationCases.chunks(fast: 100).suffix(5) {
+                let reports = try RelationRun(documents: 12).violations(of: cases) { store in
+                    let engine = try ProjectionEngine(url: url, database: DatabaseID(names.next()))
+                    try RandomIndexes.create(on: engine, seed: UInt64(store))
+                    return EnginePair(MemoryStore(), engine)
                 }
                 #expect(reports == [], "\(reports.joined(separator: "\n\n"))")
             }

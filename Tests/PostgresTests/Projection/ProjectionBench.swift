@@ -35,7 +35,8 @@ final class ProjectionBench: Sendable {
         stallTimeout: Duration = PostgresLimits.stallTimeout,
         _ body: (PostgresProjection) async throws -> Result
     ) async throws -> Result {
-        let projections = PostgresProjections(url: url, stallTimeout: stallTimeout, logger: quiet)
+        let projections = PostgresProjections(
+            url: url, stallTimeout: stallTimeout, indexes: DefinedIndexes.projection, logger: quiet)
         let projection = try await projections.open(Self.database, log: log)
         let following = Task { await projection.run() }
         let result = await Swift.Result { () async throws in try await body(projection) }

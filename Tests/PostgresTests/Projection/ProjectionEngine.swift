@@ -13,6 +13,9 @@ final class ProjectionEngine: StatementEngine {
     private let url: String
     private let database: DatabaseID
     private let session: ProjectionSession
+    private let builder: IndexBuilder
+    /// Indexes that are created when the first statement reads, so that documents are there before them.
+    private var pending: [IndexDescription] = []
     private let connection: Connection
     private var position: LogPosition
     private var sequence: SequenceNumber = 0
@@ -25,7 +28,9 @@ final class ProjectionEngine: StatementEngine {
         self.database = database
         let logID = LogID.random()
         position = LogPosition(logID: logID, offset: 0, hash: ChainHash.start(logID))
-        session = try ProjectionSession(url: url, database: database, start: position, logger: quiet)
+        session = try ProjectionSession(
+            url: url, database: database, start: position, logger: quiet, indexes: DefinedIndexes.projection)
+        builder = IndexBuilder(url: url, logger: quiet)
         connection = try Connection(url: url)
         guard try session.look().isLeading else { preconditionFailure("two engines of one database") }
     }
@@ -37,6 +42,12 @@ final class ProjectionEngine: StatementEngine {
         let prepared = try PreparedStatement(statement)
         let options = ExecutionOptions(strictMode: strict)
         if let open { return try run(prepared, in: open, arguments, options) }
+        if let change = prepared.indexChange(options.parameters) { return try carryOut(change) }
+        if prepared.isReadOnly, !pending.isEmpty {
+            let indexes = pending
+            pending = []
+            for index in indexes { try define(index) }
+        }
         let (result, operation) = try withDraft { draft in
             (try run(prepared, in: draft, arguments, options), try draft.operation())
         }
@@ -60,6 +71,50 @@ final class ProjectionEngine: StatementEngine {
     private func withDraft<Result>(_ body: (ProjectionDraft) throws -> Result) throws -> Result {
         try ProjectionSnapshot.run(of: database, on: connection, fallsBack: false) { snapshot in
             try body(snapshot.draft(as: ActorID(1), sequence: sequence.next, wallMilliseconds: 1_000))
+        }
+    }
+
+    /// Begins an index at once if its number is even, else when documents are there.
+    private func carryOut(_ change: IndexChange) throws -> StatementResult {
+        switch change {
+        case .create(let index, _):
+            if index.name.utf8.last.map({ $0.isMultiple(of: 2) }) ?? true {
+                try define(index)
+            } else {
+                pending.append(index)
+            }
+        case .drop(let collection, let name, _):
+            pending.removeAll { $0.name == name && $0.collection == collection }
+            try write { draft in
+                try draft.edit(DefinedIndexes.collection, DefinedIndexes.id(name, collection)) { $0.delete() }
+            }
+        }
+        return StatementResult()
+    }
+
+    private func define(_ index: IndexDescription) throws {
+        try write { draft in
+            try draft.edit(DefinedIndexes.collection, DefinedIndexes.id(index.name, index.collection)) {
+                try $0.create(DefinedIndexes.fields(of: index))
+            }
+        }
+    }
+
+    private func write(_ body: (ProjectionDraft) throws -> Void) throws {
+        let operation = try withDraft { draft in
+            try body(draft)
+            return try draft.operation()
+        }
+        if let operation { try append(operation) }
+        try buildIndexes()
+    }
+
+    /// Does what the indexes need, as a worker and its builder do in turns.
+    private func buildIndexes() throws {
+        for work in try session.indexWork() {
+            let outcome = builder.perform(work)
+            if let failure = outcome.failure { throw ProjectionError(.storageFailed, failure) }
+            try session.finish(outcome.built, in: work.generation)
         }
     }
 
@@ -88,6 +143,7 @@ private struct Evicting: DocumentWriter {
     init(_ draft: ProjectionDraft) { self.draft = draft }
 
     var pushing: (any PushingSource)? { draft.pushing }
+    var indexed: (any IndexedSource)? { draft.indexed }
 
     func scan(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
         try draft.scan(collection, visit)

@@ -243,6 +243,7 @@ struct ProjectionPostgresTests {
                 """
                 ALTER TABLE mimeo_g1.c1 DROP COLUMN rough;
                 ALTER TABLE mimeo_g1.c1 ADD COLUMN plain boolean NOT NULL DEFAULT true;
+                SET mimeo.projection_format = '2';
                 UPDATE mimeo_projection.generations SET layout = 1
                 """)
             try await bench.projecting { projection in

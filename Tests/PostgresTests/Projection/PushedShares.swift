@@ -26,8 +26,9 @@ struct PushedShares: CustomStringConvertible {
         else { return }
         let names = operators.compactMap { $0["#operator"]?.stringValue }
         let pushed = operators.first { $0["#operator"] == "postgres" }
-        let isExact = pushed?["decides"] == "exact"
-        let kind = pushed?["part"]?.stringValue
+        let isCounted = names.contains("countScan") || operators.contains { $0["covers"] == true }
+        let isExact = pushed?["decides"] == "exact" || isCounted
+        let kind = isCounted ? "group" : pushed?["part"]?.stringValue
         var isWhole = !names.contains("nlJoin") && !names.contains("group")
         if names.contains("filter") { isWhole = isWhole && isExact && kind != "group" }
         if names.contains("sort") { isWhole = isWhole && kind == "top" }

@@ -141,7 +141,9 @@ struct PushedStatementTests {
     }
 
     static let shapes: [(statement: String, part: String?)] = [
-        ("SELECT COUNT(*) FROM c", "group"), ("SELECT COUNT(*) FROM nothing", "group"),
+        ("SELECT COUNT(*) FROM c", nil), ("SELECT COUNT(*) FROM nothing", nil),
+        ("SELECT _id, a FROM c ORDER BY _id LIMIT 7", "filter"),
+        ("SELECT _id, a FROM c ORDER BY _id DESC LIMIT 9 OFFSET 2", "filter"),
         ("SELECT COUNT(*), SUM(n), AVG(n), MIN(n), MAX(n), MID(n) FROM c WHERE a = 5", "group"),
         ("SELECT COUNT(a), SUM(a), AVG(a) FROM c WHERE _id < 22", "group"),
         ("SELECT COUNT(a), SUM(a), AVG(a) FROM c", "group"),

@@ -67,6 +67,30 @@ extension MemoryStore: IndexedSource {
         return count
     }
 
+    /// See `IndexedSource`.
+    public func numbers(
+        of ranges: IDRanges, in collection: CollectionName, upTo most: Int
+    ) throws -> [Int64]? {
+        var number: Int64 = 0
+        var all: [(number: Int64, id: [UInt8])] = []
+        try scan(collection) { record in
+            number += 1
+            all.append((number, record.id.bytes))
+            return true
+        }
+        all.sort { compareBytes($0.id, $1.id) < 0 }
+        return ranges.runs.flatMap { run in
+            let found = all.filter {
+                compareBytes($0.id, run.lower) >= 0 && compareBytes($0.id, run.upper) < 0
+            }
+            guard let bound = ranges.bound(of: run) else { return found.map(\.number) }
+            return (bound.fromEnd ? found.suffix(bound.count) : found.prefix(bound.count)).map(\.number)
+        }
+    }
+
+    /// See `IndexedSource`.
+    public func count(of scan: IndexScan) throws -> Int { try sortedEntries(scan).count }
+
     private typealias Entry = (number: Int64, id: DocumentID, values: [Value?])
 
     private func sortedEntries(_ scan: IndexScan) throws -> [Entry] {

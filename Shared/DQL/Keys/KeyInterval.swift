@@ -1,18 +1,25 @@
 import CRDT
-import DQL
 
 /// A run of an index's keys: from `lower` on, up to and without `upper`.
-struct KeyInterval: Equatable {
-    var lower: [UInt8]
-    var upper: [UInt8]
+public struct KeyInterval: Equatable {
+    /// The first key that may be in it.
+    public var lower: [UInt8]
+    /// The first key after it.
+    public var upper: [UInt8]
+    /// True if it holds one key only, which is `lower`.
+    public private(set) var isOneKey = false
 
     /// The keys of the values in a range. A cut bound is included.
-    init(_ range: IndexRange, of keys: [IndexDescription.Key]) {
-        var writer = KeyWriter()
+    /// - Parameter partBytes: where the store cuts the parts of its keys.
+    public init(
+        _ range: IndexRange, of keys: [IndexDescription.Key], partBytes: Int = DQLLimits.indexPartBytes
+    ) {
+        var writer = KeyWriter(partBytes: partBytes)
         for (value, key) in zip(range.equal, keys) { writer.append(value, isDescending: key.isDescending) }
         guard let next = range.next, range.equal.count < keys.count else {
             lower = writer.bytes
             upper = Self.after(writer.bytes)
+            isOneKey = range.equal.count == keys.count && !writer.isTruncated
             return
         }
         if keys[range.equal.count].isDescending {
@@ -24,7 +31,8 @@ struct KeyInterval: Equatable {
         }
     }
 
-    var isEmpty: Bool { compareBytes(upper, lower) <= 0 }
+    /// True if no key can be in it.
+    public var isEmpty: Bool { compareBytes(upper, lower) <= 0 }
 
     /// The position of a cut among the keys with the prefix in `writer`. If a part was cut, an interval
     /// that begins or ends there includes all keys with that prefix.
@@ -63,7 +71,7 @@ struct KeyInterval: Equatable {
     }
 
     /// The intervals in order, with adjacent ones joined, so that no key is visited twice.
-    static func disjoint(_ intervals: [KeyInterval]) -> [KeyInterval] {
+    public static func disjoint(_ intervals: [KeyInterval]) -> [KeyInterval] {
         guard intervals.count > 1 else { return intervals.filter { !$0.isEmpty } }
         var result: [KeyInterval] = []
         for interval in intervals.filter({ !$0.isEmpty }).sorted(by: { compareBytes($0.lower, $1.lower) < 0 })
@@ -72,6 +80,7 @@ struct KeyInterval: Equatable {
                 result.append(interval)
                 continue
             }
+            result[result.count - 1].isOneKey = false
             if compareBytes(interval.upper, last.upper) > 0 {
                 result[result.count - 1].upper = interval.upper
             }

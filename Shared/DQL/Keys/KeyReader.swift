@@ -1,8 +1,10 @@
 import CRDT
-import DQL
+
+/// A key cannot be read: the store is damaged, and its index has to be built again.
+public struct KeyDamage: Error {}
 
 /// Decodes the values of a key (`KeyWriter`). Only for keys that were neither cut nor ambiguous.
-struct KeyReader {
+public struct KeyReader {
     private let bytes: UnsafeRawBufferPointer
     private var place = 0
     /// The inversion mask: 0xFF within a part in descending order.
@@ -11,9 +13,9 @@ struct KeyReader {
     init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
     /// The values of all parts. Throws for bytes that `KeyWriter` cannot have written.
-    static func values(
+    public static func values(
         of keys: [IndexDescription.Key], in bytes: UnsafeRawBufferPointer
-    ) throws(ReplicaError) -> [Value?] {
+    ) throws(KeyDamage) -> [Value?] {
         var reader = KeyReader(bytes)
         var values: [Value?] = []
         values.reserveCapacity(keys.count)
@@ -26,9 +28,9 @@ struct KeyReader {
     }
 
     /// The length of a key's first parts in bytes.
-    static func length(
+    public static func length(
         of keys: some Sequence<IndexDescription.Key>, in bytes: UnsafeRawBufferPointer
-    ) throws(ReplicaError) -> Int {
+    ) throws(KeyDamage) -> Int {
         var reader = KeyReader(bytes)
         for key in keys {
             reader.mask = key.isDescending ? 0xFF : 0
@@ -38,7 +40,7 @@ struct KeyReader {
         return reader.place
     }
 
-    private mutating func value(_ tag: UInt8) throws(ReplicaError) -> Value {
+    private mutating func value(_ tag: UInt8) throws(KeyDamage) -> Value {
         switch tag {
         case 0x10: return .bool(false)
         case 0x11: return .bool(true)
@@ -54,11 +56,11 @@ struct KeyReader {
             }
         case 0x60: return .object(try object())
         case 0x70: return .null
-        default: throw Self.damaged
+        default: throw KeyDamage()
         }
     }
 
-    private mutating func object() throws(ReplicaError) -> ObjectValue {
+    private mutating func object() throws(KeyDamage) -> ObjectValue {
         let count = try fixed(4)
         var keys: [String] = []
         for _ in 0..<count { keys.append(String(decoding: try run(), as: UTF8.self)) }
@@ -67,7 +69,7 @@ struct KeyReader {
         return ObjectValue(unique: entries)
     }
 
-    private mutating func number() throws(ReplicaError) -> Value {
+    private mutating func number() throws(KeyDamage) -> Value {
         let bits = try fixed(8)
         guard bits != 0 else { return .double(.nan) }
         let double = Double(bitPattern: bits >> 63 == 1 ? bits & ~(1 << 63) : ~bits)
@@ -78,7 +80,7 @@ struct KeyReader {
         return .int(whole + Int64(above))
     }
 
-    private mutating func run() throws(ReplicaError) -> [UInt8] {
+    private mutating func run() throws(KeyDamage) -> [UInt8] {
         var run: [UInt8] = []
         while true {
             switch try byte() {
@@ -89,17 +91,15 @@ struct KeyReader {
         }
     }
 
-    private mutating func fixed(_ count: Int) throws(ReplicaError) -> UInt64 {
+    private mutating func fixed(_ count: Int) throws(KeyDamage) -> UInt64 {
         var number: UInt64 = 0
         for _ in 0..<count { number = number << 8 | UInt64(try byte()) }
         return number
     }
 
-    private mutating func byte() throws(ReplicaError) -> UInt8 {
-        guard place < bytes.count else { throw Self.damaged }
+    private mutating func byte() throws(KeyDamage) -> UInt8 {
+        guard place < bytes.count else { throw KeyDamage() }
         defer { place += 1 }
         return bytes[place] ^ mask
     }
-
-    private static let damaged = ReplicaError(.damaged, "an index entry cannot be read; drop the index")
 }

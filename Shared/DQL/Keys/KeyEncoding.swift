@@ -1,8 +1,7 @@
 import CRDT
-import DQL
 
-/// Encodes a value as bytes whose bytewise order is the language's collation (`ValueOrder.collate` in DQL;
-/// a test compares the two).
+/// Encodes a value as bytes whose bytewise order is the language's collation (`ValueOrder.collate`; a test
+/// compares the two). Every store with indexes writes its keys with it.
 ///
 /// One part is a tag and its content:
 ///
@@ -20,19 +19,19 @@ import DQL
 /// A part in descending order has all its bits inverted. A key is its parts one after the other. No part is
 /// a prefix of another, so the first parts decide the order before the second ones count.
 ///
-/// *Truncation.* A part longer than `ReplicaLimits.indexPartBytes` is cut there. Cutting keeps the order
+/// *Truncation.* A part longer than `DQLLimits.indexPartBytes` is cut there. Cutting keeps the order
 /// except between values that are cut to the same bytes. A search that cuts its bounds alike and includes
 /// them finds too much, never too little. Code that relies on the exact order checks `isTruncated`.
-struct KeyWriter {
+public struct KeyWriter {
     /// The key so far.
-    private(set) var bytes: [UInt8] = []
+    public private(set) var bytes: [UInt8] = []
     /// True if a part was cut.
-    private(set) var isTruncated = false
+    public private(set) var isTruncated = false
     /// True if the last part was cut.
-    private(set) var isLastPartCut = false
+    public private(set) var isLastPartCut = false
     /// True if a float was written whose key equals that of an integer or of another float, so that the
     /// value cannot be decoded from the key.
-    private(set) var isAmbiguous = false
+    public private(set) var isAmbiguous = false
     /// The end of the space for the part being written.
     private var end = 0
 
@@ -40,13 +39,13 @@ struct KeyWriter {
     private let limit: Int
 
     /// A writer of keys whose parts are cut at `limit` bytes.
-    init(partBytes limit: Int = ReplicaLimits.indexPartBytes) {
+    public init(partBytes limit: Int = DQLLimits.indexPartBytes) {
         self.limit = limit
         bytes.reserveCapacity(48)
     }
 
     /// Adds a part.
-    mutating func append(_ value: Value?, isDescending: Bool) {
+    public mutating func append(_ value: Value?, isDescending: Bool) {
         let start = begin()
         write(value)
         finish(start, isDescending: isDescending)
