@@ -20,9 +20,12 @@ struct RowPlanner {
     /// The plan of a SELECT. `isLimited` is true if it has a LIMIT. DISTINCT orders equal rows by the first
     /// of them, so its rows have to come in the order of a scan.
     func plan(
-        _ input: OrderedRows, _ projection: BoundProjection, isDistinct: Bool = false, isLimited: Bool
+        _ input: OrderedRows, _ projection: BoundProjection, isDistinct: Bool = false, isLimited: Bool,
+        isSelect: Bool = true
     ) throws -> Planned {
-        if let pushed = pushed(input, projection, isDistinct: isDistinct) { return pushed }
+        if let pushed = pushed(input, projection, isDistinct: isDistinct, isSelect: isSelect) {
+            return pushed
+        }
         var planned = Planned(input: input, projection: projection)
         // Strict reads see other variants than the ones in an index.
         guard let indexed, options.usesIndexes, !options.strictReads else { return planned }
@@ -67,7 +70,7 @@ struct RowPlanner {
 
     /// The documents of an UPDATE, DELETE or EVICT.
     func plan(_ targets: OrderedRows, isLimited: Bool) throws -> Planned {
-        try plan(targets, .all(source: 0), isLimited: isLimited)
+        try plan(targets, .all(source: 0), isLimited: isLimited, isSelect: false)
     }
 
     /// COUNT(*) over a whole collection.
