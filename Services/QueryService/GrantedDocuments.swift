@@ -69,6 +69,13 @@ struct GrantedPushing: PushingSource {
         }
     }
 
+    func documents(
+        inOrderOf statement: PushedStatement, _ visit: (DocumentRecord, PushedPlace) throws -> Bool
+    ) throws {
+        precondition(rules.allowsAll(of: statement.collection), "only whole collections are put in order")
+        try base.documents(inOrderOf: statement, visit)
+    }
+
     func rows(of statement: PushedStatement, _ visit: ([String?]) throws -> Bool) throws {
         precondition(rules.allowsAll(of: statement.collection), "only whole collections are grouped")
         try base.rows(of: statement, visit)

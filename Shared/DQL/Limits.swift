@@ -149,4 +149,10 @@ public enum DQLLimits {
     public static let pushedStateBytes = 65_536
     /// How many documents are looked up at a time.
     static let pushedLookups = 512
+    /// The first rows on the left of a join whose partners are looked up together: as many as a page shows.
+    static let firstJoinedRows = 16
+    /// The same after them. With its partner a row takes up to twice `pushedStateBytes`.
+    static let joinedRows = 256
+    /// The bytes of rows on the left from which on no more wait.
+    static let joinedBytes = 8_388_608
 }

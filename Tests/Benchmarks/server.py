@@ -1,10 +1,12 @@
-"""What the query-service serves over HTTP: `scripts/bench-server [--only a,b,c,d,e] [--scale PERCENT]`.
+"""What the query-service serves over HTTP: `scripts/bench-server [--only a,b,c,d,e,q,w] [--scale PERCENT]`.
 
     (a) a durable write to the last of 200 followers of one query, and of 200 different equality queries
     (b) changes from the log, as many as come in a second, beside `wc -l` on a file of the same lines
     (c) asOf on 100,000 documents: the first read at an offset, and the next one
     (d) a result of 1,000,000 rows as NDJSON: the memory that the server takes beyond that before, and rows a second
     (e) the memory of 2,000 open streams of one query, each
+    (q) statements on 200,000 documents in PostgreSQL beside SQL by hand, and bulk INSERT beside COPY (`beside_sql.py`)
+    (w) the write lane on PostgreSQL: one writer beside an fsync, 16 writers beside `pgbench`
 
 Followers are bare sockets behind one `select`. Medians; the goals stand beside the figures.
 """
@@ -23,6 +25,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "Tests" / "Support"))
 
 import mimeo_harness as harness  # noqa: E402
+
+import beside_sql  # noqa: E402
 
 EXECUTE = "/api/v5/store/execute"
 LINES = "application/x-ndjson"
@@ -179,17 +183,21 @@ def streams(suite):
 
 
 PARTS = {"a": fan_out, "b": changes, "c": as_of, "d": rows, "e": streams}
+ON_POSTGRES = {"q": beside_sql.queries, "w": beside_sql.writes}
 
 
 def main():
     parser = argparse.ArgumentParser(description="Measures the query-service over HTTP.")
-    parser.add_argument("--only", default=",".join(PARTS), help="parts, with commas between them")
+    parser.add_argument("--only", default=",".join([*PARTS, *ON_POSTGRES]), help="parts, with commas between them")
     parser.add_argument("--scale", type=int, default=100, help="percent of everything")
     options = parser.parse_args()
     for name in options.only.split(","):
         workspace = harness.Workspace()
         try:
-            PARTS[name](Suite(workspace, options.scale))
+            if name in ON_POSTGRES:
+                ON_POSTGRES[name](workspace, options.scale)
+            else:
+                PARTS[name](Suite(workspace, options.scale))
         finally:
             workspace.close()
 

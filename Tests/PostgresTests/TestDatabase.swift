@@ -12,13 +12,15 @@ enum TestDatabase {
     static let serverURL = ProcessInfo.processInfo.environment["MIMEO_TEST_POSTGRES"]
 
     /// Runs the body with the URL of an empty database, which is dropped at the end.
-    static func use(_ body: (_ url: String) async throws -> Void) async throws {
+    /// - Parameter collation: how the database orders texts, as a locale of ICU; nil for the server's way.
+    static func use(collation: String? = nil, _ body: (_ url: String) async throws -> Void) async throws {
         let name = "test_\(UUID().uuidString.lowercased().replacing("-", with: "_"))"
         let serverURL = try #require(serverURL)
         var components = try #require(URLComponents(string: serverURL))
         components.path = "/\(name)"
         let server = try Connection(url: serverURL)
-        try server.run("CREATE DATABASE \(name)")
+        let order = collation.map { " TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE '\($0)'" } ?? ""
+        try server.run("CREATE DATABASE \(name)\(order)")
         defer { #expect(throws: Never.self) { try server.run("DROP DATABASE \(name) WITH (FORCE)") } }
         try await body(try #require(components.string))
     }

@@ -40,6 +40,12 @@ enum PostgresDatabase {
         )
     }
 
+    /// Lets clients connect to the database, or not.
+    static func allowConnections(_ isAllowed: Bool, of url: String) throws {
+        let name = try #require(URLComponents(string: url)).path.dropFirst()
+        try server().run("ALTER DATABASE \(name) ALLOW_CONNECTIONS \(isAllowed)")
+    }
+
     /// One text of plain SQL.
     static func sql(_ text: String, at url: String) throws -> String {
         try Connection(url: url).query(text).text(0, 0)

@@ -149,6 +149,42 @@ struct QueryProjectionPostgresTests {
         }
     }
 
+    @Test("a PostgreSQL that goes away in the midst of a statement is a 503 with a time, and comes back")
+    func goneInTheMidst() async throws {
+        try await PostgresDatabase.use { url in
+            let bench = try QueryBench(postgres: url)
+            let log = try await bench.openLog()
+            try await bench.serving(log) { client async throws in
+                _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'a': 1})")
+                let statement = "SELECT COUNT(*) AS n FROM c WHERE a = 1"
+                #expect(try await client.execute(statement).rows == [#"{"n":1}"#])
+                let blocker = Task.detached {
+                    try? PostgresDatabase.run(
+                        "BEGIN; LOCK TABLE mimeo_g1.c1; SELECT pg_sleep(50); COMMIT", at: url)
+                }
+                let locks = "SELECT count(*)::text FROM pg_locks WHERE relation = 'mimeo_g1.c1'::regclass"
+                while try PostgresDatabase.sql(locks, at: url) == "0" {
+                    try await Task.sleep(for: .milliseconds(20))
+                }
+                async let answer = client.execute(statement)
+                while try PostgresDatabase.sql(locks + " AND NOT granted", at: url) == "0" {
+                    try await Task.sleep(for: .milliseconds(20))
+                }
+                // It is not there for another try on a new connection either.
+                try PostgresDatabase.allowConnections(false, of: url)
+                try PostgresDatabase.endConnections(of: url)
+                let gone = try await answer
+                try PostgresDatabase.allowConnections(true, of: url)
+                #expect(gone.status == 503 && gone.retryAfter == "1", "\(gone.status) \(gone.body)")
+                await blocker.value
+                var again = try await client.execute(statement)
+                while again.status == 503 { again = try await client.execute(statement) }
+                #expect(again.rows == [#"{"n":1}"#])
+            }
+            await log.close()
+        }
+    }
+
     @Test("statements on two services while the projection is built anew see all that was written")
     func rebuild() async throws {
         try await PostgresDatabase.use { url in

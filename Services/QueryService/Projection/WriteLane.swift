@@ -303,13 +303,14 @@ extension Touch {
     }
 
     /// The collections that a job copies from. An INSERT copies from every collection it reads; other
-    /// statements only from those in subqueries. A SELECT of a transaction copies nothing. A change of an
-    /// index rests on all definitions.
+    /// statements only from those in subqueries, their own among them. A SELECT of a transaction copies
+    /// nothing. A change of an index rests on all definitions.
     static func copied(by job: WriteLane.Job) -> [CollectionName] {
         if job.changesIndexes { return [IndexDefinitions.collection] }
         return job.steps.map(\.statement).filter { !$0.isReadOnly }.flatMap { statement in
             statement.collectionsRead.filter { collection in
                 statement.kind == .insert || !statement.collectionsWritten.contains(collection)
+                    || statement.collectionsOfSubqueries.contains(collection)
             }
         }
     }

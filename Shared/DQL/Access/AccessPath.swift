@@ -42,6 +42,12 @@ extension AccessPath {
         }
     }
 
+    /// Returns whether a condition says nothing but which ids it wants, so that `ids(in:)` is all of it.
+    static func isOnlyIDs(_ condition: BoundExpression, source: Int) -> Bool {
+        if case .and = condition { return false }
+        return ids(in: condition, source: source) != nil
+    }
+
     /// Returns whether a value is known when the statement starts.
     private static func isKnown(_ value: BoundExpression) -> Bool {
         switch value {

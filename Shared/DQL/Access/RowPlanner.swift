@@ -20,12 +20,13 @@ struct RowPlanner {
     /// The plan of a SELECT. `isLimited` is true if it has a LIMIT. DISTINCT orders equal rows by the first
     /// of them, so its rows have to come in the order of a scan.
     func plan(
-        _ input: OrderedRows, _ projection: BoundProjection, isDistinct: Bool = false, isLimited: Bool
+        _ input: OrderedRows, _ projection: BoundProjection, isDistinct: Bool = false, isLimited: Bool,
+        isSelect: Bool = true
     ) throws -> Planned {
         var planned = Planned(input: input, projection: projection)
         // Strict reads see other variants than the ones in an index.
         guard let indexed, options.usesIndexes, !options.strictReads else {
-            return pushed(input, projection, isDistinct: isDistinct) ?? planned
+            return pushed(input, projection, isDistinct: isDistinct, isSelect: isSelect) ?? planned
         }
         if let counted = try counting(input.rows, indexed) {
             planned.input = input.replacing(rows: counted)
@@ -33,11 +34,11 @@ struct RowPlanner {
         }
         let shape = Shape(input.rows)
         guard case .scan(let collection, let source) = shape.leaf else {
-            return pushed(input, projection, isDistinct: isDistinct) ?? planned
+            return pushed(input, projection, isDistinct: isDistinct, isSelect: isSelect) ?? planned
         }
         let catalog = try indexed.catalog(of: collection)
         guard !catalog.indexes.isEmpty || shape.condition != nil || !input.order.isEmpty else {
-            return pushed(input, projection, isDistinct: isDistinct) ?? planned
+            return pushed(input, projection, isDistinct: isDistinct, isSelect: isSelect) ?? planned
         }
         let planner = AccessPlanner(
             catalog: catalog, directives: Directives(options.parameters.defaultDirectives, input.directives),
@@ -73,7 +74,8 @@ struct RowPlanner {
             return planned
         }
         if isOnServer, !planned.isOrdered,
-            let pushed = try pushed(input, projection, isDistinct: isDistinct, along: choice.path)
+            let pushed = try pushed(
+                input, projection, isDistinct: isDistinct, isSelect: isSelect, along: choice.path)
         {
             return pushed
         }
@@ -86,7 +88,7 @@ struct RowPlanner {
 
     /// The documents of an UPDATE, DELETE or EVICT.
     func plan(_ targets: OrderedRows, isLimited: Bool) throws -> Planned {
-        try plan(targets, .all(source: 0), isLimited: isLimited)
+        try plan(targets, .all(source: 0), isLimited: isLimited, isSelect: false)
     }
 
     /// COUNT(*) over a whole collection.
@@ -170,7 +172,8 @@ struct RowPlanner {
 
     /// The plan of a statement with its parts in SQL, among the documents of a path; nil if nothing is there.
     private func pushed(
-        _ input: OrderedRows, _ projection: BoundProjection, isDistinct: Bool, along path: AccessPath
+        _ input: OrderedRows, _ projection: BoundProjection, isDistinct: Bool, isSelect: Bool,
+        along path: AccessPath
     ) throws -> Planned? {
         guard let pushing = documents.pushing else { return nil }
         if case .idRanges(let ranges) = path, ranges.first != nil,
@@ -187,7 +190,8 @@ struct RowPlanner {
         } else {
             confinement = try PushedConfinement(path, pushing, isForced: input.hint.names != nil)
         }
-        return pushed(input, projection, isDistinct: isDistinct, along: confinement)
+        return pushed(
+            input, projection, isDistinct: isDistinct, isSelect: isSelect, along: confinement)
     }
 
     /// SELECT DISTINCT of the fields of an index as a GROUP BY of them; nil if no index has all.

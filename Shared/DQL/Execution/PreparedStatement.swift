@@ -103,6 +103,11 @@ public final class PreparedStatement: Sendable {
         collectionsRead + collectionsWritten.filter { !collectionsRead.contains($0) }
     }
 
+    /// The collections that its subqueries read: also those among them that the statement writes.
+    public var collectionsOfSubqueries: [CollectionName] {
+        subqueries.flatMap { $0.plan.input.rows.collections }
+    }
+
     /// Parses and analyzes a statement. Throws with the position of the error.
     public convenience init(_ text: String) throws(DQLError) {
         try self.init(try Parser.parse(text), of: text)

@@ -30,9 +30,13 @@ struct RowRunner {
         case .count(let collection, let slots):
             return try run(Array(repeating: .count, count: slots), of: collection, visit)
         case .extremes(let collection, let extremes): return try run(extremes, of: collection, visit)
+        case .pushedOrder: preconditionFailure("only a SELECT puts rows in order")
         case .pushedGroups(let pushed): return try run(pushed, visit)
         case .covering(let scan, let needsID): return try run(covering: scan, needsID, visit)
         case .join(let left, let join):
+            if let pushing = source.pushing, let lookups = JoinLookups(join) {
+                return try run(left, join, lookups, of: pushing, visit)
+            }
             return try run(left, for: .join(join.source)) { row in try self.join(row, join, visit) }
         case .scan(_, let place), .idScan(_, let place, _), .access(_, let place, _), .pushed(_, let place):
             var row = row()

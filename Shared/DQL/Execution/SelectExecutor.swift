@@ -22,7 +22,7 @@ struct SelectExecutor {
         runner = context.runner(documents, plan.input.types)
     }
 
-    private var projector: Projector {
+    var projector: Projector {
         Projector(projection: plan.projection, evaluator: runner.evaluator)
     }
 
@@ -34,7 +34,12 @@ struct SelectExecutor {
         guard window.limit > 0 else { return }
         let before = runner.context.statistics?.enter(.read, counts: false)
         defer { runner.context.statistics?.leave(to: before) }
-        let isFound = plan.input.order.isEmpty || isOrdered ? try stream(body) : try sort(body)
+        let isFound: Bool
+        if case .pushedOrder(let pushed) = plan.input.rows {
+            isFound = try merge(pushed, body)
+        } else {
+            isFound = plan.input.order.isEmpty || isOrdered ? try stream(body) : try sort(body)
+        }
         let meter = runner.context.meter
         if plan.input.rows.isGrouped {
             meter.groupsFoundNothing = !isFound
@@ -44,7 +49,7 @@ struct SelectExecutor {
     }
 
     /// The source whose documents are the rows, as an undeclared reader sees them.
-    private var wholeSource: Int? {
+    var wholeSource: Int? {
         guard case .all(let source) = plan.projection, !plan.isDistinct,
             !runner.context.options.strictReads, plan.input.types[source].root.children.isEmpty
         else { return nil }

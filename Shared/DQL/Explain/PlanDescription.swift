@@ -163,6 +163,9 @@ struct PlanDescription {
         case .covering(let scan, _): return [indexScan(scan, covers: true)]
         case .pushed(let statement, let source):
             return [try pushed(statement, texts.alias(source))]
+        case .pushedOrder(let pushed):
+            if pushed.condition != nil, !texts.conditions.isEmpty { texts.conditions.removeFirst() }
+            return [try self.pushed(pushed.statement, texts.alias(pushed.source))]
         case .pushedGroups(let pushed):
             // Its WHERE is in the SQL.
             if pushed.condition != nil, !texts.conditions.isEmpty { texts.conditions.removeFirst() }

@@ -19,6 +19,8 @@ indirect enum RowPlan: Sendable {
     case extremes(collection: CollectionName, [IndexExtreme])
     /// The documents that a statement in SQL selects.
     case pushed(PushedStatement, source: Int)
+    /// The documents that a statement in SQL selects, in the order of ORDER BY.
+    case pushedOrder(PushedOrder)
     /// The groups that a statement in SQL makes, in parts.
     case pushedGroups(PushedGrouping)
     /// Pairs of rows; see `JoinPlan`.
@@ -31,6 +33,25 @@ indirect enum RowPlan: Sendable {
     case filter(RowPlan, BoundExpression)
     /// One row per group, its keys and aggregates in the slots.
     case group(RowPlan, Grouping)
+}
+
+extension RowPlan {
+    /// The collections of stored documents that it reads, before it is planned for an execution.
+    var collections: [CollectionName] {
+        switch self {
+        case .scan(let collection, _), .idScan(let collection, _, _), .access(let collection, _, _),
+            .count(let collection, _), .extremes(let collection, _):
+            [collection]
+        case .join(let left, let join):
+            if case .documents(let right) = join.collection {
+                left.collections + [right]
+            } else {
+                left.collections
+            }
+        case .filter(let inner, _), .group(let inner, _): inner.collections
+        case .single, .covering, .pushed, .pushedOrder, .pushedGroups, .system: []
+        }
+    }
 }
 
 /// An aggregate over a whole collection that needs no document.

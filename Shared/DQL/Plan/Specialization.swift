@@ -4,7 +4,7 @@ import CRDT
 extension RowPlan {
     func specialized(_ arguments: [Value]) -> RowPlan {
         switch self {
-        case .single, .scan, .access, .covering, .count, .extremes, .pushed, .pushedGroups: self
+        case .single, .scan, .access, .covering, .count, .extremes, .pushed, .pushedOrder, .pushedGroups: self
         case .join(let left, let join):
             .join(
                 left.specialized(arguments),

@@ -5,30 +5,40 @@ extension ConditionTranslator {
     func leaf(_ condition: BoundExpression, _ wanted: Bool) -> Test? {
         switch condition {
         case .field, .documentID:
-            guard let field = PushedField(condition, source) else { return nil }
-            return .leaf("\(field.value) = \(wanted ? "'true'" : "'false'")", [field.key])
+            guard let field = PushedValue(condition, scope) else { return nil }
+            return .leaf("\(field.value) = \(wanted ? "'true'" : "'false'")", field.doubt)
         case .isNull(let operand):
-            guard let field = PushedField(operand, source) else { return nil }
-            let isNull = Test.leaf("\(field.value) = 'null'", [field.key])
-            return wanted ? isNull : Test(sql: "NOT \(isNull.sql)", keys: [field.key])
+            guard let field = PushedValue(operand, scope) else { return nil }
+            let isNull = Test.leaf("\(field.value) = 'null'", field.doubt)
+            return wanted ? isNull : Test(sql: "NOT \(isNull.sql)", doubt: field.doubt)
         case .isMissing(let operand):
-            guard let field = PushedField(operand, source) else { return nil }
+            guard let field = PushedValue(operand, scope) else { return nil }
             return Test(
-                sql: wanted ? "\(field.value) IS NULL" : "\(field.value) IS NOT NULL", keys: [field.key])
+                sql: wanted ? "\(field.value) IS NULL" : "\(field.value) IS NOT NULL", doubt: field.doubt)
         case .like(let operand, let matcher):
-            guard let field = PushedField(operand, source) else { return nil }
-            guard case .prepared(let pattern) = matcher, let text = pattern.caseSensitivePattern else {
-                return isText(field)
-            }
+            guard let field = PushedValue(operand, scope) else { return nil }
+            guard case .prepared(let pattern) = matcher else { return isText(field) }
+            let text = pattern.text
+            // Letters beyond ASCII have other cases in other libraries.
+            if pattern.ignoresCase, !text.utf8.allSatisfy({ $0 < 0x80 }) { return isText(field) }
             guard PushedConstant.isSendable(text) else {
-                return wanted ? .neverPlain(field) : .leaf("\(field.type) = 'string'", [field.key])
+                return wanted ? .neverPlain(field) : .leaf("\(field.type) = 'string'", field.doubt)
             }
-            return .guarded(
-                field, "'string'", "\(field.text) \(wanted ? "LIKE" : "NOT LIKE") \(.text(text))")
+            let like: SQL = wanted ? "LIKE" : "NOT LIKE"
+            guard pattern.ignoresCase else {
+                return .guarded(field, "'string'", "\(field.text) \(like) \(.text(text))")
+            }
+            var test = Test.guarded(
+                field, "'string'",
+                "lower(\(field.text) COLLATE \"C\") \(like) lower(\(.text(text)) COLLATE \"C\")")
+            test.doubt = test.doubt.or(
+                "\(field.type) = 'string' AND octet_length(\(field.text)) <> char_length(\(field.text))")
+            return test
         // A regular expression may backtrack without end in the server.
-        case .similar(let operand, _): return PushedField(operand, source).map(isText)
+        case .similar(let operand, _): return PushedValue(operand, scope).map(isText)
         case .quantified(let quantified):
-            guard let field = PushedField(quantified.binding.source, source), !quantified.binding.isWithin
+            guard let field = PushedValue(quantified.binding.source, scope), !quantified.binding.isWithin,
+                !quantified.binding.hasIndex
             else { return nil }
             return self.quantified(quantified, field, wanted)
         case .call(let call): return predicate(call, wanted)
@@ -36,40 +46,77 @@ extension ConditionTranslator {
         }
     }
 
-    private func isText(_ field: PushedField) -> Test {
-        .leaf("\(field.type) = 'string'", [field.key], isExact: false)
+    private func isText(_ field: PushedValue) -> Test {
+        .leaf("\(field.type) = 'string'", field.doubt, isExact: false)
     }
 
-    private func quantified(_ quantified: BoundQuantified, _ field: PushedField, _ wanted: Bool) -> Test {
-        let isCollection = Test.leaf(
-            "\(field.type) IN ('array', 'object')", [field.key], isExact: false)
-        guard wanted, quantified.quantifier == .any, !quantified.binding.hasIndex,
+    private func quantified(_ quantified: BoundQuantified, _ field: PushedValue, _ wanted: Bool) -> Test {
+        let isObject: SQL = "\(field.type) = 'object'"
+        if wanted, let found = containment(quantified, field) {
+            return .leaf("\(field.type) = 'array' AND \(found)", field.doubt.or(isObject))
+        }
+        // Each variable has a name of its own: an inner one may not hide an outer one.
+        let name: SQL = "e\(.number(scope.locals.count))"
+        var inner = scope
+        inner.locals.append(
+            PushedValue("\(name).v", text: "(\(name).v #>> '{}')", doubt: Doubt()))
+        guard let test = ConditionTranslator(scope: inner).test(quantified.condition), test.isExact else {
+            return .leaf("\(field.type) IN ('array', 'object')", field.doubt, isExact: false)
+        }
+        func some(_ condition: SQL) -> SQL {
+            """
+            CASE WHEN \(field.type) = 'array' THEN EXISTS (\
+            SELECT FROM jsonb_array_elements(\(field.value)) AS \(name) (v) WHERE \(condition)) END
+            """
+        }
+        let isAny = quantified.quantifier == .any
+        var sql = some(isAny ? test.sql : "NOT \(test.sql)")
+        if isAny != wanted { sql = "NOT \(sql)" }
+        if quantified.quantifier == .anyAndEvery {
+            let isEmpty: SQL = """
+                CASE WHEN \(field.type) = 'array' THEN jsonb_array_length(\(field.value)) = 0 END
+                """
+            sql = wanted ? "\(sql) AND NOT \(isEmpty)" : "\(sql) OR \(isEmpty)"
+        }
+        var doubt = field.doubt + Doubt(keys: test.doubt.keys)
+        doubt = doubt.or(isObject)
+        if !test.doubt.tests.isEmpty { doubt = doubt.or(some(SQL.joined(test.doubt.tests, " OR "))) }
+        return .leaf(sql, doubt)
+    }
+
+    /// A test for an array with an element that equals a scalar, or has one under a key, which an index on
+    /// the whole body can answer. Only scalars: containment is not equality.
+    private func containment(_ quantified: BoundQuantified, _ field: PushedValue) -> SQL? {
+        guard quantified.quantifier == .any,
             case .comparison(.equal, let left, let right) = quantified.condition
-        else { return isCollection }
+        else { return nil }
         let sides: (BoundExpression, Value)
         switch (left, right) {
         case (_, .constant(let value?)): sides = (left, value)
         case (.constant(let value?), _): sides = (right, value)
-        default: return isCollection
+        default: return nil
         }
-        guard let json = PushedConstant.json(sides.1), sides.1 != .null else { return isCollection }
+        switch sides.1 {
+        case .null, .array, .object: return nil
+        default: break
+        }
+        guard let json = PushedConstant.json(sides.1) else { return nil }
+        let place = scope.locals.count
         let element: String
         switch sides.0 {
-        case .local: element = json
-        case .element(.local, .constant(.string(let key)?)) where PushedConstant.isSendable(key):
+        case .local(place): element = json
+        case .element(.local(place), .constant(.string(let key)?)) where PushedConstant.isSendable(key):
             element = "{" + JSONText.print(.string(key)) + ":" + json + "}"
-        default: return isCollection
+        default: return nil
         }
-        return .leaf(
-            "\(field.value) @> \(.text("[" + element + "]"))::jsonb OR \(field.type) = 'object'",
-            [field.key], isExact: false)
+        return "\(field.value) @> \(.text("[" + element + "]"))::jsonb"
     }
 
     // MARK: Functions
 
     /// A call as a condition.
     private func predicate(_ call: BoundCall, _ wanted: Bool) -> Test? {
-        guard let first = call.arguments.first, let field = PushedField(first, source) else { return nil }
+        guard let first = call.arguments.first, let field = PushedValue(first, scope) else { return nil }
         let not: SQL = wanted ? "" : "NOT "
         if call.arguments.count == 1 {
             let type: SQL
@@ -82,7 +129,7 @@ extension ConditionTranslator {
             return .leaf(
                 wanted
                     ? "\(field.type) = \(type)"
-                    : "\(field.type) <> \(type) AND \(field.type) <> 'null'", [field.key])
+                    : "\(field.type) <> \(type) AND \(field.type) <> 'null'", field.doubt)
         }
         guard call.arguments.count == 2, case .constant(let value) = call.arguments[1] else { return nil }
         if call.function.name == "array_contains" {
@@ -94,7 +141,7 @@ extension ConditionTranslator {
         if call.function.name == "regexp_like" { return isText(field) }
         guard case .string(let part)? = value else { return .never }
         guard PushedConstant.isSendable(part) else {
-            return wanted ? .neverPlain(field) : .leaf("\(field.type) = 'string'", [field.key])
+            return wanted ? .neverPlain(field) : .leaf("\(field.type) = 'string'", field.doubt)
         }
         let sql: SQL
         switch call.function.name {
@@ -107,12 +154,8 @@ extension ConditionTranslator {
 
     /// A comparison of a function of a field with a constant; `symbol` is the one that has to hold.
     func computed(_ symbol: BinaryOperator, _ operand: BoundExpression, _ value: Value) -> Test? {
-        if case .arithmetic(let operation, let left, .constant(let right?)) = operand {
-            guard let field = PushedField(left, source) else { return nil }
-            return arithmetic(symbol, operation, field, right, value)
-        }
         guard case .call(let call) = operand, let first = call.arguments.first,
-            let field = PushedField(first, source)
+            let field = PushedValue(first, scope)
         else { return nil }
         switch call.function.name {
         case "type" where call.arguments.count == 1: return type(symbol, field, value)
@@ -126,18 +169,13 @@ extension ConditionTranslator {
             guard case .constant(.string(let part)?) = call.arguments[1], PushedConstant.isSendable(part)
             else { return nil }
             return length(symbol, field, "'string'", "strpos(\(field.text), \(.text(part))) - 1", value)
-        case "abs" where call.arguments.count == 1: return rounded(symbol, field, "abs", value)
-        case "ceil" where call.arguments.count == 1: return rounded(symbol, field, "ceil", value)
-        case "floor" where call.arguments.count == 1: return rounded(symbol, field, "floor", value)
-        case "lower" where call.arguments.count == 1: return cased(symbol, field, "lower", value)
-        case "upper" where call.arguments.count == 1: return cased(symbol, field, "upper", value)
         default: return nil
         }
     }
 
     /// A whole number that SQL computes from a field of one type.
     private func length(
-        _ symbol: BinaryOperator, _ field: PushedField, _ type: SQL, _ length: SQL, _ value: Value
+        _ symbol: BinaryOperator, _ field: PushedValue, _ type: SQL, _ length: SQL, _ value: Value
     ) -> Test {
         switch value {
         case .int, .double: break
@@ -148,92 +186,30 @@ extension ConditionTranslator {
             return .guarded(field, type, "(\(length))::numeric \(symbol.sql) \(.text(digits))::numeric")
         case .beyond(let order):
             return Truth.holds(symbol, order)
-                ? .leaf("\(field.type) = \(type)", [field.key]) : .neverPlain(field)
+                ? .leaf("\(field.type) = \(type)", field.doubt) : .neverPlain(field)
         }
-    }
-
-    /// A number that SQL computes exactly. The result of a 64-bit number that overflows is a double, which
-    /// rounds: only its digits differ by less than what `numeric` shows, so such constants are left alone.
-    private func rounded(
-        _ symbol: BinaryOperator, _ field: PushedField, _ function: SQL, _ value: Value
-    ) -> Test? {
-        switch value {
-        case .int, .double: break
-        default: return .never
-        }
-        return length(symbol, field, "'number'", "\(function)(\(field.value)::numeric)", value)
-    }
-
-    /// Letters beyond ASCII have other cases in other libraries.
-    private func cased(
-        _ symbol: BinaryOperator, _ field: PushedField, _ function: SQL, _ value: Value
-    ) -> Test? {
-        guard case .string(let text) = value else { return .never }
-        guard symbol == .equal || symbol == .notEqual, PushedConstant.isSendable(text) else {
-            return .leaf("\(field.type) = 'string'", [field.key], isExact: false)
-        }
-        return .guarded(
-            field, "'string'",
-            """
-            octet_length(\(field.text)) <> char_length(\(field.text)) \
-            OR \(function)(\(field.text) COLLATE "C") \(symbol.sql) \(.text(text))
-            """, isExact: false)
     }
 
     /// The name of a type, which every value has, and MISSING too.
-    private func type(_ symbol: BinaryOperator, _ field: PushedField, _ value: Value) -> Test? {
+    private func type(_ symbol: BinaryOperator, _ field: PushedValue, _ value: Value) -> Test? {
         guard case .string(let name) = value else { return .never }
         guard symbol == .equal || symbol == .notEqual else { return nil }
         let found: Test
         switch name {
         case "boolean", "string", "object", "array", "null":
-            found = .leaf("\(field.type) = \(.text(name))", [field.key])
+            found = .leaf("\(field.type) = \(.text(name))", field.doubt)
         case "integer": found = .guarded(field, "'number'", "scale(\(field.value)::numeric) = 0")
         case "float": found = .guarded(field, "'number'", "scale(\(field.value)::numeric) > 0")
-        case "missing": found = Test(sql: "\(field.value) IS NULL", keys: [field.key])
-        default: found = Test(sql: "false", keys: [field.key])
+        case "missing": found = Test(sql: "\(field.value) IS NULL", doubt: field.doubt)
+        default: found = Test(sql: "false", doubt: field.doubt)
         }
-        return symbol == .equal ? found : Test(sql: "NOT \(found.sql)", keys: [field.key])
-    }
-
-    /// Sums and differences of a field and a whole number. Integers are exact until they overflow; whatever
-    /// might be rounded comes along and is judged by the evaluator.
-    private func arithmetic(
-        _ symbol: BinaryOperator, _ operation: BinaryOperator, _ field: PushedField, _ right: Value,
-        _ value: Value
-    ) -> Test? {
-        guard case .int(let number) = right else { return nil }
-        let bound: String
-        switch value {
-        case .int, .double:
-            guard case .digits(let digits) = Self.numeric(value) else { return nil }
-            bound = digits
-        default: return .never
-        }
-        let (left, operand): (SQL, SQL) = ("\(field.value)::numeric", "\(.text(String(number)))::numeric")
-        let result: SQL
-        switch operation {
-        case .add: result = "\(left) + \(operand)"
-        case .subtract: result = "\(left) - \(operand)"
-        case .multiply: result = "\(left) * \(operand)"
-        case .divide where number != 0: result = "div(\(left), \(operand))"
-        case .modulo where number != 0: result = "\(left) % \(operand)"
-        case .divide, .modulo: return .never
-        default: return nil
-        }
-        return .guarded(
-            field, "'number'",
-            """
-            CASE WHEN scale(\(left)) = 0 AND \(result) BETWEEN -9223372036854775808 AND 9223372036854775807 \
-            THEN \(result) \(symbol.sql) \(.text(bound))::numeric ELSE true END
-            """, isExact: false)
+        return symbol == .equal ? found : Test(sql: "NOT \(found.sql)", doubt: field.doubt)
     }
 }
 
 extension LikePattern {
-    /// The pattern as PostgreSQL reads it, with `\` before what is literal; nil if it ignores the case.
-    var caseSensitivePattern: String? {
-        guard !ignoresCase else { return nil }
+    /// The pattern as PostgreSQL reads it, with `\` before what is literal.
+    var text: String {
         var bytes: [UInt8] = []
         func add(_ literal: some Sequence<UInt8>) {
             for byte in literal {

@@ -7,32 +7,32 @@ import CRDT
 /// "is true", one for "is false". A test is *exact* if it holds for a document exactly when the evaluator
 /// says so, otherwise it holds for more. Only `CASE` guards a cast: the server evaluates AND in any order.
 struct ConditionTranslator {
-    let source: Int
+    let scope: PushScope
 
     /// A test in SQL.
     struct Test {
         var sql: SQL
         /// True if the evaluator need not look again.
         var isExact = true
-        /// The top-level keys that it reads: in a document where one of them is rough, it says nothing.
-        var keys: Set<String> = []
+        /// The documents of which it says nothing.
+        var doubt = Doubt()
 
         static let always = Test(sql: "true")
         static let never = Test(sql: "false")
 
         /// A test that no body fulfils, and perhaps a rough document.
-        static func neverPlain(_ field: PushedField) -> Test { Test(sql: "false", keys: [field.key]) }
+        static func neverPlain(_ field: PushedValue) -> Test { Test(sql: "false", doubt: field.doubt) }
 
         /// A leaf that may be NULL, which counts as false.
-        static func leaf(_ sql: SQL, _ keys: Set<String>, isExact: Bool = true) -> Test {
-            Test(sql: "coalesce(\(sql), false)", isExact: isExact, keys: keys)
+        static func leaf(_ sql: SQL, _ doubt: Doubt, isExact: Bool = true) -> Test {
+            Test(sql: "coalesce(\(sql), false)", isExact: isExact, doubt: doubt)
         }
 
         /// A leaf that casts, which only documents of one type may reach.
         static func guarded(
-            _ field: PushedField, _ type: SQL, _ sql: SQL, isExact: Bool = true
+            _ field: PushedValue, _ type: SQL, _ sql: SQL, isExact: Bool = true
         ) -> Test {
-            .leaf("CASE WHEN \(field.type) = \(type) THEN \(sql) END", [field.key], isExact: isExact)
+            .leaf("CASE WHEN \(field.type) = \(type) THEN \(sql) END", field.doubt, isExact: isExact)
         }
     }
 
@@ -75,7 +75,7 @@ struct ConditionTranslator {
             return membership(value, values, hasUnknown: values.count < elements.count, wanted)
         case .inCollection(_, .constant): return .never
         case .inCollection(.constant(let value), let array):
-            guard let field = PushedField(array, source) else { return nil }
+            guard let field = PushedValue(array, scope) else { return nil }
             return contains(field, value, isIn: true, wanted)
         default: return leaf(condition, wanted)
         }
@@ -88,7 +88,7 @@ struct ConditionTranslator {
         return Test(
             sql: "(\(SQL.joined(known.map(\.sql), " AND ")))",
             isExact: known.count == parts.count && known.allSatisfy(\.isExact),
-            keys: known.reduce(into: []) { $0.formUnion($1.keys) })
+            doubt: known.reduce(Doubt()) { $0 + $1.doubt })
     }
 
     private func some(_ parts: [Test?]) -> Test? {
@@ -97,7 +97,7 @@ struct ConditionTranslator {
         guard known.count > 1 else { return first }
         return Test(
             sql: "(\(SQL.joined(known.map(\.sql), " OR ")))", isExact: known.allSatisfy(\.isExact),
-            keys: known.reduce(into: []) { $0.formUnion($1.keys) })
+            doubt: known.reduce(Doubt()) { $0 + $1.doubt })
     }
 
     // MARK: Comparisons
@@ -111,7 +111,7 @@ struct ConditionTranslator {
         case (_, .constant(let value)): return comparison(symbol, left, to: value, wanted)
         case (.constant(let value), _): return comparison(symbol.mirrored, right, to: value, wanted)
         default:
-            guard let first = PushedField(left, source), let second = PushedField(right, source) else {
+            guard let first = PushedValue(left, scope), let second = PushedValue(right, scope) else {
                 return nil
             }
             return comparison(symbol, first, second, wanted)
@@ -119,15 +119,26 @@ struct ConditionTranslator {
     }
 
     private func comparison(
-        _ symbol: BinaryOperator, _ first: PushedField, _ second: PushedField, _ wanted: Bool
+        _ symbol: BinaryOperator, _ first: PushedValue, _ second: PushedValue, _ wanted: Bool
     ) -> Test {
-        let keys: Set = [first.key, second.key]
+        let doubt = first.doubt + second.doubt
+        let areAlike: SQL = "\(first.type) = \(second.type)"
         switch (symbol, wanted) {
         case (.equal, true), (.notEqual, false):
-            return .leaf("\(first.value) = \(second.value) AND \(first.value) <> 'null'", keys)
+            return .leaf("\(first.value) = \(second.value) AND \(first.value) <> 'null'", doubt)
         case (.equal, false), (.notEqual, true):
-            return .leaf("\(first.type) = \(second.type) AND \(first.value) <> \(second.value)", keys)
-        default: return .leaf("\(first.type) = \(second.type)", keys, isExact: false)
+            return .leaf("\(areAlike) AND \(first.value) <> \(second.value)", doubt)
+        default:
+            let symbol = (wanted ? symbol : symbol.negated).sql
+            return .leaf(
+                """
+                CASE WHEN \(areAlike) THEN CASE \(first.type) \
+                WHEN 'number' THEN \(first.number) \(symbol) \(second.number) \
+                WHEN 'string' THEN \(first.text) COLLATE "C" \(symbol) \(second.text) \
+                WHEN 'boolean' THEN \(first.value) \(symbol) \(second.value) END END
+                """,
+                // jsonb has another order of arrays and objects.
+                doubt.or("\(areAlike) AND \(first.type) IN ('array', 'object')"))
         }
     }
 
@@ -136,16 +147,17 @@ struct ConditionTranslator {
     ) -> Test? {
         guard let value, value != .null else { return .never }
         let symbol = wanted ? symbol : symbol.negated
-        guard let field = PushedField(operand, source) else { return computed(symbol, operand, value) }
+        if let test = computed(symbol, operand, value) { return test }
+        guard let field = PushedValue(operand, scope) else { return nil }
         switch value {
         case .null: return .never
         // A body has no binary: it would be rough.
         case .binary: return .neverPlain(field)
         case .bool(let flag):
             let constant: SQL = flag ? "'true'::jsonb" : "'false'::jsonb"
-            if symbol == .equal { return .leaf("\(field.value) = \(constant)", [field.key]) }
+            if symbol == .equal { return .leaf("\(field.value) = \(constant)", field.doubt) }
             return .leaf(
-                "\(field.type) = 'boolean' AND \(field.value) \(symbol.sql) \(constant)", [field.key])
+                "\(field.type) = 'boolean' AND \(field.value) \(symbol.sql) \(constant)", field.doubt)
         case .int, .double: return number(symbol, field, value)
         case .string(let text): return self.text(symbol, field, text)
         case .array, .object:
@@ -153,29 +165,29 @@ struct ConditionTranslator {
             switch symbol {
             case .equal:
                 guard let json = PushedConstant.json(value) else { return .neverPlain(field) }
-                return .leaf("\(field.value) = \(.text(json))::jsonb", [field.key])
+                return .leaf("\(field.value) = \(.text(json))::jsonb", field.doubt)
             case .notEqual:
                 guard let json = PushedConstant.json(value) else {
-                    return .leaf("\(field.type) = \(type)", [field.key])
+                    return .leaf("\(field.type) = \(type)", field.doubt)
                 }
                 return .leaf(
-                    "\(field.type) = \(type) AND \(field.value) <> \(.text(json))::jsonb", [field.key])
+                    "\(field.type) = \(type) AND \(field.value) <> \(.text(json))::jsonb", field.doubt)
             // jsonb has another order of arrays and objects.
-            default: return .leaf("\(field.type) = \(type)", [field.key], isExact: false)
+            default: return .leaf("\(field.type) = \(type)", field.doubt, isExact: false)
             }
         }
     }
 
-    private func number(_ symbol: BinaryOperator, _ field: PushedField, _ value: Value) -> Test {
+    private func number(_ symbol: BinaryOperator, _ field: PushedValue, _ value: Value) -> Test {
         switch Self.numeric(value) {
         case .digits(let digits):
-            if symbol == .equal { return .leaf("\(field.value) = \(.text(digits))::jsonb", [field.key]) }
+            if symbol == .equal { return .leaf("\(field.value) = \(.text(digits))::jsonb", field.doubt) }
             return .guarded(
                 field, "'number'", "\(field.value)::numeric \(symbol.sql) \(.text(digits))::numeric")
         case .beyond(let order):
             // Every number of a body is on one side.
             return Truth.holds(symbol, order)
-                ? .leaf("\(field.type) = 'number'", [field.key]) : .neverPlain(field)
+                ? .leaf("\(field.type) = 'number'", field.doubt) : .neverPlain(field)
         }
     }
 
@@ -196,20 +208,20 @@ struct ConditionTranslator {
         }
     }
 
-    private func text(_ symbol: BinaryOperator, _ field: PushedField, _ text: String) -> Test {
+    private func text(_ symbol: BinaryOperator, _ field: PushedValue, _ text: String) -> Test {
         guard PushedConstant.isSendable(text) else {
             // No text of a body equals it, and its beginning decides the order.
             let start = String(text.unicodeScalars.prefix { $0 != "\u{0}" })
             switch symbol {
             case .equal: return .neverPlain(field)
-            case .notEqual: return .leaf("\(field.type) = 'string'", [field.key])
+            case .notEqual: return .leaf("\(field.type) = 'string'", field.doubt)
             case .less, .lessOrEqual: return self.text(.lessOrEqual, field, start)
             default: return self.text(.greater, field, start)
             }
         }
         switch symbol {
         case .equal where !PushedConstant.looksLikeJSON(text):
-            return .leaf("\(field.text) = \(.text(text))", [field.key])
+            return .leaf("\(field.text) = \(.text(text))", field.doubt)
         case .equal, .notEqual:
             return .guarded(field, "'string'", "\(field.text) \(symbol.sql) \(.text(text))")
         default:
@@ -223,22 +235,22 @@ struct ConditionTranslator {
     private func membership(
         _ operand: BoundExpression, _ values: [Value], hasUnknown: Bool, _ wanted: Bool
     ) -> Test? {
-        guard let field = PushedField(operand, source), values.count <= DQLLimits.pushedElements else {
+        guard let field = PushedValue(operand, scope), values.count <= DQLLimits.pushedElements else {
             return nil
         }
         let texts = values.compactMap(PushedConstant.json)
         if wanted {
             if texts.isEmpty { return .neverPlain(field) }
-            return .leaf("\(field.value) = ANY (\(.texts(texts))::jsonb[])", [field.key])
+            return .leaf("\(field.value) = ANY (\(.texts(texts))::jsonb[])", field.doubt)
         }
         if hasUnknown { return .never }
-        if texts.isEmpty { return .leaf("\(field.value) <> 'null'", [field.key]) }
+        if texts.isEmpty { return .leaf("\(field.value) <> 'null'", field.doubt) }
         return .leaf(
-            "\(field.value) <> 'null' AND \(field.value) <> ALL (\(.texts(texts))::jsonb[])", [field.key])
+            "\(field.value) <> 'null' AND \(field.value) <> ALL (\(.texts(texts))::jsonb[])", field.doubt)
     }
 
     /// Membership of a value in an array of the document. `?` would be true for keys of objects too.
-    func contains(_ field: PushedField, _ value: Value?, isIn: Bool, _ wanted: Bool) -> Test {
+    func contains(_ field: PushedValue, _ value: Value?, isIn: Bool, _ wanted: Bool) -> Test {
         guard let value, value != .null else { return .never }
         let isArray: SQL = "\(field.type) = 'array'"
         var isScalar = true
@@ -250,15 +262,15 @@ struct ConditionTranslator {
         if wanted {
             guard let json else { return .neverPlain(field) }
             return .leaf(
-                "\(isArray) AND \(field.value) @> \(.text(json))::jsonb", [field.key], isExact: isScalar)
+                "\(isArray) AND \(field.value) @> \(.text(json))::jsonb", field.doubt, isExact: isScalar)
         }
         // Containment is not equality: what contains an equal array may also contain a longer one.
-        guard isScalar else { return .leaf(isArray, [field.key], isExact: false) }
+        guard isScalar else { return .leaf(isArray, field.doubt, isExact: false) }
         var sql: SQL = isArray
         if let json { sql = "\(sql) AND NOT \(field.value) @> \(.text(json))::jsonb" }
         // For IN a null element makes the answer unknown.
         if isIn { sql = "\(sql) AND NOT \(field.value) @> '[null]'" }
-        return .leaf(sql, [field.key])
+        return .leaf(sql, field.doubt)
     }
 }
 

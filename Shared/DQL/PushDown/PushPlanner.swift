@@ -10,8 +10,9 @@ struct PushPlanner {
     /// The confinement by an index, whatever SQL can tell of the condition.
     var confinement: PushedConfinement?
 
+    private var scope: PushScope { PushScope(source: place) }
     private var test: ConditionTranslator.Test? {
-        condition.flatMap { ConditionTranslator(source: place).test($0) }
+        condition.flatMap { ConditionTranslator(scope: scope).test($0) }
     }
 
     /// True if SQL may count and bound the rows.
@@ -26,17 +27,22 @@ struct PushPlanner {
         return .pushed(statement, source: place)
     }
 
-    /// The documents among which the first rows of an order are; nil if SQL cannot tell.
-    func top(_ order: [SortTerm], _ bounds: Bounds) -> RowPlan? {
+    /// The documents in an order, or those among which its first rows are; nil if SQL cannot tell.
+    func ordered(_ order: [SortTerm], _ bounds: Bounds, isSelect: Bool) -> RowPlan? {
         let test = test
-        guard decides(test), !order.isEmpty, let rows = Self.rows(bounds) else { return nil }
-        var terms: [(field: PushedField, term: SortTerm)] = []
+        guard decides(test), !order.isEmpty else { return nil }
+        var terms: [PushedTerm] = []
         for term in order {
-            guard let field = PushedField(term.expression, place) else { return nil }
-            terms.append((field, term))
+            guard let value = PushedValue(term.expression, scope) else { return nil }
+            terms.append(PushedTerm(value: value, term: term))
         }
-        let statement = composer(test).top(terms, rows: rows)
-        return statement.sql.isModest ? .pushed(statement, source: place) : nil
+        if let rows = Self.rows(bounds) {
+            let statement = composer(test).top(terms, rows: rows)
+            return statement.sql.isModest ? .pushed(statement, source: place) : nil
+        }
+        let statement = composer(test).ordered(terms)
+        guard isSelect, statement.sql.isModest else { return nil }
+        return .pushedOrder(PushedOrder(statement: statement, condition: condition, source: place))
     }
 
     /// The number of rows that LIMIT and OFFSET leave to be known.
@@ -55,18 +61,18 @@ struct PushPlanner {
     func groups(_ grouping: Grouping, otherwise: RowPlan) -> RowPlan? {
         let test = test
         guard decides(test) else { return nil }
-        var keys: [PushedField] = []
+        var keys: [PushedValue] = []
         for key in grouping.keys {
-            guard let field = PushedField(key, place) else { return nil }
+            guard let field = PushedValue(key, scope) else { return nil }
             keys.append(field)
         }
         var aggregates: [PushedAggregate] = []
         var distinct: [Int?] = []
         for aggregate in grouping.aggregates {
-            guard let pushed = PushedAggregate(aggregate, place) else { return nil }
+            guard let pushed = PushedAggregate(aggregate, scope) else { return nil }
             aggregates.append(pushed)
             guard aggregate.isDistinct, let argument = aggregate.argument,
-                let field = PushedField(argument, place)
+                let field = PushedValue(argument, scope)
             else {
                 distinct.append(nil)
                 continue
@@ -90,13 +96,16 @@ struct PushPlanner {
 
 extension RowPlanner {
     /// The plan of a statement with its parts in SQL; nil if none is there.
+    ///
+    /// Only a SELECT takes rows in the order that SQL made.
     /// - Parameter confinement: what an index says of the documents.
     func pushed(
-        _ input: OrderedRows, _ projection: BoundProjection, isDistinct: Bool,
+        _ input: OrderedRows, _ projection: BoundProjection, isDistinct: Bool, isSelect: Bool,
         along confinement: PushedConfinement? = nil
     ) -> Planned? {
         guard let pushing = documents.pushing, options.usesIndexes, !options.strictReads else { return nil }
         let shape = Shape(input.rows)
+        if case .idScan(_, let place, _) = shape.leaf { return lookup(input, projection, shape, place) }
         guard case .scan(let collection, let place) = shape.leaf else { return nil }
         let planner = PushPlanner(
             source: pushing, collection: collection, place: place, condition: shape.condition,
@@ -110,8 +119,14 @@ extension RowPlanner {
             }
         } else if !shape.hasJoin, isDistinct {
             if let distinct = distinct(planner, input, projection) { return distinct }
-        } else if !shape.hasJoin, let top = planner.top(input.order, input.bounds) {
-            planned.input = input.replacing(rows: input.rows.replacingLeaf(top))
+        } else if !shape.hasJoin, let ordered = planner.ordered(input.order, input.bounds, isSelect: isSelect)
+        {
+            if case .pushedOrder = ordered {
+                planned.input = input.replacing(rows: ordered)
+                planned.isOrdered = true
+            } else {
+                planned.input = input.replacing(rows: input.rows.replacingLeaf(ordered))
+            }
             return planned
         }
         let wantsFirst =
@@ -119,6 +134,16 @@ extension RowPlanner {
         guard let filter = planner.filter(wantsFirst: wantsFirst) else { return nil }
         planned.input = input.replacing(rows: input.rows.replacingLeaf(filter))
         return planned
+    }
+
+    /// A search by ids without the condition that gave the ids: whoever has one of them fulfils it.
+    private func lookup(
+        _ input: OrderedRows, _ projection: BoundProjection, _ shape: Shape, _ place: Int
+    ) -> Planned? {
+        guard case .filter(let leaf, let condition) = input.rows, case .idScan = leaf,
+            AccessPath.isOnlyIDs(condition, source: place)
+        else { return nil }
+        return Planned(input: input.replacing(rows: leaf), projection: projection)
     }
 
     /// SELECT DISTINCT of fields, as a GROUP BY of them.

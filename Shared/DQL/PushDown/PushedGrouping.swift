@@ -4,16 +4,16 @@ import CRDT
 struct PushedAggregate: Sendable {
     let kind: AggregateKind
     /// The argument; nil for COUNT(*), and where SQL returns the distinct values as keys.
-    let field: PushedField?
+    let field: PushedValue?
 
     /// nil if SQL cannot compute it.
-    init?(_ aggregate: BoundAggregate, _ source: Int) {
+    init?(_ aggregate: BoundAggregate, _ scope: PushScope) {
         kind = aggregate.kind
         guard let argument = aggregate.argument else {
             field = nil
             return
         }
-        guard let field = PushedField(argument, source) else { return nil }
+        guard let field = PushedValue(argument, scope) else { return nil }
         self.field = aggregate.isDistinct ? nil : field
     }
 

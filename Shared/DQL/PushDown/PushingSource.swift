@@ -20,6 +20,11 @@ public protocol PushingSource: DocumentSource {
     /// `PushedStatement.documentColumns`.
     func documents(of statement: PushedStatement, _ visit: (DocumentRecord) throws -> Bool) throws
 
+    /// Visits the documents that a statement puts in order, with their places. Its columns are
+    /// `PushedStatement.documentColumns` and the place.
+    func documents(
+        inOrderOf statement: PushedStatement, _ visit: (DocumentRecord, PushedPlace) throws -> Bool) throws
+
     /// Visits the rows of a statement whose columns are texts, until a visit returns false.
     func rows(of statement: PushedStatement, _ visit: ([String?]) throws -> Bool) throws
 
@@ -68,6 +73,8 @@ public struct PushedStatement: Sendable {
         case filter
         /// The condition, ORDER BY and LIMIT.
         case top
+        /// The condition and ORDER BY.
+        case order
         /// The condition, and the groups with their aggregates.
         case group
     }
@@ -97,6 +104,22 @@ public struct PushedStatement: Sendable {
         """
 }
 
+/// The place of a document among those that SQL put in order.
+public enum PushedPlace: String, Sendable {
+    /// The evaluator has to find it, and to ask whether the document matches.
+    case doubt
+    /// Documents with an array or an object come together, and the evaluator orders them.
+    case several
+    /// The one at which it comes.
+    case known
+}
+
+/// A term of ORDER BY with its value in SQL.
+struct PushedTerm {
+    let value: PushedValue
+    let term: SortTerm
+}
+
 /// Composes statements from conditions.
 struct PushedComposer {
     let collection: CollectionName
@@ -107,12 +130,7 @@ struct PushedComposer {
 
     private var confined: SQL { confinement.map { " AND \($0.sql)" } ?? "" }
 
-    /// Returns whether one of these keys is rough in a document. Never NULL.
-    private static func rough(_ keys: Set<String>) -> SQL {
-        keys.isEmpty
-            ? "false"
-            : "(rough IS NOT NULL AND (rough = '{}' OR rough && \(.texts(keys.sorted()))))"
-    }
+    private var matches: SQL { test?.sql ?? "true" }
 
     /// The documents for which the condition may hold.
     func filter() -> PushedStatement? {
@@ -129,37 +147,57 @@ struct PushedComposer {
             .filter,
             """
             SELECT \(PushedStatement.documentColumns) FROM \(.table) \
-            WHERE live\(confined) AND (\(test.sql) OR \(Self.rough(test.keys))) ORDER BY id
+            WHERE live\(confined) AND (\(test.sql) OR \(test.doubt.sql)) ORDER BY id
             """, columns: 3, isExact: test.isExact)
     }
 
+    /// Returns whether a document has an array or an object where it is ordered by: two of them have no
+    /// order in SQL.
+    private static func containers(_ terms: [PushedTerm]) -> SQL {
+        SQL.joined(terms.map { "coalesce(\($0.value.type) IN ('array', 'object'), false)" }, " OR ")
+    }
+
     /// The documents that may be among the first rows of an order: the first of those that SQL can order,
-    /// and all others. Two arrays, or two objects, have no order in SQL: if one is among the first, all
-    /// documents come that have one.
-    func top(_ terms: [(field: PushedField, term: SortTerm)], rows: Int) -> PushedStatement {
-        var keys = test?.keys ?? []
-        for (field, _) in terms { keys.insert(field.key) }
-        let isTrusted: SQL = "live\(confined) AND NOT \(Self.rough(keys))"
-        let matches: SQL = test.map { "\(isTrusted) AND \($0.sql)" } ?? isTrusted
-        let containers = SQL.joined(
-            terms.map { "coalesce(\($0.field.type) IN ('array', 'object'), false)" }, " OR ")
-        let order = SQL.joined(terms.flatMap { Self.order($0.field, $0.term) } + ["id"], ", ")
+    /// and all others. If an array or an object is among the first, all documents come that have one.
+    func top(_ terms: [PushedTerm], rows: Int) -> PushedStatement {
+        let doubt = terms.reduce(test?.doubt ?? Doubt()) { $0 + $1.value.doubt }
+        let matches: SQL = "live\(confined) AND NOT \(doubt.sql) AND \(self.matches)"
+        let containers = Self.containers(terms)
+        let order = SQL.joined(terms.flatMap(Self.order) + ["id"], ", ")
         let columns = PushedStatement.documentColumns
-        let sql: SQL = """
+        var sql: SQL = """
             WITH first AS MATERIALIZED (\
             SELECT \(columns), (\(containers)) AS several FROM \(.table) WHERE \(matches) \
             ORDER BY \(order) LIMIT \(.integer(Int64(rows)))) \
             SELECT id, whole, state FROM (\
             SELECT id, whole, state FROM first WHERE NOT several \
             UNION ALL SELECT \(columns) FROM \(.table) WHERE \(matches) AND (\(containers)) \
-            AND (SELECT coalesce(bool_or(several), false) FROM first) \
-            UNION ALL SELECT \(columns) FROM \(.table) WHERE live\(confined) AND \(Self.rough(keys))\
-            ) AS found ORDER BY id
+            AND (SELECT coalesce(bool_or(several), false) FROM first)
             """
-        return statement(.top, sql, columns: 3, isExact: true)
+        if !doubt.isEmpty {
+            sql = """
+                \(sql) UNION ALL SELECT \(columns) FROM \(.table) WHERE live\(confined) AND \(doubt.sql)
+                """
+        }
+        return statement(.top, "\(sql)) AS found ORDER BY id", columns: 3, isExact: true)
     }
 
-    private static func order(_ field: PushedField, _ term: SortTerm) -> [SQL] {
+    /// The documents in an order, each with a `PushedPlace`: first those in doubt, then all others.
+    func ordered(_ terms: [PushedTerm]) -> PushedStatement {
+        let doubt = terms.reduce(test?.doubt ?? Doubt()) { $0 + $1.value.doubt }
+        let order = SQL.joined(terms.flatMap(Self.order) + ["id"], ", ")
+        return statement(
+            .order,
+            """
+            SELECT \(PushedStatement.documentColumns), CASE WHEN \(doubt.sql) THEN 'doubt' \
+            WHEN \(Self.containers(terms)) THEN 'several' ELSE 'known' END FROM \(.table) \
+            WHERE live\(confined) AND (\(matches) OR \(doubt.sql)) \
+            ORDER BY CASE WHEN \(doubt.sql) THEN 0 ELSE 1 END, \(order)
+            """, columns: 4, isExact: true)
+    }
+
+    private static func order(_ pushed: PushedTerm) -> [SQL] {
+        let (field, term) = (pushed.value, pushed.term)
         let direction: SQL = term.isDescending ? "DESC" : "ASC"
         var terms: [SQL] = []
         if let nullsFirst = term.nullsFirst {
@@ -182,13 +220,13 @@ struct PushedComposer {
 
     /// The groups of the documents that SQL can decide about, and the others as documents.
     func groups(
-        _ keys: [PushedField], _ aggregates: [PushedAggregate]
+        _ keys: [PushedValue], _ aggregates: [PushedAggregate]
     ) -> (groups: PushedStatement, rough: PushedStatement?) {
-        var read = test?.keys ?? []
+        var doubt = test?.doubt ?? Doubt()
         var inner: [SQL] = ["id"]
         var outer: [SQL] = []
         for (place, key) in keys.enumerated() {
-            read.insert(key.key)
+            doubt = doubt + key.doubt
             inner.append("\(key.value)::text AS k\(.number(place))")
             outer.append("k\(.number(place))")
         }
@@ -198,26 +236,25 @@ struct PushedComposer {
         outer.append(keys.isEmpty ? "NULL::text" : "min(encode(id, 'hex') COLLATE \"C\")")
         for (place, aggregate) in aggregates.enumerated() {
             guard let field = aggregate.field else { continue }
-            read.insert(field.key)
+            doubt = doubt + field.doubt
             inner.append(
                 "\(field.value) AS a\(.number(place)), \(field.type) AS t\(.number(place))")
             outer += aggregate.columns("a\(.number(place))", "t\(.number(place))")
         }
-        let isRough = Self.rough(read)
         let condition: SQL = test.map { " AND \($0.sql)" } ?? ""
         let sql: SQL = """
             SELECT \(SQL.joined(outer, ", ")) FROM (\
             SELECT \(SQL.joined(inner, ", ")) FROM \(.table) \
-            WHERE live\(confined) AND NOT \(isRough)\(condition)\
+            WHERE live\(confined) AND NOT \(doubt.sql)\(condition)\
             ) AS matching\(keys.isEmpty ? "" : " GROUP BY \(groupBy)")
             """
         let rough: SQL = """
-            SELECT \(PushedStatement.documentColumns) FROM \(.table) WHERE live\(confined) AND \(isRough) \
-            ORDER BY id
+            SELECT \(PushedStatement.documentColumns) FROM \(.table) \
+            WHERE live\(confined) AND \(doubt.sql) ORDER BY id
             """
         return (
             statement(.group, sql, columns: outer.count, isExact: true),
-            read.isEmpty ? nil : statement(.filter, rough, columns: 3, isExact: false)
+            doubt.isEmpty ? nil : statement(.filter, rough, columns: 3, isExact: false)
         )
     }
 

@@ -25,6 +25,25 @@ extension ProjectionSnapshot: PushingSource {
         }
     }
 
+    /// See `PushingSource`.
+    public func documents(
+        inOrderOf statement: PushedStatement, _ visit: (DocumentRecord, PushedPlace) throws -> Bool
+    ) throws {
+        try read(statement, named: "ordered") { rows in
+            for row in 0..<rows.count {
+                let id = rows.bytes(row, rows.isNull(row, 1) ? 0 : 1)
+                guard let place = PushedPlace(rawValue: rows.text(row, 3)) else {
+                    preconditionFailure("SQL says one of the places")
+                }
+                guard
+                    try show(
+                        rows, row, id: id, state: 2, in: statement.collection, { try visit($0, place) })
+                else { return false }
+            }
+            return true
+        }
+    }
+
     /// Shows a document whose state is in a column, or was left out there because it is large.
     private func show(
         _ rows: Rows, _ row: Int, id: [UInt8], state column: Int, in collection: CollectionName,

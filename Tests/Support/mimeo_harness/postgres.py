@@ -30,11 +30,12 @@ class Postgres:
     PostgreSQL refuses to run as root, so it runs as `postgres` then. A standby follows its primary asynchronously.
     """
 
-    def __init__(self, workspace, name="postgres", standby_of=None):
+    def __init__(self, workspace, name="postgres", standby_of=None, shared_buffers="32MB"):
         self._folder = workspace.directory / name
         self._folder.mkdir()
         self._workspace = workspace
         self._binaries = binaries()
+        self._shared_buffers = shared_buffers
         self._log_path = workspace.directory / f"{name}.log"
         self._popen = None
         self._frozen = []
@@ -94,8 +95,8 @@ class Postgres:
         """Starts once. While children of a killed postmaster still hold its shared memory, it ends at once."""
         with open(self._log_path, "ab") as log:
             self._popen = subprocess.Popen(
-                [self._binaries / "postgres", "-D", self._data, "-c", "listen_addresses=", "-c", "shared_buffers=32MB",
-                 "-c", f"unix_socket_directories={self._folder}", "-c", "fsync=on"],
+                [self._binaries / "postgres", "-D", self._data, "-c", "listen_addresses=",
+                 "-c", f"shared_buffers={self._shared_buffers}", "-c", f"unix_socket_directories={self._folder}", "-c", "fsync=on"],
                 cwd=self._folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
                 **self._owner)
         while self._popen.poll() is None:
@@ -139,10 +140,14 @@ class Postgres:
         lines = self._run("psql", *arguments).splitlines()
         return [line.split("\x1f") for line in lines if line]
 
-    def _run(self, name, *arguments):
+    def tool(self, name, *arguments):
+        """What a client program of PostgreSQL prints, on this cluster."""
+        return self._run(name, "-h", self._folder, "-U", "postgres", *arguments, seconds=1_800)
+
+    def _run(self, name, *arguments, seconds=120):
         done = subprocess.run(
             [str(self._binaries / name), *(str(argument) for argument in arguments)], cwd=self._folder,
-            capture_output=True, text=True, check=False, timeout=120, **self._owner)
+            capture_output=True, text=True, check=False, timeout=seconds, **self._owner)
         if done.returncode != 0:
             raise RuntimeError(f"{name}: {done.stderr}")
         return done.stdout
