@@ -35,10 +35,10 @@ STOP_SECONDS = 10
 LOG_LINES_SHOWN = 60
 LINE_CHARACTERS_SHOWN = 1_000
 LONGEST_FIRST = [
-    "ReplicaTests", "PostgresTests", "test_network", "OperationLogTests", "test_http", "QueryServiceTests",
-    "test_heavy_statements", "test_kill_loop", "DittoSwiftTests", "ReplicatorTests", "test_import",
-    "test_projection", "simulation-kept", "test_websocket", "AuthGatewayTests", "test_server_process",
-    "test_sdk", "DQLTests", "test_auth", "simulation-small", "CRDTTests",
+    "QueryServiceTests", "PostgresTests", "test_heavy_statements", "test_backup", "test_damage", "DQLTests",
+    "test_description", "ReplicaTests", "DittoSwiftTests", "ReplicatorTests", "test_bucket", "OperationLogTests",
+    "CRDTTests", "ServiceKitTests", "simulation-kept", "test_lan", "test_network", "test_import", "test_console",
+    "test_console_operations", "AuthGatewayTests", "simulation-small", "MimeoTests", "TransportTests",
 ]
 """The jobs that take longest on a clean machine, so that none of them begins when the others end."""
 
