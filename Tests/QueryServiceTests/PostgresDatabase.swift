@@ -46,6 +46,13 @@ enum PostgresDatabase {
         try server().run("ALTER DATABASE \(name) ALLOW_CONNECTIONS \(isAllowed)")
     }
 
+    /// Begins a transaction with a script; it is open as long as the result is kept. No thread waits for it.
+    static func begin(_ script: String, at url: String) throws -> AnyObject {
+        let connection = try Connection(url: url)
+        try connection.run("BEGIN; \(script)")
+        return connection
+    }
+
     /// One text of plain SQL.
     static func sql(_ text: String, at url: String) throws -> String {
         try Connection(url: url).query(text).text(0, 0)

@@ -158,16 +158,13 @@ struct QueryProjectionPostgresTests {
                 _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'a': 1})")
                 let statement = "SELECT COUNT(*) AS n FROM c WHERE a = 1"
                 #expect(try await client.execute(statement).rows == [#"{"n":1}"#])
-                let blocker = Task.detached {
-                    try? PostgresDatabase.run(
-                        "BEGIN; LOCK TABLE mimeo_g1.c1; SELECT pg_sleep(50); COMMIT", at: url)
-                }
-                let locks = "SELECT count(*)::text FROM pg_locks WHERE relation = 'mimeo_g1.c1'::regclass"
-                while try PostgresDatabase.sql(locks, at: url) == "0" {
-                    try await Task.sleep(for: .milliseconds(20))
-                }
+                let blocker = try PostgresDatabase.begin("LOCK TABLE mimeo_g1.c1", at: url)
+                let waiting = """
+                    SELECT count(*)::text FROM pg_locks
+                    WHERE relation = 'mimeo_g1.c1'::regclass AND NOT granted
+                    """
                 async let answer = client.execute(statement)
-                while try PostgresDatabase.sql(locks + " AND NOT granted", at: url) == "0" {
+                while try PostgresDatabase.sql(waiting, at: url) == "0" {
                     try await Task.sleep(for: .milliseconds(20))
                 }
                 // It is not there for another try on a new connection either.
@@ -176,7 +173,7 @@ struct QueryProjectionPostgresTests {
                 let gone = try await answer
                 try PostgresDatabase.allowConnections(true, of: url)
                 #expect(gone.status == 503 && gone.retryAfter == "1", "\(gone.status) \(gone.body)")
-                await blocker.value
+                withExtendedLifetime(blocker) {}
                 var again = try await client.execute(statement)
                 while again.status == 503 { again = try await client.execute(statement) }
                 #expect(again.rows == [#"{"n":1}"#])
