@@ -47,14 +47,17 @@ public final class ProjectionSnapshot: DocumentSource {
     /// - Parameters:
     ///   - wait: told of each wait for a scan.
     ///   - fallsBack: true to run `body` again without SQL of ours after the server has refused some.
+    ///   - hasIndexes: false for a schema of format 1.
     static func run<Result>(
         of database: DatabaseID, on connection: Connection, waiting wait: (any ServerWait)? = nil,
-        fallsBack: Bool = true, _ body: (ProjectionSnapshot) throws -> Result
+        fallsBack: Bool = true, hasIndexes: Bool = true, _ body: (ProjectionSnapshot) throws -> Result
     ) throws -> Result {
         var isPushing = true
         for _ in 0..<PostgresLimits.snapshotAttempts {
             do {
-                let result = try take(database, connection, isPushing: isPushing, wait).map(body)
+                let result = try take(
+                    database, connection, isPushing: isPushing, hasIndexes: hasIndexes, wait
+                ).map(body)
                 try connection.run("ROLLBACK")
                 if let result { return result }
             } catch let failure as PushFailure {
@@ -83,13 +86,14 @@ public final class ProjectionSnapshot: DocumentSource {
     /// Begins a transaction and takes its snapshot, in one round trip; nil when its generation was removed
     /// meanwhile.
     private static func take(
-        _ database: DatabaseID, _ connection: Connection, isPushing: Bool, _ wait: (any ServerWait)?
+        _ database: DatabaseID, _ connection: Connection, isPushing: Bool, hasIndexes: Bool,
+        _ wait: (any ServerWait)?
     ) throws -> ProjectionSnapshot? {
         let answers = try connection.pipeline(
             beginning + [
                 Connection.Step(
                     """
-                    SELECT \(Generation.columns(of: "g")),
+                    SELECT \(Generation.columns(of: "g", hasIndexes: hasIndexes)),
                         pg_try_advisory_xact_lock_shared(\(ProjectionLocks.generation), g.number)
                     FROM mimeo_projection.databases d
                     JOIN mimeo_projection.generations g ON g.number = d.generation WHERE d.id = $1

@@ -218,7 +218,7 @@ struct PushedStatementTests {
         var random = SplitMix64(seed: seed)
         try await TestDatabase.use { url in
             let (naive, real) = try Self.engines(url, "drawn")
-            for _ in 0..<Depth.pick(fast: 100, deep: 5_000) {
+            for _ in 0..<Depth.pick(fast: 60, deep: 5_000) {
                 let condition = Self.drawn(&random, depth: 3)
                 let arguments = ObjectValue(
                     Self.arguments.entries.filter { condition.contains(":" + $0.key) })

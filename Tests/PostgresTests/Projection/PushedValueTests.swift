@@ -13,7 +13,7 @@ struct PushedValueTests {
     /// Expressions that SQL computes.
     static let values = [
         "n + 1", "a + 1", "a - 0.5", "1 - a", "-a", "a * 2", "a * 1e-160", "a / 2", "a / 0",
-        "a / 1e-160", "a % 7", "a % 0", "a % 2.5", "a + b", "a * b", "a / b", "a + n - 2",
+        "a / 1e-160", "a % 7", "a % 0", "a % 2.5", "a + b", "a * b", "a / b",
         "a || 'x'", "'x' || a || g", "a || null", "lower(a)", "upper(a)", "char_length(a)", "byte_length(a)",
         "array_length(a)", "abs(a)", "ceil(a)", "floor(a)", "type(a)", "json_type(a)", "is_number(a)",
         "is_string(a)", "is_boolean(a)", "coalesce(a, b)", "coalesce(a, 'none')", "nvl(a, 1)",
@@ -31,7 +31,7 @@ struct PushedValueTests {
     /// Expressions that stay with the evaluator: their digits do not say that a constant is a double, the
     /// text of the SQL is too long, a library computes otherwise, or SQL does not have the function.
     private static let others = [
-        "a / 0.0", "a * 1e150", "a + n - 2 * n + a", "a << 1", "serialize_json(a)", "date_trunc(a, 'month')",
+        "a / 0.0", "a * 1e150", "a + n - 2", "a << 1", "serialize_json(a)", "date_trunc(a, 'month')",
         "a = 1", "a LIKE 'a%'", "[a]", "object_keys(a)", "substr(a, -1)", "ARRAY v FOR v IN a END",
     ]
 
