@@ -109,6 +109,8 @@ public enum PostgresLimits {
     static let keyColumns = 4
     /// Bytes of an index key, with all parts: a server's indexes take no more than 2,704.
     static let indexKeyBytes = 2_600
+    /// Indexes of one collection: a row has 8 KB, in which each key takes up to 24 bytes.
+    static let indexesOfTable = 256
     /// How long a new key column may wait for readers of its table: others wait behind it.
     static let columnLockTimeout = Duration.milliseconds(200)
     /// Documents that get their keys in one transaction while an index is built: the worker waits for the

@@ -114,14 +114,15 @@ enum CertificateChecks {
     ) -> [DoctorFinding] {
         // Not URLComponents, which knows one host only.
         let items = url.split(separator: "?", maxSplits: 1).dropFirst().first?.split(separator: "&") ?? []
-        let paths = ["sslcert=", "sslrootcert="].compactMap { name in
-            items.last { $0.hasPrefix(name) }?.dropFirst(name.count).removingPercentEncoding
-        }
-        return paths.filter { $0 != "system" }.flatMap { path in
-            look(
+        return ["sslcert=", "sslrootcert="].flatMap { name -> [DoctorFinding] in
+            let path = items.last { $0.hasPrefix(name) }?.dropFirst(name.count).removingPercentEncoding
+            guard let path, path != "system" else { return [] }
+            return look(
                 at: path, now: now, "renew it; each new connection to PostgreSQL reads the file",
                 "correct sslcert or sslrootcert of the URL"
-            ) { () throws(ServiceError) in try CertificateFile.end(of: path) }
+            ) { () throws(ServiceError) in
+                try CertificateFile.end(of: path, areAuthorities: name == "sslrootcert=")
+            }
         }
     }
 

@@ -82,6 +82,9 @@ struct UpgradeCheck {
             }
         do {
             guard let format = try resolved.storedFormat() else {
+                if let old = OldInstallation(log: place, dataFolder: resolved.data) {
+                    return refused("log", place, "\(old.refusal)")
+                }
                 return Row(
                     part: "log", place: place, stored: nil, current: nil, outcome: .new,
                     note: "there is none, and the start begins one")
@@ -108,8 +111,9 @@ struct UpgradeCheck {
             }
             let code = ProjectionErrorCode.newerFormat.rawValue
             return row(
-                "projection", place, format, newer: code, older: .rebuilt,
-                "the new layout is built beside the present one, which serves meanwhile")
+                "projection", place, format, newer: code, older: .migrated,
+                "services of the earlier version stop folding; removing its schema `mimeo_projection` leads "
+                    + "back: it is built from the log")
         } catch let error as ProjectionError {
             return refused("projection", place, "\(error)", isUnreachable: error.code == .unreachable)
         } catch {
@@ -138,6 +142,10 @@ struct UpgradeCheck {
                 ? "at its first opening; going back takes removing the folder, and it is built from the log"
                 : "at its first opening; it does not go back, so let the peer upload before"
             return row(part, folder.path, format, newer: "STORE-0103", older: older, note)
+        } catch  where part == "fold" && StoredFolds.isBuiltAgain(after: error) {
+            return Row(
+                part: part, place: folder.path, stored: nil, current: nil, outcome: .rebuilt,
+                note: "it cannot be read (\(error)), and is built from the log")
         } catch {
             return refused(part, folder.path, "\(error)")
         }

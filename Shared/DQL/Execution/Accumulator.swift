@@ -33,8 +33,9 @@ struct Accumulator {
 
     /// Adds an argument that this many rows have; not for sums and medians.
     mutating func add(_ value: Value?, times: Int64) {
-        let before = count
+        let (before, leftOutBefore) = (count, leftOut)
         add(value)
+        leftOut += (leftOut - leftOutBefore) * Int(times - 1)
         if kind == .count, !isDistinct { count += (count - before) * (times - 1) }
     }
 

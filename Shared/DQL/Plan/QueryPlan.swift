@@ -83,7 +83,7 @@ struct JoinPlan: Sendable {
 }
 
 /// The source of the ids of an id scan. Values that cannot be ids find nothing.
-enum IDList: Sendable {
+enum IDList: Equatable, Sendable {
     case list([BoundExpression])
     /// An array. Any other value is an error at the given place; without a place it finds nothing.
     case array(BoundExpression, SourceSpan?)

@@ -136,12 +136,14 @@ extension RowPlanner {
         return planned
     }
 
-    /// A search by ids without the condition that gave the ids: whoever has one of them fulfils it.
+    /// A search by ids without the condition that gave the ids: whoever has one of them fulfils it. Ids of
+    /// USE IDS are others than those of the condition.
     private func lookup(
         _ input: OrderedRows, _ projection: BoundProjection, _ shape: Shape, _ place: Int
     ) -> Planned? {
-        guard case .filter(let leaf, let condition) = input.rows, case .idScan = leaf,
-            AccessPath.isOnlyIDs(condition, source: place)
+        guard case .filter(let leaf, let condition) = input.rows, case .idScan(_, _, let ids) = leaf,
+            AccessPath.isOnlyIDs(condition, source: place),
+            AccessPath.ids(in: condition, source: place) == ids
         else { return nil }
         return Planned(input: input.replacing(rows: leaf), projection: projection)
     }

@@ -188,6 +188,17 @@ enum LogReader {
         return isThere ? nil : LogLoss(database: database, head: head.offset, previous: offset)
     }
 
+    /// Reads the last place of a note's database, and throws if it cannot be read or the log lacks the place.
+    static func keep(_ note: (UInt64, UInt64, UInt64), _ db: Database) throws {
+        let name = try String.fetchOne(
+            db, sql: "SELECT id FROM databases WHERE number = ?", arguments: [Int64(bitPattern: note.0)])
+        if let name, DatabaseID(name).isValidInLog { _ = try head(db, database: DatabaseID(name)) }
+        guard let loss = try loss(db, since: note) else { return }
+        throw OperationLogError(
+            .corrupt, "the log ends at \(loss.head), and had \(loss.previous) before", database: loss.database
+        )
+    }
+
     /// A number stored by its bits. A column of a damaged page may have any type; it reads as zero then,
     /// and fails the chain check.
     static func unsigned(_ row: Row, _ column: Int) -> UInt64 {

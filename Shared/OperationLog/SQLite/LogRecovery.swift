@@ -27,13 +27,13 @@ final class LogOpening: Sendable {
 ///
 /// After a failed sync the kernel shows pages that the disk may lack, and a later sync does not write them.
 /// So an attempt trusts nothing that was not written again, and each step must succeed:
-/// 1. the path still names the file that was opened;
+/// 1. the path still names the file that was opened, and the same write-ahead log is beside it;
 /// 2. new connections are opened beside the old ones. The index of the write-ahead log lives on, so the
 ///    failed commit is invisible, as it never entered the index;
 /// 3. a checkpoint writes everything visible into the file, syncs that, and truncates the write-ahead log;
 /// 4. a commit of no content goes through with its sync. It begins the write-ahead log with new salts, after
 ///    which the frames of the failed commit can never count: those operations are not stored, for good;
-/// 5. the last place that was acknowledged here is there.
+/// 5. the last place that was acknowledged here is there; it was before the checkpoint too.
 /// Then new connections and empty indexes replace the old ones, appends are accepted, and followers look.
 /// Before, appends are refused (`LOG-0304`), and reads go on with the old connections. Damage (`LOG-0401`) is
 /// never recovered from. Decision 0158.
@@ -46,6 +46,8 @@ final class LogRecovery: Sendable {
         /// The first failure since the last recovery.
         var since: ContinuousClock.Instant?
         var pause: Duration
+        /// The last recovery.
+        var recovered: ContinuousClock.Instant?
         /// The reason of the last attempt that failed: each is logged once.
         var reason: String?
     }
@@ -58,6 +60,8 @@ final class LogRecovery: Sendable {
     private let opening: LogOpening
     private let hub: ChangeHub
     private let file: FileIdentity?
+    private let writeAheadFile: FileIdentity?
+    private var writeAheadPath: String { path + "-wal" }
     private let logger: Logger
     private let queue = DispatchQueue(label: "mimeo.operation-log.recovery")
     private let state: Mutex<State>
@@ -70,6 +74,8 @@ final class LogRecovery: Sendable {
         (self.path, self.options, self.wakeFile) = (path, options, wakeFile)
         (self.opening, self.hub, self.logger) = (opening, hub, logger)
         file = FileIdentity(path)
+        // It stays as long as connections are open, whatever is recovered.
+        writeAheadFile = FileIdentity("\(path)-wal")
         state = Mutex(State(pause: options.recoveryPause))
     }
 
@@ -119,7 +125,12 @@ final class LogRecovery: Sendable {
         do {
             let (writer, heads) = try wakeFile.withOpeningLock(timeout: options.busyTimeout) { try open() }
             let since = state.withLock { state in
-                defer { (state.since, state.reason, state.pause) = (nil, nil, options.recoveryPause) }
+                // A log that fails again at once is given more and more time.
+                let isCalm = state.recovered.map { .now - $0 > LogLimits.longestRecoveryPause } ?? true
+                defer {
+                    (state.since, state.reason, state.recovered) = (nil, nil, .now)
+                    if isCalm { state.pause = options.recoveryPause }
+                }
                 return state.since
             }
             let old = opening.replace(with: writer)
@@ -132,6 +143,9 @@ final class LogRecovery: Sendable {
             // It waits for those who still read there.
             old.pool.releaseMemory()
             try? old.pool.close()
+        } catch let error as OperationLogError where error.code == .corrupt {
+            logger.critical("the operation log is damaged", metadata: ["error": "\(error)"])
+            committer.withLock { $0.committer }?.poison(error)
         } catch {
             let isNew = state.withLock { state in
                 defer { state.reason = "\(error)" }
@@ -147,7 +161,7 @@ final class LogRecovery: Sendable {
 
     /// The steps of an attempt. The first that fails ends it, and leaves everything as it was.
     private func open() throws -> (LogWriter, [(DatabaseID, Offset)]) {
-        guard let file, FileIdentity(path) == file else {
+        guard let file, FileIdentity(path) == file, FileIdentity(writeAheadPath) == writeAheadFile else {
             throw OperationLogError(.unreachable, "the log's file was removed or replaced")
         }
         let durable = opening.writer.durable
@@ -157,13 +171,11 @@ final class LogRecovery: Sendable {
         do {
             let (writeAhead, heads) = try pool.writeWithoutTransaction { db in
                 try setDurable(db)
+                // Before the write-ahead log is emptied, and after.
+                try LogReader.keep(durable, db)
                 _ = try db.checkpoint(.truncate)
                 try db.execute(sql: "PRAGMA user_version = \(LogSchema.currentVersion)")
-                if let loss = try LogReader.loss(db, since: durable) {
-                    throw OperationLogError(
-                        .corrupt, "the log ends at \(loss.head), and had \(loss.previous) before",
-                        database: loss.database)
-                }
+                try LogReader.keep(durable, db)
                 let mark = WriteAheadMark(path: path)
                 mark?.note = durable
                 return (

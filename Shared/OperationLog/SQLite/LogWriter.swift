@@ -107,6 +107,8 @@ struct LogWriter: Sendable {
                 var hasReachedCommit = false
                 do {
                     try FastStatement("BEGIN IMMEDIATE", db).run()
+                    // A group that was refused has left the place that it did not reach.
+                    writeAhead.mark?.note = durable
                     writeAhead.makeRoom(db)
                     let (result, completion) = try body(db)
                     hasReachedCommit = true

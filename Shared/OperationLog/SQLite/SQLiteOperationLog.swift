@@ -69,6 +69,8 @@ public final class SQLiteOperationLog: OperationLog {
         self.loss = loss
         let hub = ChangeHub()
         let writer = LogWriter(pool: pool, writeAhead: writeAhead, now: options.now)
+        // The place that the log had when it was closed, unless it lacks that.
+        if loss == nil, let mark = writeAhead.mark { writer.take(durable: mark.note) }
         let opening = LogOpening(writer)
         let recovery = LogRecovery(
             path: path, options: options, wakeFile: wakeFile, opening: opening, hub: hub, logger: logger)
@@ -222,7 +224,10 @@ public final class SQLiteOperationLog: OperationLog {
                     returning: Swift.Result { () throws(LogWriter.Failure) in try body(opening.writer) })
             }
         }
-        if case .failure(let failure) = outcome, failure.isPoisonous { committer.poison(failure.error) }
+        // A writer that was poisoned before has been reported, and may have been replaced since.
+        if case .failure(let failure) = outcome, failure.isPoisonous, failure.error.code != .poisoned {
+            committer.poison(failure.error)
+        }
         return try outcome.mapError(\.error).get()
     }
 

@@ -147,7 +147,8 @@ package final class GroupCommitter: Sendable {
         if let refusal = state.withLock({ $0.refusal }) { throw refusal }
     }
 
-    /// Refuses all calls after a failure whose durability is unknown. The first reason stays.
+    /// Refuses all calls after a failure whose durability is unknown. The first reason stays, but for damage,
+    /// after which nothing recovers.
     func poison(_ failure: OperationLogError) {
         refuseAll(.poisoned(by: failure), alsoQueued: true)
         onPoison(failure)
@@ -157,7 +158,7 @@ package final class GroupCommitter: Sendable {
     /// closed. A poison that comes at the same time may win, and calls `onPoison` after it.
     func recover() {
         state.withLock { state in
-            guard !state.isClosed else { return }
+            guard !state.isClosed, state.refusal?.code != .corrupt else { return }
             state.refusal = nil
             isRefusing.store(false, ordering: .relaxed)
             gate.open()
@@ -179,7 +180,7 @@ package final class GroupCommitter: Sendable {
 
     private func refuseAll(_ refusal: OperationLogError, alsoQueued: Bool) {
         let refused = state.withLock { state -> [Pending] in
-            state.refusal = state.refusal ?? refusal
+            state.refusal = refusal.code == .corrupt ? refusal : state.refusal ?? refusal
             isRefusing.store(true, ordering: .relaxed)
             guard alsoQueued else { return [] }
             defer { state.pending = [] }

@@ -18,6 +18,8 @@ final class GenerationWriter {
     private let definitions: ProjectionIndexes?
     /// True if a definition of an index may have changed since the last comparison.
     private var isDirty = true
+    /// True if an index was dropped whose index in PostgreSQL may still be there.
+    private var hasUnused = false
     /// Rows written to each table since its statistics were taken, as far as this writer knows.
     private var written: [CollectionName: Int] = [:]
 
@@ -81,7 +83,7 @@ final class GenerationWriter {
 
     /// True if there is something to do for the indexes.
     var hasIndexWork: Bool {
-        isDirty && definitions != nil || !unfinished.isEmpty || !surveyed.isEmpty
+        isDirty && definitions != nil || !unfinished.isEmpty || !surveyed.isEmpty || hasUnused
     }
 
     /// True if an index is missing that is defined.
@@ -97,10 +99,14 @@ final class GenerationWriter {
     }
 
     /// Compares the catalog of indexes with the definitions, and returns what has to be built.
-    func indexWork() throws -> IndexWork {
+    /// - Parameter isTaken: true if the work is done now.
+    func indexWork(isTaken: Bool) throws -> IndexWork {
         if isDirty, let definitions {
+            let before = Set(tables.indexed.values.flatMap { $0.indexes.map(\.number) })
             let alignment = IndexAlignment(connection: connection, logger: logger)
             isDirty = try !alignment.run(definitions, &tables, &generation)
+            let after = tables.indexed.values.flatMap { $0.indexes.map(\.number) }
+            hasUnused = hasUnused || !before.isSubset(of: after)
         }
         let builds = tables.indexed.flatMap { name, columns in
             columns.indexes.filter { !$0.isReady }.map {
@@ -110,8 +116,12 @@ final class GenerationWriter {
         }
         let old = surveyed
         let work = IndexWork(
-            generation: generation.number, builds: builds, surveys: old.map { tables.table($0) })
-        for name in old { written[name] = 0 }
+            generation: generation.number, builds: builds, surveys: old.map { tables.table($0) },
+            dropsUnused: hasUnused)
+        if isTaken {
+            for name in old { written[name] = 0 }
+            hasUnused = false
+        }
         return work
     }
 

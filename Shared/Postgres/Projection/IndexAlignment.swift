@@ -19,7 +19,7 @@ struct IndexAlignment {
     ) throws -> Bool {
         // SQL decides nothing on the tables of the first layout, and they are rebuilt at once.
         guard !tables.isPlain else { return true }
-        let wanted = try definitions.all(WorkerDocuments(tables: tables, connection: connection))
+        let wanted = bounded(try read(definitions, tables))
         let present = tables.indexed.values.flatMap(\.indexes)
         let dropped = present.filter { index in !wanted.contains { Self.isSame($0, index.description) } }
         let added = wanted.filter { index in !present.contains { Self.isSame(index, $0.description) } }
@@ -45,6 +45,32 @@ struct IndexAlignment {
             }
         }
         return true
+    }
+
+    private func read(
+        _ definitions: ProjectionIndexes, _ tables: CollectionTables
+    ) throws -> [IndexDescription] {
+        do {
+            return try definitions.all(WorkerDocuments(tables: tables, connection: connection))
+        } catch let error as CRDTError {
+            throw ProjectionError(.damaged, "the definition of an index cannot be read: \(error)")
+        }
+    }
+
+    /// The indexes for which a table has room: a row of PostgreSQL has 8 KB, whatever its columns are.
+    private func bounded(_ wanted: [IndexDescription]) -> [IndexDescription] {
+        var counts: [CollectionName: Int] = [:]
+        let sorted = wanted.sorted { compareBytes(Array($0.name.utf8), Array($1.name.utf8)) < 0 }
+        let kept = sorted.filter { index in
+            counts[index.collection, default: 0] += 1
+            return counts[index.collection, default: 0] <= PostgresLimits.indexesOfTable
+        }
+        if kept.count < wanted.count {
+            logger.warning(
+                "a collection has more indexes than a table has room for: the last by name are not built",
+                metadata: ["limit": "\(PostgresLimits.indexesOfTable)"])
+        }
+        return kept
     }
 
     private static func isSame(_ one: IndexDescription, _ other: IndexDescription) -> Bool {

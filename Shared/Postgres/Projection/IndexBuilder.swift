@@ -18,8 +18,10 @@ struct IndexWork: Sendable {
     let builds: [Build]
     /// Tables whose statistics are old.
     let surveys: [String]
+    /// True if indexes of PostgreSQL may be there that no index of ours needs.
+    let dropsUnused: Bool
 
-    var isEmpty: Bool { builds.isEmpty && surveys.isEmpty }
+    var isEmpty: Bool { builds.isEmpty && surveys.isEmpty && !dropsUnused }
 }
 
 /// Builds the indexes of a database's projection on a connection and a thread of its own, beside the worker
@@ -79,8 +81,11 @@ final class IndexBuilder: Sendable {
         let connection = try Connection(url: url, patience: PostgresLimits.buildTimeout)
         connection.isUnwanted = { self.isClosed.load(ordering: .relaxed) }
         defer { connection.isUnwanted = nil }
+        // A process that was stopped must not hold rows and the lock below from the next builder.
+        let patience = "'\(PostgresLimits.stallTimeout.wholeMicroseconds / 1_000)ms'"
         try connection.run(
             """
+            SET idle_in_transaction_session_timeout = \(patience); SET idle_session_timeout = \(patience);
             SET synchronous_commit = off; SET lock_timeout = 0; SET client_min_messages = warning;
             SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off
             """)
@@ -96,9 +101,14 @@ final class IndexBuilder: Sendable {
         defer { try? connection.run("SELECT pg_advisory_unlock_all()") }
         try dropUnused(in: work.generation, connection)
         for build in work.builds {
-            guard try fill(build, connection) else { continue }
-            try makeIndex(build, connection)
-            outcome.built.append(build.index.number)
+            do {
+                guard try fill(build, connection) else { continue }
+                try makeIndex(build, connection)
+                outcome.built.append(build.index.number)
+            } catch let error as ProjectionError where error.code == .damaged {
+                // The others do not need what cannot be read.
+                outcome.failure = outcome.failure ?? "\(error)"
+            }
         }
         // The builds need new statistics, and the visibility map, without which a count reads documents.
         for table in Set(work.builds.map(\.table)).union(work.surveys).sorted() {

@@ -135,8 +135,12 @@ final class ProjectionSession {
     var hasIndexWork: Bool { current?.hasIndexWork ?? false || building?.hasIndexWork ?? false }
 
     /// Compares the indexes with their definitions, and returns what has to be built.
-    func indexWork() throws -> [IndexWork] {
-        try [current, building].compactMap { try $0?.indexWork() }.filter { !$0.isEmpty }
+    /// - Parameters:
+    ///   - isCurrentGood: false to leave the current generation alone, which is to be replaced.
+    ///   - isTaken: true if the work is done now.
+    func indexWork(isCurrentGood: Bool, isTaken: Bool) throws -> [IndexWork] {
+        try [isCurrentGood ? current : nil, building]
+            .compactMap { try $0?.indexWork(isTaken: isTaken) }.filter { !$0.isEmpty }
     }
 
     /// Lets readers of a generation use indexes that were built.

@@ -226,8 +226,12 @@ actor ProjectionWorker {
     /// Makes the catalogs of indexes those of the definitions, and lets a builder do what that needs. One
     /// piece of work is done at a time; what is noted meanwhile comes after it.
     private func alignIndexes() async throws {
-        let work = try await lane.run { try $0.indexWork() }
-        guard indexing == nil, !work.isEmpty, !isClosed else { return }
+        let (isCurrentGood, isTaken) = (!isDamaged, indexing == nil && !isClosed)
+        let work = try await lane.run {
+            try $0.indexWork(isCurrentGood: isCurrentGood, isTaken: isTaken)
+        }
+        // Another piece of work may have begun in between.
+        guard isTaken, indexing == nil, !work.isEmpty, !isClosed else { return }
         indexing = Task { await self.build(work) }
     }
 

@@ -10,12 +10,15 @@ extension ProjectionSnapshot: IndexedSource {
     public func catalog(of collection: CollectionName) throws -> IndexCatalog {
         let indexes = try columns()[collection]?.indexes.map(\.description) ?? []
         return IndexCatalog(
-            version: indexVersion,
+            version: catalogVersion(of: collection),
             indexes: indexes.sorted { compareBytes(Array($0.name.utf8), Array($1.name.utf8)) < 0 })
     }
 
-    /// See `IndexedSource`.
-    public func catalogVersion(of collection: CollectionName) -> UInt64 { indexVersion }
+    /// See `IndexedSource`. Plans are kept for all databases of a process: each generation counts by itself,
+    /// and its number is the server's.
+    public func catalogVersion(of collection: CollectionName) -> UInt64 {
+        UInt64(UInt32(bitPattern: generation)) << 32 | indexVersion & 0xFFFF_FFFF
+    }
 
     /// The indexes of all collections.
     public func indexes() throws -> [IndexDescription] {

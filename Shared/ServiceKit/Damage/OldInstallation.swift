@@ -21,7 +21,7 @@ public struct OldInstallation: Sendable, Equatable {
     }
 
     /// The content of a data folder; nil if no service has stored anything there.
-    init?(log: String, dataFolder: String) {
+    public init?(log: String, dataFolder: String) {
         self.log = log
         folders = Self.names.map { "\(dataFolder)/\($0)" }.filter { Self.hasContent($0) }
         guard !folders.isEmpty else { return nil }

@@ -73,7 +73,7 @@ extension OperationLogErrorCode {
     fileprivate var isPassing: Bool {
         switch self {
         case .storageFull, .busy, .commitFailed, .poisoned, .overloaded, .closed, .storageFailed,
-            .outcomeUnknown, .unreachable, .nearlyFull:
+            .outcomeUnknown, .unreachable, .nearlyFull, .stalled:
             true
         default: false
         }

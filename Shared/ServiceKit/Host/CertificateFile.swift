@@ -3,7 +3,8 @@ import NIOSSL
 
 /// A certificate's file as a check of the configuration looks at it.
 public enum CertificateFile {
-    /// The time at which the first certificate of a chain that ends ends, in seconds since 1970.
+    /// The time at which the own certificate of a chain ends, in seconds since 1970. Others are not looked
+    /// at: a root that ended may be one of several ways to trust it.
     /// - Throws: `SRV-0106`, if the files cannot be used together.
     public static func end(certificate: String, key: String) throws(ServiceError) -> Int64 {
         do {
@@ -12,7 +13,7 @@ public enum CertificateFile {
                 certificateChain: chain.map { .certificate($0) },
                 privateKey: .privateKey(try NIOSSLPrivateKey(file: key, format: .pem)))
             _ = try NIOSSLContext(configuration: configuration)
-            return try end(of: chain, certificate)
+            return try end(chain.first, certificate)
         } catch let error as ServiceError {
             throw error
         } catch {
@@ -22,11 +23,16 @@ public enum CertificateFile {
         }
     }
 
-    /// The same for a file of certificates without a key: a client's, or authorities.
+    /// The same for a file of certificates without a key: a client's, or authorities, of which the last that
+    /// ends counts.
     /// - Throws: `SRV-0106`.
-    public static func end(of certificates: String) throws(ServiceError) -> Int64 {
+    public static func end(
+        of certificates: String, areAuthorities: Bool = false
+    ) throws(ServiceError) -> Int64 {
         do {
-            return try end(of: try NIOSSLCertificate.fromPEMFile(certificates), certificates)
+            let all = try NIOSSLCertificate.fromPEMFile(certificates)
+            return try end(
+                areAuthorities ? all.max { $0.notValidAfter < $1.notValidAfter } : all.first, certificates)
         } catch let error as ServiceError {
             throw error
         } catch {
@@ -35,10 +41,10 @@ public enum CertificateFile {
         }
     }
 
-    private static func end(of chain: [NIOSSLCertificate], _ path: String) throws(ServiceError) -> Int64 {
-        guard let end = chain.map({ Int64($0.notValidAfter) }).min() else {
+    private static func end(_ certificate: NIOSSLCertificate?, _ path: String) throws(ServiceError) -> Int64 {
+        guard let certificate else {
             throw ServiceError(.certificateUnusable, "\(path) has no certificate")
         }
-        return end
+        return Int64(certificate.notValidAfter)
     }
 }

@@ -17,4 +17,9 @@ public enum StoredFolds {
             StoredFormat(stored: $0, current: StoredStore.currentFormat)
         }
     }
+
+    /// Returns whether an error of `format(in:)` makes a service build the store again from the log.
+    public static func isBuiltAgain(after error: any Error) -> Bool {
+        (error as? ReplicaError)?.code == .damaged
+    }
 }

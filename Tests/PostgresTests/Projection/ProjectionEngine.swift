@@ -111,7 +111,7 @@ final class ProjectionEngine: StatementEngine {
 
     /// Does what the indexes need, as a worker and its builder do in turns.
     private func buildIndexes() throws {
-        for work in try session.indexWork() {
+        for work in try session.indexWork(isCurrentGood: true, isTaken: true) {
             let outcome = builder.perform(work)
             if let failure = outcome.failure { throw ProjectionError(.storageFailed, failure) }
             try session.finish(outcome.built, in: work.generation)

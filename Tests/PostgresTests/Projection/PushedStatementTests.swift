@@ -191,7 +191,28 @@ struct PushedStatementTests {
         ("SELECT l._id FROM c AS l JOIN c AS r ON r._id = l.n WHERE l.a = 5 AND r.n > 1", "filter"),
         ("SELECT _id FROM c WHERE _id IN (3, 1, 'text', 99, 2)", nil),
         ("SELECT _id FROM c USE IDS LIST [5, 4, 77]", nil),
+        ("SELECT _id FROM c USE IDS 5, 4, 3 WHERE _id = 4", nil),
+        ("SELECT _id FROM c USE IDS 5, 4 WHERE _id IN (3, 77)", nil),
     ]
+
+    @Test("catalogs of two databases have different versions: plans are kept for all of them")
+    func catalogVersions() async throws {
+        try await TestDatabase.use { url in
+            let databases: [DatabaseID] = ["one", "two"]
+            for database in databases {
+                let engine = try ProjectionEngine(url: url, database: database)
+                _ = try engine.execute("CREATE INDEX `0` ON c (a)", ObjectValue(), strict: false)
+            }
+            let connection = try Connection(url: url)
+            let found = try databases.map { database in
+                try ProjectionSnapshot.run(of: database, on: connection) { snapshot in
+                    (snapshot.indexVersion, snapshot.catalogVersion(of: "c"))
+                }
+            }
+            #expect(found[0].0 == found[1].0 && found[0].0 > 0)
+            #expect(found[0].1 != found[1].1)
+        }
+    }
 
     @Test("statistics that are absurd may change a plan, and no answer", arguments: ["0", "1e15"])
     func absurdStatistics(rows: String) async throws {
