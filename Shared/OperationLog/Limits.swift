@@ -84,8 +84,9 @@ public enum LogLimits {
     static let watchSpacing = Duration.milliseconds(2)
     /// Pause before the first attempt to recover after a failed commit; each further one is twice as long.
     public static let recoveryPause = Duration.seconds(1)
-    /// The longest such pause: an attempt costs a broken disk some writes, and a mended one is used soon.
-    static let longestRecoveryPause = Duration.seconds(10)
+    /// The longest such pause, in first pauses, so 10 s: an attempt costs a broken disk some writes, and a
+    /// mended one is used soon.
+    static let recoveryPauses = 10
     /// Read connections per log; SQLite readers are cheap, and services have few at a time.
     static let readConnections = 8
 

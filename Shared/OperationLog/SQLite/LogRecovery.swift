@@ -61,6 +61,7 @@ final class LogRecovery: Sendable {
     private let hub: ChangeHub
     private let file: FileIdentity?
     private let writeAheadFile: FileIdentity?
+    private var longestPause: Duration { options.recoveryPause * LogLimits.recoveryPauses }
     private var writeAheadPath: String { path + "-wal" }
     private let logger: Logger
     private let queue = DispatchQueue(label: "mimeo.operation-log.recovery")
@@ -107,7 +108,7 @@ final class LogRecovery: Sendable {
         let pause = state.withLock { state -> Duration? in
             guard !state.isPlanned, !state.isStopped else { return nil }
             state.isPlanned = true
-            defer { state.pause = min(state.pause * 2, LogLimits.longestRecoveryPause) }
+            defer { state.pause = min(state.pause * 2, longestPause) }
             return state.pause
         }
         guard let pause else { return }
@@ -126,7 +127,7 @@ final class LogRecovery: Sendable {
             let (writer, heads) = try wakeFile.withOpeningLock(timeout: options.busyTimeout) { try open() }
             let since = state.withLock { state in
                 // A log that fails again at once is given more and more time.
-                let isCalm = state.recovered.map { .now - $0 > LogLimits.longestRecoveryPause } ?? true
+                let isCalm = state.recovered.map { .now - $0 > longestPause } ?? true
                 defer {
                     (state.since, state.reason, state.recovered) = (nil, nil, .now)
                     if isCalm { state.pause = options.recoveryPause }
