@@ -58,7 +58,24 @@ enum Exemplars {
             .operations(Frame.Operations(position: position, updates: [], candidates: [voided]))
         ),
         ("states-void", .states([(key: key(3), state: EncodedState([1]))], gone: [voided])),
+        ("hello-void", .hello(takingVoid)),
+        ("hello-mesh-void", .hello(meetingVoid)),
     ]
+
+    private static var takingVoid: Frame.Hello {
+        var hello = Frame.Hello(
+            version: 4, databaseID: "d", peerKey: "key", wallMilliseconds: 0, credit: 0, actors: [])
+        hello.takesVoid = true
+        return hello
+    }
+
+    private static var meetingVoid: Frame.Hello {
+        var hello = Frame.Hello(
+            version: 4, databaseID: "d", peerKey: "key", wallMilliseconds: 0, credit: 0, actors: [])
+        hello.mesh = MeshGreeting(feed: logID, starts: 1, start: 2)
+        hello.mesh?.takesVoid = true
+        return hello
+    }
 
     private static let noted: DocumentVersion = {
         var version = DocumentVersion(key: key(3), vector: VersionVector().encoded())

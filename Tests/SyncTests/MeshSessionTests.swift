@@ -201,4 +201,28 @@ struct PresenceSessionTests {
             #expect((SessionTests.code(heard) == nil) == (takes && has))
         }
     }
+
+    @Test("a side that has not said that it reads what is void is told none of it", arguments: [true, false])
+    func withoutVoid(takes: Bool) throws {
+        var hello = Exemplars.meshHello(feed: Exemplars.otherFeed)
+        hello.mesh?.takesVoid = takes
+        var flow = FlowControl(creditBytes: 1 << 20, batchBytes: 1 << 16, trace: nil)
+        flow.greeted(hello)
+        flow.open()
+        let names = ["operations-void", "states-void"]
+        let frames = Exemplars.fourth.filter { names.contains($0.name) }.map(\.frame)
+        #expect(frames.count == 2)
+        for frame in frames { flow.send(frame) }
+        let sent = SessionTests.sent(flow.takeActions())
+        #expect((sent == frames) == takes)
+        let candidates = sent.flatMap { frame -> [DocumentVersion] in
+            switch frame {
+            case .operations(let operations): operations.candidates
+            case .states(_, _, _, let gone): gone
+            default: []
+            }
+        }
+        // A document of which nothing is gone beside that is not named as gone.
+        #expect(candidates.map { $0.void != nil } == (takes ? [true, true] : [false]))
+    }
 }

@@ -198,7 +198,7 @@ extension Action {
         case .readOwnActors, .compareHistory, .readOwnOperations, .store, .stage, .unstage, .startOver, .hide,
             .findOutdated, .readHeld, .acknowledge, .askForAnswers, .readVectors, .settle, .repair,
             .stageRepair, .readHoldings, .noteSeen, .meet, .settleLinks, .giveBases, .presenceOpens, .taken,
-            .certificate:
+            .certificate, .certificateTold:
             false
         }
     }

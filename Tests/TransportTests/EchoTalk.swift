@@ -56,6 +56,7 @@ final class EchoTalk: LinkTalk {
 
     func renew(_ certificate: [UInt8]) {
         start.channel.post(Frame.certificate(certificate).encoded()) { _ in }
+        start.told(certificate)
     }
 
     func finish(_ reason: SyncError) {
@@ -95,6 +96,8 @@ final class EchoPeer: Sendable {
         var nowSeconds: @Sendable () -> Int64 = SystemClock.seconds
         /// The clock by which its own certificate was issued.
         var issuedSeconds: @Sendable () -> Int64 = SystemClock.seconds
+        /// The authority as of now, where it changes.
+        var authority: (@Sendable () -> MeshAuthority)?
     }
 
     init(_ name: String, _ authority: MeshAuthority, _ options: Options = Options()) {
@@ -104,6 +107,7 @@ final class EchoPeer: Sendable {
         let text = "\(options.named ?? own.peerKey) \(options.boot.count) \(options.boot.nonce)"
         greeting = Array(text.utf8)
         let security = LinkSecurity(databaseID: options.databaseID, nowSeconds: options.nowSeconds) {
+            let authority = options.authority?() ?? authority
             let certificate = try authority.ownCertificate(
                 of: options.key, databaseID: options.databaseID, nowSeconds: options.issuedSeconds())
             return MeshCredentials(key: options.key, certificate: certificate?.der, authority: authority)

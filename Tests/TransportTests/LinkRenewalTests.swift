@@ -44,7 +44,7 @@ struct LinkRenewalTests {
             let start = LinkStart(
                 id: 1, isDialer: true, kind: .tcp, identity: Self.identity(), channel: connection.channel,
                 syncGroup: 0, verify: { _ in try verdict.get() },
-                renewed: { identity in heard.renewed.withLock { $0 = identity } },
+                renewed: { identity in heard.renewed.withLock { $0 = identity } }, told: { _ in },
                 greeted: { _ in heard.hasGreeted.withLock { $0 = true } },
                 ended: { reason in heard.ended.withLock { $0 = reason } })
             let own = LinkSession.Own(

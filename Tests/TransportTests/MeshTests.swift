@@ -83,13 +83,14 @@ struct MeshTests {
     }
 
     /// Two peers whose certificates end in two seconds; how far back they are issued is changed by the test.
-    private func shortLived() async throws -> (
-        here: EchoPeer, there: EchoPeer, back: SharedNumber
-    ) {
+    private func shortLived(
+        _ authority: (@Sendable () -> MeshAuthority)? = nil
+    ) async throws -> (here: EchoPeer, there: EchoPeer, back: SharedNumber) {
         let life = PeerCertificate.life.components.seconds
         let back = SharedNumber(life - 2)
-        let options = EchoPeer.Options(
+        var options = EchoPeer.Options(
             issuedSeconds: { SystemClock.seconds() - back.value.withLock { $0 } })
+        options.authority = authority
         var other = options
         other.key = PeerKey()
         let (here, there) = (EchoPeer("here", shared, options), EchoPeer("there", shared, other))
@@ -116,6 +117,22 @@ struct MeshTests {
         try await until { first.linked.isEmpty && second.linked.isEmpty }
         try await until { dialError(first)?.hasPrefix("SYNC-0502") == true }
         for peer in [first, second] { await peer.mesh.stop() }
+    }
+
+    @Test("a newer certificate is verified by the authority of that moment, which may have another key")
+    func rotated() async throws {
+        let keys = Mutex([PeerKey()])
+        let current: @Sendable () -> MeshAuthority = { .shared(keys.withLock { $0[$0.count - 1] }) }
+        let (here, there, back) = try await shortLived(current)
+        let link = here.mesh.seen.peers.first?.link
+        let ends = try #require(here.mesh.seen.peers.first?.identity?.expiresAtSeconds)
+        keys.withLock { $0.append(PeerKey()) }
+        back.value.withLock { $0 = 0 }
+        for peer in [here, there] { peer.mesh.renewCertificates() }
+        try await until { (here.mesh.seen.peers.first?.identity?.expiresAtSeconds ?? 0) > ends }
+        try await until { (there.mesh.seen.peers.first?.identity?.expiresAtSeconds ?? 0) > ends }
+        #expect(here.mesh.seen.peers.first?.link == link)
+        for peer in [here, there] { await peer.mesh.stop() }
     }
 
     @Test("a greeting that names another key than the certificate gets no link")

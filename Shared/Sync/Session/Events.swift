@@ -191,6 +191,8 @@ public enum Action: Sendable {
     case presence(PresenceNews)
     /// The other small peer has a newer certificate, in DER: verify it; `finish` if it is not good.
     case certificate([UInt8])
+    /// A newer certificate of this side is on its way to the other small peer.
+    case certificateTold([UInt8])
     /// The other small peer has stored all that it wanted of this side's feed up to a position; no answer.
     case taken(LogPosition)
     /// Another small peer has greeted: return this side's head and subscriptions -> `met`.

@@ -35,6 +35,8 @@ struct FlowControl: Sendable {
     let batchBytes: Int
     /// The version that both sides speak; known with the other side's hello.
     private(set) var version = Limits.oldestProtocolVersion
+    /// True if the other side reads what is void of a document; known with its hello.
+    private var tellsVoid = false
     private let trace: (@Sendable (Transition) -> Void)?
 
     init(creditBytes: Int, batchBytes: Int, trace: (@Sendable (Transition) -> Void)?) {
@@ -54,6 +56,7 @@ struct FlowControl: Sendable {
     mutating func greeted(_ hello: Frame.Hello) {
         version = min(hello.version, Limits.meshVersion)
         theirKept = hello.kept
+        tellsVoid = hello.takesVoid || hello.mesh?.takesVoid ?? false
         sendCredit = Int(min(hello.credit, UInt64(2 * Limits.messageBytes)))
     }
 
@@ -94,7 +97,7 @@ struct FlowControl: Sendable {
     /// give credit (credit itself, answers to its wants) never waits. `shared` are the frame's bytes if
     /// another session has encoded it before.
     mutating func send(_ frame: Frame, shared: [UInt8]? = nil) {
-        let bytes = shared ?? frame.encoded()
+        let bytes = shared ?? (tellsVoid ? frame : frame.withoutVoid).encoded()
         if frame.waitsItsTurn && (!outbox.isEmpty || (frame.isData && sendCredit <= 0)) {
             outbox.append((bytes, frame.isData))
             waitingBytes += bytes.count

@@ -121,7 +121,7 @@ public struct Session: Sendable {
         case .finish(let error): throw error
         case .disconnected: flow.close()
         case .tell(let news): if hasPresence, flow.isOpen { flow.send(.presence(news)) }
-        case .renewCertificate(let der): if takesCertificates, flow.isOpen { flow.send(.certificate(der)) }
+        case .renewCertificate(let der): renewCertificate(der)
         case .took(let position): if hasPresence, flow.isOpen { flow.send(.taken(position)) }
         case .ownActors(let history): greet(history)
         case .met(let meeting): try met(meeting)
@@ -153,6 +153,12 @@ public struct Session: Sendable {
             try toAdmitter(.statesAdmitted(position, declined: declined))
         default: try handleAtPeer(event)
         }
+    }
+
+    private mutating func renewCertificate(_ der: [UInt8]) {
+        guard takesCertificates, flow.isOpen else { return }
+        flow.send(.certificate(der))
+        flow.perform(.certificateTold(der))
     }
 
     /// A reader tells its presence from the moment on at which the session is open.

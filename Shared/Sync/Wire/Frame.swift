@@ -110,6 +110,8 @@ public enum Frame: Sendable, Equatable {
         public var hasLinks = false
         /// At a peer: true if it has news of presence to tell. At a server: true if it takes them.
         public var hasPresence = false
+        /// At a peer: true if it reads what is void of a document. Nobody else is told.
+        public var takesVoid = false
     }
 
     /// The received part of a message in chunks.

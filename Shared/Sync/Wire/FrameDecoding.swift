@@ -79,6 +79,7 @@ private struct FrameFields {
     var keys: [DocumentKey]?
     var states: [(key: DocumentKey, state: EncodedState?)]?
     var hasPresence = false
+    var takesVoid = false
     var news = PresenceNews()
 
     /// Reads one field, by message type and key; a key that is unknown is skipped.
@@ -104,6 +105,7 @@ private struct FrameFields {
             (.hello, 15):
             second = try decoder.bool()
         case (.hello, 16): hasPresence = try decoder.bool()
+        case (.hello, 17): takesVoid = try decoder.bool()
         case (.hello, 6): actors = try decoder.list { try $0.actorHead() }
         case (.hello, 10): hashes = try decoder.list { try $0.operationHashes() }
         case (.hello, 11): kept = try decoder.kept()
@@ -238,6 +240,7 @@ private struct FrameFields {
         hello.mesh = mesh
         hello.hasLinks = second ?? false
         hello.hasPresence = hasPresence
+        hello.takesVoid = takesVoid
         return hello
     }
 
@@ -326,6 +329,9 @@ extension CBORDecoder {
             case 7:
                 let takes = try bool()
                 greeting?.takesCertificates = takes
+            case 8:
+                let takes = try bool()
+                greeting?.takesVoid = takes
             default: _ = try value()
             }
         }

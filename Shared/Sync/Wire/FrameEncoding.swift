@@ -257,7 +257,7 @@ extension CBORWriter {
         let optional = [
             hello.head != nil, hello.isBehind, !hello.acknowledged.isEmpty, !hello.hashes.isEmpty,
             hello.kept != nil, hello.proof != nil, hello.declined != nil, hello.mesh != nil, hello.hasLinks,
-            hello.hasPresence,
+            hello.hasPresence, hello.takesVoid,
         ]
         begin(.hello, fields: 6 + optional.count { $0 })
         field(1) { $0.unsigned(hello.version) }
@@ -289,6 +289,7 @@ extension CBORWriter {
         if let mesh = hello.mesh { field(14) { $0.greeting(mesh) } }
         if hello.hasLinks { field(15) { $0.bool(true) } }
         if hello.hasPresence { field(16) { $0.bool(true) } }
+        if hello.takesVoid { field(17) { $0.bool(true) } }
     }
 
     private mutating func greeting(_ greeting: MeshGreeting) {
@@ -296,7 +297,7 @@ extension CBORWriter {
             count: 3
                 + [
                     greeting.record != nil, greeting.isClockTrusted, greeting.hasServer,
-                    greeting.takesCertificates,
+                    greeting.takesCertificates, greeting.takesVoid,
                 ].count { $0 })
         field(0) { $0.binary(greeting.feed.bytes) }
         field(1) {
@@ -309,6 +310,7 @@ extension CBORWriter {
         if greeting.isClockTrusted { field(5) { $0.bool(true) } }
         if greeting.hasServer { field(6) { $0.bool(true) } }
         if greeting.takesCertificates { field(7) { $0.bool(true) } }
+        if greeting.takesVoid { field(8) { $0.bool(true) } }
     }
 
     private mutating func record(_ record: SignedRecord) {

@@ -19,6 +19,8 @@ public struct MeshGreeting: Sendable, Equatable {
     public var record: SignedRecord?
     /// True if the speaker takes newer certificates within the link.
     public var takesCertificates = false
+    /// True if the speaker reads what is void of a document; nobody else is told.
+    public var takesVoid = false
 
     /// A greeting of these parts.
     public init(

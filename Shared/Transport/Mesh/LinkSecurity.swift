@@ -102,6 +102,16 @@ final class LinkSecurity: Sendable {
             })
     }
 
+    /// Verifies a newer certificate that comes within a link, by the authority as of now.
+    func identity(in der: [UInt8]) throws -> Identity {
+        let authority = try credentials().authority
+        do throws(IdentityError) {
+            return try authority.verify(der, databaseID: databaseID, nowSeconds: nowSeconds())
+        } catch {
+            throw LinkTLS.reason(error, der, databaseID)
+        }
+    }
+
     private func contexts(_ key: PeerKey, _ certificate: [UInt8]) throws -> Prepared {
         try prepared.withLock { prepared in
             if let prepared, prepared.certificate == certificate { return prepared }
@@ -160,15 +170,6 @@ struct LinkTLS: Sendable {
         fileprivate func set(_ result: Result<Identity, SyncError>) { self.result.withLock { $0 = result } }
     }
 
-    /// Verifies a newer certificate of the other side, as the handshake did the first.
-    func identity(in der: [UInt8]) throws -> Identity {
-        do throws(IdentityError) {
-            return try verify(der)
-        } catch {
-            throw Self.reason(error, der, databaseID)
-        }
-    }
-
     /// A handler of TLS for one end of a pipe.
     func handler(isDialer: Bool, verdict: Verdict) throws -> any ChannelHandler {
         let check: NIOSSLCustomVerificationCallback = { [verify, databaseID] chain, promise in
@@ -189,7 +190,7 @@ struct LinkTLS: Sendable {
 
     /// The reason for a refused certificate. One that names another database says so: nothing of it is
     /// verified, but no right follows from it either.
-    private static func reason(
+    fileprivate static func reason(
         _ error: IdentityError, _ der: [UInt8], _ databaseID: DatabaseID
     ) -> SyncError {
         if let claimed = PeerCertificate.claimedDatabase(of: der), claimed != databaseID {

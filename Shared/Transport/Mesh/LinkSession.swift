@@ -90,6 +90,7 @@ final class LinkSession: LinkTalk {
         case .presenceOpens: openPresence()
         case .presence(let news): presence.received(news)
         case .certificate(let der): renewed(der)
+        case .certificateTold(let der): start.told(der)
         case .taken(let commit): own.progressed(state.withLock { $0.peerKey }, commit)
         case .stored(let position):
             own.progressed(state.withLock { $0.peerKey }, nil)

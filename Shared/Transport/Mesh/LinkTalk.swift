@@ -27,6 +27,8 @@ struct LinkStart: Sendable {
     let verify: (@Sendable ([UInt8]) throws -> Identity)?
     /// The other side has proven this newer identity, of the same key and rights.
     let renewed: @Sendable (Identity) -> Void
+    /// A newer certificate of this side, in DER, was sent to the other one.
+    let told: @Sendable ([UInt8]) -> Void
     /// The other side has greeted: its key, its start, and what it says of itself.
     let greeted: @Sendable (LinkGreeting) -> Void
     /// The conversation has ended, and nothing of it is under way any more. Called once.

@@ -93,6 +93,8 @@ public final class Mesh: Sendable {
         /// The identity of a certificate that came within the link, and the own one that was told.
         var renewed: Identity?
         var told: (certificate: [UInt8], endsAtSeconds: Int64)?
+        /// A newer own certificate that the conversation was given, and has not sent yet.
+        var offered: (certificate: [UInt8], endsAtSeconds: Int64)?
         init(_ kind: LinkKind, isDialer: Bool) {
             self.kind = kind
             self.isDialer = isDialer
@@ -356,7 +358,10 @@ public final class Mesh: Sendable {
             receive(.proven(id, peerKey: key), state)
         }
         var verify: (@Sendable ([UInt8]) throws -> Identity)?
-        if let tls = connection.tls { verify = { der in try tls.identity(in: der) } }
+        // By the authority as it is then: it may be withdrawn, or have other keys.
+        if connection.tls != nil {
+            verify = { [security = parts.sockets.security] der in try security.identity(in: der) }
+        }
         live.talk = parts.begin(
             LinkStart(
                 id: id, isDialer: live.isDialer, kind: live.kind, identity: connection.verdict.identity,
@@ -365,6 +370,7 @@ public final class Mesh: Sendable {
                 renewed: { identity in
                     self.onLoop { mesh, state in mesh.renewed(id, identity, state) }
                 },
+                told: { der in self.onLoop { mesh, state in mesh.told(id, der, state) } },
                 greeted: { greeting in
                     self.onLoop { mesh, state in mesh.greeted(id, greeting, state) }
                 },
@@ -423,11 +429,20 @@ public final class Mesh: Sendable {
                     ?? (certificate: first.ownCertificate, endsAtSeconds: first.ownEndsAtSeconds)
                 guard told.certificate != own.ownCertificate, told.endsAtSeconds < own.ownEndsAtSeconds
                 else { continue }
-                live.told = (own.ownCertificate, own.ownEndsAtSeconds)
+                live.offered = (own.ownCertificate, own.ownEndsAtSeconds)
                 live.talk?.renew(own.ownCertificate)
-                mesh.noteEnd(link.id, state)
             }
         }
+    }
+
+    /// A conversation has sent the own certificate that it was given: an earlier moment, or a side that takes
+    /// none, leaves the link its end.
+    private func told(_ id: LinkID, _ der: [UInt8], _ state: State) {
+        guard let live = state.live[id], let offered = live.offered, offered.certificate == der else {
+            return
+        }
+        live.told = offered
+        noteEnd(id, state)
     }
 
     private func time(ofSeconds end: Int64) -> Duration {

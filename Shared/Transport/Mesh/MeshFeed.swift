@@ -130,9 +130,11 @@ public final class MeshFeed: Sendable {
 
     /// The introduction of this store.
     public func greeting(syncGroup: UInt64 = 0, isClockTrusted: Bool = false) -> MeshGreeting {
-        MeshGreeting(
+        var greeting = MeshGreeting(
             feed: start.feed, starts: start.starts, start: start.start, syncGroup: syncGroup,
             isClockTrusted: isClockTrusted, hasServer: hasServer)
+        greeting.takesVoid = true
+        return greeting
     }
 
     // MARK: Subscriptions
@@ -302,6 +304,8 @@ enum MeshNews: Sendable {
     case presence(PresenceNews)
     /// The other side has told a newer certificate of its key, in DER.
     case certificate([UInt8])
+    /// A newer certificate of this side was sent.
+    case certificateTold([UInt8])
     /// The other side has all that it wanted up to this commit of this store.
     case taken(commit: UInt64)
     /// Documents of the other side, or its progress, are stored here. The position is the one up to which all

@@ -163,6 +163,9 @@ final class MeshStore: SessionStore {
         case .certificate(let der):
             link.hears(.certificate(der))
             return nil
+        case .certificateTold(let der):
+            link.hears(.certificateTold(der))
+            return nil
         case .taken(let position):
             // Of another feed, or beyond the head, it says nothing of this store.
             guard let head = replica.feedHead(), position.logID == head.logID, position.offset <= head.offset

@@ -102,7 +102,11 @@ final class MeshServerRun {
         let reports = Mutex<[Report]>([])
     }
 
-    init?(_ peer: MeshPeer, _ server: MeshServer, grant: Grant = .everything, at now: UInt64) async throws {
+    /// `checksOwn`: the peer knows its grant, as an application's does from its token.
+    init?(
+        _ peer: MeshPeer, _ server: MeshServer, grant: Grant = .everything, checksOwn: Bool = false,
+        at now: UInt64
+    ) async throws {
         guard let origin = await server.hub.enter() else { return nil }
         self.peer = peer
         self.server = server
@@ -112,16 +116,22 @@ final class MeshServerRun {
         near = PeerStore(
             replica: peer.replica, executor: .inline,
             report: { report in heard.reports.withLock { $0.append(report) } }, acknowledged: {})
+        let identity = Identity(
+            userID: peer.name, databaseID: MeshServer.database, peerKey: peer.name, grant: grant,
+            expiresAtSeconds: .max)
         far = ServerStore(
             hub: server.hub, log: server.log, database: MeshServer.database, session: origin,
-            identity: Identity(
-                userID: peer.name, databaseID: MeshServer.database, peerKey: peer.name, grant: grant,
-                expiresAtSeconds: .max))
+            identity: identity)
+        let rights = identity.rights
+        let rules: Session.WriteRules = { rights.write.allows($0) }
+        var ownRules: (@Sendable () -> Session.WriteRules?)?
+        if checksOwn { ownRules = { rules } }
         sessions = [
             Session(
                 Session.Configuration(
                     role: .peer, databaseID: MeshServer.database, peerKey: peer.name, wallMilliseconds: now,
-                    access: ReadAccess(collection: { _ in false }))),
+                    access: ReadAccess(collection: { _ in false }),
+                    writeRules: ownRules)),
             Session(
                 Session.Configuration(
                     role: .server(origin: origin), databaseID: MeshServer.database, peerKey: "",

@@ -23,13 +23,16 @@ struct VoidWriteTests {
             link.cut()
         }
 
-        /// Meets the server; without the right to write document 0 if it `isRefused`.
-        func meet(_ place: Int, isRefused: Bool = false) async throws {
+        /// Meets the server; without the right to write document 0 if it `isRefused`, which it may know.
+        @discardableResult
+        func meet(_ place: Int, isRefused: Bool = false, knowsIt: Bool = false) async throws -> [Refusal] {
             let grant = isRefused ? MeshServer.grant(withoutWriting: [0], of: 0..<3) : .everything
             let run = try #require(
-                try await MeshServerRun(peers[place], server, grant: grant, at: clock.now))
+                try await MeshServerRun(
+                    peers[place], server, grant: grant, checksOwn: knowsIt, at: clock.now))
             try await run.settle()
             await run.cut()
+            return run.refusals
         }
 
         func text(_ place: Int) throws -> String? {
@@ -40,6 +43,40 @@ struct VoidWriteTests {
             let states = try places.map { try peers[$0].state(key) }
             return states.allSatisfy { $0 == states[0] }
         }
+    }
+
+    /// A peer tells another one, as a link does, which stamps of the document are void, and maybe a state.
+    private func tell(
+        _ peer: MeshPeer, _ key: DocumentKey, void entries: [VersionVector.Entry], _ state: Document? = nil
+    ) throws {
+        let feed = try #require(LogID(bytes: Array(repeating: 9, count: 16)))
+        var updates = [DocumentUpdate(key: key, content: .void(VersionVector(entries).encoded()))]
+        if let state { updates.append(DocumentUpdate(key: key, content: .state(state.encoded()))) }
+        _ = try peer.replica.receive(
+            Reception(updates: updates, cursors: [], publishes: nil, settles: [key], rights: nil), from: feed)
+    }
+
+    /// The void stamps of a document as a peer knows them.
+    private func void(_ peer: MeshPeer, _ key: DocumentKey) throws -> VersionVector {
+        try peer.replica.read { try $0.withDatabase { try Notes.void(key, $0) } } ?? VersionVector()
+    }
+
+    /// Peer 1 has written the document, and peer 0 changes it; the server has the first of that.
+    private func withChange(_ count: Int = 2, _ body: (World) async throws -> Void) async throws {
+        try await withWorld(count) { world in
+            try world.peers[1].execute("INSERT INTO c DOCUMENTS ({'_id': 0, 'kept': 1})")
+            try await world.meet(1)
+            try await world.meet(0)
+            try world.peers[0].execute("UPDATE c SET secret = 7 WHERE _id = 0")
+            try await world.link(0, 1)
+            try await body(world)
+        }
+    }
+
+    /// The greatest time of an actor in a document.
+    private func time(_ actor: ActorID, at peer: MeshPeer, _ key: DocumentKey) throws -> Timestamp {
+        let state = try #require(try peer.state(key))
+        return try #require(try Document(decoding: state).vector[actor])
     }
 
     private func withWorld(_ count: Int, _ body: (World) async throws -> Void) async throws {
@@ -138,6 +175,85 @@ struct VoidWriteTests {
             try await world.link(2, 1)
             try await world.link(2, 1)
             for place in 0..<3 { #expect(try world.text(place) == nil) }
+        }
+    }
+
+    @Test("is void too where its author knows that it may not write: all that it forbids goes at once")
+    func known() async throws {
+        try await withWorld(2) { world in
+            try world.peers[0].execute("INSERT INTO c DOCUMENTS ({'_id': 0, 'secret': 7})")
+            try world.peers[0].execute("UPDATE c SET secret = 8 WHERE _id = 0")
+            try await world.link(0, 1)
+            let refused = try await world.meet(0, isRefused: true, knowsIt: true)
+            #expect(refused.count == 2)
+            try await world.meet(1)
+            #expect(try await world.server.state(world.key) == nil)
+            #expect(try world.text(1) == nil)
+        }
+    }
+
+    @Test("an author that has evicted the document does not say that nothing is left of it")
+    func evicted() async throws {
+        try await withChange { world in
+            try world.peers[0].unsubscribe("SELECT * FROM c")
+            try world.peers[0].execute("EVICT FROM c WHERE _id = 0")
+            try await world.meet(0, isRefused: true)
+            try await world.link(0, 1)
+            #expect(try world.text(1)?.contains("kept") == true)
+            try await world.meet(1)
+            #expect(try world.text(1)?.contains("kept") == true)
+            #expect(try world.text(1)?.contains("secret") == false)
+        }
+    }
+
+    @Test("a document that a link has emptied comes back from the server")
+    func emptied() async throws {
+        try await withChange { world in
+            let peer = world.peers[1]
+            let author = world.peers[0].replica.actor
+            let time = try time(author, at: peer, world.key)
+            try tell(peer, world.key, void: [.init(actor: author, time: time - 1)], Document())
+            #expect(try world.text(1) == nil)
+            try await world.meet(1)
+            #expect(try world.text(1)?.contains("kept") == true)
+        }
+    }
+
+    @Test("is none where the server does not confirm it, and is not learned again from a link")
+    func unconfirmed() async throws {
+        try await withChange { world in
+            let peer = world.peers[1]
+            let author = world.peers[0].replica.actor
+            let time = try time(author, at: peer, world.key)
+            let told = VersionVector.Entry(actor: author, time: time - 1)
+            try tell(peer, world.key, void: [told])
+            #expect(try peer.isTainted(world.key))
+            try await world.meet(1)
+            #expect(try !peer.isTainted(world.key))
+            #expect(try void(peer, world.key)[author] == time)
+            // The document has moved for the cursors that passed it while it was tainted.
+            let head = peer.replica.head
+            try tell(peer, world.key, void: [told])
+            #expect(try !peer.isTainted(world.key) && peer.replica.head == head)
+        }
+    }
+
+    @Test("links say nothing of own writes, nor of documents that are not here, nor of any number of actors")
+    func bounded() async throws {
+        try await withChange { world in
+            let peer = world.peers[1]
+            let own = VersionVector.Entry(actor: peer.replica.actor, time: 1)
+            try peer.execute("UPDATE c SET mine = 1 WHERE _id = 0")
+            let before = try peer.state(world.key)
+            try tell(peer, world.key, void: [own], Document())
+            #expect(try peer.state(world.key) == before)
+            #expect(try !peer.isTainted(world.key) && void(peer, world.key).isEmpty)
+            let absent = DocumentKey(collection: "c", id: try DocumentID(.int(9)))
+            let many = (1...200).map { VersionVector.Entry(actor: ActorID($0), time: 1) }
+            try tell(peer, absent, void: many)
+            #expect(try void(peer, absent).isEmpty)
+            try tell(peer, world.key, void: many)
+            #expect(try void(peer, world.key).entries.count == ReplicaLimits.voidActors)
         }
     }
 }

@@ -249,7 +249,9 @@ private struct HoldingsComparer {
     private mutating func tellVoid(
         of key: DocumentKey, held: VersionVector, here ours: VersionVector
     ) throws -> Bool {
-        guard let void = try voids?(key, held), held.isTainted(by: void) else { return false }
+        guard let void = try voids?(key, held) else { return false }
+        // Another small peer names a tainted one as if it were empty.
+        guard held.isTainted(by: void) || !hasAuthority && held.entries.isEmpty else { return false }
         let isTold = hasAuthority || !ours.isTainted(by: void)
         var candidate = DocumentVersion(key: key, vector: (isTold ? ours : VersionVector()).encoded())
         candidate.void = void.encoded()

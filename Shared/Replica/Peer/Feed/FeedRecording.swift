@@ -73,7 +73,8 @@ final class FeedRecording: Sendable {
                 try MetDocuments.entered(key, at: commit.number, from: isReplaced ? nil : feed, database)
                 commit.hasEntered = true
             }
-            if feed != nil || isReplaced, state.hasServer, stored != nil {
+            // A document that went with its void stamps may be at the server: that is asked too.
+            if state.hasServer, isReplaced || feed != nil && stored != nil {
                 try MetDocuments.meshed(key, at: commit.number, database)
                 commit.isMeshed = true
             }

@@ -19,6 +19,8 @@ struct Merger {
     private let hasAuthority: Bool
     /// Documents of which the server has told void stamps, and no state after them.
     private var voided: Set<DocumentKey> = []
+    /// Void stamps that a link tells of documents of which nothing is here before their states.
+    private var early: [DocumentKey: VersionVector] = [:]
 
     /// `hasAuthority`: what comes is from the server, which is asked about the rest. `milliseconds`: the wall
     /// clock, for notes.
@@ -80,12 +82,14 @@ struct Merger {
                 try merging.learn(VersionVector(), of: update.key, isAuthority: true)
             }
             guard let purged = notices.take(update.key) else {
-                return try merging.merge(bytes, of: update.key, StateMerge.Origin(isAnswer: true))
+                try merging.merge(bytes, of: update.key, StateMerge.Origin(isAnswer: true))
+                return try learnEarly(update.key)
             }
             if let latest = try Document(decoding: bytes).vector.greatestTime {
                 try merging.documents.observe(latest)
             }
             try bytes.withUnsafeBytes { try replace(update.key, by: $0, under: purged) }
+            try learnEarly(update.key)
         case .delta: try merge(update, presumesHeld: presumesHeld)
         }
     }
@@ -103,8 +107,16 @@ struct Merger {
 
     /// Void stamps of a document are told, and maybe a clean state after them.
     private mutating func void(_ key: DocumentKey, _ vector: [UInt8]) throws {
-        try merging.learn(try VersionVector(decoding: vector), of: key, isAuthority: hasAuthority)
+        let told = try VersionVector(decoding: vector)
+        if !hasAuthority, try merging.hasNothing(of: key) { return early[key] = told }
+        try merging.learn(told, of: key, isAuthority: hasAuthority)
         if hasAuthority { voided.insert(key) }
+    }
+
+    /// A state has come after what a link said is void of the document.
+    private mutating func learnEarly(_ key: DocumentKey) throws {
+        guard let told = early.removeValue(forKey: key) else { return }
+        try merging.learn(told, of: key, isAuthority: false)
     }
 
     /// Drops documents that may not be read here any more. What was written here is still uploaded; but the
@@ -135,6 +147,7 @@ struct Merger {
             } else {
                 try merging.mergeStaged(entry.content, of: entry.key)
             }
+            if !entry.isVoid, !entry.isGone { try learnEarly(entry.key) }
         }
         try purgeNoticed(isListed: true)
         try Staged.discard(subscription, database)

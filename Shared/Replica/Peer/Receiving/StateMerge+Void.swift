@@ -11,12 +11,58 @@ extension StateMerge {
         guard notes.isKept else { return }
         let known = try notes.note(of: key)?.void ?? VersionVector()
         let held = try vector(of: key)
-        // What the server does not confirm of what is held is not void.
-        let kept =
-            isAuthority
-            ? VersionVector(known.entries.filter { held[$0.actor] ?? 0 <= $0.time }) : known
-        guard try notes.setVoid(key, kept.union(told), at: documents.position) else { return }
-        documents.touch(key)
+        guard isAuthority else {
+            return try setVoid(key, known.union(try allowed(told, of: key, beside: known, held)))
+        }
+        // What the server does not confirm of what is held is not void: a raised time says so to links, too,
+        // which a removed one does not.
+        let kept = known.entries.compactMap { entry -> VersionVector.Entry? in
+            guard let time = held[entry.actor], time > entry.time else { return entry }
+            return told[entry.actor] == nil ? .init(actor: entry.actor, time: time) : nil
+        }
+        try setVoid(key, VersionVector(kept).union(told))
+    }
+
+    /// The part of what a link tells that is taken. It says nothing of own writes, which only the server
+    /// refuses, and nothing of a document of which nothing is here: who has no copy cannot say what is left.
+    private mutating func allowed(
+        _ told: VersionVector, of key: DocumentKey, beside known: VersionVector, _ held: VersionVector
+    ) throws -> VersionVector {
+        guard try !held.isEmpty || notes.note(of: key) != nil else { return VersionVector() }
+        let own = try OwnOperations.actors(documents.database).union([documents.state.actor])
+        let others = told.entries.filter { !own.contains($0.actor) }
+        // Actors whose stamps are here come first.
+        let urgent = others.filter { held[$0.actor] != nil || known[$0.actor] != nil }
+        let rest = others.filter { held[$0.actor] == nil && known[$0.actor] == nil }
+        let room = max(0, ReplicaLimits.voidActors - known.entries.count - urgent.count)
+        return VersionVector(urgent + rest.prefix(room))
+    }
+
+    /// Sets the void stamps of a document. One that is clean with them is told again: the cursors of links
+    /// have passed it while it was tainted.
+    private mutating func setVoid(_ key: DocumentKey, _ void: VersionVector) throws {
+        let wasTainted = try isTainted(key)
+        guard try notes.setVoid(key, void, at: documents.position) else { return }
+        guard wasTainted, let stored = try documents.stored(key), try !isTainted(key) else {
+            return documents.touch(key)
+        }
+        let isLive = try stored.state.withUnsafeBytes { try DocumentReader($0).isLive }
+        try documents.put(stored.state, key, in: stored.table, isLive: isLive)
+    }
+
+    /// The server shows what a note calls void: it is not.
+    private mutating func raise(
+        _ void: VersionVector, of key: DocumentKey, to shown: VersionVector
+    ) throws {
+        let raised = void.entries.map {
+            VersionVector.Entry(actor: $0.actor, time: max($0.time, shown[$0.actor] ?? 0))
+        }
+        try setVoid(key, VersionVector(raised))
+    }
+
+    /// Returns whether neither the document nor a note of it is here.
+    mutating func hasNothing(of key: DocumentKey) throws -> Bool {
+        try notes.note(of: key) == nil && documents.stored(key) == nil
     }
 
     /// Returns whether a document that is here holds a void stamp.
@@ -38,13 +84,7 @@ extension StateMerge {
         let incoming = try bytes.withUnsafeBytes { try DocumentReader($0).vector() }
         if incoming.isTainted(by: void) {
             guard refetch.asks else { return false }
-            // The server shows it.
-            let shown = VersionVector(
-                void.entries.map {
-                    VersionVector.Entry(actor: $0.actor, time: max($0.time, incoming[$0.actor] ?? 0))
-                })
-            _ = try notes.setVoid(key, shown, at: documents.position)
-            documents.touch(key)
+            try raise(void, of: key, to: incoming)
         }
         guard try isTainted(key) else { return true }
         try replace(key, by: try Document(decoding: bytes))
@@ -62,7 +102,9 @@ extension StateMerge {
             return false
         }
         let own = VersionVector([.init(actor: stamp.actor, time: stamp.time)])
-        return refetch.asks || !own.isTainted(by: void)
+        guard own.isTainted(by: void) else { return true }
+        if refetch.asks { try raise(void, of: key, to: own) }
+        return refetch.asks
     }
 
     /// A clean state takes the place of a tainted document. Own writes that nobody has acknowledged go on

@@ -35,10 +35,10 @@ extension PeerReplica {
             let missing = try repairer.missing()
             guard missing.isEmpty else { return (.needs(missing), nil) }
             let refused = try repairer.run()
-            try noteVoid(repairer, database)
+            let noted = try noteVoid(repairer, database)
             if let position = request.seen { try Seen.note(position, replaces: false, database) }
             state = repairer.state
-            var changed = repairer.changed
+            var changed = repairer.changed.union(noted)
             var merger = Merger(
                 database: database, state: state, liveQueries: liveQueries, recorder: recording.recorder,
                 milliseconds: store.environment.wallMilliseconds())
@@ -68,15 +68,18 @@ extension PeerReplica {
 
 extension PeerReplica {
     /// Links are told what is void of the documents that were repaired, and asked what they have of them.
-    private func noteVoid(_ repairer: Repairer, _ database: Database) throws {
-        guard let recorder = recording.recorder else { return }
+    /// - Returns: the documents of which that is news, shown or not.
+    private func noteVoid(_ repairer: Repairer, _ database: Database) throws -> Set<DocumentKey> {
+        guard let recorder = recording.recorder else { return [] }
+        var noted: Set<DocumentKey> = []
         var book = NoteBook(
             database: database, recorder: recorder, milliseconds: store.environment.wallMilliseconds())
         for (key, void) in repairer.void {
             let known = try book.note(of: key)?.void ?? VersionVector()
-            _ = try book.setVoid(key, known.union(void), at: repairer.state.head + 1)
+            if try book.setVoid(key, known.union(void), at: repairer.state.head + 1) { noted.insert(key) }
         }
         for key in repairer.changed { recorder.replace(key) }
+        return noted
     }
 }
 
@@ -196,9 +199,12 @@ struct Repairer {
         guard plan.closesForGood(operation.actor) else { return }
         for change in operation.changes {
             let key = DocumentKey(collection: change.collection, id: change.id)
+            // One that is not shown here, and of which the server has more, would be told as empty.
+            let server = places[key]?.vector ?? VersionVector()
+            if absent[key] != nil, !server.isEmpty { continue }
             // Of several the first one counts, but for what the server has got from elsewhere.
             let first = void[key]?[operation.actor] ?? operation.timestamp - 1
-            let seen = places[key]?.vector[operation.actor] ?? 0
+            let seen = server[operation.actor] ?? 0
             void[key, default: VersionVector()].insert(
                 Stamp(time: max(first, seen), actor: operation.actor))
         }

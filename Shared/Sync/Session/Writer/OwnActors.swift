@@ -92,6 +92,9 @@ struct OwnActors: Sendable {
     /// Returns whether the server has everything durably that was sent of an actor.
     func isAnswered(_ actor: ActorID) -> Bool { sent[actor] ?? 0 <= acknowledged[actor] ?? 0 }
 
+    /// Returns whether nothing that was sent of an actor waits for an answer.
+    func isSettled(_ actor: ActorID) -> Bool { stopped.contains(actor) || isAnswered(actor) }
+
     /// The same of all actors of which the server takes more.
     var areAllAnswered: Bool { sent.keys.allSatisfy { stopped.contains($0) || isAnswered($0) } }
 

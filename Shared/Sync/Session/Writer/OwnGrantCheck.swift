@@ -20,6 +20,37 @@ enum OwnGrantCheck: Sendable {
         }
     }
 
+    /// The server has refused the first forbidden operation of the actor: the others are set aside with it.
+    /// - Returns: whether they are to be read.
+    mutating func collects(after refusal: Refusal) -> Bool {
+        guard case .waiting(refusal.actor) = self,
+            refusal.error.code == SyncErrorCode.writeNotGranted.rawValue
+        else { return false }
+        self = .collecting(refusal.actor, through: refusal.sequence, forbidden: [refusal])
+        return true
+    }
+
+    /// The operations that are sent: those before the first that is forbidden. Where links have taken that
+    /// one elsewhere it is sent too: only what the server has refused is void for others (decision 0083).
+    static func sent(
+        of operations: [(sequence: SequenceNumber, bytes: [UInt8])], _ forbidden: [Refusal], hasLinks: Bool
+    ) -> [(sequence: SequenceNumber, bytes: [UInt8])] {
+        guard let first = forbidden.first?.sequence else { return operations }
+        return operations.filter { hasLinks ? $0.sequence <= first : $0.sequence < first }
+    }
+
+    /// The refusals that hold under the present rules: a newer token may have come. The server's own, the
+    /// first one of an actor that it has closed, holds under any.
+    static func holding(
+        _ forbidden: [Refusal], isClosed: Bool, _ mayWrite: Session.WriteRules?
+    ) -> [Refusal] {
+        let closing = isClosed ? forbidden.first?.sequence : nil
+        return forbidden.filter { refusal in
+            refusal.sequence == closing
+                || mayWrite.map { mayWrite in refusal.documents.contains { !mayWrite($0) } } ?? false
+        }
+    }
+
     /// The refusals of operations that the grant forbids, worded as the server words them.
     static func refusals(
         in operations: [(sequence: SequenceNumber, bytes: [UInt8])], _ mayWrite: Session.WriteRules?

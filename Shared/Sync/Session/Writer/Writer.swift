@@ -45,7 +45,7 @@ struct Writer: Sendable {
         switch event {
         case .hello(let hello): return greeted(hello, &flow)
         case .acknowledged(let acknowledgements, let offset): return try taken(acknowledgements, offset)
-        case .refused(let refusal): return try refused(refusal)
+        case .refused(let refusal): return try refused(refusal, &flow)
         case .deferred(let deferral): return try wait(deferral, &flow)
         case .basesGiven(let areHeld): return given(areHeld, &flow)
         case .granted: return try granted()
@@ -116,6 +116,7 @@ struct Writer: Sendable {
         hello.acknowledged = history.acknowledged
         hello.declined = history.declined
         hello.hasLinks = history.hasLinks
+        hello.takesVoid = history.hasLinks
         if history.hasLinks { hello.version = Limits.meshVersion }
         flow.send(.hello(hello))
     }
@@ -262,7 +263,7 @@ struct Writer: Sendable {
         // What own operations rest on goes first.
         links.begin(&flow)
         guard flow.canSendData, !links.isAhead, !deferred.isBusy,
-            let actor = own.next, grantCheck.actor != actor || own.isAnswered(actor)
+            let actor = own.next, grantCheck.actor != actor || own.isSettled(actor)
         else { return }
         var after = own.sent[actor] ?? 0
         if case .collecting(actor, let through, _) = grantCheck { after = through }
@@ -288,7 +289,7 @@ struct Writer: Sendable {
         }
         let forbidden = OwnGrantCheck.refusals(in: operations, writeRules?())
         grantCheck = forbidden.isEmpty ? .idle : .waiting(actor)
-        let allowed = operations.filter { $0.sequence < forbidden.first?.sequence ?? .max }
+        let allowed = OwnGrantCheck.sent(of: operations, forbidden, hasLinks: links.areTaken)
         if let last = allowed.last {
             own.sent(actor, through: last.sequence)
             flow.sendUpload(allowed.map(\.bytes))
@@ -318,11 +319,7 @@ struct Writer: Sendable {
             resumeUpload(&flow)
             return []
         }
-        // A newer token may have come meanwhile.
-        let mayWrite = writeRules?()
-        let refused = forbidden.filter { refusal in
-            mayWrite.map { mayWrite in refusal.documents.contains { !mayWrite($0) } } ?? false
-        }
+        let refused = OwnGrantCheck.holding(forbidden, isClosed: own.stopped.contains(actor), writeRules?())
         grantCheck = .idle
         guard !refused.isEmpty else {
             resumeUpload(&flow)
@@ -396,8 +393,14 @@ struct Writer: Sendable {
     // MARK: Repairing
 
     /// The server refused an operation, and takes nothing more of its actor.
-    private mutating func refused(_ refusal: Refusal) throws(SyncError) -> [Message] {
+    private mutating func refused(
+        _ refusal: Refusal, _ flow: inout FlowControl
+    ) throws(SyncError) -> [Message] {
         guard let isFirst = own.refused(refusal.actor) else { return [] }
+        if isFirst, links.areTaken, grantCheck.collects(after: refusal) {
+            resumeUpload(&flow)
+            return []
+        }
         try repair.note(refusal, isFirst: isFirst)
         return repair.isDue ? [.repairIsDue] : []
     }
@@ -491,7 +494,7 @@ extension Writer {
         own.checkInvariants()
         if case .collecting(let actor, _, _) = grantCheck {
             precondition(
-                own.isAnswered(actor), "the grant forbids what rests on operations that are not answered")
+                own.isSettled(actor), "the grant forbids what rests on operations that are not answered")
         }
         answers.checkInvariants()
     }
