@@ -29,7 +29,7 @@ extension Admission {
                     let isOpen = rights.write.allows(candidate.key) || rights.read.allows(candidate.key)
                     guard isOpen else { return true }
                     let vector = try VersionVector(decoding: candidate.vector)
-                    // What is void is neither held nor lacking.
+                    // Void writes are neither held nor lacking.
                     let void = try transaction.void(of: candidate.key, held: vector) ?? VersionVector()
                     return try !Self.seen(vector, of: candidate.key, transaction)
                         .covers(vector.without(void: void))

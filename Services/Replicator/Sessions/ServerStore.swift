@@ -262,7 +262,7 @@ package struct ServerStore: SessionStore {
         try await hub.materializer.advance()
         let replica = hub.materializer.replica
         let rules = identity.rights.write
-        // What a peer with links may not write, others may bring.
+        // Others may bring the documents that a peer with links may not write.
         let hasLinks = rights.hasLinks
         return try await hub.materializer.executor.run {
             try replica.read { transaction in

@@ -76,7 +76,7 @@ struct Merger {
         case .gone(let vector): notices.note(update.key, vector)
         case .void(let vector): try void(update.key, vector)
         case .state(let bytes):
-            // What is tainted and not confirmed is not void.
+            // A tainted document that the server does not confirm is not void.
             let isConfirmed = voided.remove(update.key) != nil
             if hasAuthority, !isConfirmed, try merging.isTainted(update.key) {
                 try merging.learn(VersionVector(), of: update.key, isAuthority: true)

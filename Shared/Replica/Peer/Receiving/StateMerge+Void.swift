@@ -14,8 +14,8 @@ extension StateMerge {
         guard isAuthority else {
             return try setVoid(key, known.union(try allowed(told, of: key, beside: known, held)))
         }
-        // What the server does not confirm of what is held is not void: a raised time says so to links, too,
-        // which a removed one does not.
+        // A held write that the server does not confirm is not void. A raised time tells links so; a removed
+        // one would not.
         let kept = known.entries.compactMap { entry -> VersionVector.Entry? in
             guard let time = held[entry.actor], time > entry.time else { return entry }
             return told[entry.actor] == nil ? .init(actor: entry.actor, time: time) : nil
@@ -121,7 +121,7 @@ extension StateMerge {
         notes.replaced(key)
         let before = try stored.state.withUnsafeBytes { try DocumentReader($0).vector() }
         let left = before.entries.filter { $0.time > document.vector[$0.actor] ?? 0 }
-        // What the same actor writes next would cover its lost stamps (rule 10).
+        // The next write of the same actor would cover its lost stamps (rule 10).
         try documents.leave(key, VersionVector(left))
         if document.vector.isEmpty {
             try documents.remove(key, stored.table, wasHere: true)

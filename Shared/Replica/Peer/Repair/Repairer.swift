@@ -202,7 +202,7 @@ struct Repairer {
             // One that is not shown here, and of which the server has more, would be told as empty.
             let server = places[key]?.vector ?? VersionVector()
             if absent[key] != nil, !server.isEmpty { continue }
-            // Of several the first one counts, but for what the server has got from elsewhere.
+            // The first of several counts, unless the server has later ones from elsewhere.
             let first = void[key]?[operation.actor] ?? operation.timestamp - 1
             let seen = server[operation.actor] ?? 0
             void[key, default: VersionVector()].insert(

@@ -325,8 +325,7 @@ struct Writer: Sendable {
             resumeUpload(&flow)
             return []
         }
-        // As when the server refuses: nothing more of the actor is sent, and a repair sets these aside and
-        // lets the others go.
+        // The actor sends nothing more; a repair sets these aside and lets the others go.
         own.stop(actor)
         repair.note(refused: refused)
         return [.repairIsDue]
