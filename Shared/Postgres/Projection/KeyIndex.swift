@@ -128,7 +128,7 @@ struct KeyColumns: Sendable {
                         rows.int8(row, 3), column: Int(rows.int8(row, 4)),
                         IndexDescription(
                             name: String(decoding: rows.bytes(row, 5), as: UTF8.self),
-                            collection: collection, keys: try KeyForm.decode(rows.bytes(row, 6)),
+                            collection: collection, keys: try keys(rows.bytes(row, 6)),
                             isReady: rows.bool(row, 7), isExact: rows.bool(row, 8),
                             tellsValues: rows.bool(row, 9))))
             }
@@ -136,36 +136,12 @@ struct KeyColumns: Sendable {
         }
         return all
     }
-}
 
-/// The keys of an index as the catalog has them: an array of paths, directions, and whether documents
-/// without the field are in it.
-enum KeyForm {
-    static func encode(_ keys: [IndexDescription.Key]) -> [UInt8] {
-        CBOR.encode(
-            .array(
-                keys.map { key in
-                    .array([
-                        .array(key.path.map { .string($0) }), .bool(key.isDescending),
-                        .bool(key.includesMissing),
-                    ])
-                }))
-    }
-
-    static func decode(_ bytes: [UInt8]) throws(ProjectionError) -> [IndexDescription.Key] {
-        let keys = (try? CBOR.decode(bytes))?.arrayValue ?? []
-        let decoded = keys.compactMap { key -> IndexDescription.Key? in
-            guard let parts = key.arrayValue, parts.count == 3,
-                let path = parts[0].arrayValue?.compactMap(\.stringValue), !path.isEmpty,
-                let isDescending = parts[1].boolValue, let includesMissing = parts[2].boolValue
-            else { return nil }
-            return IndexDescription.Key(
-                path: path, isDescending: isDescending, includesMissing: includesMissing)
-        }
-        guard !keys.isEmpty, decoded.count == keys.count else {
+    private static func keys(_ bytes: [UInt8]) throws(ProjectionError) -> [IndexDescription.Key] {
+        guard let keys = KeyForm.decode(bytes) else {
             throw ProjectionError(.damaged, "the definition of an index is damaged")
         }
-        return decoded
+        return keys
     }
 }
 

@@ -49,7 +49,7 @@ enum IndexRows {
                 """, database)
         statement.bind(1, table.number)
         statement.bind(2, index.name)
-        statement.bind(3, encode(index.keys))
+        statement.bind(3, KeyForm.encode(index.keys))
         if hasDocuments { statement.bind(4, 0) }
         try statement.run()
         let number = database.lastInsertedRowID
@@ -103,33 +103,10 @@ enum IndexRows {
         return found
     }
 
-    // MARK: Keys
-
-    /// Each key as an array: its path, its direction, whether documents without it are included.
-    private static func encode(_ keys: [IndexDescription.Key]) -> [UInt8] {
-        CBOR.encode(
-            .array(
-                keys.map { key in
-                    .array([
-                        .array(key.path.map { .string($0) }), .bool(key.isDescending),
-                        .bool(key.includesMissing),
-                    ])
-                }))
-    }
-
     private static func keys(_ bytes: [UInt8]) throws -> [IndexDescription.Key] {
-        let keys = try CBOR.decode(bytes).arrayValue ?? []
-        let decoded = keys.compactMap { key -> IndexDescription.Key? in
-            guard let parts = key.arrayValue, parts.count == 3,
-                let path = parts[0].arrayValue?.compactMap(\.stringValue), !path.isEmpty,
-                let isDescending = parts[1].boolValue, let includesMissing = parts[2].boolValue
-            else { return nil }
-            return IndexDescription.Key(
-                path: path, isDescending: isDescending, includesMissing: includesMissing)
-        }
-        guard !keys.isEmpty, decoded.count == keys.count else {
+        guard let keys = KeyForm.decode(bytes) else {
             throw ReplicaError(.damaged, "the definition of an index is damaged")
         }
-        return decoded
+        return keys
     }
 }

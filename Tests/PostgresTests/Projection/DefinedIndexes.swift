@@ -21,11 +21,12 @@ enum DefinedIndexes {
         try documents.scan(collection) { record in
             guard case .array(let names) = record.id.value, case .string(let collection) = names[0],
                 case .string(let name) = names[1],
-                case .binary(let keys)? = try record.document.root.value()["keys"]
+                case .binary(let bytes)? = try record.document.root.value()["keys"],
+                let keys = KeyForm.decode(bytes)
             else { return true }
             found.append(
                 IndexDescription(
-                    name: name, collection: CollectionName(collection), keys: try KeyForm.decode(keys)))
+                    name: name, collection: CollectionName(collection), keys: keys))
             return true
         }
         return found
