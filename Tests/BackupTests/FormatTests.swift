@@ -1,10 +1,11 @@
 import CRDT
 import Foundation
-import OperationLog
+import Replica
 import TestSupport
 import Testing
 
 @testable import Backup
+@testable import OperationLog
 @testable import Postgres
 
 /// Stores of the formats that exist, as this version wrote them: `mimeo serve` with nine statements, backed
@@ -19,6 +20,50 @@ struct FormatTests {
     /// The same in PostgreSQL.
     private static let there: DatabaseID = "a3ddcfc2-df16-439d-a8ef-e8f64c11fe0e"
     private static let thereDigest = "ca33a4bc3d43c50938089ee7a0775803"
+
+    /// Dumps of a log and of a projection of it, and what they hold.
+    struct Dump: Sendable, CustomTestStringConvertible {
+        let log, projection: String
+        let database: DatabaseID
+        let digest: String
+        let position: Offset
+        var testDescription: String { projection }
+    }
+
+    /// The second has indexes: one that is whole, and definitions of them in the log.
+    private static let dumps = [
+        Dump(
+            log: "log-5.sql", projection: "projection-1.sql", database: there, digest: thereDigest,
+            position: 9),
+        Dump(
+            log: "log-5-indexes.sql", projection: "projection-2.sql",
+            database: "57a7427f-bf10-49f9-99af-7c10e55fbec7",
+            digest: "01eb9422ec8b2f33a06ba50de6765d20", position: 8),
+    ]
+
+    @Test("each present format stands in the page on upgrades, and has files that this version wrote")
+    func presentFormats() throws {
+        let root = Self.fixtures.deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let page = try String(contentsOf: root.appendingPathComponent("Docs/upgrade.md"), encoding: .utf8)
+        let (store, log) = (StoredStore.currentFormat, Int(LogSchema.currentVersion))
+        let projection = ProjectionSchema.steps.count
+        #expect(PostgresLogSchema.steps.count == log)
+        for row in [
+            "| a peer's store | \(store) |", "| log, SQLite and PostgreSQL | \(log) |",
+            "| projection in PostgreSQL | \(projection) |", "| backups | \(Manifest.currentFormat) |",
+        ] {
+            #expect(page.contains(row), "\(row)")
+        }
+        let own = "Tests/BackupTests/Fixtures"
+        for file in [
+            "Tests/ReplicaTests/Fixtures/store-\(store)/replica.sqlite", "\(own)/log-\(log).sqlite",
+            "\(own)/log-\(log).sql", "\(own)/projection-\(projection).sql",
+            "\(own)/backup-\(Manifest.currentFormat)",
+        ] {
+            #expect(FileManager.default.fileExists(atPath: root.appendingPathComponent(file).path), "\(file)")
+        }
+    }
 
     @Test("a backup of format 1 is verified, and restored to its offsets")
     func backup() async throws {
@@ -56,9 +101,9 @@ struct FormatTests {
     }
 
     @Test(
-        "a PostgreSQL log of format 5 and a projection of format 1 are read from a dump, and the log goes on",
-        .enabled(if: ProcessInfo.processInfo.environment["MIMEO_TEST_POSTGRES"] != nil))
-    func postgres() async throws {
+        "a PostgreSQL log and a projection of each format are read from a dump, and the log goes on",
+        .enabled(if: ProcessInfo.processInfo.environment["MIMEO_TEST_POSTGRES"] != nil), arguments: dumps)
+    func postgres(dump: Dump) async throws {
         let server = try #require(ProcessInfo.processInfo.environment["MIMEO_TEST_POSTGRES"])
         let name = "format_\(UInt64.random(in: 1...UInt64.max))"
         var components = try #require(URLComponents(string: server))
@@ -68,24 +113,24 @@ struct FormatTests {
         try administrator.run("CREATE DATABASE \(name)")
         defer { #expect(throws: Never.self) { try administrator.run("DROP DATABASE \(name) WITH (FORCE)") } }
         let connection = try Connection(url: url)
-        for file in ["log-5.sql", "projection-1.sql"] {
+        for file in [dump.log, dump.projection] {
             try connection.run(
                 try String(contentsOf: Self.fixtures.appendingPathComponent(file), encoding: .utf8))
         }
         let log = try PostgresOperationLog(url: url, logger: Author.quiet)
         try await Place.use { place in
             var collections: [CollectionName: FoldDigest] = [:]
-            let position = try ProjectionSnapshot.readAll(Self.there, url: url) { row in
+            let position = try ProjectionSnapshot.readAll(dump.database, url: url) { row in
                 collections[row.key.collection, default: FoldDigest()].add(
                     SnapshotDocument(key: row.key, isLive: row.isLive, offset: 0, state: row.state))
             }
             let projected = ProjectedDigests(position: try #require(position), collections: collections)
             let result = try await LogVerifier(log, scratch: place.folder.path, logger: Author.quiet)
-                .verify(Self.there, projected: projected)
-            #expect(result.findings.isEmpty && result.digest?.text == Self.thereDigest)
-            #expect(result.projection == 9)
+                .verify(dump.database, projected: projected)
+            #expect(result.findings.isEmpty && result.digest?.text == dump.digest)
+            #expect(result.projection == dump.position)
         }
-        try await Self.goesOn(log, Self.there)
+        try await Self.goesOn(log, dump.database)
         await log.close()
     }
 

@@ -14,7 +14,8 @@ import Testing
 /// `store-7`: twenty documents of a kilobyte in one operation, which refers to them; others that were
 /// written, changed, counted in, deleted and evicted; an index, and one whose keys are cut. `store-8` goes on
 /// from there: two more documents, one of them evicted, and a server's cursor. `store-10` goes on from that:
-/// the store was linked with another small peer, and each has a document of the other.
+/// the store was linked with another small peer, and each has a document of the other. `store-11` goes on
+/// from that: a void stamp of one document is noted.
 @Suite("Stores of earlier versions, from within")
 struct KeptStoreTests {
     private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
@@ -46,7 +47,7 @@ struct KeptStoreTests {
 
     @Test(
         "operations that refer to documents are uploaded as what they were, before one changes and after",
-        arguments: ["store-7", "store-8", "store-10"])
+        arguments: ["store-7", "store-8", "store-10", "store-11"])
     func uploads(name: String) throws {
         try withTemporaryDirectory { directory in
             let copy = directory.appendingPathComponent("store")
@@ -96,6 +97,22 @@ struct KeptStoreTests {
                 try transaction.withDatabase { (try Notes.find(key, $0), try Notes.void(key, $0)) }
             }
             #expect(found.0 == nil && found.1 == void)
+            try replica.close()
+        }
+    }
+
+    @Test("a store of format 11 knows what is void, and its cursors")
+    func void() throws {
+        try withTemporaryDirectory { directory in
+            let copy = directory.appendingPathComponent("store")
+            try FileManager.default.copyItem(at: Self.folder.appendingPathComponent("store-11"), to: copy)
+            let replica = try open(copy, TestEnvironment(seed: 11))
+            let key = DocumentKey(collection: "l", id: try DocumentID(.int(1)))
+            let found = try replica.read { transaction in
+                try transaction.withDatabase { try Notes.void(key, $0) }
+            }
+            #expect(found == VersionVector([.init(actor: ActorID(7), time: 1)]))
+            #expect(try replica.rows("SELECT COUNT(*) AS n FROM l") == [#"{"n":2}"#])
             try replica.close()
         }
     }

@@ -6,7 +6,7 @@ import OperationLog
 /// The tables of a *generation* have a version of their own (`Generation.currentLayout`): a generation of
 /// an older layout is not migrated but rebuilt beside it.
 enum ProjectionSchema {
-    private static let steps = [version1, version2]
+    static let steps = [version1, version2]
 
     /// "MmPr".
     private static let lock = 1_299_009_650
