@@ -86,6 +86,9 @@ public final class AttachmentStore: ServicePart {
                 try await Task.sleep(for: Limits.uploadLook)
             }
         }
+        if let system = authenticator.system {
+            mount.background("attachment place") { [self] in await notePlace(in: system) }
+        }
         if let grace = options.graceSeconds {
             mount.background("attachment collection") { [self] in
                 while true {
@@ -345,6 +348,19 @@ public final class AttachmentStore: ServicePart {
 
     private func requireRoom() throws {
         guard room?.isNearlyFull != true else { throw BlobFailure(error: .nearlyFull) }
+    }
+
+    /// Tells the log where attachments are, for tools that do not have this process's flags.
+    private func notePlace(in system: SystemDatabase) async {
+        let bucket = options.bucket.map { AttachmentBucketRecord(id: $0.text, region: $0.region) }
+        while !Task.isCancelled {
+            do {
+                return try await system.note(attachments: bucket)
+            } catch {
+                logger.warning("the place of attachments is not noted", metadata: ["error": "\(error)"])
+                try? await Task.sleep(for: Limits.placeRetry)
+            }
+        }
     }
 
     /// Removes uploads that nobody has gone on with.

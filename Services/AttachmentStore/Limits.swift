@@ -18,6 +18,8 @@ enum Limits {
     static let listedRows = 1_000
     /// Attachments that a verification lists at once.
     static let verifiedAtOnce = 1_000
+    /// Pause between two attempts to note the place of attachments in a log that does not answer.
+    static let placeRetry: Duration = .seconds(30)
     /// Characters of a file name in `Content-Disposition`; a file system takes no more.
     static let fileNameCharacters = 255
     /// Time after which an unfinished upload with which nothing happens is removed: a device may be without a

@@ -1,4 +1,6 @@
+import Backup
 import Foundation
+import Synchronization
 
 /// A progress bar on a terminal: one line on stderr, drawn over itself; nothing where stderr is no terminal.
 final class Progress {
@@ -35,6 +37,18 @@ final class Progress {
         let full = Int(share * Double(barCharacters))
         let bar = String(repeating: "#", count: full) + String(repeating: "-", count: barCharacters - full)
         return "[\(bar)] \(Int(share * 100)) % \(label)"
+    }
+
+    /// Shows the steps of a backup, a check or a restore while a body runs.
+    static func showing<Result: Sendable>(
+        _ body: () async throws -> Result
+    ) async throws -> Result {
+        let progress = Mutex(Progress())
+        defer { progress.withLock { $0.clear() } }
+        let told: BackupProgress.Told = { step, done, all in
+            progress.withLock { $0.show(step, Int(clamping: done), of: Int(clamping: all)) }
+        }
+        return try await BackupProgress.$told.withValue(told, operation: body)
     }
 
     private func draw(_ text: String) { FileHandle.standardError.write(Data(text.utf8)) }

@@ -29,13 +29,44 @@ public protocol RestorableLog: OperationLog {
     func hasOtherUsers() async throws -> Bool
 }
 
-/// Names of drafts.
-package enum RestoreDraft {
+/// A draft of a database: its hidden name, and the row that a driver begins it with.
+package struct RestoreDraft: Sendable {
     /// No database can be called so.
     package static let prefix = "restoring:"
 
-    /// The name of a draft.
-    package static func name(of database: DatabaseID) -> DatabaseID { DatabaseID(prefix + database.text) }
+    /// The draft's name.
+    package let name: DatabaseID
+    /// A new one: positions of the log before are not positions of this one.
+    package let logID: LogID
+    /// The head, up to which everything is truncated and settled.
+    package let start: Offset
+    /// The chain hash there.
+    package let hash: UInt64
+
+    private let database: DatabaseID
+
+    /// - Parameters: as of `beginRestore`.
+    /// - Throws: `LOG-0102`.
+    package init(of database: DatabaseID, after start: Offset, hash: UInt64) throws(OperationLogError) {
+        guard database.isValidInLog else {
+            throw OperationLogError(.invalidDatabaseID, "no database can have the id \"\(database)\"")
+        }
+        (self.database, self.start) = (database, start)
+        name = DatabaseID(Self.prefix + database.text)
+        logID = LogID.random()
+        self.hash = start == 0 ? ChainHash.start(logID) : hash
+    }
+
+    /// The chain hash up to which entries are truncated; 0 if none are.
+    package var truncatedHash: UInt64 { start == 0 ? 0 : hash }
+
+    /// The draft's name, once the driver has made it.
+    /// - Parameter isMade: false if there was one of this name.
+    /// - Throws: `LOG-0103`.
+    package func made(_ isMade: Bool) throws(OperationLogError) -> DatabaseID {
+        guard isMade else { throw Self.taken(database) }
+        return name
+    }
 
     /// The name that a draft gets.
     package static func target(of draft: DatabaseID) -> DatabaseID {

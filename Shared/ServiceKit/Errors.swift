@@ -25,6 +25,9 @@ public enum ServiceErrorCode: String, Sendable, CaseIterable {
     /// The log is empty or missing beside folders that followed a log before: a wrong `--log`, or a disk that
     /// is not there. `--new-log` begins a new one.
     case logMissing = "SRV-0204"
+    /// Only told by `/health`: each of the last commits of the log took a second or more. Nothing is refused;
+    /// look at its disk, or at PostgreSQL's synchronous standby.
+    case storageSlow = "SRV-0205"
     /// 401: the admin credential is missing or wrong.
     case adminRefused = "SRV-0401"
     /// 403: the role of the admin credential does not suffice for the route.

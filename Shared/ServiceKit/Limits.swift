@@ -210,6 +210,12 @@ public enum Limits {
     static let appendStall: Duration = .seconds(10)
     /// Age of such an append from which others are refused: clients give up at about that time.
     static let appendRefusal: Duration = .seconds(30)
+    /// Time of a commit from which the storage is slow, if each of the last commits took it: a disk takes
+    /// milliseconds, and a second of it is noticed by everybody who writes.
+    static let slowCommit: Duration = .seconds(1)
+    /// The commits of which the fastest tells the storage's pace, and the time in which they ended.
+    static let paceChanges = 5
+    static let paceWindow: Duration = .seconds(60)
     /// Spans that wait for the collector: some MB, and half a minute of a busy server.
     static let queuedSpans = 8_192
     /// Spans of one request to the collector.

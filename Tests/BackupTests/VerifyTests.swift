@@ -2,6 +2,7 @@ import CRDT
 import Foundation
 import OperationLog
 import Replica
+import Synchronization
 import TestSupport
 import Testing
 
@@ -11,6 +12,46 @@ import Testing
 struct VerifyTests {
     private static func verifier(_ log: any OperationLog, _ place: Place, rate: Int? = nil) -> LogVerifier {
         LogVerifier(log, scratch: place.folder.path, bytesPerSecond: rate, logger: Author.quiet)
+    }
+
+    @Test("a copy, its folding, a restore and checks tell a watcher how far they are")
+    func progress() async throws {
+        try await Place.use { place in
+            let told = Mutex<[String: [(done: UInt64, all: UInt64)]]>([:])
+            let log = try place.log("log")
+            try await log.createDatabase("cars")
+            let all = (1...3_000).map { (number: UInt64) in
+                AppendRequest(
+                    CRDT.Operation(
+                        actor: ActorID(1), sequence: SequenceNumber(number), timestamp: number, changes: []),
+                    authorKey: "key")
+            }
+            _ = try await log.append(all, to: "cars")
+            let backups = place.folder.appendingPathComponent("backups").path
+            let target = try place.log("target")
+            try await BackupProgress.$told.withValue({ step, done, all in
+                told.withLock { $0[step, default: []].append((done, all)) }
+            }) {
+                _ = try await BackupMaker(
+                    log, into: BackupFolder(backups), BackupMaker.Options(), logger: Author.quiet
+                ).make()
+                _ = try await Self.verifier(log, place).verify("cars")
+                _ = try await Restorer(backups, Restorer.Options(), logger: Author.quiet)
+                    .restore(into: target)
+            }
+            let steps = told.withLock { $0 }
+            #expect(
+                Set(steps.keys)
+                    == ["copying cars", "folding cars", "reading cars", "writing cars", "checking cars"])
+            for (step, tells) in steps {
+                #expect(tells.allSatisfy { $0.done <= $0.all && $0.all == 3_000 }, "\(step)")
+                #expect(tells.map(\.done) == tells.map(\.done).sorted(), "\(step)")
+            }
+            #expect(steps["copying cars"]?.last?.done == 3_000)
+            let count = steps.count
+            _ = try await Self.verifier(log, place).verify("cars")
+            #expect(told.withLock { $0.count } == count)
+        }
     }
 
     @Test("a log that is well has the digest of its documents, and its snapshot is compared while it can be")

@@ -245,6 +245,9 @@ enum AuthorizationMatrix {
             route: "GET /admin/query-service/databases/:database/indexes", role: .read,
             cells: "\(nobodyButAdmin) 200"),
         .init(
+            route: "GET /admin/query-service/databases/:database/peers", role: .read,
+            cells: "\(nobodyButAdmin) 200"),
+        .init(
             route: "GET /admin/query-service/databases/:database/slow", role: .read,
             cells: "\(nobodyButAdmin) 200"),
         .init(

@@ -73,7 +73,7 @@ struct DoctorTests {
                     data: path, log: .sqlite(path: "\(path)/log.sqlite"),
                     sources: try SettingSources(config: nil, environment: [:]))
                 return FileChecks(place, secretsKey: nil).run().map(\.code).filter {
-                    ![.diskFilling, .diskNearlyFull].contains($0)
+                    ![.diskFilling, .diskNearlyFull, .diskSlow].contains($0)
                 }
             }
             #expect(try checks(data.path) == [.dataMissing])
@@ -96,6 +96,28 @@ struct DoctorTests {
             try manager.setAttributes([.posixPermissions: 0o644], ofItemAtPath: key.path)
             #expect(try checks(data.path) == [.keyUnusable, .keyChanging])
         }
+    }
+
+    @Test("a disk that is slow or read-only, and a bucket that only the servers name")
+    func places() throws {
+        let pace = { (probe: DiskProbe?) in FileChecks.pace("/d", probe).map(\.code) }
+        #expect(pace(nil) == [] && pace(.sync(.milliseconds(249))) == [])
+        #expect(pace(.readOnly) == [.diskReadOnly] && pace(.sync(.milliseconds(250))) == [.diskSlow])
+        #expect(FileChecks.pace("/d", .sync(.milliseconds(999))).first?.severity == .warning)
+        #expect(FileChecks.pace("/d", .sync(.seconds(1))).first?.severity == .error)
+        #expect(DiskProbe.run("/nowhere") == nil)
+        try withTemporaryDirectory { folder in
+            #expect(DiskProbe.run(folder.path) != .readOnly)
+            let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+            #expect(names.isEmpty)
+        }
+        let codes = { (noted: [String], named: String?) in
+            LogChecks.places(noted, named: named).map(\.code)
+        }
+        #expect(codes([], nil) == [] && codes([], "https://s/b") == [])
+        #expect(codes(["https://s/b"], "https://s/b") == [])
+        #expect(codes(["https://s/b"], nil) == [.bucketUnnamed])
+        #expect(codes(["https://s/b"], "https://s/c") == [.bucketUnnamed])
     }
 
     @Test("certificates that cannot be used have a code")

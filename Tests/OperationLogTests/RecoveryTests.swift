@@ -8,7 +8,7 @@ import Testing
 
 @testable import OperationLog
 
-@Suite("SQLite log: recovery from a failed commit", .timeLimit(.minutes(5)))
+@Suite("SQLite log: recovery from a failed commit", .timeLimit(.minutes(60)))
 struct RecoveryTests {
     @Test("a failed commit is unknown to its caller, and the log takes it when it comes again")
     func once() async throws {

@@ -32,7 +32,7 @@ struct AdminTests {
     @Test("each needs the admin credential and a database that exists")
     func credentials() async throws {
         try await Self.run { client, ask async throws in
-            for path in ["projection", "collections", "collections/c/shape", "indexes", "slow"] {
+            for path in ["projection", "collections", "collections/c/shape", "indexes", "peers", "slow"] {
                 #expect(try await client.send("\(Self.own)/\(path)").status == 401, "\(path)")
                 #expect(try await ask("\(Self.base)/none/\(path)", "GET").code == "QUERY-0201", "\(path)")
             }

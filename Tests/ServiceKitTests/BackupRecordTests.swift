@@ -17,6 +17,36 @@ struct BackupRecordTests {
         return record
     }
 
+    @Test("the bucket of the store that started last is noted once, and read without a service or a write")
+    func buckets() async throws {
+        try await withTemporaryDirectory { folder in
+            var logger = Logger(label: "test")
+            logger.logLevel = .critical
+            let log = try SQLiteOperationLog(path: folder.appendingPathComponent("log").path, logger: logger)
+            #expect(try await SystemDirectory.read(from: log, logger: logger) == nil)
+            let system = SystemDatabase(
+                log: log, folder: folder.appendingPathComponent("system").path, logger: logger)
+            try await system.open()
+            let one = AttachmentBucketRecord(id: "https://s3.example.org/one", region: "eu-central-1")
+            try await system.note(attachments: nil)
+            let empty = try await log.head(of: SystemDatabase.id)
+            try await system.note(attachments: one)
+            try await system.note(attachments: one)
+            let noted = try await log.head(of: SystemDatabase.id)
+            #expect(empty.offset == 0 && noted.offset == 1)
+            #expect(
+                try await SystemDirectory.read(from: log, logger: logger)?.attachmentBuckets == [one.id: one])
+            let other = AttachmentBucketRecord(id: "https://s3.example.org/two/a", region: "us-east-1")
+            try await system.note(attachments: other)
+            #expect(system.directory.attachmentBuckets == [other.id: other])
+            try await system.note(attachments: nil)
+            #expect(try await SystemDirectory.read(from: log, logger: logger)?.attachmentBuckets == [:])
+            #expect(try await log.head(of: SystemDatabase.id).offset == 3)
+            await system.close()
+            await log.close()
+        }
+    }
+
     @Test("the log keeps what the furthest of the awaited backups needs, and nothing after their time")
     func hold() async throws {
         try await withTemporaryDirectory { folder in

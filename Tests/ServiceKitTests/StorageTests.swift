@@ -106,6 +106,36 @@ struct StorageTests {
         }
     }
 
+    @Test("storage is told as slow while each commit takes a second, and nothing is refused")
+    func slow() async throws {
+        try await withTemporaryDirectory { folder in
+            let clock = Clock()
+            let disk = SlowLog(try Self.log(folder)) { clock.move($0) }
+            _ = try await disk.createDatabase("cars")
+            let guarded = GuardedLog(disk, logger: Self.quiet, now: { clock.now })
+            let part = StoragePart(log: guarded, room: nil, ledger: DamageLedger())
+            disk.time.withLock { $0 = .milliseconds(1_200) }
+            for sequence in UInt64(1)...5 {
+                // One slow commit may be chance, or a queue.
+                #expect(await part.health() == .ok)
+                _ = try await guarded.append([Self.request(sequence)], to: "cars")
+            }
+            #expect(await part.health().detail?.hasPrefix("SRV-0205: the log's storage is slow") == true)
+            #expect(await part.readiness().isEmpty && guarded.status.refusal == nil)
+            // Nobody has written for a minute: the past says nothing.
+            clock.move(.seconds(60))
+            #expect(await part.health() == .ok)
+            for sequence in UInt64(6)...10 {
+                _ = try await guarded.append([Self.request(sequence)], to: "cars")
+            }
+            #expect(await part.health().status == .failing)
+            disk.time.withLock { $0 = .milliseconds(900) }
+            _ = try await guarded.append([Self.request(11)], to: "cars")
+            #expect(await part.health() == .ok)
+            await disk.log.close()
+        }
+    }
+
     @Test("a lease that waits for the disk is told as an append is, and later statements need not wait")
     func stalledLease() async throws {
         try await withTemporaryDirectory { folder in
@@ -301,6 +331,24 @@ struct StorageTests {
             }
             await log.close()
         }
+    }
+}
+
+/// A log whose appends take a time of a test's clock.
+private final class SlowLog: PassingOnLog, @unchecked Sendable {
+    // Unchecked as its superclass is; what it has itself is guarded or immutable.
+    let time = Mutex(Duration.zero)
+    private let wait: @Sendable (Duration) -> Void
+
+    init(_ log: any OperationLog, _ wait: @escaping @Sendable (Duration) -> Void) {
+        self.wait = wait
+        super.init(log)
+    }
+
+    override func append(_ requests: [AppendRequest], to database: DatabaseID) async throws -> [AppendOutcome]
+    {
+        wait(time.withLock { $0 })
+        return try await super.append(requests, to: database)
     }
 }
 

@@ -93,6 +93,28 @@ class OneServer(BucketTest):
         self.assertEqual(self.files(self.server), [])
         self.assertLessEqual(len(self.bucket.unfinished), statuses.count(503))
 
+    def test_a_bucket_that_only_the_servers_flags_name_is_told_by_the_tools(self):
+        named = self.bucket.arguments(self.proxy.origin)
+        to = ["--data", self.server.data, "--to", self.workspace.directory / "backups"]
+
+        def doctor(*arguments):
+            done = mimeo("doctor", "--json", "--data", self.server.data, *arguments)
+            return [row for row in json.loads(done.stdout)["findings"] if row["code"] == "DOC-0802"]
+
+        until(lambda: doctor(), 30, "the doctor does not know of the bucket")
+        self.assertEqual([row["subject"] for row in doctor()], [named[1]])
+        self.assertEqual(doctor(*named), [])
+        done = mimeo("backup", "create", *to)
+        self.assertEqual((done.returncode, named[1] in done.stderr), (0, True), done.stderr)
+        done = mimeo("backup", "create", *to, "--with-attachments")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn(named[1], done.stderr)
+        self.assertIn("CLI-0101", done.stderr)
+        done = mimeo("verify", "--data", self.server.data)
+        self.assertIn(named[1], done.stderr)
+        done = mimeo("backup", "create", *to, "--with-attachments", *named)
+        self.assertEqual((done.returncode, named[1] in done.stderr), (0, False), done.stderr)
+
     def test_the_doctor_names_what_is_wrong_with_a_bucket(self):
         def doctor(*arguments):
             done = mimeo("doctor", "--json", "--data", self.server.data, *arguments)

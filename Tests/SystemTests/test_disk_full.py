@@ -1,17 +1,21 @@
-"""A disk that is full: refused with a reason, reads go on, and when space returns everything goes on without a restart.
+"""A disk that is full, fails, is read-only, slow or stands still: refused with a reason, reads go on, and when it is well
+again everything goes on without a restart.
 
 Log, projection and attachments each have a small file system of their own in memory; a file in it takes the space away
-and gives it back.
+and gives it back. A library between the server and the system makes a disk read-only or slow beneath open files.
 """
 
+import json
 import os
+import pathlib
 import random
 import shutil
 import subprocess
 import threading
 import unittest
 
-from mimeo_harness import FourProcesses, OneProcess, Peer, Postgres, pick, until
+from mimeo_harness import FourProcesses, OneProcess, Peer, Postgres, mimeo, pick, until
+from mimeo_harness.disk import FaultyFolder
 from system_test import SystemTest
 
 SPACE_KIB = 12 * 1024
@@ -255,6 +259,131 @@ class DiskFails(SystemTest):
     @staticmethod
     def ids(side):
         return sorted(item["_id"] for item in side.query("SELECT _id FROM cars"))
+
+
+def findings(server):
+    """Codes of `mimeo doctor` and its messages."""
+    told = json.loads(mimeo("doctor", "--json", "--data", server.data).stdout)
+    return {finding["code"]: finding["message"] for finding in told["findings"]}
+
+
+def metric(server, name):
+    lines = server.request("GET", "/metrics").body.decode().splitlines()
+    return float(next(line for line in lines if line.startswith(name)).split()[-1])
+
+
+class DiskChanges(SystemTest):
+    """A disk that becomes read-only, or slow, and well again beneath the open files of a server."""
+
+    seconds = 120
+
+    def setUp(self):
+        super().setUp()
+        self.disk = FaultyFolder(self.workspace, self.workspace.directory / "server")
+        self.server = OneProcess(self.workspace).start()
+
+    def insert(self, name):
+        return self.server.post_statement("INSERT INTO cars DOCUMENTS (:car)", {"car": {"_id": name}}, seconds=60)
+
+    def health(self):
+        answer = self.server.request("GET", "/health")
+        return answer.status, answer.body.decode()
+
+    def reasons(self):
+        return {row["code"] for row in self.server.request("GET", "/health/ready").json["reasons"]}
+
+    def ids(self, side):
+        return sorted(row["_id"] for row in side.query("SELECT _id FROM cars"))
+
+    def test_a_read_only_disk_refuses_writes_says_so_and_is_used_again_by_itself(self):
+        server = self.server
+        peer = Peer(self.workspace, "a", server, ["SELECT * FROM cars"])
+        self.assertEqual(self.insert("first").status, 200)
+        blob = server.upload(b"kept").json["id"]
+        until(lambda: self.ids(peer) == ["first"], 30, "the peer has nothing")
+        self.disk.be_read_only()
+        refusal = self.insert("refused")
+        self.assert_refused(refusal, 503)
+        self.assertRegex(refusal.error["message"], "LOG-030[347]")
+        until(lambda: "LOG-0304" in self.reasons(), 30, lambda: f"{self.reasons()}")
+        self.assertIn("SRV-0203", self.reasons())
+        self.assertEqual(self.health()[0], 503)
+        self.assertEqual(metric(server, "mimeo_log_refusing"), 1)
+        self.assertIn("read-only", findings(server)["DOC-0206"])
+        self.assertGreaterEqual(server.upload(b"more").status, 500)
+        # What is there is read, and a device goes on by itself.
+        self.assertEqual((self.ids(server), server.download(blob).body), (["first"], b"kept"))
+        commit = peer.execute("INSERT INTO cars DOCUMENTS ({'_id': 'local'})")["commitID"]
+        self.disk.be_well()
+        until(lambda: self.reasons() == set(), 60, lambda: f"{self.reasons()}")
+        peer.wait_for_commit(commit, 60)
+        until(lambda: self.insert("last").status == 200, 30, "writes are still refused")
+        self.assertEqual(server.upload(b"more").status, 200)
+        until(lambda: self.health()[0] == 200, 30, lambda: self.health()[1])
+        self.assertGreaterEqual(metric(server, "mimeo_log_recoveries_total"), 1)
+        for side in (server, peer):
+            until(lambda: self.ids(side) == ["first", "last", "local"], 60, lambda: f"{self.ids(side)}")
+        self.assertEqual(server.stop(), 0)
+        server.start()
+        self.assertEqual(self.ids(server), ["first", "last", "local"])
+
+    def test_a_slow_disk_is_told_refuses_nothing_and_is_well_again_with_faster_commits(self):
+        self.assertEqual(self.insert("first").status, 200)
+        self.disk.be_slow(1_100)
+        for number in range(5):
+            self.assertEqual(self.insert(f"slow-{number}").status, 200)
+        status, told = self.health()
+        self.assertEqual((status, "SRV-0205" in told), (503, True), told)
+        self.assertEqual(self.reasons(), set())
+        self.assertGreater(metric(self.server, "mimeo_log_append_duration_seconds_sum"), 5)
+        self.assertIn("a sync to the disk takes 1", findings(self.server)["DOC-0205"])
+        self.disk.be_well()
+        self.assertEqual(self.insert("fast").status, 200)
+        self.assertEqual(self.health()[0], 200)
+        self.assertEqual(len(self.ids(self.server)), 7)
+
+
+class DiskTurnsReadOnly(SystemTest):
+    """A file system that makes itself read-only after an error, as ext4 does: for good, until it is mounted again."""
+
+    seconds = 120
+
+    def test_it_is_told_reads_go_on_and_after_a_new_mount_everything_acknowledged_is_there(self):
+        if not pick(fast=False, deep=True):
+            raise unittest.SkipTest("in full only; DiskChanges has a read-only disk in make test")
+        if os.geteuid() != 0:
+            raise unittest.SkipTest("only root may mount a file system")
+        folder, image = self.workspace.directory / "server", self.workspace.directory / "image"
+        folder.mkdir()
+        subprocess.run(["truncate", "-s", "200M", image], check=True)
+        subprocess.run(["mkfs.ext4", "-q", image], check=True, timeout=60)
+        mount = ["mount", "-o", "loop,errors=remount-ro", image, folder]
+        if subprocess.run(mount, check=False, timeout=60).returncode:
+            raise unittest.SkipTest("there is no loop device")
+        self.workspace.on_close(
+            lambda: subprocess.run(["umount", "-l", folder], check=False, timeout=30, capture_output=True))
+        source = subprocess.run(
+            ["findmnt", "-no", "SOURCE", folder], check=True, capture_output=True, text=True).stdout.strip()
+        trigger = pathlib.Path("/sys/fs/ext4") / pathlib.Path(source).name / "trigger_fs_error"
+        if not trigger.exists():
+            raise unittest.SkipTest("this kernel makes no error for a test")
+        server = OneProcess(self.workspace).start()
+        self.assertEqual(server.post_statement("INSERT INTO cars DOCUMENTS ({'_id': 'first'})").status, 200)
+        trigger.write_text("a test")
+        refusal = server.post_statement("INSERT INTO cars DOCUMENTS ({'_id': 'refused'})")
+        self.assert_refused(refusal, 503)
+        self.assertIn("LOG-03", refusal.error["message"])
+        until(lambda: server.request("GET", "/health/ready").status == 503, 30, "it says that it is ready")
+        self.assertEqual(metric(server, "mimeo_log_refusing"), 1)
+        self.assertIn("DOC-0206", findings(server))
+        self.assertEqual(server.query("SELECT _id FROM cars"), [{"_id": "first"}])
+        server.stop()
+        subprocess.run(["umount", folder], check=True, timeout=60)
+        subprocess.run(["e2fsck", "-p", image], check=False, timeout=60, capture_output=True)
+        subprocess.run(mount, check=True, timeout=60)
+        server.start()
+        self.assertEqual(server.query("SELECT _id FROM cars"), [{"_id": "first"}])
+        self.assertEqual(server.post_statement("INSERT INTO cars DOCUMENTS ({'_id': 'last'})").status, 200)
 
 
 class DiskStandsStill(SystemTest):

@@ -37,8 +37,9 @@ class UpgradeTest(SystemTest):
 
 class Upgrade(UpgradeTest):
     def digests(self, folder):
-        return {path: hashlib.sha256(path.read_bytes()).hexdigest()
-                for path in sorted(folder.rglob("*")) if path.stat().st_size and path.is_file() and not path.name.endswith("-shm")}
+        """Every file and folder, with its content and the time of its last change."""
+        return {path: (path.stat().st_mtime_ns, path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest())
+                for path in sorted(folder.rglob("*"))}
 
     def test_files_of_this_an_earlier_and_a_newer_version(self):
         server = OneProcess(self.workspace).start()
@@ -81,6 +82,31 @@ class Upgrade(UpgradeTest):
         self.assertIn(f"migrated log {log}: format 4, this version's is 5", text)
         self.assertEqual(self.digests(server.data), older)
         self.assertTrue(before)
+
+    def test_nothing_at_all_changes_beside_a_server_that_runs_and_after_it_was_killed(self):
+        elsewhere = self.workspace.directory / "elsewhere"
+        server = OneProcess(self.workspace, extra_arguments=["--projection", f"sqlite:{elsewhere}"]).start()
+        server.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+        server.query("SELECT * FROM c")
+        place = ["--data", server.data, "--projection", f"sqlite:{elsewhere}"]
+        answer, parts = self.check(*place)
+        self.assertEqual((answer["changes"], {row["outcome"] for row in parts.values()}), (False, {"opened"}))
+        self.assertTrue(any(row["place"].startswith(str(elsewhere)) for row in answer["parts"]), answer)
+        # Killed, it leaves write-ahead logs, and whoever opens the files would go through them.
+        server.kill()
+        for index in [*server.data.rglob("*-shm"), *elsewhere.rglob("*-shm")]:
+            index.unlink()
+        before = self.digests(self.workspace.directory)
+        killed, _ = self.check(*place)
+        self.assertEqual((killed, self.digests(self.workspace.directory)), (answer, before))
+
+        # A projection that a newer version wrote, elsewhere than the data.
+        store = next(elsewhere.rglob("replica.sqlite"))
+        server.start()
+        self.assertEqual(server.stop(), 0)
+        self.set_format(store, 99)
+        answer, _ = self.check(*place, expected=1)
+        self.assertIn("STORE-0103", json.dumps(answer))
 
     def test_a_peers_store_a_missing_log_and_a_wrong_command_line(self):
         store = self.workspace.directory / "peer"

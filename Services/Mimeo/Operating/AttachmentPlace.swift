@@ -3,6 +3,7 @@ import AttachmentStore
 import Backup
 import Foundation
 import Logging
+import OperationLog
 import ServiceKit
 
 /// The place of a server's attachments, for commands that read or fill it without the server.
@@ -17,6 +18,7 @@ struct AttachmentPlace {
     let bucket: BucketAddress?
     /// The bucket of the server's settings that no flag names.
     let leftOut: BucketAddress?
+    private let followsSettings: Bool
 
     /// The help of `--with-attachments`.
     static let flagHelp: ArgumentHelp =
@@ -35,8 +37,48 @@ struct AttachmentPlace {
         bucket = isNamed || followsSettings && folder == nil ? address : nil
         self.folder = folder ?? (followsSettings && bucket == nil ? "\(resolved.data)/attachments" : nil)
         leftOut = bucket == nil ? address : nil
-        if let folder = self.folder, !FileManager.default.fileExists(atPath: folder) {
+        self.followsSettings = followsSettings && folder == nil && !isNamed
+        // Before the data folder's, a bucket that the servers have noted counts.
+        if !self.followsSettings { try requireFolder() }
+    }
+
+    private func requireFolder() throws {
+        if let folder, !FileManager.default.fileExists(atPath: folder) {
             throw MimeoError(.fileUnreadable, "there is no folder of attachments \(folder)")
+        }
+    }
+
+    /// Compares with the bucket that the servers on a log have noted: it may be named by flags of another
+    /// process only.
+    /// - Parameter what: what happens to attachments that are not named.
+    /// - Throws: `CLI-0101` where the settings were to be followed, and do not name that bucket; `CLI-0401`
+    ///   for a folder that is missing.
+    func compare(with log: any OperationLog, _ logger: Logger, what: String) async throws {
+        let named = bucket ?? leftOut
+        for noted in await Self.noted(in: log, logger) where noted != named?.text {
+            guard !followsSettings || named != nil else {
+                throw MimeoError(
+                    .usage,
+                    "the servers keep attachments in the bucket \(noted), which these settings do not name: "
+                        + "give --attachment-bucket and --attachment-bucket-credentials")
+            }
+            logger.warning(
+                "the servers keep attachments in a bucket that is \(what); --attachment-bucket names it",
+                metadata: ["bucket": "\(noted)"])
+        }
+        try requireFolder()
+    }
+
+    /// The buckets that the servers on a log have noted; none if the log is damaged there, which the command
+    /// itself finds and tells.
+    private static func noted(in log: any OperationLog, _ logger: Logger) async -> [String] {
+        do {
+            let directory = try await SystemDirectory.read(from: log, logger: logger)
+            return directory?.attachmentBuckets.keys.sorted() ?? []
+        } catch {
+            logger.warning(
+                "whether the servers use another bucket cannot be read", metadata: ["error": "\(error)"])
+            return []
         }
     }
 

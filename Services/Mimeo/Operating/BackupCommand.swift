@@ -88,6 +88,16 @@ struct BackupCommand: AsyncParsableCommand {
             }
         }
 
+        /// Says which bucket of the servers on the log is left out, because nothing here names it.
+        /// - Throws: `CLI-0101`.
+        func compare(_ resolved: LogPlace.Resolved, _ logger: Logger) async throws {
+            let blobs = try AttachmentPlace(
+                folder: attachments, attachmentBucket, followsSettings: withAttachments, resolved)
+            try await resolved.with(name: "mimeo-backup", logger: logger) { log in
+                try await blobs.compare(with: log, logger, what: "left out")
+            }
+        }
+
         /// - Throws: `BAK-0501`, `CLI-0101`, `CLI-0401`, and as `LogPlace.resolved`.
         func options(_ resolved: LogPlace.Resolved, _ logger: Logger) throws -> BackupMaker.Options {
             var options = BackupMaker.Options()
@@ -132,13 +142,16 @@ struct BackupCommand: AsyncParsableCommand {
             var options = try source.options(resolved, logger)
             options.isIncremental = incremental
             options.takesDigests = !quick
+            try await source.compare(resolved, logger)
             if options.key == nil {
                 logger.warning(
                     "the sealing key is left out, and secrets are lost without it: --passphrase-file")
             }
-            guard
-                let manifest = try await source.make(options, resolved, onlyIfGrown: false, logger: logger)
-            else { preconditionFailure("a backup that is always made is made") }
+            let wishes = options
+            let made = try await Progress.showing {
+                try await source.make(wishes, resolved, onlyIfGrown: false, logger: logger)
+            }
+            guard let manifest = made else { preconditionFailure("a backup that is always made is made") }
             for blob in manifest.attachments?.damaged ?? [] {
                 logger.error("a blob is damaged in the store and left out", metadata: ["blob": "\(blob)"])
             }
@@ -174,11 +187,14 @@ struct BackupCommand: AsyncParsableCommand {
             let resolved = try source.place.resolved()
             var options = try source.options(resolved, logger)
             var lastFull: ContinuousClock.Instant?
+            var isCompared = false
             while true {
                 let period = Duration.seconds(Int64(fullHours) * 3_600)
                 let isFull = lastFull.map { $0.duration(to: .now) >= period } ?? true
                 (options.isIncremental, options.takesDigests) = (!isFull, isFull)
                 do {
+                    if !isCompared { try await source.compare(resolved, logger) }
+                    isCompared = true
                     let made = try await source.make(
                         options, resolved, onlyIfGrown: true, holdHours: 2, logger: logger)
                     if isFull { lastFull = .now }
@@ -245,7 +261,7 @@ struct BackupCommand: AsyncParsableCommand {
         var scratch: String?
 
         func run() async throws {
-            let (name, results) = try await noting { try await verified() }
+            let (name, results) = try await noting { try await Progress.showing { try await verified() } }
             LineWriter.standardOutput.write([
                 "backup": .string(name), "verified": true,
                 "databases": .array(

@@ -30,12 +30,16 @@ struct FileChecks {
         if case .sqlite(let path) = resolved.log {
             folders.append(URL(fileURLWithPath: path).deletingLastPathComponent().path)
         }
-        return rights(data) + Set(folders).sorted().flatMap { Self.room($0, DiskRoom.measured($0)) } + keys()
+        return rights(data)
+            + Set(folders).sorted().flatMap {
+                Self.room($0, DiskRoom.measured($0)) + Self.pace($0, DiskProbe.run($0))
+            } + keys()
     }
 
     private func rights(_ data: String) -> [DoctorFinding] {
         let remedy = "chown it to the server's user and chmod it to 0700"
-        guard access(data, R_OK | W_OK | X_OK) == 0 else {
+        // A disk that is read-only is told as such.
+        guard access(data, R_OK | W_OK | X_OK) == 0 || errno == EROFS else {
             return [DoctorFinding(.dataRights, .error, data, "this user cannot write into it", remedy)]
         }
         return Self.isOpen(data)
@@ -68,6 +72,26 @@ struct FileChecks {
         }
     }
 
+    static func pace(_ folder: String, _ disk: DiskProbe?) -> [DoctorFinding] {
+        switch disk {
+        case nil: []
+        case .readOnly:
+            [
+                DoctorFinding(
+                    .diskReadOnly, .error, folder, "the disk is mounted read-only",
+                    "look into the kernel's log (dmesg), check the file system, and mount it again")
+            ]
+        case .sync(let time) where time >= .milliseconds(250):
+            [
+                DoctorFinding(
+                    .diskSlow, time >= .seconds(1) ? .error : .warning, folder,
+                    "a sync to the disk takes \(Int(time / .milliseconds(1))) ms; each commit waits for one",
+                    "look for what else uses the disk (iostat, pidstat -d), or take a faster one")
+            ]
+        case .sync: []
+        }
+    }
+
     private func keys() -> [DoctorFinding] {
         var findings: [DoctorFinding] = []
         let isThere = FileManager.default.fileExists(atPath: key)
@@ -94,6 +118,34 @@ struct FileChecks {
                     "remove the previous key with DELETE /admin/auth/secrets-key/previous"))
         }
         return findings
+    }
+}
+
+/// A disk, tried with a file that has no name: nobody sees it, and the kernel removes it.
+enum DiskProbe: Equatable {
+    case readOnly
+    /// The time of the fastest of some syncs after a page was written.
+    case sync(Duration)
+
+    private static let syncs = 5
+
+    /// Nil where the folder cannot be written, or its file system knows no files without names.
+    static func run(_ folder: String) -> DiskProbe? {
+        // O_TMPFILE, which Swift does not import.
+        let file = open(folder, 0o20000000 | O_DIRECTORY | O_WRONLY | O_CLOEXEC, 0o600)
+        guard file >= 0 else { return errno == EROFS ? .readOnly : nil }
+        defer { close(file) }
+        let page = [UInt8](repeating: 1, count: 4_096)
+        var fastest: Duration?
+        for number in 0..<syncs {
+            let begin = ContinuousClock.now
+            guard pwrite(file, page, page.count, off_t(number * page.count)) == page.count,
+                fdatasync(file) == 0
+            else { return errno == EROFS ? .readOnly : nil }
+            let time = ContinuousClock.now - begin
+            fastest = min(fastest ?? time, time)
+        }
+        return fastest.map { .sync($0) }
     }
 }
 
@@ -197,8 +249,12 @@ enum HostChecks {
 /// The log.
 struct LogChecks {
     private let resolved: LogPlace.Resolved
+    /// The URL of the bucket that the settings name.
+    private let bucket: String?
 
-    init(_ resolved: LogPlace.Resolved) { self.resolved = resolved }
+    init(_ resolved: LogPlace.Resolved, bucket: String?) {
+        (self.resolved, self.bucket) = (resolved, bucket)
+    }
 
     /// Operations without a snapshot that are too many, if they are ten times what makes one due.
     static let unboundedOperations: UInt64 = 1_000_000
@@ -220,8 +276,12 @@ struct LogChecks {
             }
             return try await resolved.with(name: "mimeo-doctor", logger: logger) { log in
                 var findings: [DoctorFinding] = []
-                for database in try await log.databases() { findings += try await look(at: database, log) }
-                return findings
+                for database in try await log.databases() {
+                    findings += try await look(at: database, log)
+                }
+                let directory = try await SystemDirectory.read(from: log, logger: logger)
+                let noted = directory?.attachmentBuckets.keys.sorted() ?? []
+                return findings + Self.places(noted, named: bucket)
             }
         } catch {
             return [
@@ -229,6 +289,17 @@ struct LogChecks {
                     .logUnusable, .error, "log", "\(error)",
                     "see Docs/damage.md; mimeo verify reads all of it, mimeo restore puts a backup back")
             ]
+        }
+    }
+
+    /// Compares the bucket that the servers use with the one that the settings name.
+    static func places(_ noted: [String], named: String?) -> [DoctorFinding] {
+        noted.filter { $0 != named }.map {
+            DoctorFinding(
+                .bucketUnnamed, .warning, $0,
+                "the servers keep attachments in this bucket, and these settings name "
+                    + (named.map { "another one, \($0)" } ?? "none"),
+                "give --attachment-bucket and its credentials; backups and checks need them too")
         }
     }
 

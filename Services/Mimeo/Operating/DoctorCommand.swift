@@ -38,9 +38,10 @@ struct DoctorCommand: AsyncParsableCommand {
             findings += FileChecks(resolved, secretsKey: secretsKey).run()
             findings += certificates(resolved)
             findings += HostChecks.run()
-            findings += await LogChecks(resolved).run()
+            let bucket = try attachments.address { flag, name in flag ?? resolved.sources.text(name) }
+            findings += await LogChecks(resolved, bucket: bucket?.text).run()
             findings += postgres(resolved)
-            findings += try await bucket(resolved)
+            if let bucket { findings += await BucketChecks.run(bucket) }
             if let backups { findings += BackupChecks.run(backups) }
         } catch let error as ServiceError {
             findings.append(
@@ -66,11 +67,6 @@ struct DoctorCommand: AsyncParsableCommand {
                     "set both")
             ]
         }
-    }
-
-    private func bucket(_ resolved: LogPlace.Resolved) async throws -> [DoctorFinding] {
-        let address = try attachments.address { flag, name in flag ?? resolved.sources.text(name) }
-        return if let address { await BucketChecks.run(address) } else { [] }
     }
 
     private func postgres(_ resolved: LogPlace.Resolved) -> [DoctorFinding] {

@@ -12,6 +12,10 @@ enum DoctorCode: String, CaseIterable, Sendable {
     case diskNearlyFull = "DOC-0203"
     /// The disk is four fifths full.
     case diskFilling = "DOC-0204"
+    /// A sync to the disk takes a quarter of a second, or a second.
+    case diskSlow = "DOC-0205"
+    /// The disk is mounted read-only.
+    case diskReadOnly = "DOC-0206"
     /// The sealing key is missing, or others can read it.
     case keyUnusable = "DOC-0301"
     /// Two sealing keys are there: a change was not ended.
@@ -52,6 +56,8 @@ enum DoctorCode: String, CaseIterable, Sendable {
     case backupOld = "DOC-0702"
     /// The bucket of attachments does not answer, or refuses the credentials, or others can read their file.
     case bucketUnusable = "DOC-0801"
+    /// The servers keep attachments in a bucket that these settings do not name.
+    case bucketUnnamed = "DOC-0802"
 }
 
 /// Something that the doctor has to say.

@@ -84,12 +84,13 @@ struct RestoreCommand: AsyncParsableCommand {
             case .bucket(let backups, let name): try await backups.restore(name, chosen, into: log)
             }
         }
-        let report =
+        let report = try await Progress.showing {
             dryRun
-            ? try await restore(nil)
-            : try await resolved.with(creates: true, name: "mimeo-restore", logger: logger) {
-                try await restore($0)
-            }
+                ? try await restore(nil)
+                : try await resolved.with(creates: true, name: "mimeo-restore", logger: logger) {
+                    try await restore($0)
+                }
+        }
         LineWriter.standardOutput.write(answer(report))
     }
 

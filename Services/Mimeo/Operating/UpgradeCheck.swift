@@ -24,15 +24,19 @@ struct UpgradeCheck {
 
         let part: String
         let place: String
-        let stored: Int?
-        let current: Int?
-        let outcome: Outcome
+        var stored: Int?
+        var current: Int?
+        var outcome: Outcome
         /// The code and reason of a refusal.
         var refusal: String?
         /// True if PostgreSQL does not answer.
         var isUnreachable = false
         /// A sentence on what else to know.
-        let note: String
+        var note: String
+
+        init(_ part: String, _ place: String, _ outcome: Outcome, note: String) {
+            (self.part, self.place, self.outcome, self.note) = (part, place, outcome, note)
+        }
 
         var text: String {
             let formats = [stored.map { "format \($0)" }, current.map { "this version's is \($0)" }]
@@ -56,22 +60,33 @@ struct UpgradeCheck {
         case replaceTheProgram, removeTheFolds, restoreTheBackup
     }
 
-    private let resolved: LogPlace.Resolved
-    private let projection: String?
-    private let peerStores: [String]
-
-    init(_ resolved: LogPlace.Resolved, projection: String?, peerStores: [String]) {
-        (self.resolved, self.projection, self.peerStores) = (resolved, projection, peerStores)
+    /// A part of the storage, and what is known of it before its format is.
+    private struct Part {
+        let name: String
+        let place: String
+        /// The code of a newer format's refusal.
+        let newerCode: String
+        /// A sentence on what to know if it is missing, and what if it is older.
+        let missing, older: String
     }
 
+    private let resolved: LogPlace.Resolved
+    private let projection: StorageURL?
+    private let peerStores: [String]
+
     /// - Throws: `SRV-0102` for a projection's URL that is none.
-    func run() throws -> [Row] {
-        var rows = [log()]
-        if let projection, case .postgres(let url) = try StorageURL(projection, flag: "projection") {
-            rows.append(projected(url))
+    init(_ resolved: LogPlace.Resolved, projection: String?, peerStores: [String]) throws(ServiceError) {
+        (self.resolved, self.peerStores) = (resolved, peerStores)
+        self.projection = try projection.map { text throws(ServiceError) in
+            try StorageURL(text, flag: "projection")
         }
-        rows += folds()
-        return rows + peerStores.map { store("peer's store", URL(fileURLWithPath: $0), .migrated) }
+    }
+
+    func run() -> [Row] {
+        var rows = [log()]
+        if case .postgres(let url) = projection { rows.append(projected(url)) }
+        rows += folds().map { fold($0) }
+        return rows + peerStores.map { peerStore($0) }
     }
 
     private func log() -> Row {
@@ -80,97 +95,96 @@ struct UpgradeCheck {
             case .postgres: "in PostgreSQL"
             case .sqlite(let path): path
             }
-        do {
-            guard let format = try resolved.storedFormat() else {
-                if let old = OldInstallation(log: place, dataFolder: resolved.data) {
-                    return refused("log", place, "\(old.refusal)")
-                }
-                return Row(
-                    part: "log", place: place, stored: nil, current: nil, outcome: .new,
-                    note: "there is none, and the start begins one")
-            }
-            let code = OperationLogErrorCode.newerFormat.rawValue
-            return row(
-                "log", place, format, newer: code, older: .migrated,
-                "stop all instances of the earlier version before the first start of this one, and back up: "
-                    + "only the backup leads back")
-        } catch let error as OperationLogError {
-            return refused("log", place, "\(error)", isUnreachable: error.code == .unreachable)
-        } catch {
-            return refused("log", place, "\(error)")
+        let part = Part(
+            name: "log", place: place, newerCode: OperationLogErrorCode.newerFormat.rawValue,
+            missing: "there is none, and the start begins one",
+            older: "stop all instances of the earlier version before the first start of this one, and back "
+                + "up: only the backup leads back")
+        let row = row(part) { try resolved.storedFormat() }
+        guard row.outcome == .new, let old = OldInstallation(log: place, dataFolder: resolved.data) else {
+            return row
         }
+        return refused(part, "\(old.refusal)")
     }
 
     private func projected(_ url: String) -> Row {
-        let place = "in PostgreSQL"
-        do {
-            guard let format = try PostgresProjections.storedFormat(url: url) else {
-                return Row(
-                    part: "projection", place: place, stored: nil, current: nil, outcome: .new,
-                    note: "there is none, and it is built from the log")
-            }
-            let code = ProjectionErrorCode.newerFormat.rawValue
-            return row(
-                "projection", place, format, newer: code, older: .migrated,
-                "services of the earlier version stop folding; removing its schema `mimeo_projection` leads "
-                    + "back: it is built from the log")
-        } catch let error as ProjectionError {
-            return refused("projection", place, "\(error)", isUnreachable: error.code == .unreachable)
-        } catch {
-            return refused("projection", place, "\(error)")
-        }
+        let part = Part(
+            name: "projection", place: "in PostgreSQL", newerCode: ProjectionErrorCode.newerFormat.rawValue,
+            missing: "there is none, and it is built from the log",
+            older: "services of the earlier version stop folding; removing its schema `mimeo_projection` "
+                + "leads back: it is built from the log")
+        return row(part) { try PostgresProjections.storedFormat(url: url) }
     }
 
-    /// The services' own copies of documents: every store below the data folder.
-    private func folds() -> [Row] {
-        let manager = FileManager.default
+    /// Folders of the services' own copies of documents: every store in or below the data folder's folders,
+    /// and those of a projection that is elsewhere.
+    private func folds() -> [String] {
         let children = { (folder: String) in
-            ((try? manager.contentsOfDirectory(atPath: folder)) ?? []).sorted().map { "\(folder)/\($0)" }
+            ((try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []).sorted()
+                .map { "\(folder)/\($0)" }
         }
-        let folders = children(resolved.data).flatMap { [$0] + children($0) }
-        return folders.filter { StoredFolds.isStore(URL(fileURLWithPath: $0)) }
-            .map { store("fold", URL(fileURLWithPath: $0), .migrated) }
+        var folders = children(resolved.data).flatMap { [$0] + children($0) }
+        if case .sqlite(let folder) = projection { folders += [folder] + children(folder) }
+        var known: Set<String> = []
+        return folders.filter {
+            StoredFolds.isStore(URL(fileURLWithPath: $0))
+                && known.insert(URL(fileURLWithPath: $0).standardizedFileURL.path).inserted
+        }
     }
 
-    private func store(_ part: String, _ folder: URL, _ older: Row.Outcome) -> Row {
+    private func fold(_ folder: String) -> Row {
+        let part = Part(
+            name: "fold", place: folder, newerCode: "STORE-0103", missing: "",
+            older: "at its first opening; going back takes removing the folder, and it is built from the log")
+        return row(part) { try StoredFolds.format(in: URL(fileURLWithPath: folder)) }
+    }
+
+    private func peerStore(_ folder: String) -> Row {
+        let part = Part(
+            name: "peer's store", place: folder, newerCode: "STORE-0103", missing: "",
+            older: "at its first opening; it does not go back, so let the peer upload before")
+        let row = row(part) { try StoredFolds.format(in: URL(fileURLWithPath: folder)) }
+        return row.outcome == .new ? refused(part, "there is no store in the folder") : row
+    }
+
+    private func row(_ part: Part, _ format: () throws -> StoredFormat?) -> Row {
         do {
-            guard let format = try StoredFolds.format(in: folder) else {
-                return refused(part, folder.path, "there is no store in the folder")
+            guard let format = try format() else {
+                return Row(part.name, part.place, .new, note: part.missing)
             }
-            let note =
-                part == "fold"
-                ? "at its first opening; going back takes removing the folder, and it is built from the log"
-                : "at its first opening; it does not go back, so let the peer upload before"
-            return row(part, folder.path, format, newer: "STORE-0103", older: older, note)
-        } catch  where part == "fold" && StoredFolds.isBuiltAgain(after: error) {
+            return row(part, format)
+        } catch  where part.name == "fold" && StoredFolds.isBuiltAgain(after: error) {
             return Row(
-                part: part, place: folder.path, stored: nil, current: nil, outcome: .rebuilt,
+                part.name, part.place, .rebuilt,
                 note: "it cannot be read (\(error)), and is built from the log")
         } catch {
-            return refused(part, folder.path, "\(error)")
+            return refused(part, "\(error)", isUnreachable: Self.isUnreachable(error))
         }
     }
 
-    private func row(
-        _ part: String, _ place: String, _ format: StoredFormat, newer code: String, older: Row.Outcome,
-        _ note: String
-    ) -> Row {
-        let isNewer = format.stored > format.current
-        let isSame = format.stored == format.current
-        return Row(
-            part: part, place: place, stored: format.stored, current: format.current,
-            outcome: isNewer ? .refused : isSame ? .opened : older,
-            refusal: isNewer
-                ? "\(code): it has format \(format.stored); this version reads up to \(format.current)" : nil,
-            note: isNewer ? "a newer version wrote it: use that one" : isSame ? "" : note)
+    private func row(_ part: Part, _ format: StoredFormat) -> Row {
+        var row = Row(part.name, part.place, .opened, note: "")
+        (row.stored, row.current) = (format.stored, format.current)
+        if format.isOlder {
+            (row.outcome, row.note) = (.migrated, part.older)
+        } else if format.stored > format.current {
+            (row.outcome, row.note) = (.refused, "a newer version wrote it: use that one")
+            row.refusal =
+                "\(part.newerCode): it has format \(format.stored); this version reads up to "
+                + "\(format.current)"
+        }
+        return row
     }
 
-    private func refused(
-        _ part: String, _ place: String, _ reason: String, isUnreachable: Bool = false
-    ) -> Row {
-        Row(
-            part: part, place: place, stored: nil, current: nil, outcome: .refused, refusal: reason,
-            isUnreachable: isUnreachable, note: "")
+    private func refused(_ part: Part, _ reason: String, isUnreachable: Bool = false) -> Row {
+        var row = Row(part.name, part.place, .refused, note: "")
+        (row.refusal, row.isUnreachable) = (reason, isUnreachable)
+        return row
+    }
+
+    private static func isUnreachable(_ error: any Error) -> Bool {
+        (error as? OperationLogError)?.code == .unreachable
+            || (error as? ProjectionError)?.code == .unreachable
     }
 
     // MARK: The whole

@@ -34,9 +34,9 @@ struct UpgradeCommand: AsyncParsableCommand {
 
     func run() async throws {
         let resolved = try place.resolved()
-        let survey = UpgradeCheck(
+        let survey = try UpgradeCheck(
             resolved, projection: projection ?? resolved.sources.text("projection"), peerStores: peerStore)
-        let rows = try survey.run()
+        let rows = survey.run()
         if json {
             LineWriter.standardOutput.write(UpgradeCheck.value(rows))
         } else {

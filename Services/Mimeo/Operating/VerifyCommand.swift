@@ -54,6 +54,7 @@ struct VerifyCommand: AsyncParsableCommand {
             let verifier = LogVerifier(
                 log, scratch: scratch ?? NSTemporaryDirectory(), bytesPerSecond: bytesPerSecond.map(Int.init),
                 logger: logger)
+            try await blobs.compare(with: log, logger, what: "not compared")
             let all = try await log.databases()
             if let database, !all.contains(DatabaseID(database)) {
                 throw OperationLogError(
@@ -61,7 +62,7 @@ struct VerifyCommand: AsyncParsableCommand {
             }
             for id in all where database == nil || id.text == database {
                 let digests = projected.digests(of: id, logger)
-                let result = try await verifier.verify(id, projected: digests)
+                let result = try await Progress.showing { try await verifier.verify(id, projected: digests) }
                 isWell = isWell && result.findings.isEmpty
                 LineWriter.standardOutput.write(Self.answer(result))
             }
@@ -95,7 +96,7 @@ struct VerifyCommand: AsyncParsableCommand {
 
     /// Reads the blobs of each database. Damaged ones are named and stay where they are.
     private func verifyBlobs(_ check: BlobCheck, _ place: String) async throws -> Bool {
-        let report = try await check.run(only: database)
+        let report = try await Progress.showing { try await check.run(only: database) }
         LineWriter.standardOutput.write([
             "attachments": .string(place), "well": .bool(report.damaged.isEmpty),
             "count": .int(Int64(report.count)), "bytes": .int(report.bytes),

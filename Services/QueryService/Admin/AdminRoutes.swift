@@ -47,6 +47,7 @@ struct AdminRoutes: Sendable {
             try await explainSubscription(request, id)
         }
         on(&mount, .get, "\(one)/indexes") { request, _, id in try await indexes(request, id) }
+        on(&mount, .get, "\(one)/peers") { request, _, id in try await peers(request, id) }
         on(&mount, .get, "\(one)/projection") { _, _, id in json(try await state(of: id)) }
         on(&mount, .post, "\(one)/rebuilds") { request, _, id in
             try await request.requireNoMembers()
@@ -188,6 +189,23 @@ struct AdminRoutes: Sendable {
             }
         }
         return json(["indexes": .array(rows)])
+    }
+
+    /// `?after=KEY&limit=COUNT`, in the order of the keys.
+    private func peers(_ request: Request, _ id: DatabaseID) async throws -> Response {
+        let query = try QueryValues(request)
+        let after = try query.text("after") ?? ""
+        let limit = Int(try query.whole("limit", in: 1...Limits.listedRows) ?? Limits.listedRows)
+        let value = try await translated {
+            try await projection(id).survey("peers of \(id)") { documents, evaluation in
+                var reports = PeerReports(after: after, limit: limit)
+                try reports.read(documents) { try evaluation.checkEnd() }
+                return Value.object([
+                    (key: "peers", value: .array(reports.rows)), (key: "more", value: .bool(reports.isCut)),
+                ])
+            }
+        }
+        return json(value)
     }
 
     /// Answer whether a document belongs to a subscription, with the first reason why it does not.

@@ -31,7 +31,9 @@ public struct BlobCheck {
         var report = Report()
         let start = ContinuousClock.now
         for database in try await origin.databases() where only == nil || database == only {
-            for shelf in try await origin.shelves(of: database) {
+            let shelves = try await origin.shelves(of: database)
+            for (index, shelf) in shelves.enumerated() {
+                BackupProgress.tell("attachments of \(database)", UInt64(index), of: UInt64(shelves.count))
                 for id in try await origin.ids(on: shelf, of: database) {
                     var digest = FileDigest()
                     let before = report.bytes

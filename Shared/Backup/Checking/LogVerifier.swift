@@ -155,6 +155,7 @@ public struct LogVerifier: Sendable {
             guard let last = entries.last else { break }
             if let fold { for entry in entries { try fold.take(entry, logID) } }
             place = last.offset
+            BackupProgress.tell("reading \(database)", place.rawValue, of: end.rawValue)
             try await pace.read(entries.reduce(0) { $0 + $1.bytes.count })
         }
         try fold?.fold()

@@ -30,7 +30,9 @@ struct BlobCopies {
         var total: Int64 = 0
         var damaged: [String] = []
         for database in try await source.databases() {
-            for shelf in try await source.shelves(of: database) {
+            let shelves = try await source.shelves(of: database)
+            for (index, shelf) in shelves.enumerated() {
+                BackupProgress.tell("attachments of \(database)", UInt64(index), of: UInt64(shelves.count))
                 let copies = try await copyShelf(database, shelf)
                 for (name, outcome) in copies {
                     switch outcome {

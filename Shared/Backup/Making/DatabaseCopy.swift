@@ -113,6 +113,9 @@ struct DatabaseCopy {
                 try writer.put(.entry(entry.record, hash: entry.hash))
             }
             place = LogPosition(logID: start.logID, offset: last.offset, hash: last.hash)
+            BackupProgress.tell(
+                "copying \(database)", place.offset.rawValue - start.offset.rawValue,
+                of: end.offset.rawValue - start.offset.rawValue)
             try Task.checkCancellation()
         }
         guard place == end else {

@@ -36,7 +36,12 @@ final class BackupFold {
                 switch item {
                 case .key: break
                 case .chunk(let bytes): try load(bytes)
-                case .entry(let entry): try take(entry, logID)
+                case .entry(let entry):
+                    try take(entry, logID)
+                    guard waiting.isEmpty else { break }
+                    BackupProgress.tell(
+                        "folding \(run.first.database)", entry.offset.rawValue - run.first.from,
+                        of: run.last.through - run.first.from)
                 case .end(let piece):
                     try fold()
                     try whenPartEnds(piece)

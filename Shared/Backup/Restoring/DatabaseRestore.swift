@@ -88,6 +88,8 @@ struct DatabaseRestore {
                     guard offset < plan.through else { return false }
                     offset = offset.next
                     try await part.append(record, at: offset)
+                    guard part.isFlushed else { break }
+                    BackupProgress.tell("writing \(name)", offset.rawValue, of: plan.through.rawValue)
                 case .chunk, .end: break
                 }
                 return true
@@ -124,6 +126,9 @@ struct DraftWriter {
         last = offset
         if waiting.count >= Limits.appendedOperations || bytes >= Limits.appendedBytes { try await flush() }
     }
+
+    /// True if nothing waits to be appended.
+    var isFlushed: Bool { waiting.isEmpty }
 
     mutating func flush() async throws {
         guard !waiting.isEmpty else { return }

@@ -200,6 +200,7 @@ public struct Restorer: Sendable {
             let entries = try await log.read(draft, after: offset)
             for entry in entries { try fold.take(entry, head.logID) }
             offset = entries.last?.offset ?? head.offset
+            BackupProgress.tell("checking \(name(of: plan))", offset.rawValue, of: head.offset.rawValue)
         }
         try fold.fold()
         let digest = try fold.digest()

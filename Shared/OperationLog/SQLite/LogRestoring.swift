@@ -8,12 +8,7 @@ extension SQLiteOperationLog: RestorableLog {
     public func beginRestore(
         of database: DatabaseID, after start: Offset, hash: UInt64
     ) async throws -> DatabaseID {
-        guard database.isValidInLog else {
-            throw OperationLogError(.invalidDatabaseID, "no database can have the id \"\(database)\"")
-        }
-        let draft = RestoreDraft.name(of: database)
-        let logID = LogID.random()
-        let first = start == 0 ? ChainHash.start(logID) : hash
+        let draft = try RestoreDraft(of: database, after: start, hash: hash)
         let isMade = try await writing { writer throws(LogWriter.Failure) in
             try writer.change { db in
                 try db.execute(
@@ -23,14 +18,13 @@ extension SQLiteOperationLog: RestorableLog {
                         VALUES (?1, ?2, ?3, ?4, ?3, ?5, ?3, ?4) ON CONFLICT DO NOTHING
                         """,
                     arguments: [
-                        draft.text, Data(logID.bytes), Int64(bitPattern: start.rawValue),
-                        Int64(bitPattern: first), start == 0 ? 0 : Int64(bitPattern: first),
+                        draft.name.text, Data(draft.logID.bytes), Int64(bitPattern: draft.start.rawValue),
+                        Int64(bitPattern: draft.hash), Int64(bitPattern: draft.truncatedHash),
                     ])
                 return db.changesCount > 0
             }
         }
-        guard isMade else { throw RestoreDraft.taken(database) }
-        return draft
+        return try draft.made(isMade)
     }
 
     /// A row per actor.

@@ -1,6 +1,7 @@
 import CRDT
 import Foundation
 import GRDB
+import WriteAhead
 
 /// The file format of the SQLite log: its mark, its version, and the steps from version to version.
 ///
@@ -150,8 +151,27 @@ enum LogSchema {
 
     /// The version of an open file; 0 for an empty one.
     private static func storedVersion(_ db: Database, path: String) throws -> Int64 {
-        let mark = try Int64.fetchOne(db, sql: "PRAGMA application_id") ?? 0
-        let version = try Int64.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+        try version(
+            of: path, mark: try Int64.fetchOne(db, sql: "PRAGMA application_id") ?? 0,
+            version: try Int64.fetchOne(db, sql: "PRAGMA user_version") ?? 0,
+            hasTables: try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM sqlite_master)") ?? false)
+    }
+
+    /// The version of a file that nobody opens for that; 0 for a missing or empty one. The file, and what
+    /// SQLite keeps beside it, stay as they are.
+    static func storedVersion(path: String) throws -> Int64 {
+        do {
+            guard let header = try StoredHeader.read(path) else { return 0 }
+            return try version(
+                of: path, mark: header.application, version: header.version, hasTables: header.hasTables)
+        } catch let error as StoredHeader.Unreadable {
+            throw OperationLogError(error.isDamaged ? .corrupt : .notAnOperationLog, error.description)
+        }
+    }
+
+    private static func version(
+        of path: String, mark: Int64, version: Int64, hasTables: Bool
+    ) throws(OperationLogError) -> Int64 {
         if mark == applicationID, version > 0 {
             guard version <= currentVersion else {
                 let message =
@@ -160,7 +180,6 @@ enum LogSchema {
             }
             return version
         }
-        let hasTables = try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM sqlite_master)") ?? false
         guard mark == 0, version == 0, !hasTables else {
             throw OperationLogError(.notAnOperationLog, "\(path) is a database of another application")
         }

@@ -329,18 +329,9 @@ func setDurable(_ db: Database) throws {
 
 extension SQLiteOperationLog {
     /// The format of a file, which stays as it is; nil for a missing or empty one.
-    /// - Throws: `LOG-0201`, `LOG-0203` for a foreign or newer one, `LOG-0302` while another process is just
-    ///   closing it.
+    /// - Throws: `LOG-0202`, `LOG-0203` for a foreign or newer one, `LOG-0401` for a damaged one.
     public static func storedFormat(path: String) throws -> StoredFormat? {
-        var configuration = Configuration()
-        PageSums.add(to: &configuration)
-        let version: Int64
-        do {
-            version = try LogSchema.check(path: path, configuration)
-        } catch let error as DatabaseError {
-            throw OperationLogError(
-                .busy, "\(path) cannot be read: \(error.message ?? "SQLite \(error.resultCode)")")
-        }
+        let version = try LogSchema.storedVersion(path: path)
         guard version > 0 else { return nil }
         return StoredFormat(stored: Int(version), current: Int(LogSchema.currentVersion))
     }

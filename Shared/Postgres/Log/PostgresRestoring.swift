@@ -7,29 +7,29 @@ extension PostgresOperationLog: RestorableLog {
     public func beginRestore(
         of database: DatabaseID, after start: Offset, hash: UInt64
     ) async throws -> DatabaseID {
-        guard database.isValidInLog else {
-            throw OperationLogError(.invalidDatabaseID, "no database can have the id \"\(database)\"")
-        }
-        let draft = RestoreDraft.name(of: database)
-        let logID = LogID.random()
-        let first = start == 0 ? ChainHash.start(logID) : hash
+        let draft = try RestoreDraft(of: database, after: start, hash: hash)
         let isMade = try await changing { connection in
             let results = try connection.transaction([
                 Connection.Step(
                     "SELECT mimeo_log.create_database($1, $2, $3)",
-                    [.text(draft.text), .bytes(logID.bytes), .int8(Int64(bitPattern: first))]),
+                    [
+                        .text(draft.name.text), .bytes(draft.logID.bytes),
+                        .int8(Int64(bitPattern: draft.hash)),
+                    ]),
                 Connection.Step(
                     """
                     UPDATE mimeo_log.databases SET head = $2, truncated = $2, settled = $2, indexed = $2,
-                        truncated_hash = CASE WHEN $2 = 0 THEN 0 ELSE hash END
+                        truncated_hash = $4
                     WHERE id = $1 AND log_id = $3
                     """,
-                    [.text(draft.text), .int8(Int64(bitPattern: start.rawValue)), .bytes(logID.bytes)]),
+                    [
+                        .text(draft.name.text), .int8(Int64(bitPattern: draft.start.rawValue)),
+                        .bytes(draft.logID.bytes), .int8(Int64(bitPattern: draft.truncatedHash)),
+                    ]),
             ])
             return results[0].bool(0, 0)
         }
-        guard isMade else { throw RestoreDraft.taken(database) }
-        return draft
+        return try draft.made(isMade)
     }
 
     /// One statement.

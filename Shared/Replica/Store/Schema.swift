@@ -19,26 +19,31 @@ enum Schema {
     /// reader may not roll it back, so a writer does, as the first process to open it would.
     static func check(path: String) throws {
         guard DirectoryLock.identity(of: path) != nil else { return }
-        _ = try stored(path: path)
-    }
-
-    /// The format of a file that exists; 0 for an empty one. Throws as `check`.
-    static func stored(path: String) throws -> Int64 {
         do {
-            return try opened(path: path, readonly: true)
+            try checkOpened(path: path, readonly: true)
         } catch let error as DatabaseError where error.resultCode == .SQLITE_READONLY {
-            return try opened(path: path, readonly: false)
+            try checkOpened(path: path, readonly: false)
         }
     }
 
-    private static func opened(path: String, readonly: Bool) throws -> Int64 {
+    /// The format of a file that nobody opens for that; 0 for an empty one. The file, and what SQLite keeps
+    /// beside it, stay as they are.
+    static func stored(path: String) throws -> Int64 {
+        do {
+            guard let header = try StoredHeader.read(path) else { return 0 }
+            return try known(header.version, owner: header.application, hasTables: header.hasTables)
+        } catch let error as StoredHeader.Unreadable {
+            throw ReplicaError(.damaged, error.description)
+        }
+    }
+
+    private static func checkOpened(path: String, readonly: Bool) throws {
         var configuration = Configuration()
         configuration.readonly = readonly
         PageSums.add(to: &configuration)
         let connection = try DatabaseQueue(path: path, configuration: configuration)
-        let found = try connection.unsafeRead { try storedFormat($0) }
+        _ = try connection.unsafeRead { try storedFormat($0) }
         try connection.close()
-        return found
     }
 
     static func migrate(_ database: Database) throws {
@@ -79,7 +84,12 @@ enum Schema {
         let found = try Int64.fetchOne(database, sql: "PRAGMA user_version") ?? 0
         let owner = try Int64.fetchOne(database, sql: "PRAGMA application_id") ?? 0
         let tables = try Int.fetchOne(database, sql: "SELECT COUNT(*) FROM sqlite_master") ?? 0
-        guard tables == 0 || owner == applicationID else {
+        return try known(found, owner: owner, hasTables: tables > 0)
+    }
+
+    /// A format that this build knows.
+    private static func known(_ found: Int64, owner: Int64, hasTables: Bool) throws -> Int64 {
+        guard !hasTables || owner == applicationID else {
             throw ReplicaError(.damaged, "the file is not a store of this program")
         }
         guard found <= format else {

@@ -1,6 +1,5 @@
-import GRDB
-
-/// A store's file, looked at without opening the store: opening would bring an older one to this format.
+/// A store's file, looked at without opening the store: opening would bring an older one to this format, and
+/// make or rewrite files beside it.
 package enum StoredStore {
     /// The format of stores that this version writes.
     package static var currentFormat: Int { Int(Schema.format) }
@@ -10,10 +9,6 @@ package enum StoredStore {
     package static func format(in directory: String) throws -> Int? {
         let path = "\(directory)/\(DocumentStore.fileName)"
         guard DirectoryLock.identity(of: path) != nil else { return nil }
-        do {
-            return Int(try Schema.stored(path: path))
-        } catch let error as DatabaseError {
-            throw ReplicaError(.damaged, "\(path) cannot be read: \(error.message ?? "no detail")")
-        }
+        return Int(try Schema.stored(path: path))
     }
 }

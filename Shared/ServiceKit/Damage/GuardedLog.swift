@@ -53,6 +53,10 @@ public final class GuardedLog: OperationLog {
     /// The age of the oldest change that waits for its commit; zero while none does.
     var appendAge: Duration { appends.age }
 
+    /// The time of a commit while each takes `Limits.slowCommit` or more; nil while the storage is fast
+    /// enough, and while too few commits tell.
+    var slowPace: Duration? { appends.pace.flatMap { $0 >= Limits.slowCommit ? $0 : nil } }
+
     private var stalled: OperationLogError {
         OperationLogError(
             .stalled,

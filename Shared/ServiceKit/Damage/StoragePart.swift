@@ -32,7 +32,8 @@ public struct StoragePart: ServicePart {
         }
     }
 
-    /// Failing while the log is damaged, a copy was damaged repeatedly, or a disk is nearly full.
+    /// Failing while the log is damaged, a copy was damaged repeatedly, a disk is nearly full or read-only,
+    /// or the log's storage is slow.
     public func health() async -> HealthCheck {
         if let damage = log.status.damage {
             let place = damage.offset.map { " at offset \($0)" } ?? ""
@@ -52,6 +53,11 @@ public struct StoragePart: ServicePart {
                     + "(\(room.freePercent) % free): writes are refused, reads go on")
         }
         if let refusal = storageRefusal { return .failing("\(refusal.code.rawValue): \(refusal.message)") }
+        if let pace = (log as? GuardedLog)?.slowPace {
+            return .failing(
+                "\(ServiceErrorCode.storageSlow.rawValue): the log's storage is slow: the last commits took "
+                    + "\(pace.components.seconds) s or more each; nothing is refused")
+        }
         return .ok
     }
 

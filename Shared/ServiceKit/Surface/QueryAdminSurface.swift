@@ -85,6 +85,7 @@ extension Surface {
                         ])))
             ], failures: failures),
         shape,
+        peers,
         explainSubscription,
         RouteDescription(
             .get, "\(base)/indexes", "listIndexes", .admin(.read), "Lists the indexes of the collections.",
@@ -214,6 +215,35 @@ extension Surface {
                                     .always("example", .anything, "Cut if it is long."),
                                 ]))),
                         .always("more", .flag, "True if there are more keys than are listed."),
+                    ])))
+        ], failures: failures)
+
+    private static let peers = RouteDescription(
+        .get, "\(base)/peers", "listPeers", .admin(.read),
+        "Lists what small peers have told of themselves, those too that are away.",
+        details: """
+            A peer reports while it is connected, by default every five minutes, into the collection \
+            __small_peer_info. The metadata of its application is left out.
+            """,
+        parameters: [
+            .query("after", .text, "Begin after this key."),
+            .query("limit", .whole(from: 1), "Most rows; 1,000 unless said."),
+        ],
+        answers: [
+            .init(
+                200, "In the order of their keys.",
+                .json(
+                    .members([
+                        .always(
+                            "peers",
+                            .list(
+                                .members([
+                                    .always("peer", .text, "Its key."), .always("deviceName", .anything),
+                                    .always("os", .anything), .always("sdk", .anything, "Its version."),
+                                    .always("reportedAt", .orNull(.text), "By its own clock."),
+                                    .always("subscriptions", .anything, "The first of them."),
+                                    .always("collections", .anything, "Documents in each of the first."),
+                                ]))), .always("more", .flag),
                     ])))
         ], failures: failures)
 

@@ -27,6 +27,8 @@ public struct SystemDirectory: Sendable {
     public private(set) var adminCredentials: [String: AdminCredentialRecord] = [:]
     /// By the place.
     public private(set) var backups: [String: BackupRecord] = [:]
+    /// By the bucket's URL: one, or none where attachments are in folders.
+    public private(set) var attachmentBuckets: [String: AttachmentBucketRecord] = [:]
     /// The documents whose ids take no writes; a database without any is missing.
     public private(set) var erasedDocuments: [DatabaseID: ErasedDocuments] = [:]
     /// By the word's id.
@@ -58,6 +60,7 @@ public struct SystemDirectory: Sendable {
         // They open nothing, so one of a later version is no reason to trust nobody.
         var strange = 0
         backups = try Self.all(transaction, &strange)
+        attachmentBuckets = try Self.all(transaction, &strange)
         for erasure in documentErasures.values {
             erasedDocuments[erasure.databaseID, default: ErasedDocuments([], of: erasure.databaseID)]
                 .insert(erasure.digests)

@@ -29,6 +29,8 @@ public enum SystemCollectionName: String, Sendable, CaseIterable {
     case adminCredentials
     /// `BackupRecord`, by the place.
     case backups
+    /// `AttachmentBucketRecord`, by the bucket's URL.
+    case attachmentBuckets
 
     /// The collection's name.
     public var name: CollectionName { CollectionName(rawValue) }

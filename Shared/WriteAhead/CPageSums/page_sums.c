@@ -99,6 +99,10 @@ static int is_whole(const uint8_t *page, int bytes, uint64_t number) {
     return word_at(page + bytes - PAGE_SUMS_BYTES) == sum_of(page, bytes, number);
 }
 
+int page_sums_fit(const uint8_t *page, int bytes, uint64_t number) {
+    return word_at(page + bytes - PAGE_SUMS_BYTES) == 0 || is_whole(page, bytes, number);
+}
+
 /* MARK: a file */
 
 static int page_bytes_of(const uint8_t *header) {
@@ -516,11 +520,23 @@ static void read_frames(int descriptor, const uint8_t *header, page_sums_log *fo
     uint8_t *frame = malloc(bytes);
     if (frame == NULL) return;
     off_t offset = LOG_HEADER;
+    uint8_t first[PAGE_SUMS_FIRST_BYTES];
+    int is_pending = 0;
     while (pread(descriptor, frame, bytes, offset) == (ssize_t)bytes) {
         if (memcmp(frame + 8, header + 16, 8) != 0) break;
         add_to_sum(sum, frame, 8, is_big);
         add_to_sum(sum, frame + FRAME_HEADER, (int)page, is_big);
         if (sum[0] != big_word(frame + 16) || sum[1] != big_word(frame + 20)) break;
+        if (big_word(frame) == 1) {
+            memcpy(first, frame + FRAME_HEADER, sizeof first);
+            is_pending = 1;
+        }
+        /* The last frame of a transaction has the size of the database after it. */
+        if (is_pending && big_word(frame + 4) != 0) {
+            memcpy(found->first, first, sizeof first);
+            found->has_first = 1;
+            is_pending = 0;
+        }
         found->frames += 1;
         offset += (off_t)bytes;
     }

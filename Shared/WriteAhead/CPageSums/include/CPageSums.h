@@ -26,6 +26,9 @@ int page_sums_register(void);
  * the file open. Returns 0 or errno. */
 int page_sums_adopt(const char *path);
 
+/* The bytes at the beginning of a database file that tell its formats, and whether it has tables. */
+#define PAGE_SUMS_FIRST_BYTES 112
+
 /* What a write-ahead log holds. */
 typedef struct {
     /* 1 if the header is one. */
@@ -36,9 +39,15 @@ typedef struct {
     uint64_t salts;
     /* Frames that belong to the header and follow from each other. */
     uint64_t frames;
+    /* 1 if a transaction that has ended wrote the first page; then `first` is its beginning. */
+    int has_first;
+    uint8_t first[PAGE_SUMS_FIRST_BYTES];
 } page_sums_log;
 
 /* Reads a write-ahead log as SQLite does after a crash. Returns 0, or errno if the file cannot be read. */
 int page_sums_read_log(const char *path, page_sums_log *found);
+
+/* Whether a page has the sum that belongs to its place, counted from 0, or none at all. */
+int page_sums_fit(const uint8_t *page, int bytes, uint64_t number);
 
 #endif
