@@ -93,7 +93,8 @@ class OneServer(BucketTest):
         self.assertEqual(self.files(self.server), [])
         self.assertLessEqual(len(self.bucket.unfinished), statuses.count(503))
 
-    def test_a_bucket_that_only_the_servers_flags_name_is_told_by_the_tools(self):
+    def assert_the_servers_bucket_is_told(self):
+        """By tools whose own settings do not name it."""
         named = self.bucket.arguments(self.proxy.origin)
         to = ["--data", self.server.data, "--to", self.workspace.directory / "backups"]
 
@@ -115,7 +116,9 @@ class OneServer(BucketTest):
         done = mimeo("backup", "create", *to, "--with-attachments", *named)
         self.assertEqual((done.returncode, named[1] in done.stderr), (0, False), done.stderr)
 
-    def test_the_doctor_names_what_is_wrong_with_a_bucket(self):
+    def test_the_tools_name_the_servers_bucket_and_the_doctor_what_is_wrong_with_one(self):
+        self.assert_the_servers_bucket_is_told()
+
         def doctor(*arguments):
             done = mimeo("doctor", "--json", "--data", self.server.data, *arguments)
             return [row for row in json.loads(done.stdout)["findings"] if row["code"] in ("DOC-0801", "DOC-0101")]
