@@ -268,6 +268,22 @@ struct MeshTests {
         await there.mesh.stop()
     }
 
+    @Test("frames come whole, however their bytes are cut; one without an end is none")
+    func cutFrames() throws {
+        let frames: [[UInt8]] = [[1], Array(repeating: 2, count: 300), [], [3, 4]]
+        let bytes = frames.flatMap { frame in
+            Array(FrameReader.bytes(of: frame, ByteBufferAllocator()).readableBytesView)
+        }
+        for cut in 0...bytes.count {
+            var reader = FrameReader()
+            var complete: [[UInt8]] = []
+            try reader.take(ByteBuffer(bytes: bytes[..<cut])) { complete.append($0) }
+            #expect(complete.count == [5, 309, 319].count { $0 <= cut })
+            try reader.take(ByteBuffer(bytes: bytes[cut...])) { complete.append($0) }
+            #expect(complete == [[1], frames[1], [3, 4]])
+        }
+    }
+
     @Test("addresses are host:port, and ws URLs whose path / is the mesh's; anything else is none")
     func addresses() {
         #expect(MeshAddress(tcp: "[::1]:4040")?.kind == .tcp(host: "::1", port: 4040))
