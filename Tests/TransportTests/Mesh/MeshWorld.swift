@@ -14,8 +14,8 @@ import TestSupport
 /// holds must still be the join of what all hold. Two worlds of three have a server, which one peer reaches,
 /// or all of a clique; it reaps deletions. In some of those a peer that reaches it may not write one of the
 /// documents: its writes are refused there, after they went round. Clocks may run apart by 40 s; in some
-/// worlds one is still in 1970, or ten years ahead. In some a peer is put back again and again. Links are cut
-/// within frames.
+/// worlds one is still in 1970, or ten years ahead. In some a peer is put back again and again, or the
+/// server reaps at once. Links are cut within frames.
 final class MeshWorld {
     struct Fault: Error, CustomStringConvertible {
         let seed: UInt64
@@ -43,6 +43,8 @@ final class MeshWorld {
     private let waits: Bool
     /// A peer that is put back again and again, and writes on; nil in most worlds.
     private let fragile: Int?
+    /// True if the server reaps deletions as soon as it has them, before others have heard of them.
+    private let reapsAtOnce: Bool
     /// Draws beside the history, so that kept seeds are what they were.
     private var beside: SplitMix64
     /// What has happened, for a failure's message.
@@ -82,6 +84,7 @@ final class MeshWorld {
         waits = isAhead && hasServer
         var beside = SplitMix64(seed: seed ^ 0xF7A6)
         fragile = beside.chance(25) ? beside.below(count) : nil
+        reapsAtOnce = hasServer && beside.chance(30)
         self.beside = beside
         let offsets = skews
         peers = try (0..<count).map { place in
@@ -112,6 +115,7 @@ final class MeshWorld {
             clock.pass(UInt64(random.below(20)))
             try await step()
             try await breakFragile()
+            try await deleteAndReap()
             try await checkVectors()
         }
         try await settle()
@@ -232,6 +236,20 @@ final class MeshWorld {
         let putsBack = putsBack ?? (peer.isKept && random.chance(50))
         history.append("\(peer.name) \(putsBack ? "is put back" : "is kept")")
         try peer.restart(putBack: putsBack, keeping: !putsBack)
+    }
+
+    /// A peer deletes a document, and hears from the server that it is gone; others hold it still.
+    private func deleteAndReap() async throws {
+        guard reapsAtOnce, beside.chance(6), let place = reach.randomOne(&beside) else { return }
+        let statement = "DELETE FROM c WHERE _id = \(beside.below(3))"
+        history.append("\(peers[place].name) \(statement)")
+        try peers[place].execute(statement)
+        if sessions[place]?.isOver ?? true { try await beginSession(place) }
+        try await sessions[place]?.settle()
+        try await reap()
+        await sessions.removeValue(forKey: place)?.cut()
+        try await beginSession(place)
+        try await sessions[place]?.settle()
     }
 
     /// The peer that is put back passes, with what it writes then, the commits that others have seen of it.
