@@ -59,6 +59,9 @@ public enum ReplicaLimits {
     static let skippedTimestamps: UInt64 = 32_768
     /// Documents on one page of what links brought: half of a page, so that its vectors stay small.
     static let linkHoldings = 512
+    /// Documents that a list of what links brought names once more because the server had not seen all of
+    /// them: some kilobytes. At the start of a session it is a page of them.
+    public static let openHoldings = 64
     /// Starts of a store whose marks it keeps for its feed, 16 bytes each: a cursor that is older than all of
     /// them lists again.
     static let feedStarts = 65_536

@@ -95,6 +95,9 @@ public enum Limits {
     static let unreadBytes = 524_288
     /// A peer's certificate is issued again when this part of its life is over.
     static let renewedLife = 0.5
+    /// Newer certificates that a link brings at once and are verified, and the time after which it may bring
+    /// one more: an honest side has one every few days, and looks for it every five seconds.
+    static let renewals = (burst: 8, pause: Duration.seconds(5))
     /// Connections that wait to be accepted by the kernel.
     static let backlog: Int32 = 256
     /// Peers that were linked since the start and are listed with their status.

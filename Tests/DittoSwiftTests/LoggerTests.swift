@@ -115,6 +115,42 @@ struct LoggerTests {
         }
     }
 
+    @Test("an eviction that takes the only known copy is warned about, in the log and beside the statement")
+    func evictions() async throws {
+        try await gathering(.warning) { shown in
+            try await withTemporaryDirectory { directory in
+                let ditto = try await Ditto.open(
+                    config: DittoConfig(
+                        databaseID: "evictions", connect: .smallPeersOnly(privateKey: nil),
+                        persistenceDirectory: directory))
+                let store = ditto.store
+                func warned() -> [String] {
+                    shown.all.filter { $0.contains("no other peer is known to have") }
+                }
+                for number in 1...3 {
+                    try await store.execute(query: "INSERT INTO c DOCUMENTS ({'_id': \(number)})")
+                }
+                try await store.execute(query: "EVICT FROM c WHERE _id = 4")
+                #expect(warned().isEmpty)
+                ditto.updateTransportConfig { config in
+                    config.listen.tcp.isEnabled = true
+                    config.listen.tcp.interfaceIP = "127.0.0.1"
+                    config.listen.tcp.port = 0
+                }
+                try ditto.sync.start()
+                #expect(await eventually { ditto.sync.linkReport?.listening.isEmpty == false })
+                try await store.execute(query: "EVICT FROM c WHERE _id < 3")
+                #expect(
+                    warned() == [
+                        "2 documents were evicted that no other peer is known to have code=SDK-W102 count=2"
+                    ])
+                let outcome = try await store.run("EVICT FROM c", arguments: ObjectValue())
+                #expect(outcome.warnings.map(\.code) == ["SDK-W102"])
+                await ditto.close()
+            }
+        }
+    }
+
     @Test("files take what is shown to nobody, rotate, and are exported as JSON lines; the last lines too")
     func files() async throws {
         try await gathering(.error) { shown in

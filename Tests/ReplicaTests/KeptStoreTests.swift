@@ -91,7 +91,7 @@ struct KeptStoreTests {
             let key = DocumentKey(collection: "l", id: try DocumentID(.int(1)))
             let void = VersionVector([.init(actor: ActorID(7), time: 1)])
             try replica.store.committing { database, _ in
-                try Notes.put(key, VersionVector(), void: void, position: 10, came: 1, database)
+                try Notes.put(key, VersionVector(), void: VoidNote(void), position: 10, came: 1, database)
             }
             let found = try replica.read { transaction in
                 try transaction.withDatabase { (try Notes.find(key, $0), try Notes.void(key, $0)) }

@@ -123,6 +123,28 @@ struct DeferralTests {
         Self.upload(&session, [1, 2, 3])
     }
 
+    @Test("lists of what links brought, one after another, let own operations go between them")
+    func between() {
+        var session = Self.peer()
+        #expect(Self.lists(session.receive(.linksBrought)))
+        _ = session.receive(.linksBrought)
+        _ = session.receive(.ownOperationAdded(Self.actor))
+        _ = session.receive(.holdings([], isLast: true))
+        let ended = session.receive(Self.frame(.reconciled(Exemplars.position)))
+        #expect(!Self.lists(ended))
+        #expect(ended.contains { if case .readOwnOperations = $0 { true } else { false } })
+        let next: [(sequence: SequenceNumber, bytes: [UInt8])] = [(4, Self.operation(4))]
+        let uploaded = session.receive(.ownOperations(actor: Self.actor, next))
+        #expect(SessionTests.sent(uploaded).contains(.upload([Self.operation(4)])))
+        #expect(Self.lists(uploaded))
+        // With nothing to upload the next list begins at once.
+        _ = session.receive(.linksBrought)
+        _ = session.receive(.holdings([], isLast: true))
+        let read = session.receive(Self.frame(.reconciled(Exemplars.position)))
+        #expect(!Self.lists(read))
+        #expect(Self.lists(session.receive(.ownOperations(actor: Self.actor, []))))
+    }
+
     @Test("is moved where its base is not here any more")
     func moved() {
         var session = Self.peer()

@@ -80,6 +80,26 @@ class Chain(MeshTest):
         self.await_agreement(peers, 8)
 
 
+class Evict(MeshTest):
+    def test_an_eviction_of_what_nobody_else_has_is_warned_about(self):
+        port = free_port()
+        a = self.peer("a", "--listen-tcp", f"127.0.0.1:{port}")
+        self.insert(a, "0")
+        self.insert(a, "1")
+        answer = a.execute("EVICT FROM boats WHERE _id = '0'")
+        self.assertEqual([warning["code"] for warning in answer["warnings"]], ["SDK-W102"])
+        b = self.peer("b", "--connect", f"127.0.0.1:{port}")
+        self.await_agreement([a, b], 1)
+        commit = a.execute("UPDATE boats SET n = 1 WHERE _id = '1'")["commitID"]
+
+        def taken():
+            rows = a.query("SELECT * FROM system:data_sync_info")
+            return any((row["documents"].get("synced_up_to_local_commit_id") or 0) >= commit for row in rows)
+
+        until(taken, 10, lambda: str(a.query("SELECT * FROM system:data_sync_info")))
+        self.assertEqual(a.execute("EVICT FROM boats WHERE _id = '1'")["warnings"], [])
+
+
 class Shapes(MeshTest):
     def build(self, shape):
         """Four peers that dial each other as `shape` says: pairs of dialer and listener."""

@@ -162,7 +162,7 @@ final class EchoPeer: Sendable {
         mesh.start()
         guard let listener else { return 0 }
         try await until { mesh.seen.ports[listener] != nil }
-        return mesh.seen.ports[listener] ?? 0
+        return try #require(mesh.seen.ports[listener])
     }
 }
 

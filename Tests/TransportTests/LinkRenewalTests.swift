@@ -35,7 +35,7 @@ struct LinkRenewalTests {
 
     /// Links, and brings a certificate that is verified so; returns the end's reason, or the new identity.
     private func bring(
-        _ verdict: Result<Identity, SyncError>, takesCertificates: Bool = true
+        _ verdict: Result<Identity, SyncError>, takesCertificates: Bool = true, times: Int = 1
     ) async throws -> (code: String?, renewed: Identity?) {
         var outcome: (code: String?, renewed: Identity?) = (nil, nil)
         try await withTemporaryDirectory { folder in
@@ -54,8 +54,10 @@ struct LinkRenewalTests {
             connection.arrive(try Self.hello(takesCertificates: takesCertificates))
             try await until { heard.hasGreeted.withLock { $0 } }
             session.open()
-            connection.arrive(Frame.certificate([1, 2, 3]).encoded())
-            try await until { heard.ended.withLock { $0 } != nil || heard.renewed.withLock { $0 } != nil }
+            for _ in 0..<times { connection.arrive(Frame.certificate([1, 2, 3]).encoded()) }
+            try await until {
+                heard.ended.withLock { $0 } != nil || times == 1 && heard.renewed.withLock { $0 } != nil
+            }
             outcome = (heard.ended.withLock { $0?.code }, heard.renewed.withLock { $0 })
             session.finish(SyncError(.goingAway, "the test is over"))
             try await until { heard.ended.withLock { $0 } != nil }
@@ -84,6 +86,13 @@ struct LinkRenewalTests {
             let outcome = try await bring(verdict)
             #expect(outcome.code == code && outcome.renewed == nil)
         }
+    }
+
+    @Test("ends a link that brings them too often: each is verified")
+    func often() async throws {
+        let outcome = try await bring(.success(Self.identity()), times: Limits.renewals.burst + 1)
+        #expect(outcome.code == SyncErrorCode.unexpectedMessage.rawValue)
+        #expect(outcome.renewed != nil)
     }
 
     @Test("ends a link whose other side has not said that it sends any")

@@ -82,12 +82,13 @@ struct MeshTests {
         }
     }
 
-    /// Two peers whose certificates end in two seconds; how far back they are issued is changed by the test.
+    /// Two peers whose certificates end soon; how far back they are issued is changed by the test. A busy
+    /// machine may need seconds for the link.
     private func shortLived(
-        _ authority: (@Sendable () -> MeshAuthority)? = nil
+        for seconds: Int64, _ authority: (@Sendable () -> MeshAuthority)? = nil
     ) async throws -> (here: EchoPeer, there: EchoPeer, back: SharedNumber) {
         let life = PeerCertificate.life.components.seconds
-        let back = SharedNumber(life - 2)
+        let back = SharedNumber(life - seconds)
         var options = EchoPeer.Options(
             issuedSeconds: { SystemClock.seconds() - back.value.withLock { $0 } })
         options.authority = authority
@@ -102,7 +103,7 @@ struct MeshTests {
 
     @Test("a link lives on with newer certificates of both sides, and ends with SYNC-0502 without")
     func renewed() async throws {
-        let (here, there, back) = try await shortLived()
+        let (here, there, back) = try await shortLived(for: 6)
         let link = here.mesh.seen.peers.first?.link
         let ends = try #require(here.mesh.seen.peers.first?.identity?.expiresAtSeconds)
         back.value.withLock { $0 = 0 }
@@ -113,7 +114,7 @@ struct MeshTests {
         #expect(here.mesh.seen.peers.first?.link == link && there.linked.count == 1)
         for peer in [here, there] { await peer.mesh.stop() }
         // Without them the same link ends.
-        let (first, second, _) = try await shortLived()
+        let (first, second, _) = try await shortLived(for: 6)
         try await until { first.linked.isEmpty && second.linked.isEmpty }
         try await until { dialError(first)?.hasPrefix("SYNC-0502") == true }
         for peer in [first, second] { await peer.mesh.stop() }
@@ -123,7 +124,7 @@ struct MeshTests {
     func rotated() async throws {
         let keys = Mutex([PeerKey()])
         let current: @Sendable () -> MeshAuthority = { .shared(keys.withLock { $0[$0.count - 1] }) }
-        let (here, there, back) = try await shortLived(current)
+        let (here, there, back) = try await shortLived(for: 600, current)
         let link = here.mesh.seen.peers.first?.link
         let ends = try #require(here.mesh.seen.peers.first?.identity?.expiresAtSeconds)
         keys.withLock { $0.append(PeerKey()) }
@@ -266,6 +267,22 @@ struct MeshTests {
         socket.send([0x00, 0x10, 0x00, 0x01])
         try await until { socket.isClosed && there.linked.isEmpty }
         await there.mesh.stop()
+    }
+
+    @Test("frames come whole, however their bytes are cut; one without an end is none")
+    func cutFrames() throws {
+        let frames: [[UInt8]] = [[1], Array(repeating: 2, count: 300), [], [3, 4]]
+        let bytes = frames.flatMap { frame in
+            Array(FrameReader.bytes(of: frame, ByteBufferAllocator()).readableBytesView)
+        }
+        for cut in 0...bytes.count {
+            var reader = FrameReader()
+            var complete: [[UInt8]] = []
+            try reader.take(ByteBuffer(bytes: bytes[..<cut])) { complete.append($0) }
+            #expect(complete.count == [5, 309, 319].count { $0 <= cut })
+            try reader.take(ByteBuffer(bytes: bytes[cut...])) { complete.append($0) }
+            #expect(complete == [[1], frames[1], [3, 4]])
+        }
     }
 
     @Test("addresses are host:port, and ws URLs whose path / is the mesh's; anything else is none")

@@ -172,6 +172,12 @@ final class Engine: Sendable {
             return (outcome, transaction.warnings, transaction.untakenEvictions)
         }
         let (outcome, oversized, untaken) = written.value
+        // An application's result has no warnings.
+        if untaken > 0 {
+            logger.warning(
+                "documents were evicted that no other peer is known to have",
+                metadata: ["code": "\(SDKWarningCode.evictedUntaken.rawValue)", "count": "\(untaken)"])
+        }
         return outcome.with(oversized: oversized, untaken: untaken, commit: written.commit)
     }
 

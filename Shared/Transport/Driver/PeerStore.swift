@@ -118,7 +118,9 @@ package struct PeerStore: SessionStore {
             return .repairStaged
         case .readHoldings(let last, ofLinks: true):
             // All pages are of one moment: what links change later belongs to the next list.
-            if last == nil { linksThrough.note(replica.head) }
+            if last == nil {
+                linksThrough.note(try await executor.run { try replica.beginLinkList() })
+            }
             let through = linksThrough.commit
             let page = try await executor.run { try replica.linkHoldings(after: last, through: through) }
             return .holdings(page.candidates, isLast: page.isLast)

@@ -5,8 +5,7 @@ import NIOTLS
 import Sync
 import Synchronization
 
-/// A pipe of bytes as a channel of frames, for either end: a frame is a big-endian length of 32 bits and as
-/// many bytes. A frame without bytes is a sign of life.
+/// A pipe of bytes as a channel of frames (`FrameReader`), for either end.
 ///
 /// It is ready once TLS is done (at once, without TLS). Back-pressure works by the session's reading, as in a
 /// WebSocket: the socket is not read while too much waits. It has no task of its own.
@@ -57,10 +56,7 @@ final class LinkConnection: FrameChannel {
     }
 
     func post(_ frame: [UInt8], whenSent: @escaping @Sendable (Bool) -> Void) {
-        var bytes = channel.allocator.buffer(capacity: frame.count + 4)
-        bytes.writeInteger(UInt32(frame.count))
-        bytes.writeBytes(frame)
-        channel.writeAndFlush(bytes).whenComplete { result in
+        channel.writeAndFlush(FrameReader.bytes(of: frame, channel.allocator)).whenComplete { result in
             if case .success = result { whenSent(true) } else { whenSent(false) }
         }
     }
@@ -126,10 +122,7 @@ final class FirstByteHandler: ChannelInboundHandler, RemovableChannelHandler {
                 ? "this peer speaks TLS, and the other side does not: only this one has a key or a login"
                 : "the other side speaks TLS, and this peer does not: only the other has a key or a login")
         // In the clear: a side that speaks so reads it, the other sees that it is no TLS.
-        var answer = ByteBuffer()
-        let frame = Frame.close(reason).encoded()
-        answer.writeInteger(UInt32(frame.count))
-        answer.writeBytes(frame)
+        let answer = FrameReader.bytes(of: Frame.close(reason).encoded(), context.channel.allocator)
         context.writeAndFlush(wrapOutboundOut(answer), promise: nil)
         context.fireErrorCaught(reason)
     }
@@ -154,8 +147,7 @@ final class LinkHandler: ChannelDuplexHandler {
     private var hasHeard = false
     private var hasSpoken = false
     private var silence = Duration.zero
-    /// Bytes of a frame that is not complete.
-    private var pending = ByteBuffer()
+    private var reader = FrameReader()
     private var frames = CircularBuffer<[UInt8]>(initialCapacity: 1)
     private var frameBytes = 0
     private var arrived: (@Sendable (FrameArrival) -> Void)?
@@ -273,20 +265,14 @@ final class LinkHandler: ChannelDuplexHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard !isOver else { return }
         hasHeard = true
-        var bytes = unwrapInboundIn(data)
-        pending.writeBuffer(&bytes)
-        while let length = pending.getInteger(at: pending.readerIndex, as: UInt32.self) {
-            guard length <= Limits.linkFrameBytes else {
-                return fail(
-                    SyncError(.frameTooLarge, "a frame of \(length) bytes exceeds \(Limits.linkFrameBytes)"))
+        do {
+            try reader.take(unwrapInboundIn(data)) { frame in
+                frames.append(frame)
+                frameBytes += frame.count
             }
-            guard pending.readableBytes >= 4 + Int(length) else { break }
-            pending.moveReaderIndex(forwardBy: 4)
-            guard length > 0, let frame = pending.readBytes(length: Int(length)) else { continue }
-            frames.append(frame)
-            frameBytes += frame.count
+        } catch {
+            return fail(error)
         }
-        if pending.readableBytes == 0 { pending = ByteBuffer() } else { pending.discardReadBytes() }
         deliver()
     }
 

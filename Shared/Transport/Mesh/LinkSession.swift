@@ -24,6 +24,20 @@ final class LinkSession: LinkTalk {
         var taken: (position: LogPosition, isTold: Bool)?
         var isTelling = false
         var isOver = false
+        /// Newer certificates of the other side that may be verified still, and since when more were allowed.
+        var renewals = Limits.renewals.burst
+        var renewalsSince = ContinuousClock.now
+
+        mutating func spendRenewal(at now: ContinuousClock.Instant) -> Bool {
+            let more = Int((now - renewalsSince) / Limits.renewals.pause)
+            if more > 0 {
+                renewals = min(renewals + more, Limits.renewals.burst)
+                renewalsSince = now
+            }
+            guard renewals > 0 else { return false }
+            renewals -= 1
+            return true
+        }
     }
 
     /// Facts about this peer that each session begins with.
@@ -102,6 +116,9 @@ final class LinkSession: LinkTalk {
     /// compared under them (decision 0095).
     private func renewed(_ der: [UInt8]) {
         guard let verify = start.verify, let known = start.identity else { return }
+        guard state.withLock({ $0.spendRenewal(at: .now) }) else {
+            return end(SyncError(.unexpectedMessage, "newer certificates come too often"))
+        }
         do {
             let newer = try verify(der)
             guard newer.peerKey == known.peerKey else {

@@ -1,8 +1,10 @@
 import CRDT
 import DQL
 import Exchange
+import NIOCore
 import Sync
 import Synchronization
+import TestSupport
 
 @testable import Transport
 
@@ -23,8 +25,9 @@ final class MeshLinkRun {
         let store: MeshStore
         var session: Session
         let events = Waiting()
-        /// Frames on their way to this end.
-        var arriving: [[UInt8]] = []
+        /// Bytes on their way to this end, frame by frame; the first one may have come in part.
+        var arriving: [ByteBuffer] = []
+        var reader = FrameReader()
         var reason: SyncError?
 
         init?(_ peer: MeshPeer, isDialer: Bool, _ change: (inout MeshFeed.Link) -> Void = { _ in }) {
@@ -54,6 +57,31 @@ final class MeshLinkRun {
 
     var isOver: Bool { ends.contains { $0.reason != nil } }
 
+    /// The link is cut: a part of the bytes that were under way has come at each end, which may end within a
+    /// frame.
+    func cut(within random: inout SplitMix64) async throws {
+        for (place, end) in ends.enumerated() where end.reason == nil {
+            var left = random.below(end.arriving.reduce(0) { $0 + $1.readableBytes } + 1)
+            while left > 0, !end.arriving.isEmpty {
+                let count = min(left, end.arriving[0].readableBytes)
+                left -= count
+                try await take(count, at: place)
+            }
+        }
+        cut()
+    }
+
+    /// The next bytes of the frame that comes first have come.
+    private func take(_ count: Int, at place: Int) async throws {
+        let end = ends[place]
+        guard let part = end.arriving[0].readSlice(length: count) else { return }
+        if end.arriving[0].readableBytes == 0 { end.arriving.removeFirst() }
+        var complete: [[UInt8]] = []
+        try end.reader.take(part) { complete.append($0) }
+        for frame in complete where end.reason == nil { try await handle(.frame(frame), at: place) }
+    }
+
+    /// The link is cut between two frames.
     func cut() {
         for end in ends {
             _ = end.session.receive(.disconnected)
@@ -71,7 +99,7 @@ final class MeshLinkRun {
             return true
         }
         guard !end.arriving.isEmpty else { return false }
-        try await handle(.frame(end.arriving.removeFirst()), at: place)
+        try await take(end.arriving[0].readableBytes, at: place)
         return true
     }
 
@@ -84,7 +112,7 @@ final class MeshLinkRun {
             case .send(let frame):
                 frames += 1
                 bytes += frame.count
-                ends[1 - place].arriving.append(frame)
+                ends[1 - place].arriving.append(FrameReader.bytes(of: frame, ByteBufferAllocator()))
             case .close(let reason):
                 end.reason = reason
                 end.peer.feed.detach(end.store)

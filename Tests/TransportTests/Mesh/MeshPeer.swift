@@ -113,6 +113,9 @@ final class MeshPeer {
 
     enum MeshTestError: Error { case noID }
 
+    /// The time that its clock shows.
+    var now: UInt64 { milliseconds() }
+
     // MARK: What it holds
 
     func state(_ key: DocumentKey) throws -> EncodedState? { try replica.read { try $0.state(of: key) } }

@@ -129,7 +129,8 @@ final class MeshServerRun {
         sessions = [
             Session(
                 Session.Configuration(
-                    role: .peer, databaseID: MeshServer.database, peerKey: peer.name, wallMilliseconds: now,
+                    role: .peer, databaseID: MeshServer.database, peerKey: peer.name,
+                    wallMilliseconds: peer.now,
                     access: ReadAccess(collection: { _ in false }),
                     writeRules: ownRules)),
             Session(

@@ -13,7 +13,9 @@ import TestSupport
 /// which subscriptions they belong to. Where subscriptions differ, all are linked with all: then what each
 /// holds must still be the join of what all hold. Two worlds of three have a server, which one peer reaches,
 /// or all of a clique; it reaps deletions. In some of those a peer that reaches it may not write one of the
-/// documents: its writes are refused there, after they went round. Clocks may run apart by 40 s.
+/// documents: its writes are refused there, after they went round. Clocks may run apart by 40 s; in some
+/// worlds one is still in 1970, or ten years ahead. In some a peer is put back again and again, or the
+/// server reaps at once. Links are cut within frames.
 final class MeshWorld {
     struct Fault: Error, CustomStringConvertible {
         let seed: UInt64
@@ -37,6 +39,14 @@ final class MeshWorld {
     private let keys: [DocumentKey]
     /// The peer that may not write the first document; nil in most worlds.
     private let refused: Int?
+    /// True if documents from the future wait at some (decision 0102): not all come to hold the same.
+    private let waits: Bool
+    /// A peer that is put back again and again, and writes on; nil in most worlds.
+    private let fragile: Int?
+    /// True if the server reaps deletions as soon as it has them, before others have heard of them.
+    private let reapsAtOnce: Bool
+    /// Draws beside the history, so that kept seeds are what they were.
+    private var beside: SplitMix64
     /// What has happened, for a failure's message.
     private(set) var history: [String] = []
 
@@ -63,11 +73,24 @@ final class MeshWorld {
         // Drawn apart, so that kept seeds are what they were.
         var extra = SplitMix64(seed: seed ^ 0x5EED)
         refused = hasServer && extra.chance(40) ? reach.randomOne(&extra) : nil
-        let skews: [UInt64] = (0..<count).map { _ in extra.chance(50) ? 0 : extra.pick([3_000, 40_000]) }
+        var skews: [Int64] = (0..<count).map { _ in extra.chance(50) ? 0 : extra.pick([3_000, 40_000]) }
+        var wrong = SplitMix64(seed: seed ^ 0xC10C)
+        var isAhead = false
+        if wrong.chance(25) {
+            let skew = wrong.pick([-Int64(clock.now), 315_360_000_000])
+            skews[wrong.below(count)] = skew
+            isAhead = skew > 0
+        }
+        waits = isAhead && hasServer
+        var beside = SplitMix64(seed: seed ^ 0xF7A6)
+        fragile = beside.chance(25) ? beside.below(count) : nil
+        reapsAtOnce = hasServer && beside.chance(30)
+        self.beside = beside
+        let offsets = skews
         peers = try (0..<count).map { place in
             try MeshPeer(
                 "p\(place)", in: folder, seed: random.next(), hasServer: hasServer,
-                milliseconds: { clock.now + skews[place] })
+                milliseconds: { UInt64(Int64(clock.now) + offsets[place]) })
         }
         self.random = random
         for peer in peers { try peer.subscribe(drawStatement()) }
@@ -91,11 +114,13 @@ final class MeshWorld {
         for _ in 0..<steps {
             clock.pass(UInt64(random.below(20)))
             try await step()
+            try await breakFragile()
+            try await deleteAndReap()
             try await checkVectors()
         }
         try await settle()
         try await checkVectors()
-        try await checkEnd()
+        if !waits { try await checkEnd() }
     }
 
     // MARK: Chaos
@@ -105,8 +130,8 @@ final class MeshWorld {
         switch random.below(100) {
         case 0..<34: try write(peer)
         case 34..<70: try await pump()
-        case 70..<80: connect(random.below(pairs.count))
-        case 80..<84: cut(random.below(pairs.count))
+        case 70..<80: try connect(random.below(pairs.count))
+        case 80..<84: try await cut(random.below(pairs.count))
         case 84..<88: try evict(peer)
         case 88..<90: try await subscribe(peer)
         case 90..<94: try await meetServer()
@@ -153,17 +178,20 @@ final class MeshWorld {
         try peer.execute(statement)
     }
 
-    private func connect(_ pair: Int) {
+    private func connect(_ pair: Int) throws {
         guard links[pair]?.isOver ?? true else { return }
+        try checkReason(of: links[pair])
         let (first, second) = (peers[pairs[pair].0], peers[pairs[pair].1])
         history.append("\(first.name) meets \(second.name)")
         links[pair] = random.chance(50) ? MeshLinkRun(first, second) : MeshLinkRun(second, first)
     }
 
-    private func cut(_ pair: Int) {
+    private func cut(_ pair: Int) async throws {
         guard let link = links.removeValue(forKey: pair) else { return }
         history.append("\(peers[pairs[pair].0].name) loses \(peers[pairs[pair].1].name)")
-        link.cut()
+        try checkReason(of: link)
+        var bytes = SplitMix64(seed: seed ^ UInt64(history.count))
+        try await link.cut(within: &bytes)
     }
 
     /// Some things happen at some ends, in any order.
@@ -200,21 +228,57 @@ final class MeshWorld {
         await sessions.removeValue(forKey: place)?.cut()
     }
 
-    private func restart(_ peer: MeshPeer) async throws {
+    private func restart(_ peer: MeshPeer, putsBack: Bool? = nil) async throws {
         await loseServer(peer)
         for (pair, ends) in pairs.enumerated() where peers[ends.0] === peer || peers[ends.1] === peer {
-            cut(pair)
+            try await cut(pair)
         }
-        let putsBack = peer.isKept && random.chance(50)
+        let putsBack = putsBack ?? (peer.isKept && random.chance(50))
         history.append("\(peer.name) \(putsBack ? "is put back" : "is kept")")
         try peer.restart(putBack: putsBack, keeping: !putsBack)
+    }
+
+    /// A peer deletes a document, and hears from the server that it is gone; others hold it still.
+    private func deleteAndReap() async throws {
+        guard reapsAtOnce, beside.chance(6), let place = reach.randomOne(&beside) else { return }
+        let statement = "DELETE FROM c WHERE _id = \(beside.below(3))"
+        history.append("\(peers[place].name) \(statement)")
+        try peers[place].execute(statement)
+        if sessions[place]?.isOver ?? true { try await beginSession(place) }
+        try await sessions[place]?.settle()
+        try await reap()
+        await sessions.removeValue(forKey: place)?.cut()
+        try await beginSession(place)
+        try await sessions[place]?.settle()
+    }
+
+    /// The peer that is put back passes, with what it writes then, the commits that others have seen of it.
+    private func breakFragile() async throws {
+        guard let fragile, beside.chance(12) else { return }
+        let peer = peers[fragile]
+        let putsBack = peer.isKept
+        try await restart(peer, putsBack: putsBack)
+        guard putsBack else { return }
+        for _ in 0..<(1 + beside.below(8)) {
+            let statement =
+                "INSERT INTO c DOCUMENTS ({'_id': \(beside.below(3)), 'colour': \(beside.below(3)),"
+                + " 'z': \(beside.below(9))}) ON ID CONFLICT DO UPDATE"
+            history.append("\(peer.name) \(statement)")
+            try peer.execute(statement)
+        }
+    }
+
+    /// A link ends for no other reason than that a side stops.
+    private func checkReason(of link: MeshLinkRun?) throws {
+        guard let reason = link?.ends.compactMap(\.reason).first, reason.code != "SYNC-0503" else { return }
+        throw fault("a link ended: \(reason)")
     }
 
     // MARK: Rest
 
     private func settle() async throws {
         history.append("rest")
-        for pair in pairs.indices { connect(pair) }
+        for pair in pairs.indices { try connect(pair) }
         var quiet = false
         var rounds = 0
         while !quiet {
@@ -223,12 +287,7 @@ final class MeshWorld {
             guard rounds < 400 else { throw fault("does not come to rest") }
             for peer in peers { while peer.later.step() { quiet = false } }
             for pair in pairs.indices {
-                if links[pair]?.isOver ?? true {
-                    if let reason = links[pair]?.ends.compactMap(\.reason).first, reason.code != "SYNC-0503" {
-                        throw fault("a link ended: \(reason)")
-                    }
-                    connect(pair)
-                }
+                if links[pair]?.isOver ?? true { try connect(pair) }
                 for place in [0, 1] {
                     while try await links[pair]?.step(place) ?? false { quiet = false }
                 }

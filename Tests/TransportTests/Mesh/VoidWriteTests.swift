@@ -73,6 +73,11 @@ struct VoidWriteTests {
         }
     }
 
+    /// The document as it was before peer 0 has changed it.
+    private func earlier(_ world: World) async throws -> Document {
+        try Document(decoding: try #require(try await world.server.state(world.key)))
+    }
+
     /// The greatest time of an actor in a document.
     private func time(_ actor: ActorID, at peer: MeshPeer, _ key: DocumentKey) throws -> Timestamp {
         let state = try #require(try peer.state(key))
@@ -224,17 +229,96 @@ struct VoidWriteTests {
         try await withChange { world in
             let peer = world.peers[1]
             let author = world.peers[0].replica.actor
-            let time = try time(author, at: peer, world.key)
-            let told = VersionVector.Entry(actor: author, time: time - 1)
-            try tell(peer, world.key, void: [told])
-            #expect(try peer.isTainted(world.key))
+            let told = VersionVector.Entry(
+                actor: author, time: try time(author, at: peer, world.key) - 1)
+            let clean = try await earlier(world)
+            try tell(peer, world.key, void: [told], clean)
+            #expect(try world.text(1)?.contains("secret") == false)
+            // The server takes the write from its author.
+            try await world.meet(0)
             try await world.meet(1)
-            #expect(try !peer.isTainted(world.key))
-            #expect(try void(peer, world.key)[author] == time)
-            // The document has moved for the cursors that passed it while it was tainted.
-            let head = peer.replica.head
-            try tell(peer, world.key, void: [told])
-            #expect(try !peer.isTainted(world.key) && peer.replica.head == head)
+            #expect(try world.text(1)?.contains("secret") == true)
+            #expect(try void(peer, world.key).isEmpty)
+            let (head, state) = (peer.replica.head, try peer.state(world.key))
+            try tell(peer, world.key, void: [told], clean)
+            #expect(try peer.replica.head == head && peer.state(world.key) == state)
+        }
+    }
+
+    @Test("a link's word counts only with what is left of the document")
+    func withoutRest() async throws {
+        try await withChange { world in
+            let peer = world.peers[1]
+            let author = world.peers[0].replica.actor
+            let time = try time(author, at: peer, world.key)
+            try tell(peer, world.key, void: [.init(actor: author, time: time - 1)])
+            #expect(try !peer.isTainted(world.key) && void(peer, world.key).isEmpty)
+            // Nor with a rest that has the same in it.
+            let tainted = try #require(try peer.state(world.key))
+            try tell(
+                peer, world.key, void: [.init(actor: author, time: time - 1)],
+                try Document(decoding: tainted))
+            #expect(try peer.state(world.key) == tainted && void(peer, world.key).isEmpty)
+        }
+    }
+
+    @Test("forged of what is still to be written, it ends with the author's hearing of it")
+    func forgedAhead() async throws {
+        try await withChange { world in
+            let (author, peer) = (world.peers[0], world.peers[1])
+            let actor = author.replica.actor
+            let time = try time(actor, at: peer, world.key)
+            try tell(peer, world.key, void: [.init(actor: actor, time: time)])
+            #expect(try void(peer, world.key)[actor] == time)
+            try await world.link(0, 1)
+            try author.execute("UPDATE c SET later = 1 WHERE _id = 0")
+            #expect(author.replica.actor != actor)
+            try await world.link(0, 1)
+            #expect(try world.areEqual(0, 1))
+            #expect(try world.text(1)?.contains("later") == true)
+        }
+    }
+
+    @Test("forged of what was written, it takes nothing at the author, and nothing that a server shows")
+    func forgedBehind() async throws {
+        try await withChange { world in
+            let (author, peer) = (world.peers[0], world.peers[1])
+            let actor = author.replica.actor
+            let time = try time(actor, at: peer, world.key)
+            try tell(peer, world.key, void: [.init(actor: actor, time: time - 1)], try await earlier(world))
+            try await world.link(0, 1)
+            try author.execute("UPDATE c SET later = 1 WHERE _id = 0")
+            try await world.link(0, 1)
+            #expect(try world.text(0)?.contains("secret") == true)
+            #expect(try world.text(1)?.contains("secret") == false)
+            for place in [0, 1, 0] { try await world.meet(place) }
+            #expect(try world.areEqual(0, 1))
+            for field in ["kept", "secret", "later"] {
+                #expect(try world.text(1)?.contains(field) == true, "\(field)")
+            }
+            // From then on links bring it too.
+            try author.execute("UPDATE c SET last = 1 WHERE _id = 0")
+            try await world.link(0, 1)
+            #expect(try world.text(1)?.contains("last") == true)
+        }
+    }
+
+    @Test("no link takes back what the server, or another link, has called void", arguments: [true, false])
+    func takenBack(_ meets: Bool) async throws {
+        try await withChange { world in
+            let (author, peer) = (world.peers[0].replica.actor, world.peers[1])
+            try await world.meet(0, isRefused: true)
+            if meets { try await world.meet(1) } else { try await world.link(0, 1) }
+            let known = try void(peer, world.key)
+            #expect(known[author] != nil)
+            for time: Timestamp in [1 << 62, .max] {
+                try tell(peer, world.key, void: [.init(actor: author, time: time)], Document())
+                #expect(try void(peer, world.key) == known)
+            }
+            // An earlier time counts of links only.
+            try tell(peer, world.key, void: [.init(actor: author, time: 1)], Document())
+            #expect(try void(peer, world.key)[author] == (meets ? known[author] : 1))
+            #expect(try world.text(1)?.contains("secret") == false)
         }
     }
 

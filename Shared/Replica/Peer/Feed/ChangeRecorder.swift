@@ -25,8 +25,12 @@ final class ChangeRecorder: @unchecked Sendable {
 
     /// More of a document is void; `stamps` is all of it.
     func noteVoid(_ key: DocumentKey, _ stamps: VersionVector) {
-        if void[key] != nil || void.count < ReplicaLimits.recordedDocuments { void[key] = stamps }
         replaced.insert(key)
+        if stamps.isEmpty {
+            void[key] = nil
+        } else if void[key] != nil || void.count < ReplicaLimits.recordedDocuments {
+            void[key] = stamps
+        }
     }
 
     /// A document is replaced, or it is not known any more whether it has everything.

@@ -4,8 +4,13 @@ import GRDB
 /// Documents that came here another way than a feed told of them (rows of `met`): each feed with a cursor is
 /// asked about those once, because its cursor speaks only for what was held when it passed.
 ///
-/// A row stays until every known feed was asked, and the server was told.
+/// A row stays until every known feed was asked, and the server was told. A document is *open* if the server
+/// was told and has not seen all of it: it may lack the right to write it, or refuse the rest later. Open
+/// documents are named again in their turn, a few with each list.
 enum MetDocuments {
+    /// Later than every commit: the change of an open document, with the commit at which that was found.
+    private static let open: UInt64 = 1 << 62
+
     /// A document was not here before. `source` is the feed that brought it, nil for this store itself and
     /// for its server.
     static func entered(
@@ -33,6 +38,43 @@ enum MetDocuments {
         statement.bind(1, key.collection.text)
         statement.bind(2, key.id.bytes)
         statement.bind(3, bits: commit)
+        try statement.run()
+    }
+
+    /// The server was told of a document, and has not seen all of it.
+    static func leaveOpen(
+        _ key: DocumentKey, at commit: UInt64, settled: UInt64, _ database: Database
+    ) throws {
+        let statement = try RawStatement(
+            cached: """
+                INSERT INTO met (collection, id, entered, meshed) VALUES (?1, ?2, 0, ?3)
+                ON CONFLICT (collection, id) DO UPDATE SET meshed = ?3 WHERE meshed <= ?4
+                """, database)
+        statement.bind(1, key.collection.text)
+        statement.bind(2, key.id.bytes)
+        statement.bind(3, bits: open + commit)
+        statement.bind(4, bits: settled)
+        try statement.run()
+    }
+
+    static func holdsOpen(_ database: Database) throws -> Bool {
+        let statement = try RawStatement(
+            cached: "SELECT 1 FROM met WHERE meshed > 0 AND meshed >= ? LIMIT 1", database)
+        statement.bind(1, bits: open)
+        return try statement.hasRow()
+    }
+
+    /// Counts the longest open documents as changed by a commit.
+    static func nameOpen(limit: Int, at commit: UInt64, _ database: Database) throws {
+        let statement = try RawStatement(
+            cached: """
+                UPDATE met SET meshed = ?1 WHERE (collection, id) IN (
+                    SELECT collection, id FROM met WHERE meshed > 0 AND meshed >= ?2
+                    ORDER BY meshed LIMIT ?3)
+                """, database)
+        statement.bind(1, bits: commit)
+        statement.bind(2, bits: open)
+        statement.bind(3, Int64(limit))
         try statement.run()
     }
 

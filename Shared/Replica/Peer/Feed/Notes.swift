@@ -15,8 +15,11 @@ enum Notes {
     struct Note {
         /// Everything that this covers is gone.
         var gone = VersionVector()
+        /// The stamps that are void, and who has said so.
+        var words = VoidNote()
+
         /// All stamps are void that are later than their actor's time here.
-        var void = VersionVector()
+        var void: VersionVector { words.times }
     }
 
     static func row(_ key: DocumentKey, _ database: Database) throws -> Note? {
@@ -25,10 +28,9 @@ enum Notes {
         statement.bind(1, key.collection.text)
         statement.bind(2, key.id.bytes)
         guard try statement.step() else { return nil }
-        let void = statement.bytes(1)
         return Note(
             gone: try VersionVector(decoding: statement.bytes(0)),
-            void: void.isEmpty ? VersionVector() : try VersionVector(decoding: void))
+            words: try VoidNote(decoding: statement.bytes(1)))
     }
 
     /// Everything that is gone of a document; nil for nothing.
@@ -37,12 +39,12 @@ enum Notes {
         return note.gone
     }
 
-    /// Void stamps of a document; nil for none.
+    /// Void stamps of a document, as links are told them; nil for none.
     static func void(_ key: DocumentKey, _ database: Database) throws -> VersionVector? {
-        guard try holdsVoid(database), let note = try row(key, database), !note.void.isEmpty else {
+        guard try holdsVoid(database), let told = try row(key, database)?.words.told, !told.isEmpty else {
             return nil
         }
-        return note.void
+        return told
     }
 
     /// Returns whether anything of any document is void.
@@ -63,7 +65,7 @@ enum Notes {
     }
 
     static func put(
-        _ key: DocumentKey, _ vector: VersionVector, void: VersionVector = VersionVector(),
+        _ key: DocumentKey, _ vector: VersionVector, void: VoidNote = VoidNote(),
         position: UInt64, came milliseconds: UInt64, _ database: Database
     ) throws {
         let statement = try RawStatement(
@@ -89,6 +91,16 @@ enum Notes {
         try statement.run()
     }
 
+    /// The same stamps are void, by the word of somebody else: links are told nothing.
+    static func set(_ key: DocumentKey, void: VoidNote, _ database: Database) throws {
+        let statement = try RawStatement(
+            cached: "UPDATE note SET void = ? WHERE collection = ? AND id = ?", database)
+        if !void.isEmpty { statement.bind(1, void.encoded()) }
+        statement.bind(2, key.collection.text)
+        statement.bind(3, key.id.bytes)
+        try statement.run()
+    }
+
     /// Notes of a collection that came after one commit and through another, in order, at most `limit`.
     static func after(
         _ position: UInt64, through last: UInt64, of collection: CollectionName, limit: Int,
@@ -105,10 +117,11 @@ enum Notes {
         statement.bind(4, Int64(limit))
         var found: [(id: DocumentID, vector: [UInt8], void: [UInt8], position: UInt64)] = []
         while try statement.step() {
+            let told = try VoidNote(decoding: statement.bytes(3)).told
             found.append(
                 (
-                    DocumentID(trusted: statement.bytes(0)), statement.bytes(1), statement.bytes(3),
-                    statement.bits(2)
+                    DocumentID(trusted: statement.bytes(0)), statement.bytes(1),
+                    told.isEmpty ? [] : told.encoded(), statement.bits(2)
                 ))
         }
         return found
@@ -129,7 +142,7 @@ enum Notes {
                 """, database)
         statement.bind(1, bits: milliseconds)
         statement.bind(2, Int64(limit))
-        var ended: [(key: DocumentKey, left: VersionVector, void: VersionVector)] = []
+        var ended: [(key: DocumentKey, left: VersionVector, void: VoidNote)] = []
         var collections = Collections()
         while try statement.step() {
             let key = DocumentKey(
@@ -140,10 +153,9 @@ enum Notes {
             }
             let held = try state?.withUnsafeBytes { try DocumentReader($0).vector() } ?? VersionVector()
             let left = VersionVector(vector.entries.filter { held[$0.actor] ?? 0 > $0.time })
-            let bytes = statement.bytes(3)
-            let void = bytes.isEmpty ? VersionVector() : try VersionVector(decoding: bytes)
+            let void = try VoidNote(decoding: statement.bytes(3))
             // A document that waits for a clean state goes on waiting.
-            let stillVoid = held.isTainted(by: void) ? void : VersionVector()
+            let stillVoid = held.isTainted(by: void.times) ? void : VoidNote()
             guard left != vector || stillVoid != void else { continue }
             if vector[actor] != nil, left[actor] == nil { try Evicted.note(key, actor, database) }
             ended.append((key, left, stillVoid))
@@ -201,7 +213,7 @@ struct NoteBook {
         guard isKept, !known.gone.covers(gone) else { return false }
         let joined = known.gone.union(gone)
         try Notes.put(
-            key, joined, void: known.void, position: position, came: milliseconds, database)
+            key, joined, void: known.words, position: position, came: milliseconds, database)
         holdsAny = true
         recorder?.noteGone(key, joined)
         return true
@@ -209,14 +221,24 @@ struct NoteBook {
 
     /// Sets the void stamps of a document.
     /// - Returns: whether that was news.
-    mutating func setVoid(_ key: DocumentKey, _ void: VersionVector, at position: UInt64) throws -> Bool {
+    mutating func setVoid(_ key: DocumentKey, _ words: VoidNote, at position: UInt64) throws -> Bool {
         let known = try note(of: key) ?? Notes.Note()
-        guard isKept, known.void != void else { return false }
-        try Notes.put(
-            key, known.gone, void: void, position: position, came: milliseconds, database)
+        guard isKept, known.words != words else { return false }
+        guard known.void != words.times else {
+            try Notes.set(key, void: words, database)
+            return false
+        }
+        try Notes.put(key, known.gone, void: words, position: position, came: milliseconds, database)
         holdsAny = true
-        recorder?.noteVoid(key, void)
+        recorder?.noteVoid(key, words.told)
         return true
+    }
+
+    /// A document holds nothing void any more: links are told again what is, now with what is left.
+    mutating func tellVoidAgain(_ key: DocumentKey, at position: UInt64) throws {
+        guard isKept, let known = try note(of: key), !known.words.told.isEmpty else { return }
+        try Notes.put(key, known.gone, void: known.words, position: position, came: milliseconds, database)
+        recorder?.noteVoid(key, known.words.told)
     }
 
     /// Every feed is to be asked about a document.

@@ -76,8 +76,9 @@ extension PeerReplica {
                 return try keys.compactMap { key in
                     guard let note = try Notes.row(key, database) else { return nil }
                     var told = DocumentVersion(key: key, vector: note.gone.encoded())
-                    if !note.void.isEmpty { told.void = note.void.encoded() }
-                    return told
+                    let void = note.words.told
+                    if !void.isEmpty { told.void = void.encoded() }
+                    return note.gone.isEmpty && void.isEmpty ? nil : told
                 }
             }
             let noted = Set(gone.map(\.key))

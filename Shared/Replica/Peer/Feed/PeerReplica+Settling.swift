@@ -5,6 +5,23 @@ import GRDB
 // Documents that links brought, on their way to the server.
 
 extension PeerReplica {
+    /// Begins a list of what links have changed. Some documents of which the server has not seen everything
+    /// are named in it again, those first that have waited longest.
+    /// - Returns: the commit up to which it goes.
+    package func beginLinkList(naming limit: Int = ReplicaLimits.openHoldings) throws -> UInt64 {
+        let isAnyOpen = try read { transaction in
+            try transaction.withDatabase { try MetDocuments.holdsOpen($0) }
+        }
+        guard isAnyOpen else { return head }
+        return try store.committing { database, state in
+            try MetDocuments.nameOpen(limit: limit, at: state.head, database)
+            if try Settled.commit(database) >= state.head {
+                try Settled.note(state.head - min(state.head, 1), database)
+            }
+            return state.head
+        }
+    }
+
     /// A page of the documents that links changed since the server was told last, up to a commit, with their
     /// vectors. Collections that are withheld from the server are left out.
     package func linkHoldings(after last: DocumentKey?, through commit: UInt64) throws -> HoldingsPage {
@@ -46,7 +63,7 @@ extension PeerReplica {
         return try wanted(limit: limit)
     }
 
-    /// Documents of which the server has not seen everything are named again in the next list: the rest may
+    /// Documents of which the server has not seen everything are named again in later lists: the rest may
     /// come, or be refused later.
     func noteUnsettled(_ reception: Reception, _ state: StoreState, _ database: Database) throws {
         guard recording.recorder != nil, recording.state.withLock({ $0.hasServer }) else { return }
@@ -56,7 +73,7 @@ extension PeerReplica {
             shown[update.key] = try bytes.withUnsafeBytes { try DocumentReader($0).vector() }
         }
         var collections = Collections()
-        var isAnyOpen = false
+        let settled = try Settled.commit(database)
         for key in reception.settles {
             let held = try collections.number(of: key.collection, database).flatMap {
                 try DocumentRows.state($0, key.id, database)
@@ -66,11 +83,8 @@ extension PeerReplica {
                 entry.time > known[entry.actor] ?? 0 && entry.actor != state.actor
             }
             guard isOpen ?? false else { continue }
-            try MetDocuments.meshed(key, at: state.head, database)
-            isAnyOpen = true
+            try MetDocuments.leaveOpen(key, at: state.head, settled: settled, database)
         }
-        guard isAnyOpen, try Settled.commit(database) >= state.head else { return }
-        try Settled.note(state.head - min(state.head, 1), database)
     }
 
     /// The server lacks what an own operation rests on: its documents are named in the next list of what

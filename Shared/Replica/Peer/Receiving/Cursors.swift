@@ -196,8 +196,10 @@ extension PeerReplica {
                     guard held.covers(candidate.vector) else { return true }
                     let known = try transaction.withDatabase { try Notes.void(candidate.key, $0) }
                     if held.isTainted(by: known ?? VersionVector()) { return true }
-                    if let void = candidate.void, known != void, held.isTainted(by: void) || known != nil {
-                        return true
+                    if let void = candidate.void, known != void {
+                        if held.isTainted(by: void) || known != nil { return true }
+                        let own = try transaction.withDatabase { try StoreState.load($0)?.actor }
+                        if let own, void[own] != nil { return true }
                     }
                     if let note = candidate.note {
                         let known = try transaction.withDatabase { try Notes.find(candidate.key, $0) }

@@ -19,7 +19,8 @@ struct Merger {
     private let hasAuthority: Bool
     /// Documents of which the server has told void stamps, and no state after them.
     private var voided: Set<DocumentKey> = []
-    /// Void stamps that a link tells of documents of which nothing is here before their states.
+    /// Void stamps that a link tells before what is left: of documents of which nothing is here, or which
+    /// they would taint. Without a state after them they do not count.
     private var early: [DocumentKey: VersionVector] = [:]
 
     /// `hasAuthority`: what comes is from the server, which is asked about the rest. `milliseconds`: the wall
@@ -63,7 +64,10 @@ struct Merger {
         switch update.content {
         case .gone(let vector): try purge(update.key, vector)
         case .void(let vector): try void(update.key, vector)
-        case .state(let bytes): try merging.merge(bytes, of: update.key)
+        case .state(let bytes):
+            try learnLate(update.key, bytes.withUnsafeBytes { try DocumentReader($0).vector() })
+            try merging.merge(bytes, of: update.key)
+            try learnEarly(update.key)
         case .delta(let stamp, let bytes):
             try merging.apply(
                 bytes, at: stamp, to: update.key, StateMerge.Origin(presumesHeld: presumesHeld))
@@ -77,6 +81,7 @@ struct Merger {
         case .void(let vector): try void(update.key, vector)
         case .state(let bytes):
             // A tainted document that the server does not confirm is not void.
+            try learnLate(update.key, bytes.withUnsafeBytes { try DocumentReader($0).vector() })
             let isConfirmed = voided.remove(update.key) != nil
             if hasAuthority, !isConfirmed, try merging.isTainted(update.key) {
                 try merging.learn(VersionVector(), of: update.key, isAuthority: true)
@@ -108,12 +113,28 @@ struct Merger {
     /// Void stamps of a document are told, and maybe a clean state after them.
     private mutating func void(_ key: DocumentKey, _ vector: [UInt8]) throws {
         let told = try VersionVector(decoding: vector)
-        if !hasAuthority, try merging.hasNothing(of: key) { return early[key] = told }
-        try merging.learn(told, of: key, isAuthority: hasAuthority)
-        if hasAuthority { voided.insert(key) }
+        guard !hasAuthority else {
+            try merging.learn(told, of: key, isAuthority: true)
+            voided.insert(key)
+            return
+        }
+        try merging.leaveVoided(key, told)
+        if try merging.hasNothing(of: key) || merging.isTainted(key, by: told) { return early[key] = told }
+        try merging.learn(told, of: key, isAuthority: false)
     }
 
-    /// A state has come after what a link said is void of the document.
+    /// A state has come after what a link says is void of a document that is here: it takes its place, if it
+    /// is clean itself.
+    private mutating func learnLate(
+        _ key: DocumentKey, _ left: @autoclosure () throws -> VersionVector
+    ) throws {
+        guard !early.isEmpty, let told = early[key], try !merging.hasNothing(of: key) else { return }
+        early[key] = nil
+        guard try !left().isTainted(by: told) else { return }
+        try merging.learn(told, of: key, isAuthority: false)
+    }
+
+    /// A state has come after what a link said is void of a document of which nothing was here.
     private mutating func learnEarly(_ key: DocumentKey) throws {
         guard let told = early.removeValue(forKey: key) else { return }
         try merging.learn(told, of: key, isAuthority: false)
@@ -136,6 +157,9 @@ struct Merger {
         published = subscription
         try showDocuments(of: subscription)
         try StagedPages.visit(subscription, database) { entry in
+            if !entry.isVoid, !entry.isGone {
+                try learnLate(entry.key, DocumentReader(entry.content).vector())
+            }
             if entry.isVoid {
                 try void(entry.key, [UInt8](entry.content))
             } else if entry.isGone {

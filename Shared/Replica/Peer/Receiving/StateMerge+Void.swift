@@ -9,40 +9,62 @@ extension StateMerge {
     /// or by a link.
     mutating func learn(_ told: VersionVector, of key: DocumentKey, isAuthority: Bool) throws {
         guard notes.isKept else { return }
-        let known = try notes.note(of: key)?.void ?? VersionVector()
+        var words = try notes.note(of: key)?.words ?? VoidNote()
         let held = try vector(of: key)
-        guard isAuthority else {
-            return try setVoid(key, known.union(try allowed(told, of: key, beside: known, held)))
+        if isAuthority {
+            // A held write that the server does not confirm is not void.
+            for entry in words.times.entries
+            where told[entry.actor] == nil && held[entry.actor] ?? 0 > entry.time {
+                words.clear(entry.actor)
+            }
+            for entry in told.entries { words.confirm(entry) }
+        } else {
+            guard try !held.isEmpty || notes.note(of: key) != nil else { return }
+            for entry in try allowed(told, beside: words, held) { words.take(entry) }
         }
-        // A held write that the server does not confirm is not void. A raised time tells links so; a removed
-        // one would not.
-        let kept = known.entries.compactMap { entry -> VersionVector.Entry? in
-            guard let time = held[entry.actor], time > entry.time else { return entry }
-            return told[entry.actor] == nil ? .init(actor: entry.actor, time: time) : nil
-        }
-        try setVoid(key, VersionVector(kept).union(told))
+        try setVoid(key, words)
     }
 
     /// The part of what a link tells that is taken. It says nothing of own writes, which only the server
-    /// refuses, and nothing of a document of which nothing is here: who has no copy cannot say what is left.
-    private mutating func allowed(
-        _ told: VersionVector, of key: DocumentKey, beside known: VersionVector, _ held: VersionVector
-    ) throws -> VersionVector {
-        guard try !held.isEmpty || notes.note(of: key) != nil else { return VersionVector() }
-        let own = try OwnOperations.actors(documents.database).union([documents.state.actor])
+    /// refuses; and nothing of a document of which nothing is here: who has no copy cannot say what is left.
+    private func allowed(
+        _ told: VersionVector, beside known: VoidNote, _ held: VersionVector
+    ) throws -> [VersionVector.Entry] {
+        let own = try ownActors()
         let others = told.entries.filter { !own.contains($0.actor) }
         // Actors whose stamps are here come first.
-        let urgent = others.filter { held[$0.actor] != nil || known[$0.actor] != nil }
-        let rest = others.filter { held[$0.actor] == nil && known[$0.actor] == nil }
-        let room = max(0, ReplicaLimits.voidActors - known.entries.count - urgent.count)
-        return VersionVector(urgent + rest.prefix(room))
+        let urgent = others.filter { held[$0.actor] != nil || known.names($0.actor) }
+        let rest = others.filter { held[$0.actor] == nil && !known.names($0.actor) }
+        return urgent + rest.prefix(max(0, ReplicaLimits.voidActors - known.count - urgent.count))
+    }
+
+    private func ownActors() throws -> Set<ActorID> {
+        try OwnOperations.actors(documents.database).union([documents.state.actor])
+    }
+
+    /// Returns whether a document that is here would be tainted by what a link tells.
+    mutating func isTainted(_ key: DocumentKey, by told: VersionVector) throws -> Bool {
+        let held = try vector(of: key)
+        guard !held.isEmpty else { return false }
+        let words = try notes.note(of: key)?.words ?? VoidNote()
+        var more = words
+        for entry in try allowed(told, beside: words, held) { more.take(entry) }
+        return more != words && held.isTainted(by: more.times)
+    }
+
+    /// A link calls own stamps void. Whether it is right or not, others drop what their actor writes to the
+    /// document from now on: the actor does not write it again (rule 10).
+    mutating func leaveVoided(_ key: DocumentKey, _ told: VersionVector) throws {
+        let actor = documents.state.actor
+        guard notes.isKept, let time = told[actor], try documents.stored(key) != nil else { return }
+        try documents.leave(key, VersionVector([.init(actor: actor, time: time)]))
     }
 
     /// Sets the void stamps of a document. One that is clean with them is told again: the cursors of links
     /// have passed it while it was tainted.
-    private mutating func setVoid(_ key: DocumentKey, _ void: VersionVector) throws {
+    private mutating func setVoid(_ key: DocumentKey, _ words: VoidNote) throws {
         let wasTainted = try isTainted(key)
-        guard try notes.setVoid(key, void, at: documents.position) else { return }
+        guard try notes.setVoid(key, words, at: documents.position) else { return }
         guard wasTainted, let stored = try documents.stored(key), try !isTainted(key) else {
             return documents.touch(key)
         }
@@ -51,13 +73,12 @@ extension StateMerge {
     }
 
     /// The server shows what a note calls void: it is not.
-    private mutating func raise(
-        _ void: VersionVector, of key: DocumentKey, to shown: VersionVector
-    ) throws {
-        let raised = void.entries.map {
-            VersionVector.Entry(actor: $0.actor, time: max($0.time, shown[$0.actor] ?? 0))
+    private mutating func clear(of key: DocumentKey, shown: VersionVector) throws {
+        guard var words = try notes.note(of: key)?.words else { return }
+        for entry in words.times.entries where shown[entry.actor] ?? 0 > entry.time {
+            words.clear(entry.actor)
         }
-        try setVoid(key, VersionVector(raised))
+        try setVoid(key, words)
     }
 
     /// Returns whether neither the document nor a note of it is here.
@@ -84,7 +105,7 @@ extension StateMerge {
         let incoming = try bytes.withUnsafeBytes { try DocumentReader($0).vector() }
         if incoming.isTainted(by: void) {
             guard refetch.asks else { return false }
-            try raise(void, of: key, to: incoming)
+            try clear(of: key, shown: incoming)
         }
         guard try isTainted(key) else { return true }
         try replace(key, by: try Document(decoding: bytes))
@@ -103,7 +124,7 @@ extension StateMerge {
         }
         let own = VersionVector([.init(actor: stamp.actor, time: stamp.time)])
         guard own.isTainted(by: void) else { return true }
-        if refetch.asks { try raise(void, of: key, to: own) }
+        if refetch.asks { try clear(of: key, shown: own) }
         return refetch.asks
     }
 
@@ -128,6 +149,7 @@ extension StateMerge {
         } else {
             try documents.put(document.encoded(), key, in: stored.table, isLive: document.isLive)
         }
+        try notes.tellVoidAgain(key, at: documents.position)
     }
 
     /// Shows own writes again whose bases have come since a document was replaced.

@@ -75,10 +75,14 @@ extension PeerReplica {
         var book = NoteBook(
             database: database, recorder: recorder, milliseconds: store.environment.wallMilliseconds())
         for (key, void) in repairer.void {
-            let known = try book.note(of: key)?.void ?? VersionVector()
-            if try book.setVoid(key, known.union(void), at: repairer.state.head + 1) { noted.insert(key) }
+            var words = try book.note(of: key)?.words ?? VoidNote()
+            for entry in void.entries { words.confirm(entry) }
+            if try book.setVoid(key, words, at: repairer.state.head + 1) { noted.insert(key) }
         }
-        for key in repairer.changed { recorder.replace(key) }
+        for key in repairer.changed {
+            recorder.replace(key)
+            try book.tellVoidAgain(key, at: repairer.state.head + 1)
+        }
         return noted
     }
 }

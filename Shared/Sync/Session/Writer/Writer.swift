@@ -260,11 +260,11 @@ struct Writer: Sendable {
     /// Reads the next operations if they may be sent: not while one waits to be refused here.
     private mutating func resumeUpload(_ flow: inout FlowControl) {
         guard case .exchanging = phase, case .idle = read, !repair.isDue else { return }
+        let next = own.next.flatMap { grantCheck.actor != $0 || own.isSettled($0) ? $0 : nil }
         // What own operations rest on goes first.
-        links.begin(&flow)
-        guard flow.canSendData, !links.isAhead, !deferred.isBusy,
-            let actor = own.next, grantCheck.actor != actor || own.isSettled(actor)
-        else { return }
+        links.begin(&flow, uploadsWait: next != nil && !deferred.isBusy)
+        guard flow.canSendData, !links.isAhead, !deferred.isBusy, let actor = next else { return }
+        links.letUpload()
         var after = own.sent[actor] ?? 0
         if case .collecting(actor, let through, _) = grantCheck { after = through }
         read = .reading(bytes: flow.readBytes, hasMore: false)
@@ -355,7 +355,7 @@ struct Writer: Sendable {
         let deferral = deferred.given()
         deferred.ask(&flow)
         guard !areHeld, !own.stopped.contains(deferral.actor) else {
-            links.brought()
+            links.brought(.beforeUploads)
             resumeUpload(&flow)
             return []
         }
