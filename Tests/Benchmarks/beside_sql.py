@@ -131,12 +131,14 @@ class Bench:
         self.server = harness.OneProcess(
             workspace, extra_arguments=["--log", self.postgres.url, "--projection", self.postgres.url]).start()
         self.folder = workspace.directory
-        self.call = Wire(self.server)
+        self.call = None
         self.count = max(1_000, DOCUMENTS * scale // 100)
 
     def fill(self):
         """Inserts the documents over HTTP; the rows a second."""
         rate = insert_rate(self.server, orders(self.count))
+        # The server has ended the connection that was idle.
+        self.call = Wire(self.server)
         people = [{"_id": f"customer-{number:05}", "name": f"name {number}"} for number in range(CUSTOMERS)]
         for start in range(0, CUSTOMERS, BATCH):
             self.call("INSERT INTO customers DOCUMENTS (:rows)", {"rows": people[start:start + BATCH]})
@@ -154,10 +156,12 @@ class Bench:
         self.postgres.query("VACUUM ANALYZE")
 
     def prepare_ours(self):
+        """Makes our indexes, and a connection that was not idle so long that the server ended it."""
         for name in ("customer", "total"):
             answer = self.server.post_statement(f"CREATE INDEX by_{name} ON orders ({name})", seconds=600)
             if answer.status != 200:
                 print(f"    no index on {name}: {answer.body[:200].decode()}")
+        self.call = Wire(self.server)
 
     def by_hand(self, text, rounds):
         """The median milliseconds of a statement in pgbench, each time with another value."""
