@@ -156,6 +156,10 @@ public struct QueryError: Error, Equatable, Sendable {
         where [.documentTooLarge, .transactionTooLarge, .invalidCollection].contains(error.code):
             QueryError(.refusedByStore, "\(error)")
         case let error as ProjectionError where error.code == .overloaded: QueryError(.overloaded)
+        case let error as ProjectionError where error.code == .rightMissing:
+            QueryError(
+                .unavailable,
+                "\(error.code.rawValue): its role lacks a right in PostgreSQL; the service's log says which")
         case let error as ProjectionError: QueryError(.unavailable, error.code.rawValue)
         case let error as OperationLogError where error.code == .overloaded: QueryError(.overloaded)
         case let error as OperationLogError: QueryError(.unavailable, error.code.rawValue)

@@ -122,11 +122,16 @@ public enum PostgresLimits {
     static let buildTimeout = Duration.seconds(86_400)
     /// How long a failed build of an index waits for its next attempt.
     static let buildRetry = Duration.seconds(5)
-    /// Documents written to a table until its statistics are taken again, unless it has more than five times
-    /// as many.
+    /// Documents written to a table until its statistics are taken again, unless it has many more.
     static let surveyedDocuments = 20_000
+    /// The part of a table that is written until its statistics are taken again: a fifth. It also counts as
+    /// old if its statistics know of less than a fifth of it.
+    static let surveyedPart = 5
     /// How often a worker looks whether the indexes are built that a new generation waits for.
     static let buildLooks = Duration.milliseconds(20)
+    /// The same while something is refused that only people can mend. Writes of other processes may wait
+    /// for it.
+    static let refusedLooks = Duration.milliseconds(200)
     /// How often a wait for an answer asks whether the answer is still wanted.
     static let wantedLooks = Duration.milliseconds(20)
     /// How long a server may take to end a cancelled statement before its connection is given up.

@@ -6,15 +6,16 @@ the same documents and the expression indexes that a person would make. Hand-wri
 (`floor`) is taken off to compare what is inside the server.
 """
 
-import http.client
 import json
 import os
 import random
+import selectors
+import socket
 import statistics
 import sys
-import threading
 import time
 
+import bulk
 import mimeo_harness as harness
 
 DOCUMENTS = 200_000
@@ -24,21 +25,53 @@ WORDS = "delivery return warranty express fragile gift paid reminder voucher dam
 REGIONS = ["north", "east", "south", "west", "abroad"]
 
 
-class Caller:
-    """One client with one connection that it keeps."""
+class Wire:
+    """One connection that is kept, with nothing between it and the socket: its own time is some 50 µs a request."""
 
     def __init__(self, server):
-        self._connection = http.client.HTTPConnection(*server.address, timeout=600)
-        self._headers = {**server.authorization(), "Content-Type": "application/json"}
+        self.socket = socket.create_connection(server.address, timeout=600)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._head = (f"POST /api/v5/store/execute HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "
+                      f"{server.access_token}\r\nContent-Type: application/json\r\nContent-Length: ").encode()
+        self._received = b""
+
+    def request(self, statement, arguments=None):
+        """The bytes of a request."""
+        body = json.dumps({"statement": statement, "args": arguments or {}}).encode()
+        return self._head + str(len(body)).encode() + b"\r\n\r\n" + body
+
+    def send(self, request):
+        self.socket.sendall(request)
+
+    def take(self):
+        """Reads once; the body of the answer when it is complete, else None."""
+        part = self.socket.recv(1 << 18)
+        if not part:
+            raise RuntimeError("the server hung up")
+        self._received += part
+        head, found, body = self._received.partition(b"\r\n\r\n")
+        if not found:
+            return None
+        length = next(int(line.split(b":")[1]) for line in head.lower().split(b"\r\n")
+                      if line.startswith(b"content-length:"))
+        if len(body) < length:
+            return None
+        self._received = b""
+        if b" 200 " not in head[:16]:
+            raise RuntimeError(f"{head[:16]} {body[:300]}")
+        return body
+
+    def exchange(self, request):
+        self.send(request)
+        while (body := self.take()) is None:
+            pass
+        return body
 
     def __call__(self, statement, arguments=None):
-        body = json.dumps({"statement": statement, "args": arguments or {}})
-        self._connection.request("POST", "/api/v5/store/execute", body, self._headers)
-        answer = self._connection.getresponse()
-        text = answer.read()
-        if answer.status != 200:
-            raise RuntimeError(f"{statement}: {answer.status} {text[:300]}")
-        return json.loads(text)
+        try:
+            return json.loads(self.exchange(self.request(statement, arguments)))
+        except RuntimeError as error:
+            raise RuntimeError(f"{statement}: {error}") from None
 
 
 def order(number, chance):
@@ -51,6 +84,22 @@ def order(number, chance):
             "placed": 1_700_000_000_000 + number * 1_000, "express": chance.random() < 0.1, "count": len(lines),
             "lines": lines, "address": {"city": f"city {chance.randrange(300)}", "zip": f"{chance.randrange(99_999):05}"},
             "note": " ".join(chance.choice(WORDS) for _ in range(chance.randrange(4, 16)))}
+
+
+def orders(count):
+    chance = random.Random(7)
+    return [order(number, chance) for number in range(count)]
+
+
+def insert_rate(server, documents):
+    """Rows a second of INSERTs over one connection, whose bytes are ready."""
+    wire = Wire(server)
+    requests = [wire.request("INSERT INTO orders DOCUMENTS (:rows)", {"rows": documents[start:start + BATCH]})
+                for start in range(0, len(documents), BATCH)]
+    began = time.perf_counter()
+    for request in requests:
+        wire.exchange(request)
+    return len(documents) / (time.perf_counter() - began)
 
 
 # Name, our statement, the one by hand, the values of `:t`, and the goal for hand / ours.
@@ -82,17 +131,14 @@ class Bench:
         self.server = harness.OneProcess(
             workspace, extra_arguments=["--log", self.postgres.url, "--projection", self.postgres.url]).start()
         self.folder = workspace.directory
-        self.call = Caller(self.server)
+        self.call = None
         self.count = max(1_000, DOCUMENTS * scale // 100)
 
     def fill(self):
         """Inserts the documents over HTTP; the rows a second."""
-        chance = random.Random(7)
-        documents = [order(number, chance) for number in range(self.count)]
-        began = time.perf_counter()
-        for start in range(0, self.count, BATCH):
-            self.call("INSERT INTO orders DOCUMENTS (:rows)", {"rows": documents[start:start + BATCH]})
-        rate = self.count / (time.perf_counter() - began)
+        rate = insert_rate(self.server, orders(self.count))
+        # The server has ended the connection that was idle.
+        self.call = Wire(self.server)
         people = [{"_id": f"customer-{number:05}", "name": f"name {number}"} for number in range(CUSTOMERS)]
         for start in range(0, CUSTOMERS, BATCH):
             self.call("INSERT INTO customers DOCUMENTS (:rows)", {"rows": people[start:start + BATCH]})
@@ -110,10 +156,12 @@ class Bench:
         self.postgres.query("VACUUM ANALYZE")
 
     def prepare_ours(self):
+        """Makes our indexes, and a connection that was not idle so long that the server ended it."""
         for name in ("customer", "total"):
             answer = self.server.post_statement(f"CREATE INDEX by_{name} ON orders ({name})", seconds=600)
             if answer.status != 200:
                 print(f"    no index on {name}: {answer.body[:200].decode()}")
+        self.call = Wire(self.server)
 
     def by_hand(self, text, rounds):
         """The median milliseconds of a statement in pgbench, each time with another value."""
@@ -128,13 +176,14 @@ class Bench:
         return statistics.median(float(line.split()[0]) for line in listed if line.strip())
 
     def by_us(self, text, rounds):
-        for value in self.values[:3]:
-            self.call(text, {"t": json.loads(value.replace("'", '"'))})
+        values = [json.loads(value.replace("'", '"')) for value in self.values]
+        requests = [self.call.request(text, {"t": value}) for value in values]
+        for request in requests:
+            self.call.exchange(request)
         times = []
         for turn in range(rounds):
-            value = json.loads(self.values[turn % len(self.values)].replace("'", '"'))
             began = time.perf_counter()
-            self.call(text, {"t": value})
+            self.call.exchange(requests[turn % len(requests)])
             times.append((time.perf_counter() - began) * 1e3)
         return statistics.median(times)
 
@@ -215,28 +264,33 @@ def sync_milliseconds(folder):
 
 def write_rate(server, writers, seconds):
     """Statements a second, and the median milliseconds of one."""
-    stop = time.perf_counter() + seconds
-    times, failures = [], []
+    wires = [Wire(server) for _ in range(writers)]
+    chosen = selectors.DefaultSelector()
+    times, began, turns = [], [0.0] * writers, [0] * writers
 
     def write(number):
-        call, turn = Caller(server), 0
-        try:
-            while time.perf_counter() < stop:
-                began = time.perf_counter()
-                call("INSERT INTO written DOCUMENTS (:d)", {"d": {"_id": f"{writers}-{number}-{turn}", "n": turn}})
-                times.append((time.perf_counter() - began) * 1e3)
-                turn += 1
-        except (RuntimeError, OSError) as error:
-            failures.append(error)
+        request = wires[number].request(
+            "INSERT INTO written DOCUMENTS (:d)", {"d": {"_id": f"{writers}-{number}-{turns[number]}", "n": number}})
+        turns[number] += 1
+        began[number] = time.perf_counter()
+        wires[number].send(request)
 
-    threads = [threading.Thread(target=write, args=(number,)) for number in range(writers)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failures:
-        sys.exit(f"a write failed: {failures[0]}")
-    return len(times) / seconds, statistics.median(times)
+    start = time.perf_counter()
+    for number, wire in enumerate(wires):
+        chosen.register(wire.socket, selectors.EVENT_READ, number)
+        write(number)
+    under_way = writers
+    while under_way:
+        for key, _ in chosen.select(60) or sys.exit("a write is not answered"):
+            if wires[key.data].take() is None:
+                continue
+            now = time.perf_counter()
+            times.append((now - began[key.data]) * 1e3)
+            if now - start < seconds:
+                write(key.data)
+            else:
+                under_way -= 1
+    return len(times) / (time.perf_counter() - start), statistics.median(times)
 
 
 THREE_ROWS = """\\set id random(1, 2000000000)
@@ -277,3 +331,15 @@ def writes(workspace, scale):
           f"{sync:.2f} ms + 0.6)")
     print(f"    16 writers {sixteen:,.0f} a second: {sixteen / one:.1f} times one (goal 6), {sixteen / reference:.2f} of "
           f"pgbench with three-row transactions, {reference:,.0f} a second (goal 1.5)")
+
+
+# MARK: The embedded projection
+
+
+def embedded(workspace, scale):
+    """Bulk INSERT into a server that keeps everything in files, beside the one that a user writes for SQLite."""
+    server = harness.OneProcess(workspace).start()
+    documents = orders(max(1_000, DOCUMENTS * scale // 100))
+    ours, reference = insert_rate(server, documents), bulk.rate(workspace.directory, documents)
+    print(f"(i) bulk INSERT over HTTP, log and projection in files: {ours:,.0f} documents a second, SQLite "
+          f"{reference:,.0f}: {ours / reference:.2f} (goal 0.5)")

@@ -1,4 +1,4 @@
-"""What the query-service serves over HTTP: `scripts/bench-server [--only a,b,c,d,e,q,w] [--scale PERCENT]`.
+"""What the query-service serves over HTTP: `scripts/bench-server [--only a,b,c,d,e,q,w,i] [--scale PERCENT]`.
 
     (a) a durable write to the last of 200 followers of one query, and of 200 different equality queries
     (b) changes from the log, as many as come in a second, beside `wc -l` on a file of the same lines
@@ -7,6 +7,7 @@
     (e) the memory of 2,000 open streams of one query, each
     (q) statements on 200,000 documents in PostgreSQL beside SQL by hand, and bulk INSERT beside COPY (`beside_sql.py`)
     (w) the write lane on PostgreSQL: one writer beside an fsync, 16 writers beside `pgbench`
+    (i) bulk INSERT into an embedded projection, beside SQLite (`bulk.py`)
 
 Followers are bare sockets behind one `select`. Medians; the goals stand beside the figures.
 """
@@ -183,19 +184,19 @@ def streams(suite):
 
 
 PARTS = {"a": fan_out, "b": changes, "c": as_of, "d": rows, "e": streams}
-ON_POSTGRES = {"q": beside_sql.queries, "w": beside_sql.writes}
+OF_THEIR_OWN = {"q": beside_sql.queries, "w": beside_sql.writes, "i": beside_sql.embedded}
 
 
 def main():
     parser = argparse.ArgumentParser(description="Measures the query-service over HTTP.")
-    parser.add_argument("--only", default=",".join([*PARTS, *ON_POSTGRES]), help="parts, with commas between them")
+    parser.add_argument("--only", default=",".join([*PARTS, *OF_THEIR_OWN]), help="parts, with commas between them")
     parser.add_argument("--scale", type=int, default=100, help="percent of everything")
     options = parser.parse_args()
     for name in options.only.split(","):
         workspace = harness.Workspace()
         try:
-            if name in ON_POSTGRES:
-                ON_POSTGRES[name](workspace, options.scale)
+            if name in OF_THEIR_OWN:
+                OF_THEIR_OWN[name](workspace, options.scale)
             else:
                 PARTS[name](Suite(workspace, options.scale))
         finally:

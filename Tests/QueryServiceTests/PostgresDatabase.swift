@@ -31,6 +31,22 @@ enum PostgresDatabase {
         try server().run("DROP DATABASE IF EXISTS \(name) WITH (FORCE)")
     }
 
+    /// Makes a role that may create schemas in the database; its name has the database's, after `role_`.
+    /// - Returns: the name, and the URL with it.
+    static func makeRole(at url: String) throws -> (name: String, url: String) {
+        var components = try #require(URLComponents(string: url))
+        let database = String(components.path.dropFirst())
+        let name = "role_\(database)"
+        try run("CREATE ROLE \(name) LOGIN; GRANT CREATE ON DATABASE \(database) TO \(name)", at: url)
+        components.user = name
+        return (name, try #require(components.string))
+    }
+
+    /// Drops a role, and what it owns in the database.
+    static func drop(role: String, at url: String) throws {
+        try run("DROP OWNED BY \(role); DROP ROLE \(role)", at: url)
+    }
+
     /// Ends every connection to the database, as a server that restarts does.
     static func endConnections(of url: String) throws {
         let name = try #require(URLComponents(string: url)).path.dropFirst()

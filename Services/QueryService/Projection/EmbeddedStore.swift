@@ -35,6 +35,8 @@ struct EmbeddedStore: ProjectionStore {
         await indexes.settle(for: evaluation, timeout: Limits.indexWait)
     }
 
+    /// None: the folder is the process's own.
+    var indexFailure: String? { get async { nil } }
     var position: LogPosition { get async { await materializer.position } }
     var failure: String? { get async { await materializer.failure } }
     var hasLostHistory: Bool { get async { await materializer.hasLostHistory } }
@@ -52,7 +54,7 @@ struct EmbeddedStore: ProjectionStore {
     /// Reads without waiting for `offset`: this process folds, so after it has reached an offset no snapshot
     /// is older.
     func read<Result: Sendable>(
-        from offset: Offset, _ evaluation: Evaluation,
+        from offset: Offset, fetching key: DocumentKey?, _ evaluation: Evaluation,
         _ body: @escaping @Sendable (any ProjectedDocuments) throws -> Result
     ) async throws -> Result {
         let replica = materializer.replica

@@ -31,11 +31,12 @@ struct PostgresStore: ProjectionStore {
     }
 
     func read<Result: Sendable>(
-        from offset: Offset, _ evaluation: Evaluation,
+        from offset: Offset, fetching key: DocumentKey?, _ evaluation: Evaluation,
         _ body: @escaping @Sendable (any ProjectedDocuments) throws -> Result
     ) async throws -> Result {
         try await projection.read(
-            from: offset, running: { [seats] in try await evaluation.run(on: seats, $0) },
+            from: offset, fetching: key,
+            running: { [seats] in try await evaluation.run(on: seats, $0) },
             waiting: EvaluationWait(evaluation: evaluation)
         ) { try body($0) }
     }
@@ -76,9 +77,12 @@ struct PostgresStore: ProjectionStore {
 
     var keepsIndexes: Bool { true }
 
+    var indexFailure: String? { get async { await projection.indexFailure?.reason } }
+
     /// Asks the server, since another process may be the one that builds.
     func settleIndexes(for evaluation: Evaluation) async -> Bool {
-        let end = ContinuousClock.now + Limits.indexWait
+        let start = ContinuousClock.now
+        let end = start + Limits.indexWait
         var pause = Limits.firstIndexLook
         while evaluation.end == nil, ContinuousClock.now < end {
             let isSettled = try? await projection.read { documents in
@@ -90,6 +94,7 @@ struct PostgresStore: ProjectionStore {
                     }
             }
             if isSettled ?? false { return true }
+            if let failure = await projection.indexFailure, failure.at > start { return false }
             try? await Task.sleep(for: pause)
             pause = min(pause * 2, Limits.lastIndexLook)
         }

@@ -142,7 +142,9 @@ actor Projection {
         guard !job.isReadOnly else { return try await read(job, from: offset) }
         var answer = try await write(job)
         if job.changesIndexes, await !store.settleIndexes(for: evaluation) {
-            answer.warnings.append("the index is still being built; system:indexes tells when it is ready")
+            let reason = await store.indexFailure.map { "cannot be built now, and is tried again: \($0)" }
+            answer.warnings.append(
+                "the index \(reason ?? "is still being built"); system:indexes tells when it is ready")
         }
         return answer
     }
@@ -260,7 +262,8 @@ actor Projection {
 
     private nonisolated func read(_ job: WriteLane.Job, from offset: Offset) async throws -> ExecuteAnswer {
         let limit = bounds.answerBytes
-        return try await store.read(from: offset, job.evaluation) {
+        let key = job.steps.count == 1 ? job.statement.soleDocument(job.steps[0].arguments) : nil
+        return try await store.read(from: offset, fetching: key, job.evaluation) {
             try Self.evaluate(job, limit: limit, in: $0)
         }
     }

@@ -29,8 +29,9 @@ protocol ProjectionStore: Sendable {
 
     /// Runs a closure on a snapshot that is not older than `offset`, in a turn of the evaluation. May run it
     /// twice.
+    /// - Parameter key: a document that the closure will look up, which may be fetched with the snapshot.
     func read<Result: Sendable>(
-        from offset: Offset, _ evaluation: Evaluation,
+        from offset: Offset, fetching key: DocumentKey?, _ evaluation: Evaluation,
         _ body: @escaping @Sendable (any ProjectedDocuments) throws -> Result
     ) async throws -> Result
 
@@ -59,6 +60,9 @@ protocol ProjectionStore: Sendable {
     /// long, or the evaluation ends before.
     func settleIndexes(for evaluation: Evaluation) async -> Bool
 
+    /// The reason why indexes could not be built lately, if this process has tried.
+    var indexFailure: String? { get async }
+
     /// Folds through an offset, and frees the space in which removed content may stand.
     func compact(through offset: Offset) async throws
 
@@ -72,6 +76,16 @@ protocol ProjectionStore: Sendable {
     /// Ends `run` and closes the store.
     /// - Parameter discards: true to delete what is folded.
     func close(discards: Bool) async
+}
+
+extension ProjectionStore {
+    /// The same for a closure that looks no document up, or several.
+    func read<Result: Sendable>(
+        from offset: Offset, _ evaluation: Evaluation,
+        _ body: @escaping @Sendable (any ProjectedDocuments) throws -> Result
+    ) async throws -> Result {
+        try await read(from: offset, fetching: nil, evaluation, body)
+    }
 }
 
 /// The state of a projection.

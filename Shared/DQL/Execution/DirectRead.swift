@@ -172,6 +172,12 @@ final class DirectRead: Sendable {
         }
     }
 
+    /// The document that the statement looks up with these arguments; nil if it reads in another way.
+    fileprivate func soleDocument(_ arguments: [Value]) -> DocumentKey? {
+        guard case .id(let operand) = access, let id = Self.id(operand.value(arguments)) else { return nil }
+        return DocumentKey(collection: collection, id: id)
+    }
+
     private static func id(_ value: Value) -> DocumentID? {
         switch value {
         case .string, .int: try? DocumentID(value)
@@ -258,6 +264,14 @@ final class DirectRead: Sendable {
             try runner.run(.index(scan)) { try walk.visit($0, body) }
         }
         context.meter.foundNothing = walk.isEmpty
+    }
+}
+
+extension PreparedStatement {
+    /// The document that an execution looks up, if it reads no other one: a source may fetch it at once with
+    /// its snapshot. Nil if it reads in another way, or cannot be executed.
+    public func soleDocument(_ arguments: ObjectValue) -> DocumentKey? {
+        direct.flatMap { direct in (try? bind(arguments)).flatMap { direct.soleDocument($0) } }
     }
 }
 

@@ -137,7 +137,7 @@ extension PushedStatement {
             """
         return PushedStatement(
             collection: scan.index.collection, part: .filter, sql: sql, isExact: scan.index.isExact,
-            wantsFirst: true, columns: withDocuments || withIDs ? 3 : 1, usesIndex: true)
+            wantsFirst: true, columns: withDocuments || withIDs ? 3 : 1, usesIndex: true, isInKeyOrder: true)
     }
 
     /// The number of a scan's entries.

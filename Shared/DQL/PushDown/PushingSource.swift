@@ -93,6 +93,10 @@ public struct PushedStatement: Sendable {
     public let columns: Int
     /// True if the server has to use an index: the statement names it.
     public var usesIndex = false
+    /// True if it reads an index from one end, of which the first rows are found at once.
+    public var isInKeyOrder = false
+    /// True if an index confines its documents, maybe to a few.
+    public var isConfined: Bool { path != nil }
     /// The path that confines the documents; nil if none does.
     var path: AccessPath?
 

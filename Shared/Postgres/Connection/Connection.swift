@@ -44,6 +44,8 @@ final class Connection {
     private var lastStatement = 0
     /// The number of steps in each `send` that still needs its `receive`.
     private var underWay: [Int] = []
+    /// True while the answer to the end of a transaction is still to be read, see `leave`.
+    private var owesEnd = false
     /// Asked now and then while an answer is awaited; true asks the server to cancel what it does.
     var isUnwanted: (() -> Bool)?
     /// A collection in a schema of the projection. Names are compared by bytes, which text would not be.
@@ -55,6 +57,12 @@ final class Connection {
     var knownTables: [KnownCollection: String] = [:]
     /// The catalog of indexes that was read last on this connection.
     var knownIndexes: KnownIndexes?
+    /// Pushed statements that had few rows when they ran last on this connection.
+    var fewRows: Set<String> = []
+    /// The schema in which each database's readers were answered last.
+    var knownSchemas: [DatabaseID: Int64] = [:]
+    /// True if the session plans as snapshots need it.
+    var isForSnapshots = false
     /// How often this connection has waited for the server's answer.
     private(set) var roundTrips = 0
 
@@ -116,6 +124,7 @@ final class Connection {
 
     /// Runs statements without parameters or results.
     func run(_ script: String) throws(PostgresError) {
+        try settle()
         roundTrips += 1
         _ = try check(watch.waiting { PQexec(handle, script) })
     }
@@ -125,7 +134,9 @@ final class Connection {
         try query(Step(sql, parameters))
     }
 
-    private func query(_ step: Step) throws(PostgresError) -> Rows {
+    /// The same for a step.
+    func query(_ step: Step) throws(PostgresError) -> Rows {
+        try settle()
         forgetStatements(unlessRoomFor: 1)
         let name = try prepare(step)
         roundTrips += 1
@@ -157,13 +168,39 @@ final class Connection {
     /// Rolls the open transaction back. Without one it is a no-op, because the server would print a
     /// warning.
     func rollBack() throws(PostgresError) {
+        try settle()
         guard PQtransactionStatus(handle) != PQTRANS_IDLE else { return }
         try run("ROLLBACK")
+    }
+
+    /// Ends the open transaction, which has only read, and does not wait for the server's answer: that is
+    /// read before the next statement. A transaction that has failed is rolled back at once.
+    func leave() throws(PostgresError) {
+        guard PQtransactionStatus(handle) == PQTRANS_INTRANS, underWay.isEmpty else {
+            return try rollBack()
+        }
+        try send([Step("ROLLBACK")])
+        owesEnd = true
+    }
+
+    /// Reads the answer that `leave` did not wait for. Normally it is here.
+    private func settle() throws(PostgresError) {
+        guard owesEnd else { return }
+        owesEnd = false
+        do throws(PostgresError) {
+            _ = try receive()
+            roundTrips -= 1
+        } catch {
+            guard !error.isConnectionLost else { throw error }
+            // A request to cancel that came late has met the end.
+            try rollBack()
+        }
     }
 
     /// Sends all steps at once and reads all results: one round trip, within the open transaction or the
     /// one that they open. If a step fails, the server skips the others, and the caller must roll back.
     func pipeline(_ steps: [Step]) throws(PostgresError) -> [Rows] {
+        try settle()
         precondition(underWay.isEmpty, "a pipeline would read the results of what was sent before")
         try send(steps)
         return try receive()
@@ -175,6 +212,7 @@ final class Connection {
     func pipeline(
         of kinds: [Step], _ body: (_ send: (Step) throws(PostgresError) -> Void) throws -> Void
     ) throws -> [Rows] {
+        try settle()
         precondition(underWay.isEmpty, "a pipeline would read the results of what was sent before")
         try enterPipeline(kinds)
         var count = 0
@@ -192,6 +230,7 @@ final class Connection {
 
     /// Prepares the statements of steps, so that they can be sent after others.
     func prepare(_ kinds: [Step]) throws(PostgresError) {
+        try settle()
         for kind in kinds { _ = try prepare(kind) }
     }
 
@@ -203,6 +242,7 @@ final class Connection {
     /// Sends steps without waiting for results, in a transaction of their own unless one is open. Until
     /// `receive` was called as often as this, only these two may be called.
     func send(_ steps: [Step]) throws(PostgresError) {
+        try settle()
         precondition(canSend(steps), "a statement cannot be prepared while results are to come")
         if underWay.isEmpty { try enterPipeline(steps) }
         for step in steps { try put(step) }

@@ -10,6 +10,8 @@ struct PostgresError: Error, CustomStringConvertible {
 
     /// True if the statement was cancelled because somebody asked for that.
     var isCancelled: Bool { state == "57014" }
+    /// True if the role lacks a right for the statement.
+    var lacksRight: Bool { state == "42501" }
 
     var description: String { state.map { "\(message) (\($0))" } ?? message }
 

@@ -65,7 +65,11 @@ struct CollectionTables {
             try connection.run("BEGIN")
             do {
                 var made: [CollectionName: Int64] = [:]
-                var script = "CREATE SCHEMA IF NOT EXISTS \(ProjectionNames.quoted(views));\n"
+                // To ask for a schema that is there takes the right to make one.
+                let isThere = try connection.query(
+                    "SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1)", [.text(views)]
+                ).bool(0, 0)
+                var script = isThere ? "" : "CREATE SCHEMA \(ProjectionNames.quoted(views));\n"
                 for (name, since) in some {
                     let (number, view) = try register(name, since)
                     made[name] = number

@@ -196,9 +196,13 @@ struct FoldBatch {
     }
 
     /// Writes the changes: upserts, in pieces of a bounded size, removals, and the numbers of documents.
-    /// - Returns: the indexes of which the written keys say less than before.
-    func write(_ tables: CollectionTables, _ send: (Connection.Step) throws -> Void) throws -> [KeyIndex] {
+    /// - Returns: the indexes of which the written keys say less than before, and how many live documents
+    ///   each collection has more.
+    func write(
+        _ tables: CollectionTables, _ send: (Connection.Step) throws -> Void
+    ) throws -> (losses: [KeyIndex], grown: [CollectionName: Int]) {
         var losses: [KeyIndex] = []
+        var grown: [CollectionName: Int] = [:]
         for (collection, numbers) in order {
             let table = tables.table(collection)
             let keys = tables.keys(of: collection)
@@ -222,8 +226,9 @@ struct FoldBatch {
             losses += rows.losses
             if !gone.isEmpty { try send(Self.removal(of: gone, from: table)) }
             if more != 0 { try send(tables.counting(more, in: collection)) }
+            grown[collection] = Int(more)
         }
-        return losses
+        return (losses, grown)
     }
 
     /// How many rows of each collection are written.

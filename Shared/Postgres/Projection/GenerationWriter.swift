@@ -20,14 +20,17 @@ final class GenerationWriter {
     private var isDirty = true
     /// True if an index was dropped whose index in PostgreSQL may still be there.
     private var hasUnused = false
-    /// Rows written to each table since its statistics were taken, as far as this writer knows.
-    private var written: [CollectionName: Int] = [:]
+    /// The rows of each table whose change its statistics do not show.
+    private var statistics: TableStatistics
 
     /// A writer that continues at the generation's position.
-    /// - Parameter batchBytes: bytes of the operations and documents of one transaction.
+    /// - Parameters:
+    ///   - batchBytes: bytes of the operations and documents of one transaction.
+    ///   - surveyedDocuments: see `PostgresLimits`.
     init(
         _ generation: Generation, views: String, _ connection: Connection, _ logger: Logger,
-        batchBytes: Int = PostgresLimits.batchBytes, definitions: ProjectionIndexes? = nil
+        batchBytes: Int = PostgresLimits.batchBytes, definitions: ProjectionIndexes? = nil,
+        surveyedDocuments: Int = PostgresLimits.surveyedDocuments
     ) throws {
         self.definitions = definitions
         self.batchBytes = batchBytes
@@ -36,6 +39,8 @@ final class GenerationWriter {
         try connection.run(ProjectionSchema.writing)
         self.logger = logger
         tables = try CollectionTables(of: generation, views: views, connection)
+        statistics = try TableStatistics(
+            of: generation.number, surveyedDocuments: surveyedDocuments, connection)
     }
 
     /// Records that the schema of the views was renamed.
@@ -83,7 +88,7 @@ final class GenerationWriter {
 
     /// True if there is something to do for the indexes.
     var hasIndexWork: Bool {
-        isDirty && definitions != nil || !unfinished.isEmpty || !surveyed.isEmpty || hasUnused
+        isDirty && definitions != nil || !unfinished.isEmpty || !statistics.old.isEmpty || hasUnused
     }
 
     /// True if an index is missing that is defined.
@@ -91,11 +96,6 @@ final class GenerationWriter {
 
     private var unfinished: [KeyIndex] {
         tables.indexed.values.flatMap { $0.indexes.filter { !$0.isReady } }
-    }
-
-    /// The tables in which so much was written that their statistics are old.
-    private var surveyed: [CollectionName] {
-        written.filter { $0.value >= PostgresLimits.surveyedDocuments }.map(\.key)
     }
 
     /// Compares the catalog of indexes with the definitions, and returns what has to be built.
@@ -114,15 +114,20 @@ final class GenerationWriter {
                     index: $0, table: tables.table(name), collection: tables.number(of: name) ?? 0)
             }
         }
-        let old = surveyed
+        let surveys = statistics.old.map { IndexWork.Survey(collection: $0, table: tables.table($0)) }
         let work = IndexWork(
-            generation: generation.number, builds: builds, surveys: old.map { tables.table($0) },
-            dropsUnused: hasUnused)
+            generation: generation.number, builds: builds, surveys: surveys, dropsUnused: hasUnused)
         if isTaken {
-            for name in old { written[name] = 0 }
+            for survey in surveys { statistics.take(survey.collection) }
             hasUnused = false
         }
         return work
+    }
+
+    /// Takes back work that could not be done, or only in part.
+    func takeBack(_ work: IndexWork) {
+        for survey in work.surveys { statistics.takeBack(survey.collection) }
+        hasUnused = hasUnused || work.dropsUnused
     }
 
     /// Lets readers use indexes that were built.
@@ -150,8 +155,10 @@ final class GenerationWriter {
             let hasIndexes = batch.collections.keys.contains { !tables.keys(of: $0).indexes.isEmpty }
             let kinds = batch.kinds(tables) + (hasIndexes ? [KeyIndex.noting([])] : [])
             var hasLosses = false
+            var grown: [CollectionName: Int] = [:]
             _ = try connection.pipeline(of: kinds + [checkpoint(batch.result), .commit]) { send in
-                let losses = try batch.write(tables, send)
+                let (losses, more) = try batch.write(tables, send)
+                grown = more
                 if !losses.isEmpty {
                     hasLosses = true
                     batch.result.indexVersion += 1
@@ -162,7 +169,7 @@ final class GenerationWriter {
             }
             generation = batch.result
             if let definitions, batch.collections[definitions.collection] != nil { isDirty = true }
-            for (collection, rows) in batch.written { written[collection, default: 0] += rows }
+            statistics.note(batch.written, grown: grown)
             if hasLosses { try tables.reloadIndexes() }
         } catch {
             try connection.undo(after: error)

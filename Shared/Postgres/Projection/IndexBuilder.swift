@@ -14,10 +14,16 @@ struct IndexWork: Sendable {
         let collection: Int64
     }
 
+    /// A table whose statistics are to be taken.
+    struct Survey: Sendable {
+        let collection: CollectionName
+        let table: String
+    }
+
     let generation: Int32
     let builds: [Build]
     /// Tables whose statistics are old.
-    let surveys: [String]
+    let surveys: [Survey]
     /// True if indexes of PostgreSQL may be there that no index of ours needs.
     let dropsUnused: Bool
 
@@ -51,6 +57,8 @@ final class IndexBuilder: Sendable {
         var built: [Int64] = []
         /// The reason why others are not; nil if they are.
         var failure: String?
+        /// True if everything was tried, also what stands after the builds.
+        var isComplete = false
     }
 
     /// Does the work, as far as it can be done now.
@@ -68,7 +76,7 @@ final class IndexBuilder: Sendable {
         do {
             try build(work, &outcome)
         } catch {
-            outcome.failure = "\(error)"
+            outcome.failure = "\(ProjectionError.translated(error))"
         }
         return outcome
     }
@@ -111,9 +119,10 @@ final class IndexBuilder: Sendable {
             }
         }
         // The builds need new statistics, and the visibility map, without which a count reads documents.
-        for table in Set(work.builds.map(\.table)).union(work.surveys).sorted() {
+        for table in Set(work.builds.map(\.table)).union(work.surveys.map(\.table)).sorted() {
             try alone("VACUUM (ANALYZE) \(table)", connection)
         }
+        outcome.isComplete = true
     }
 
     // MARK: Keys of older rows

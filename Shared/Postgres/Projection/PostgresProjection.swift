@@ -120,6 +120,10 @@ public final class PostgresProjection: Sendable {
     public var position: LogPosition { get async { await worker.position } }
     /// The reason why it does not follow the log at present; nil while it does.
     public var failure: String? { get async { await worker.failure } }
+    /// The reason why this process could not build indexes, and when it was found; nil since it can.
+    public var indexFailure: (reason: String, at: ContinuousClock.Instant)? {
+        get async { await worker.indexFailure }
+    }
 
     /// Follows the log, leading or watching, until the task is cancelled or the log closes.
     public func run() async { await worker.run() }
@@ -141,13 +145,14 @@ public final class PostgresProjection: Sendable {
     /// - Parameters:
     ///   - offset: the least offset of the snapshot; guaranteed after `wait(for:)` unless the server was
     ///     restored meanwhile.
+    ///   - key: a document that the closure will look up: it is read with the snapshot, in one round trip.
     ///   - running: runs the work on a thread of the caller's choice; nil for one of the connection's. No
     ///     more than `PostgresLimits.projectionLanes` may run at a time, or they wait for one another.
     ///   - waiting: told of each wait for a scan, which it may end.
-    /// - Throws: `PROJ-0101`, `PROJ-0201` to `PROJ-0204`, `PROJ-0301`; the errors of `body` and `running`.
+    /// - Throws: `PROJ-0101`, `PROJ-0201` to `PROJ-0205`, `PROJ-0301`; the errors of `body` and `running`.
     public func read<Result: Sendable>(
-        from offset: Offset = 0, running: Running<Result>? = nil, waiting: (any ServerWait)? = nil,
-        _ body: @escaping @Sendable (ProjectionSnapshot) throws -> Result
+        from offset: Offset = 0, fetching key: DocumentKey? = nil, running: Running<Result>? = nil,
+        waiting: (any ServerWait)? = nil, _ body: @escaping @Sendable (ProjectionSnapshot) throws -> Result
     ) async throws -> Result {
         guard await worker.isReady else {
             throw ProjectionError(.notReady, "the projection is being rebuilt; try again")
@@ -155,7 +160,8 @@ public final class PostgresProjection: Sendable {
         let (database, logID) = (database, await worker.position.logID)
         do {
             let work: @Sendable (Connection) throws -> Result = { connection in
-                try ProjectionSnapshot.run(of: database, on: connection, waiting: waiting) { snapshot in
+                try ProjectionSnapshot.run(of: database, on: connection, fetching: key, waiting: waiting) {
+                    snapshot in
                     guard snapshot.position.logID == logID, snapshot.position.offset >= offset else {
                         throw ProjectionError(.notReady, "the projection was set back; try again")
                     }
@@ -195,8 +201,10 @@ public final class PostgresProjection: Sendable {
         try await read(from: offset, running: running, waiting: waiting) { snapshot in
             let draft = snapshot.draft(as: actor, sequence: sequence, wallMilliseconds: wallMilliseconds)
             let value = try body(draft)
+            let operation = try draft.operation()
+            if let operation { try snapshot.checkTables(of: operation) }
             return Draft(
-                value: value, operation: try draft.operation(), warnings: draft.warnings,
+                value: value, operation: operation, warnings: draft.warnings,
                 readAt: snapshot.position.offset)
         }
     }
@@ -219,7 +227,12 @@ public final class PostgresProjection: Sendable {
         try await read(from: offset, running: running, waiting: waiting) { snapshot in
             var chain = snapshot.chain(as: actor, sequence: sequence, wallMilliseconds: wallMilliseconds)
             let links = try DraftChain.all(works, goesOn: goesOn) { work in
-                try chain.add(checking: check) { try body(work, $0, $1) }
+                try chain.add { operation in
+                    try snapshot.checkTables(of: operation)
+                    try check(operation)
+                } _: {
+                    try body(work, $0, $1)
+                }
             }
             return Drafts(
                 results: links.map { link in

@@ -23,6 +23,9 @@ public enum ProjectionErrorCode: String, Sendable, CaseIterable {
     case closed = "PROJ-0203"
     /// The server refused a statement; the transaction was rolled back. The message has its reason.
     case storageFailed = "PROJ-0204"
+    /// The role lacks a right on the server, maybe one that it had. Nothing was changed; the message names
+    /// it. Grant it: what needs it is tried again, and everything else goes on.
+    case rightMissing = "PROJ-0205"
 
     /// A stored document cannot be read: damage. The projection is rebuilt.
     case damaged = "PROJ-0301"
@@ -76,6 +79,8 @@ public struct ProjectionError: Error, Hashable, Sendable, CustomStringConvertibl
         switch error {
         case let error as PostgresError where error.isConnectionLost:
             ProjectionError(.unreachable, "PostgreSQL cannot be reached: \(error.message)")
+        case let error as PostgresError where error.lacksRight:
+            ProjectionError(.rightMissing, "the role lacks a right in PostgreSQL: \(error)")
         case let error as PostgresError: ProjectionError(.storageFailed, error.description)
         case let error as OperationLogError where error.code == .unreachable:
             ProjectionError(.unreachable, error.message)

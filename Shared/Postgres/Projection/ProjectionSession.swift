@@ -29,6 +29,7 @@ final class ProjectionSession {
     private let logger: Logger
     private let stallTimeout: Duration
     private let definitions: ProjectionIndexes?
+    private let surveyedDocuments: Int
     private var number: Int32 = 0
     private var views = ""
     private var current: GenerationWriter?
@@ -40,12 +41,15 @@ final class ProjectionSession {
     ///   - start: the beginning of the log.
     ///   - patience: how long the server may take to answer.
     ///   - stallTimeout: how long a leader may be idle although there is work, this one or another.
+    ///   - surveyedDocuments: see `PostgresLimits`.
     init(
         url: String, database: DatabaseID, start: LogPosition, logger: Logger,
         patience: Duration = PostgresLimits.answerTimeout,
-        stallTimeout: Duration = PostgresLimits.stallTimeout, indexes: ProjectionIndexes? = nil
+        stallTimeout: Duration = PostgresLimits.stallTimeout, indexes: ProjectionIndexes? = nil,
+        surveyedDocuments: Int = PostgresLimits.surveyedDocuments
     ) throws {
         definitions = indexes
+        self.surveyedDocuments = surveyedDocuments
         connection = try Connection(url: url, patience: patience)
         self.database = database
         self.logger = logger
@@ -88,7 +92,8 @@ final class ProjectionSession {
         if isLeading, !wasLeading {
             views = rows.text(0, 0)
             current = try GenerationWriter(
-                stored, views: views, connection, logger, definitions: definitions)
+                stored, views: views, connection, logger, definitions: definitions,
+                surveyedDocuments: surveyedDocuments)
             building = try beside.map { try writer(beside: $0) }
         }
         return Look(
@@ -149,10 +154,23 @@ final class ProjectionSession {
         try writer?.finish(numbers)
     }
 
+    /// Takes back work that could not be done.
+    func takeBack(_ work: IndexWork) {
+        let writer = [current, building].compactMap(\.self).first {
+            $0.generation.number == work.generation
+        }
+        writer?.takeBack(work)
+    }
+
     /// True if the generation that is being built has all its indexes.
     var isBesideIndexed: Bool { !(building?.isAwaitingIndexes ?? false) }
 
     // MARK: Building beside
+
+    /// Returns whether the role may build a generation, and switch to it: both make schemas.
+    func mayBuild() throws -> Bool {
+        try connection.query("SELECT has_database_privilege(current_database(), 'CREATE')").bool(0, 0)
+    }
 
     /// Begins a generation beside the current one; drops an earlier unfinished one.
     func startBuilding(at start: LogPosition) throws -> Generation {
@@ -247,7 +265,7 @@ final class ProjectionSession {
     private func writer(beside generation: Generation) throws -> GenerationWriter {
         try GenerationWriter(
             generation, views: ProjectionNames.hiddenViews(generation.number), connection, logger,
-            definitions: definitions)
+            definitions: definitions, surveyedDocuments: surveyedDocuments)
     }
 
     /// Finds the database's row, or creates it with an empty generation at the log's beginning.

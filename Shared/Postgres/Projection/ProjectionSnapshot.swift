@@ -28,12 +28,15 @@ public final class ProjectionSnapshot: DocumentSource {
     /// The server's number of the generation's schema, which is never used again for another one.
     let schema: Int64
     private var tables: [CollectionName: String?] = [:]
+    /// The document that was read with the beginning.
+    private let fetched: (key: DocumentKey, rows: Rows)?
 
     private init(
         _ generation: Generation, schema: Int64, _ connection: Connection, isPushing: Bool,
-        _ wait: (any ServerWait)?
+        fetched: (key: DocumentKey, rows: Rows)?, _ wait: (any ServerWait)?
     ) {
         self.schema = schema
+        self.fetched = fetched
         self.isPushing = isPushing && generation.layout == Generation.currentLayout
         self.wait = wait
         indexVersion = generation.indexVersion
@@ -45,20 +48,23 @@ public final class ProjectionSnapshot: DocumentSource {
 
     /// Runs `body` on a snapshot, in a transaction that is rolled back.
     /// - Parameters:
+    ///   - key: a document that `body` will look up, which is read in the same round trip if its table is
+    ///     known.
     ///   - wait: told of each wait for a scan.
     ///   - fallsBack: true to run `body` again without SQL of ours after the server has refused some.
     ///   - hasIndexes: false for a schema of format 1.
     static func run<Result>(
-        of database: DatabaseID, on connection: Connection, waiting wait: (any ServerWait)? = nil,
-        fallsBack: Bool = true, hasIndexes: Bool = true, _ body: (ProjectionSnapshot) throws -> Result
+        of database: DatabaseID, on connection: Connection, fetching key: DocumentKey? = nil,
+        waiting wait: (any ServerWait)? = nil, fallsBack: Bool = true, hasIndexes: Bool = true,
+        _ body: (ProjectionSnapshot) throws -> Result
     ) throws -> Result {
         var isPushing = true
         for _ in 0..<PostgresLimits.snapshotAttempts {
             do {
                 let result = try take(
-                    database, connection, isPushing: isPushing, hasIndexes: hasIndexes, wait
+                    database, connection, fetching: key, isPushing: isPushing, hasIndexes: hasIndexes, wait
                 ).map(body)
-                try connection.run("ROLLBACK")
+                try connection.leave()
                 if let result { return result }
             } catch let failure as PushFailure {
                 try connection.undo(after: failure.error)
@@ -72,47 +78,67 @@ public final class ProjectionSnapshot: DocumentSource {
         throw ProjectionError(.notReady, "the projection was rebuilt at every attempt to read it; try again")
     }
 
-    /// Begins the transaction. Plans are made for tables of unknown size, so they must always use the key.
-    private static let beginning = [
-        Connection.Step("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
-        Connection.Step(
-            """
-            SELECT set_config('lock_timeout', '\(PostgresLimits.workerLockSeconds)s', true),
-                set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
-                set_config('jit', 'off', true), set_config('max_parallel_workers_per_gather', '0', true)
-            """),
-    ]
+    /// Settings of the session. Plans are made for tables of unknown size, so they must always use the key.
+    private static let settings = """
+        SET lock_timeout = '\(PostgresLimits.workerLockSeconds)s'; SET enable_seqscan = off;
+        SET enable_bitmapscan = off; SET jit = off; SET max_parallel_workers_per_gather = 0
+        """
+
+    /// The steps that begin a transaction and find the generation.
+    private static func beginning(_ database: DatabaseID, hasIndexes: Bool) -> [Connection.Step] {
+        [
+            Connection.Step("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
+            Connection.Step(
+                """
+                SELECT \(Generation.columns(of: "g", hasIndexes: hasIndexes)),
+                    pg_try_advisory_xact_lock_shared(\(ProjectionLocks.generation), g.number)
+                FROM mimeo_projection.databases d
+                JOIN mimeo_projection.generations g ON g.number = d.generation WHERE d.id = $1
+                """, [.text(database.text)]),
+            // A statement of its own, after the lock: schemas are looked up as they are now.
+            Connection.Step(
+                """
+                SELECT to_regnamespace('\(ProjectionNames.schemaPrefix)' || d.generation)::oid::int8
+                FROM mimeo_projection.databases d WHERE d.id = $1
+                """, [.text(database.text)]),
+        ]
+    }
 
     /// Begins a transaction and takes its snapshot, in one round trip; nil when its generation was removed
     /// meanwhile.
     private static func take(
-        _ database: DatabaseID, _ connection: Connection, isPushing: Bool, hasIndexes: Bool,
-        _ wait: (any ServerWait)?
+        _ database: DatabaseID, _ connection: Connection, fetching key: DocumentKey?, isPushing: Bool,
+        hasIndexes: Bool, _ wait: (any ServerWait)?
     ) throws -> ProjectionSnapshot? {
-        let answers = try connection.pipeline(
-            beginning + [
-                Connection.Step(
-                    """
-                    SELECT \(Generation.columns(of: "g", hasIndexes: hasIndexes)),
-                        pg_try_advisory_xact_lock_shared(\(ProjectionLocks.generation), g.number)
-                    FROM mimeo_projection.databases d
-                    JOIN mimeo_projection.generations g ON g.number = d.generation WHERE d.id = $1
-                    """, [.text(database.text)]),
-                // A statement of its own, after the lock: schemas are looked up as they are now.
-                Connection.Step(
-                    """
-                    SELECT to_regnamespace('\(ProjectionNames.schemaPrefix)' || d.generation)::oid::int8
-                    FROM mimeo_projection.databases d WHERE d.id = $1
-                    """, [.text(database.text)]),
-            ])
-        let (rows, schemas) = (answers[2], answers[3])
+        if !connection.isForSnapshots {
+            try connection.run(settings)
+            connection.isForSnapshots = true
+        }
+        let steps = beginning(database, hasIndexes: hasIndexes)
+        let known = connection.knownSchemas[database]
+        let guess = key.flatMap { key in known.flatMap { connection.lookup(key, inSchema: $0) } }
+        let answers: [Rows]
+        do throws(PostgresError) {
+            answers = try connection.pipeline(steps + (guess.map { [$0] } ?? []))
+        } catch {
+            // The table may be gone: its generation was removed.
+            guard guess != nil, !error.isConnectionLost, !error.isCancelled else { throw error }
+            try connection.undo(after: error)
+            answers = try connection.pipeline(steps)
+        }
+        let (rows, schemas) = (answers[1], answers[2])
         guard rows.count == 1, let generation = try Generation(rows, 0) else {
             throw ProjectionError(.notReady, "the projection has not been started; try again")
         }
         // A process that removes a generation holds this lock exclusively.
         guard rows.bool(0, Generation.columnCount), !schemas.isNull(0, 0) else { return nil }
+        let schema = schemas.int8(0, 0)
+        if known != schema { connection.note(schema, of: database) }
+        // What another generation says is not this one's.
+        let fetched = answers.count > steps.count && known == schema ? answers.last : nil
         return ProjectionSnapshot(
-            generation, schema: schemas.int8(0, 0), connection, isPushing: isPushing, wait)
+            generation, schema: schema, connection, isPushing: isPushing,
+            fetched: key.flatMap { key in fetched.map { (key, $0) } }, wait)
     }
 
     /// Runs a body that may wait long for the server, until its caller no longer wants it.
@@ -174,10 +200,14 @@ public final class ProjectionSnapshot: DocumentSource {
     public func lookup(
         _ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void
     ) throws {
-        guard let table = try table(collection) else { return }
-        let rows = try connection.query(
-            "SELECT state FROM \(table) WHERE id = \(CollectionTables.key(of: "$1")) AND live",
-            [.bytes(id.bytes)])
+        let key = DocumentKey(collection: collection, id: id)
+        let rows: Rows
+        if let fetched, fetched.key == key {
+            rows = fetched.rows
+        } else {
+            guard let table = try table(collection) else { return }
+            rows = try connection.query(Connection.Step.lookup(id, in: table))
+        }
         guard rows.count == 1 else { return }
         try withExtendedLifetime(rows) {
             let state = rows.raw(0, 0)
@@ -247,9 +277,33 @@ public final class ProjectionSnapshot: DocumentSource {
         let table = rows.count == 1 ? ProjectionNames.table(generation, rows.int8(0, 0)) : nil
         tables[collection] = .some(table)
         if let table {
-            if connection.knownTables.count >= PostgresLimits.knownTables { connection.knownTables = [:] }
-            connection.knownTables[key] = table
+            connection.note(table, of: key)
         }
         return table
+    }
+}
+
+extension Connection {
+    fileprivate func note(_ table: String, of collection: KnownCollection) {
+        if knownTables.count >= PostgresLimits.knownTables { knownTables = [:] }
+        knownTables[collection] = table
+    }
+
+    fileprivate func note(_ schema: Int64, of database: DatabaseID) {
+        if knownSchemas.count >= PostgresLimits.knownTables { knownSchemas = [:] }
+        knownSchemas[database] = schema
+    }
+
+    /// The statement that looks a document up, if the table of its collection is known.
+    fileprivate func lookup(_ key: DocumentKey, inSchema schema: Int64) -> Step? {
+        knownTables[KnownCollection(schema: schema, name: key.collection)].map { .lookup(key.id, in: $0) }
+    }
+}
+
+extension Connection.Step {
+    fileprivate static func lookup(_ id: DocumentID, in table: String) -> Connection.Step {
+        Connection.Step(
+            "SELECT state FROM \(table) WHERE id = \(CollectionTables.key(of: "$1")) AND live",
+            [.bytes(id.bytes)])
     }
 }

@@ -44,6 +44,11 @@ actor ProjectionWorker {
     private var stalledLooks = 0
     /// The work on indexes beside the fold; nil while there is none.
     private var indexing: Task<Void, Never>?
+    /// The reason why indexes could not be built lately, and when it was found; nil since they can.
+    private(set) var indexFailure: (reason: String, at: ContinuousClock.Instant)?
+    /// True if a rebuild waits for a right that the role lacks, and if the log has been told.
+    private var lacksRight = false
+    private var hasToldOfRight = false
     /// True while a new generation is complete but for its indexes.
     private var awaitsIndexes = false
     private var isClosed = false
@@ -83,7 +88,7 @@ actor ProjectionWorker {
                     try await advance()
                     if try await isIdle() { break }
                     if !isLeading { await lane.pause(for: PostgresLimits.followerPause) }
-                    if awaitsIndexes { await lane.pause(for: PostgresLimits.buildLooks) }
+                    if awaitsIndexes || lacksRight { await lane.pause(for: buildPause) }
                 } catch let error as OperationLogError where error.code == .closed {
                     return
                 } catch {
@@ -103,6 +108,11 @@ actor ProjectionWorker {
             guard !Task.isCancelled, !isClosed else { return }
             try? await advance()
         }
+    }
+
+    /// How long a generation beside that is complete waits for the next look at what it lacks.
+    private var buildPause: Duration {
+        lacksRight || indexFailure != nil ? PostgresLimits.refusedLooks : PostgresLimits.buildLooks
     }
 
     /// Returns whether there is nothing to do before the log changes.
@@ -131,6 +141,7 @@ actor ProjectionWorker {
         guard !isClosed else { throw ProjectionError(.closed, "the projection was closed") }
         do {
             let look = try await lane.run { try $0.look() }
+            lacksRight = false
             // After the look: the folded entries were in the log then, or the log was restored.
             let head = try await log.head(of: database)
             // A session may lead since it was opened, before this worker's first look.
@@ -227,33 +238,70 @@ actor ProjectionWorker {
     /// piece of work is done at a time; what is noted meanwhile comes after it.
     private func alignIndexes() async throws {
         let (isCurrentGood, isTaken) = (!isDamaged, indexing == nil && !isClosed)
-        let work = try await lane.run {
-            try $0.indexWork(isCurrentGood: isCurrentGood, isTaken: isTaken)
+        let found: Result<[IndexWork], PostgresError> = try await lane.run { session in
+            do {
+                return .success(try session.indexWork(isCurrentGood: isCurrentGood, isTaken: isTaken))
+            } catch let error as PostgresError where error.lacksRight {
+                // Nothing has changed: the fold goes on, and the next look tries again.
+                return .failure(error)
+            }
         }
+        let work: [IndexWork]
+        switch found {
+        case .success(let some): work = some
+        case .failure(let error): return noteIndexFailure("\(ProjectionError.translated(error))")
+        }
+        if work.isEmpty, indexing == nil { indexFailure = nil }
         // Another piece of work may have begun in between.
         guard isTaken, indexing == nil, !work.isEmpty, !isClosed else { return }
         indexing = Task { await self.build(work) }
     }
 
     private func build(_ works: [IndexWork]) async {
+        var isFailing = false
         for work in works {
             let outcome = await builder.run(work)
-            if !outcome.built.isEmpty {
+            if !outcome.built.isEmpty || outcome.failure != nil {
                 // A session that has lost its lead leaves this to the next leader.
                 try? await lane.run { session in
-                    if try session.look().isLeading { try session.finish(outcome.built, in: work.generation) }
+                    guard try session.look().isLeading else { return }
+                    try session.finish(outcome.built, in: work.generation)
+                    if !outcome.isComplete { session.takeBack(work) }
                 }
             }
+            isFailing = isFailing || outcome.failure != nil
             if let failure = outcome.failure, !isClosed {
-                logger.error(
-                    "indexes cannot be built, retrying",
-                    metadata: ["database": "\(database)", "error": "\(failure)"])
+                noteIndexFailure(failure)
                 await lane.pause(for: PostgresLimits.buildRetry)
             }
         }
         indexing = nil
+        if !isFailing { indexFailure = nil }
         guard !isClosed else { return }
         try? await advance()
+    }
+
+    private func noteIndexFailure(_ reason: String) {
+        if indexFailure?.reason != reason {
+            logger.error(
+                "indexes cannot be built, retrying",
+                metadata: ["database": "\(database)", "error": "\(reason)"])
+        }
+        indexFailure = (reason, .now)
+    }
+
+    /// Returns whether the role may make the schemas of a generation. Without that right the tables in use
+    /// stay, and are folded as ever.
+    private func mayBuild() async throws -> Bool {
+        let may = try await lane.run { try $0.mayBuild() }
+        if !may, !hasToldOfRight {
+            let error = ProjectionError(.rightMissing, "the role lacks CREATE on the database")
+            logger.error(
+                "the projection cannot be rebuilt, retrying",
+                metadata: ["database": "\(database)", "error": "\(error)"])
+        }
+        (lacksRight, hasToldOfRight) = (!may, !may)
+        return may
     }
 
     private nonisolated func read(after offset: Offset) async throws -> [LogEntry] {
@@ -272,6 +320,7 @@ actor ProjectionWorker {
             if isBesideDamaged || !isGood { (building, isWanted) = (nil, true) }
         }
         if look.isRebuildWanted || building == nil && isWanted {
+            if !isUrgent, try await !mayBuild() { return }
             logger.notice(
                 "rebuilding a projection", metadata: ["database": "\(database)"])
             // Remains of an earlier attempt are removed first; otherwise repeated failures would pile them
@@ -292,7 +341,8 @@ actor ProjectionWorker {
         guard generation.position.offset >= head.offset else { return }
         try await alignIndexes()
         awaitsIndexes = try await lane.run { !$0.isBesideIndexed }
-        guard !awaitsIndexes else { return }
+        if awaitsIndexes { return }
+        if !isUrgent, try await !mayBuild() { return }
         let switched = try await lane.run { try $0.switchOver() }
         building = nil
         (isChecked, isDamaged, isClean) = (true, false, false)

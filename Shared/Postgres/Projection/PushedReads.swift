@@ -3,7 +3,7 @@ import DQL
 
 /// Parts of statements in SQL, see `PushingSource`.
 ///
-/// Each runs in a cursor, whose plan is made for its values. The snapshot's other statements are planned for
+/// Most run in a cursor, whose plan is made for its values. The snapshot's other statements are planned for
 /// tables of any size, without full scans; around a cursor's declaration the server may plan as it likes. It
 /// is one round trip until the first rows are here.
 extension ProjectionSnapshot: PushingSource {
@@ -125,11 +125,54 @@ extension ProjectionSnapshot: PushingSource {
     // MARK: Cursors
 
     /// Reads a statement's rows, some at a time, until a visit returns false.
+    ///
+    /// A cursor is planned for its values each time, which takes longer than to find a few documents by an
+    /// index. So a prepared statement asks for these: the first entries of an index, and the documents of a
+    /// statement that had few of them the last time. If there are more now, a cursor follows.
     func read(
         _ statement: PushedStatement, named kind: String, _ visit: (Rows) throws -> Bool
     ) throws {
         guard let table = try table(statement.collection) else { return }
         let (sql, parameters) = statement.sql.rendered(table: table)
+        let values = parameters.map(\.sent)
+        let few = PostgresLimits.firstPushedRows
+        guard !statement.isInKeyOrder else {
+            let first = [Connection.Step("\(sql) LIMIT \(few)", values)]
+            guard let rows = try pushing({ try connection.pipeline(first) }).last, try visit(rows),
+                rows.count == few
+            else { return }
+            return try readInCursor("\(sql) OFFSET \(few)", values, statement, named: kind, visit)
+        }
+        if statement.isConfined, connection.fewRows.contains(sql) {
+            if let rows = try fewRows(sql, values, statement) {
+                _ = try visit(rows)
+                return
+            }
+            connection.fewRows.remove(sql)
+        }
+        try readInCursor(sql, values, statement, named: kind, visit)
+    }
+
+    /// The rows of a statement; nil if they are not few. The server plans as if it had to find all of them.
+    private func fewRows(
+        _ sql: String, _ values: [Parameter], _ statement: PushedStatement
+    ) throws -> Rows? {
+        let few = PostgresLimits.firstPushedRows
+        let answers = try pushing {
+            try connection.pipeline([
+                planning(isFree: true, statement, usesIndex: true),
+                Connection.Step(
+                    "WITH few AS MATERIALIZED (\(sql)) SELECT * FROM few LIMIT \(few + 1)", values),
+                planning(isFree: false, statement),
+            ])
+        }
+        return answers[1].count <= few ? answers[1] : nil
+    }
+
+    private func readInCursor(
+        _ sql: String, _ values: [Parameter], _ statement: PushedStatement, named kind: String,
+        _ visit: (Rows) throws -> Bool
+    ) throws {
         // The columns are in the name, so that a prepared FETCH always finds the same.
         let name = "\(kind)\(statement.columns)_\(openCursors)"
         openCursors += 1
@@ -142,10 +185,13 @@ extension ProjectionSnapshot: PushingSource {
         var count = PostgresLimits.firstPushedRows
         steps += [
             planning(isFree: true, statement),
-            Connection.Step("DECLARE \(name) NO SCROLL CURSOR FOR \(sql)", parameters.map(\.sent)),
+            Connection.Step("DECLARE \(name) NO SCROLL CURSOR FOR \(sql)", values),
             planning(isFree: false, statement), Connection.Step("FETCH \(count) FROM \(name)"),
         ]
+        var isFirst = true
         while let rows = try pushing({ try connection.pipeline(steps) }).last {
+            if isFirst, rows.count < count, statement.isConfined { connection.noteFewRows(sql) }
+            isFirst = false
             guard try visit(rows), rows.count == count else { return }
             let bytes = (0..<statement.columns).reduce(0) { $0 + rows.raw(rows.count - 1, $1).count }
             count =
@@ -156,14 +202,17 @@ extension ProjectionSnapshot: PushingSource {
     }
 
     /// Lets the server choose full scans, or not.
-    private func planning(isFree: Bool, _ statement: PushedStatement) -> Connection.Step {
+    private func planning(
+        isFree: Bool, _ statement: PushedStatement, usesIndex: Bool = false
+    ) -> Connection.Step {
         Connection.Step(
             """
             SELECT set_config('enable_seqscan', $1, true), set_config('enable_bitmapscan', $2, true),
                 set_config('cursor_tuple_fraction', $3, true)
             """,
             [
-                .text(isFree && !statement.usesIndex ? "on" : "off"), .text(isFree ? "on" : "off"),
+                .text(isFree && !usesIndex && !statement.usesIndex ? "on" : "off"),
+                .text(isFree ? "on" : "off"),
                 .text(statement.wantsFirst ? "0.01" : "1"),
             ])
     }
@@ -175,6 +224,13 @@ extension ProjectionSnapshot: PushingSource {
         } catch let error as PostgresError where !error.isConnectionLost && !error.isCancelled {
             throw PushFailure(error: error)
         }
+    }
+}
+
+extension Connection {
+    fileprivate func noteFewRows(_ sql: String) {
+        if fewRows.count >= PostgresLimits.preparedStatements { fewRows = [] }
+        fewRows.insert(sql)
     }
 }
 

@@ -11,23 +11,23 @@ import Testing
     "Indexes of a projection in PostgreSQL",
     .enabled(if: TestDatabase.serverURL != nil, "`make test` starts a PostgreSQL"), .timeLimit(.minutes(3)))
 struct IndexBuildTests {
-    private static func define(
-        _ name: String, _ paths: [String], on projection: PostgresProjection, _ bench: ProjectionBench,
-        isDescending: Bool = false
+    static func define(
+        _ name: String, _ paths: [String], of collection: CollectionName = "c",
+        on projection: PostgresProjection, _ bench: ProjectionBench, isDescending: Bool = false
     ) async throws {
         let keys = paths.map { path in
             IndexDescription.Key(
                 path: path.split(separator: ".").map(String.init), isDescending: isDescending)
         }
-        let index = IndexDescription(name: name, collection: "c", keys: keys)
+        let index = IndexDescription(name: name, collection: collection, keys: keys)
         let form = DefinedIndexes.fields(of: index)["keys"] ?? .null
         try await bench.execute(
             "INSERT INTO defined DOCUMENTS ({'_id': :id, 'keys': :keys})",
-            ["id": ["c", .string(name)], "keys": form], on: projection)
+            ["id": [.string(collection.text), .string(name)], "keys": form], on: projection)
     }
 
     /// Waits until readers may use so many indexes.
-    private static func settle(_ count: Int, _ projection: PostgresProjection) async throws {
+    static func settle(_ count: Int, _ projection: PostgresProjection) async throws {
         while try await projection.read({ try $0.indexes().filter(\.isReady).count }) != count {
             try await Task.sleep(for: .milliseconds(10))
         }
@@ -41,28 +41,29 @@ struct IndexBuildTests {
 
     /// Each column's keys are those of the documents; texts tell what is wrong.
     static func faults(_ projection: PostgresProjection) async throws -> [String] {
-        try await projection.read { snapshot in
-            var faults: [String] = []
-            for index in try snapshot.indexes() where index.isReady {
-                guard let column = try snapshot.keyColumn(of: index),
-                    let table = try snapshot.table(index.collection)
-                else { continue }
-                let key = KeyIndex(0, column: column.number, index)
-                let rows = try snapshot.connection.query(
-                    "SELECT live, state, coalesce(k\(column.number), '') FROM \(table)")
-                for row in 0..<rows.count {
-                    let entry =
-                        rows.bool(row, 0) ? try key.entry(of: DocumentReader(rows.raw(row, 1))) : nil
-                    if entry?.key ?? [] != rows.bytes(row, 2) { faults.append("\(index.name) row \(row)") }
-                    if let entry, key.loss(by: entry) != nil { faults.append("\(index.name) says too much") }
-                }
-                let live = try snapshot.connection.query("SELECT count(*) FROM \(table) WHERE live")
-                if try snapshot.count(of: index.collection) != Int(live.int8(0, 0)) {
-                    faults.append("\(index.collection) is counted wrongly")
-                }
+        try await projection.read { try faults(in: $0) }
+    }
+
+    static func faults(in snapshot: ProjectionSnapshot) throws -> [String] {
+        var faults: [String] = []
+        for index in try snapshot.indexes() where index.isReady {
+            guard let column = try snapshot.keyColumn(of: index),
+                let table = try snapshot.table(index.collection)
+            else { continue }
+            let key = KeyIndex(0, column: column.number, index)
+            let rows = try snapshot.connection.query(
+                "SELECT live, state, coalesce(k\(column.number), '') FROM \(table)")
+            for row in 0..<rows.count {
+                let entry = rows.bool(row, 0) ? try key.entry(of: DocumentReader(rows.raw(row, 1))) : nil
+                if entry?.key ?? [] != rows.bytes(row, 2) { faults.append("\(index.name) row \(row)") }
+                if let entry, key.loss(by: entry) != nil { faults.append("\(index.name) says too much") }
             }
-            return faults
+            let live = try snapshot.connection.query("SELECT count(*) FROM \(table) WHERE live")
+            if try snapshot.count(of: index.collection) != Int(live.int8(0, 0)) {
+                faults.append("\(index.collection) is counted wrongly")
+            }
         }
+        return faults
     }
 
     @Test("an index gets the keys of old and new documents, and statements of all kinds use it")
@@ -110,6 +111,42 @@ struct IndexBuildTests {
                 #expect(
                     try await Self.plan("SELECT COUNT(*) FROM c", bench, projection).contains("countScan"))
                 #expect(try await bench.rows("SELECT RAW COUNT(*) FROM c", on: projection) == ["319"])
+            }
+        }
+    }
+
+    @Test("answers that were few and become many, and few again, on one connection")
+    func fewAndMany() async throws {
+        try await ProjectionBench.run { bench in
+            try await bench.projecting { projection in
+                let documents = (0..<200).map { ["_id": .int($0), "a": .int($0 % 100)] as Value }
+                try await bench.execute(
+                    "INSERT INTO c DOCUMENTS (:d)", ["d": .array(documents)], on: projection)
+                try await Self.define("by_a", ["a"], on: projection, bench)
+                try await Self.settle(1, projection)
+                let connection = try Connection(url: bench.url)
+                func rows(_ statement: String) throws -> [String] {
+                    let prepared = try PreparedStatement(statement)
+                    return try ProjectionSnapshot.run(of: ProjectionBench.database, on: connection) {
+                        try prepared.rows(in: $0).map { JSONText.print($0) }
+                    }
+                }
+                let (filter, order) = (
+                    "SELECT RAW _id FROM c WHERE a = 7 AND _id >= 0", "SELECT RAW _id FROM c ORDER BY a"
+                )
+                let sorted = (0..<100).flatMap { ["\($0)", "\($0 + 100)"] }
+                for _ in 0..<2 { #expect(try rows(filter) == ["7", "107"]) }
+                #expect(connection.fewRows.count == 1)
+                #expect(try rows(order) == sorted && rows(order + " LIMIT 3") == Array(sorted.prefix(3)))
+                try await bench.execute("UPDATE c SET a = 7", on: projection)
+                for _ in 0..<2 { #expect(try rows(filter) == (0..<200).map { "\($0)" }) }
+                #expect(connection.fewRows.isEmpty)
+                #expect(try rows(order) == (0..<200).map { "\($0)" })
+                try await bench.execute("UPDATE c SET a = 8 WHERE _id > 63", on: projection)
+                for _ in 0..<3 { #expect(try rows(filter) == (0..<64).map { "\($0)" }) }
+                try await bench.execute("UPDATE c SET a = 8 WHERE _id > 2", on: projection)
+                for _ in 0..<3 { #expect(try rows(filter) == ["0", "1", "2"]) }
+                #expect(connection.fewRows.count == 1)
             }
         }
     }

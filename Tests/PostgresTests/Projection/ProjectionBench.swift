@@ -30,13 +30,16 @@ final class ProjectionBench: Sendable {
 
     /// Opens a projection with connections of its own, as another process would, and follows the log with
     /// it while `body` runs.
-    /// - Parameter stallTimeout: how long another leader may be idle.
+    /// - Parameters:
+    ///   - url: the URL with another role; nil for the bench's.
+    ///   - stallTimeout: how long another leader may be idle.
     func projecting<Result>(
-        stallTimeout: Duration = PostgresLimits.stallTimeout,
+        as url: String? = nil, stallTimeout: Duration = PostgresLimits.stallTimeout,
         _ body: (PostgresProjection) async throws -> Result
     ) async throws -> Result {
         let projections = PostgresProjections(
-            url: url, stallTimeout: stallTimeout, indexes: DefinedIndexes.projection, logger: quiet)
+            url: url ?? self.url, stallTimeout: stallTimeout, indexes: DefinedIndexes.projection,
+            logger: quiet)
         let projection = try await projections.open(Self.database, log: log)
         let following = Task { await projection.run() }
         let result = await Swift.Result { () async throws in try await body(projection) }

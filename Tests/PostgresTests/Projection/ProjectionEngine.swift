@@ -23,13 +23,16 @@ final class ProjectionEngine: StatementEngine {
     /// The draft to be thrown away at its end, while there is one.
     private var open: ProjectionDraft?
 
-    init(url: String, database: DatabaseID) throws {
+    init(
+        url: String, database: DatabaseID, surveyedDocuments: Int = PostgresLimits.surveyedDocuments
+    ) throws {
         self.url = url
         self.database = database
         let logID = LogID.random()
         position = LogPosition(logID: logID, offset: 0, hash: ChainHash.start(logID))
         session = try ProjectionSession(
-            url: url, database: database, start: position, logger: quiet, indexes: DefinedIndexes.projection)
+            url: url, database: database, start: position, logger: quiet, indexes: DefinedIndexes.projection,
+            surveyedDocuments: surveyedDocuments)
         builder = IndexBuilder(url: url, logger: quiet)
         connection = try Connection(url: url)
         guard try session.look().isLeading else { preconditionFailure("two engines of one database") }
@@ -60,6 +63,28 @@ final class ProjectionEngine: StatementEngine {
         try ProjectionSnapshot.run(of: database, on: connection) { try $0.scan(collection, visit) }
     }
 
+    /// The rows of a prepared statement, which reads.
+    func rows(
+        of prepared: PreparedStatement, _ arguments: ObjectValue, usesIndexes: Bool = true
+    ) throws -> [Value] {
+        var options = ExecutionOptions()
+        options.usesIndexes = usesIndexes
+        let key = prepared.soleDocument(arguments)
+        return try ProjectionSnapshot.run(of: database, on: connection, fetching: key, fallsBack: false) {
+            try prepared.rows(in: $0, arguments: arguments, options: options)
+        }
+    }
+
+    /// The indexes as people see them.
+    func indexRows() throws -> [String] {
+        try ProjectionSnapshot.run(of: database, on: connection) { try $0.indexes().map { "\($0.row)" } }
+    }
+
+    /// See `IndexBuildTests`.
+    func faults() throws -> [String] {
+        try ProjectionSnapshot.run(of: database, on: connection) { try IndexBuildTests.faults(in: $0) }
+    }
+
     func undoing<Result>(_ body: () throws -> Result) throws -> Result {
         try withDraft { draft in
             open = draft
@@ -75,7 +100,8 @@ final class ProjectionEngine: StatementEngine {
     }
 
     /// Begins an index at once if its number is even, else when documents are there.
-    private func carryOut(_ change: IndexChange) throws -> StatementResult {
+    @discardableResult
+    func carryOut(_ change: IndexChange) throws -> StatementResult {
         switch change {
         case .create(let index, _):
             if index.name.utf8.last.map({ $0.isMultiple(of: 2) }) ?? true {
@@ -92,26 +118,28 @@ final class ProjectionEngine: StatementEngine {
         return StatementResult()
     }
 
-    private func define(_ index: IndexDescription) throws {
-        try write { draft in
+    /// - Parameter isBuilt: false to leave it as a process that is killed leaves it.
+    func define(_ index: IndexDescription, isBuilt: Bool = true) throws {
+        try write(builds: isBuilt) { draft in
             try draft.edit(DefinedIndexes.collection, DefinedIndexes.id(index.name, index.collection)) {
                 try $0.create(DefinedIndexes.fields(of: index))
             }
         }
     }
 
-    private func write(_ body: (ProjectionDraft) throws -> Void) throws {
+    private func write(builds: Bool = true, _ body: (ProjectionDraft) throws -> Void) throws {
         let operation = try withDraft { draft in
             try body(draft)
             return try draft.operation()
         }
         if let operation { try append(operation) }
-        try buildIndexes()
+        try buildIndexes(isStopped: !builds)
     }
 
     /// Does what the indexes need, as a worker and its builder do in turns.
-    private func buildIndexes() throws {
+    func buildIndexes(isStopped: Bool = false) throws {
         for work in try session.indexWork(isCurrentGood: true, isTaken: true) {
+            if isStopped { continue }
             let outcome = builder.perform(work)
             if let failure = outcome.failure { throw ProjectionError(.storageFailed, failure) }
             try session.finish(outcome.built, in: work.generation)

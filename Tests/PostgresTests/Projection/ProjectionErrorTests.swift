@@ -76,6 +76,81 @@ struct ProjectionErrorPostgresTests {
         }
     }
 
+    @Test("a right that is taken away: what needs it is refused or waits, and comes back when it is granted")
+    func lostRights() async throws {
+        try await ProjectionBench.run { bench in
+            let admin = try Connection(url: bench.url)
+            let role = "writer_\(UUID().uuidString.prefix(8).lowercased())"
+            var address = try #require(URLComponents(string: bench.url))
+            let database = String(address.path.dropFirst())
+            address.user = role
+            try admin.run("CREATE ROLE \(role) LOGIN; GRANT CREATE ON DATABASE \(database) TO \(role)")
+            defer {
+                #expect(throws: Never.self) { try admin.run("DROP OWNED BY \(role); DROP ROLE \(role)") }
+            }
+            try await bench.projecting(as: address.string) { projection in
+                try await bench.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'a': 1})", on: projection)
+                try await IndexBuildTests.define("first", ["a"], on: projection, bench)
+                try await IndexBuildTests.settle(1, projection)
+                try admin.run("REVOKE CREATE ON DATABASE \(database) FROM \(role)")
+                try await Self.withoutSchemas(bench, projection)
+                try admin.run("REVOKE CREATE ON SCHEMA mimeo_g1 FROM \(role)")
+                try await withoutTables(bench, projection)
+                try admin.run(
+                    "GRANT CREATE ON SCHEMA mimeo_g1 TO \(role); "
+                        + "GRANT CREATE ON DATABASE \(database) TO \(role)")
+                try await Self.recovered(bench, projection)
+            }
+        }
+    }
+
+    /// A new collection needs no right on the database; a rebuild does, and waits for it.
+    private static func withoutSchemas(
+        _ bench: ProjectionBench, _ projection: PostgresProjection
+    ) async throws {
+        try await bench.execute("INSERT INTO d DOCUMENTS ({'_id': 1})", on: projection)
+        try await projection.rebuild()
+        for number in 2..<5 {
+            try await bench.execute("INSERT INTO c DOCUMENTS ({'_id': \(number), 'a': 1})", on: projection)
+        }
+        #expect(try bench.sql("SELECT max(generation)::text FROM mimeo_projection.databases") == ["1"])
+        #expect(await projection.failure == nil)
+    }
+
+    /// The tables of new collections, and indexes, need a right on the schema.
+    private func withoutTables(_ bench: ProjectionBench, _ projection: PostgresProjection) async throws {
+        let refusal = await code {
+            try await bench.append("INSERT INTO e DOCUMENTS ({'_id': 1})", on: projection)
+        }
+        #expect(refusal == .rightMissing)
+        try await IndexBuildTests.define("second", ["b"], on: projection, bench)
+        while await projection.indexFailure == nil { try await Task.sleep(for: .milliseconds(10)) }
+        try await IndexBuildTests.define("third", ["a"], of: "later", on: projection, bench)
+        try await bench.execute("INSERT INTO c DOCUMENTS ({'_id': 5, 'a': 1})", on: projection)
+        #expect(await projection.indexFailure?.reason.hasPrefix("PROJ-0205") == true)
+        #expect(await projection.failure == nil)
+        let rows = try await bench.rows("SELECT _id FROM c WHERE a = 1", on: projection)
+        #expect(rows.count == 5)
+        // A peer's write is in the log, whoever folds it: it waits, and says why.
+        try await bench.append(ProjectionPostgresTests.insert(into: "peers", 0))
+        let stuck = await code { try await projection.advance() }
+        #expect(stuck == .rightMissing)
+        #expect(await projection.failure?.hasPrefix("PROJ-0205") == true)
+    }
+
+    private static func recovered(_ bench: ProjectionBench, _ projection: PostgresProjection) async throws {
+        try await bench.catchUp(projection)
+        try await bench.execute("INSERT INTO e DOCUMENTS ({'_id': 1})", on: projection)
+        let generation = "SELECT max(generation)::text FROM mimeo_projection.databases"
+        while try bench.sql(generation) == ["1"] { try await Task.sleep(for: .milliseconds(20)) }
+        try await IndexBuildTests.settle(3, projection)
+        #expect(try await IndexBuildTests.faults(projection) == [])
+        #expect(await projection.failure == nil)
+        for (collection, count) in [("c", 5), ("d", 1), ("e", 1), ("peers", 1)] {
+            #expect(try await bench.rows("SELECT _id FROM \(collection)", on: projection).count == count)
+        }
+    }
+
     @Test("a log that holds what no fold can read is named, and the projection stays where it was")
     func brokenLog() async throws {
         try await ProjectionBench.run { bench in
