@@ -76,8 +76,28 @@ struct GrantedPushing: PushingSource {
         try base.documents(inOrderOf: statement, visit)
     }
 
+    func pairs(
+        of statement: PushedStatement,
+        _ visit: (DocumentRecord, PushedPlace, DocumentRecord?) throws -> Bool
+    ) throws {
+        let (left, right) = (statement.collection, statement.joined ?? statement.collection)
+        if rules.allowsAll(of: left), rules.allowsAll(of: right) {
+            return try base.pairs(of: statement, visit)
+        }
+        precondition(statement.part == .join, "only whole collections are bounded")
+        guard rules.allowsAny(of: left) else { return }
+        try base.pairs(of: statement) { document, place, partner in
+            guard rules.allows(left, document.id) else { return true }
+            return try visit(document, place, partner.flatMap { rules.allows(right, $0.id) ? $0 : nil })
+        }
+    }
+
+    func size(of collection: CollectionName) throws -> Int? { try base.size(of: collection) }
+
     func rows(of statement: PushedStatement, _ visit: ([String?]) throws -> Bool) throws {
         precondition(rules.allowsAll(of: statement.collection), "only whole collections are grouped")
+        precondition(
+            statement.joined.map { rules.allowsAll(of: $0) } ?? true, "only whole collections are grouped")
         try base.rows(of: statement, visit)
     }
 

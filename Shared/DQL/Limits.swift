@@ -141,6 +141,11 @@ public enum DQLLimits {
     /// The most parameters of such a statement: half of what a message of the protocol takes would fit, and
     /// nobody writes so many.
     static let pushedParameters = 1_024
+    /// The longest operand, in bytes of SQL, that is repeated where it is needed: a longer one is computed
+    /// before, once for each document.
+    static let pushedOperandBytes = 256
+    /// The most such operands of a statement: each costs a document a microsecond.
+    static let pushedSteps = 16
     /// The most values of an IN in SQL: beyond, the server's plan takes longer than the evaluator's set.
     static let pushedElements = 65_536
     /// The most rows of an order that SQL cuts: it holds them all.
@@ -153,6 +158,14 @@ public enum DQLLimits {
     static let firstJoinedRows = 16
     /// The same after them. With its partner a row takes up to twice `pushedStateBytes`.
     static let joinedRows = 256
+    /// The most documents on the right of a join that are read at once by SQL. Of more, the first rows on the
+    /// left look theirs up: reading 2,048 takes as long as some ten lookups.
+    static let readPartners = 2_048
+    /// The first rows, where each looks up its own in some 0.2 ms; `joinedRows` where they do so together.
+    static let firstLookups = 32
+    /// The most documents in doubt on one side of a join: those on the left look up their partners one by
+    /// one, those on the right are held. With more the evaluator joins all.
+    static let doubtfulPartners = 1_000
     /// The bytes of rows on the left from which on no more wait.
     static let joinedBytes = 8_388_608
 }

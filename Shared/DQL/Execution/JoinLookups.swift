@@ -60,7 +60,7 @@ private struct WaitingRows {
 
 extension KeptDocument {
     /// A copy of a document with its own memory.
-    fileprivate init(_ record: DocumentRecord) {
+    init(_ record: DocumentRecord) {
         self = record.withBytes { KeptDocument($0, $1, in: KeptBlock.make($0.count + $1.count), at: 0) }
     }
 }
@@ -71,12 +71,29 @@ extension RowRunner {
         _ left: RowPlan, _ join: JoinPlan, _ lookups: JoinLookups, of pushing: any PushingSource,
         _ visit: (borrowing Row) throws -> Bool
     ) throws -> Bool {
+        var all: FirstRows?
+        return try run(left, join, lookups, of: pushing, first: &all, visit)
+    }
+
+    /// The same for the first rows on the left, whose documents are of one source.
+    func run(
+        _ left: RowPlan, _ join: JoinPlan, _ lookups: JoinLookups, of pushing: any PushingSource,
+        first: inout FirstRows?, _ visit: (borrowing Row) throws -> Bool
+    ) throws -> Bool {
         var waiting = WaitingRows()
-        let goesOn = try run(left, for: .join(join.source)) { row in
+        var known = first
+        defer { first = known }
+        var goesOn = true
+        try run(left, for: .join(join.source)) { row in
             try context.meter.step()
             let value = try evaluator.evaluate(lookups.id, row)
             waiting.add(row, value.flatMap(AccessPath.id(equalTo:)))
-            return waiting.isFull ? try pair(waiting.take(), join, lookups, pushing, visit) : true
+            for place in row.documents.indices where known != nil {
+                guard let record = row.documents[place] else { continue }
+                known?.add(record.id.bytes)
+            }
+            if waiting.isFull { goesOn = try pair(waiting.take(), join, lookups, pushing, visit) }
+            return goesOn && !(known?.isFull ?? false)
         }
         return goesOn ? try pair(waiting.take(), join, lookups, pushing, visit) : false
     }

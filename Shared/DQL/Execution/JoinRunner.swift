@@ -39,6 +39,10 @@ extension RowRunner {
                 try evaluator.evaluate(expression, left)
             }
             let path = try accessPath(join, collection, known)
+            if path == .collection, let statement = pushedPartners(join, collection, known) {
+                try source.pushing?.documents(of: statement, pair)
+                break
+            }
             guard let indexed = source.indexed else {
                 try reach(path, collection, pair)
                 break
@@ -48,6 +52,18 @@ extension RowRunner {
         guard goesOn, join.isOuter, !hasPartner else { return goesOn }
         row.documents[join.source] = nil
         return try visit(row)
+    }
+
+    /// The partners of one row that no index leads to, as far as SQL can find them; nil if it cannot.
+    private func pushedPartners(
+        _ join: JoinPlan, _ collection: CollectionName, _ condition: BoundExpression
+    ) -> PushedStatement? {
+        guard let pushing = source.pushing, context.options.usesIndexes, !context.options.strictReads,
+            case .pushed(let statement, _)? = PushPlanner(
+                source: pushing, collection: collection, place: join.source, condition: condition
+            ).filter(wantsFirst: false)
+        else { return nil }
+        return statement
     }
 
     /// Reads an access path in a store without indexes.

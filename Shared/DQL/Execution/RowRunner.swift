@@ -32,6 +32,7 @@ struct RowRunner {
         case .extremes(let collection, let extremes): return try run(extremes, of: collection, visit)
         case .pushedOrder: preconditionFailure("only a SELECT puts rows in order")
         case .pushedGroups(let pushed): return try run(pushed, visit)
+        case .pushedJoin(let pushed): return try run(pushed, visit)
         case .covering(let scan, let needsID): return try run(covering: scan, needsID, visit)
         case .join(let left, let join):
             if let pushing = source.pushing, let lookups = JoinLookups(join) {

@@ -110,7 +110,7 @@ extension ExecutionStatistics {
         var joins = 0
         for value in operators {
             let name = value["#operator"]?.stringValue ?? ""
-            if name == "nlJoin" { joins += 1 }
+            if name == "nlJoin" || value["joined"] != nil { joins += 1 }
             steps.append((step(name, joins: joins, isGrouped: steps.contains { $0.name == "group" }), name))
         }
         let readsByFetch = steps.contains { $0.name == "fetch" }

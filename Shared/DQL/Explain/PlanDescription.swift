@@ -168,8 +168,11 @@ struct PlanDescription {
             return [try self.pushed(pushed.statement, texts.alias(pushed.source))]
         case .pushedGroups(let pushed):
             // Its WHERE is in the SQL.
-            if pushed.condition != nil, !texts.conditions.isEmpty { texts.conditions.removeFirst() }
-            return [try self.pushed(pushed.groups, texts.alias(pushed.source))]
+            if pushed.hasCondition, !texts.conditions.isEmpty { texts.conditions.removeFirst() }
+            let join = pushed.join.map { joined($0.join, &texts) } ?? []
+            return [try self.pushed(pushed.groups, texts.alias(pushed.source), join)]
+        case .pushedJoin(let pushed):
+            return [try self.pushed(pushed.shown, texts.alias(pushed.source), joined(pushed.join, &texts))]
         case .count(let collection, _):
             return [Self.operator("countScan", [("collection", .string(collection.text))])]
         case .extremes(let collection, let extremes):
@@ -278,15 +281,29 @@ struct PlanDescription {
             ])
     }
 
+    /// The join of a part that runs in the store's SQL.
+    private func joined(_ join: JoinPlan, _ texts: inout Texts) -> [(String, Value?)] {
+        let written = texts.joins.isEmpty ? nil : texts.joins.removeFirst()
+        guard case .documents(let collection) = join.collection else { return [] }
+        return [
+            ("type", .string(join.isOuter ? "left" : "inner")), ("joined", .string(collection.text)),
+            ("joinedAlias", texts.alias(join.source)), ("on", written.map { .string($0.condition.text) }),
+        ]
+    }
+
     /// A part that runs in the store's SQL, with the server's own estimate.
-    private func pushed(_ statement: PushedStatement, _ alias: Value?) throws -> Value {
+    private func pushed(
+        _ statement: PushedStatement, _ alias: Value?, _ join: [(String, Value?)] = []
+    ) throws -> Value {
         guard let explanation = try documents.pushing?.explanation(of: statement) else {
             preconditionFailure("planned on a source with SQL")
         }
+        let source: [(String, Value?)] = [
+            ("collection", .string(statement.collection.text)), ("alias", alias),
+        ]
         return Self.operator(
             "postgres",
-            [
-                ("collection", .string(statement.collection.text)), ("alias", alias),
+            source + join + [
                 ("part", .string(statement.part.rawValue)),
                 ("decides", statement.isExact ? "exact" : "rechecked"),
                 ("sql", .string(explanation.sql)), ("arguments", .array(explanation.arguments)),

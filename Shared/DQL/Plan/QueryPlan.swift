@@ -23,6 +23,8 @@ indirect enum RowPlan: Sendable {
     case pushedOrder(PushedOrder)
     /// The groups that a statement in SQL makes, in parts.
     case pushedGroups(PushedGrouping)
+    /// The pairs of documents that a statement in SQL finds.
+    case pushedJoin(PushedJoin)
     /// Pairs of rows; see `JoinPlan`.
     case join(RowPlan, JoinPlan)
     /// The documents with the given ids, each once.
@@ -49,7 +51,7 @@ extension RowPlan {
                 left.collections
             }
         case .filter(let inner, _), .group(let inner, _): inner.collections
-        case .single, .covering, .pushed, .pushedOrder, .pushedGroups, .system: []
+        case .single, .covering, .pushed, .pushedOrder, .pushedGroups, .pushedJoin, .system: []
         }
     }
 }

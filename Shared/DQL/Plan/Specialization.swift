@@ -4,7 +4,9 @@ import CRDT
 extension RowPlan {
     func specialized(_ arguments: [Value]) -> RowPlan {
         switch self {
-        case .single, .scan, .access, .covering, .count, .extremes, .pushed, .pushedOrder, .pushedGroups: self
+        case .single, .scan, .access, .covering, .count, .extremes, .pushed, .pushedOrder, .pushedGroups,
+            .pushedJoin:
+            self
         case .join(let left, let join):
             .join(
                 left.specialized(arguments),

@@ -80,7 +80,9 @@ extension ConditionTranslator {
         }
         var doubt = field.doubt + Doubt(keys: test.doubt.keys)
         doubt = doubt.or(isObject)
-        if !test.doubt.tests.isEmpty { doubt = doubt.or(some(SQL.joined(test.doubt.tests, " OR "))) }
+        if !test.doubt.tests.isEmpty {
+            doubt = doubt.or(some(SQL.joined(test.doubt.tests.map(\.sql), " OR ")))
+        }
         return .leaf(sql, doubt)
     }
 

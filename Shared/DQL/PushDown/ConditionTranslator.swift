@@ -111,9 +111,8 @@ struct ConditionTranslator {
         case (_, .constant(let value)): return comparison(symbol, left, to: value, wanted)
         case (.constant(let value), _): return comparison(symbol.mirrored, right, to: value, wanted)
         default:
-            guard let first = PushedValue(left, scope), let second = PushedValue(right, scope) else {
-                return nil
-            }
+            guard let first = PushedValue.operand(left, scope), let second = PushedValue.operand(right, scope)
+            else { return nil }
             return comparison(symbol, first, second, wanted)
         }
     }

@@ -10,9 +10,11 @@ struct PushPlanner {
     /// The confinement by an index, whatever SQL can tell of the condition.
     var confinement: PushedConfinement?
 
-    private var scope: PushScope { PushScope(source: place) }
-    private var test: ConditionTranslator.Test? {
-        condition.flatMap { ConditionTranslator(scope: scope).test($0) }
+    /// The names that one statement may read, and the test of the condition.
+    private func begin() -> (scope: PushScope, test: ConditionTranslator.Test?, steps: PushedSteps) {
+        let steps = PushedSteps()
+        let scope = PushScope(source: place, steps: steps)
+        return (scope, condition.flatMap { ConditionTranslator(scope: scope).test($0) }, steps)
     }
 
     /// True if SQL may count and bound the rows.
@@ -22,25 +24,26 @@ struct PushPlanner {
 
     /// The documents of the condition; nil if SQL can tell nothing of it.
     func filter(wantsFirst: Bool) -> RowPlan? {
-        guard var statement = composer(test).filter(), statement.sql.isModest else { return nil }
+        let (_, test, steps) = begin()
+        guard var statement = composer(test, steps).filter(), statement.sql.isModest else { return nil }
         statement.wantsFirst = wantsFirst
         return .pushed(statement, source: place)
     }
 
     /// The documents in an order, or those among which its first rows are; nil if SQL cannot tell.
     func ordered(_ order: [SortTerm], _ bounds: Bounds, isSelect: Bool) -> RowPlan? {
-        let test = test
+        let (scope, test, steps) = begin()
         guard decides(test), !order.isEmpty else { return nil }
         var terms: [PushedTerm] = []
         for term in order {
-            guard let value = PushedValue(term.expression, scope) else { return nil }
+            guard let value = PushedValue.operand(term.expression, scope) else { return nil }
             terms.append(PushedTerm(value: value, term: term))
         }
         if let rows = Self.rows(bounds) {
-            let statement = composer(test).top(terms, rows: rows)
+            let statement = composer(test, steps).top(terms, rows: rows)
             return statement.sql.isModest ? .pushed(statement, source: place) : nil
         }
-        let statement = composer(test).ordered(terms)
+        let statement = composer(test, steps).ordered(terms)
         guard isSelect, statement.sql.isModest else { return nil }
         return .pushedOrder(PushedOrder(statement: statement, condition: condition, source: place))
     }
@@ -59,38 +62,18 @@ struct PushPlanner {
 
     /// The groups, in parts; nil if SQL cannot make them.
     func groups(_ grouping: Grouping, otherwise: RowPlan) -> RowPlan? {
-        let test = test
-        guard decides(test) else { return nil }
-        var keys: [PushedValue] = []
-        for key in grouping.keys {
-            guard let field = PushedValue(key, scope) else { return nil }
-            keys.append(field)
-        }
-        var aggregates: [PushedAggregate] = []
-        var distinct: [Int?] = []
-        for aggregate in grouping.aggregates {
-            guard let pushed = PushedAggregate(aggregate, scope) else { return nil }
-            aggregates.append(pushed)
-            guard aggregate.isDistinct, let argument = aggregate.argument,
-                let field = PushedValue(argument, scope)
-            else {
-                distinct.append(nil)
-                continue
-            }
-            distinct.append(keys.count)
-            keys.append(field)
-        }
-        let (groups, rough) = composer(test).groups(keys, aggregates)
+        let (scope, test, steps) = begin()
+        guard decides(test), let columns = GroupColumns(grouping, scope) else { return nil }
+        let (groups, rough) = composer(test, steps).groups(columns)
         guard groups.sql.isModest else { return nil }
         return .pushedGroups(
             PushedGrouping(
-                groups: groups, rough: rough, grouping: grouping, aggregates: aggregates,
-                distinct: distinct, keyColumns: keys.count, condition: condition, source: place,
-                otherwise: otherwise))
+                groups: groups, rough: rough, grouping: grouping, columns: columns, condition: condition,
+                source: place, otherwise: otherwise))
     }
 
-    private func composer(_ test: ConditionTranslator.Test?) -> PushedComposer {
-        PushedComposer(collection: collection, test: test, confinement: confinement)
+    private func composer(_ test: ConditionTranslator.Test?, _ steps: PushedSteps) -> PushedComposer {
+        PushedComposer(collection: collection, test: test, confinement: confinement, steps: steps)
     }
 }
 
@@ -110,17 +93,19 @@ extension RowPlanner {
         let planner = PushPlanner(
             source: pushing, collection: collection, place: place, condition: shape.condition,
             confinement: confinement)
+        if shape.hasJoin {
+            return pushedJoin(input, projection, isDistinct: isDistinct, shape, planner)
+        }
         var planned = Planned(input: input, projection: projection)
-        if !shape.hasJoin, let grouping = shape.grouping {
+        if let grouping = shape.grouping {
             if let groups = planner.groups(grouping, otherwise: shape.groups(of: input.rows)) {
                 let rows = shape.having.map { RowPlan.filter(groups, $0) } ?? groups
                 planned.input = input.replacing(rows: rows)
                 return planned
             }
-        } else if !shape.hasJoin, isDistinct {
+        } else if isDistinct {
             if let distinct = distinct(planner, input, projection) { return distinct }
-        } else if !shape.hasJoin, let ordered = planner.ordered(input.order, input.bounds, isSelect: isSelect)
-        {
+        } else if let ordered = planner.ordered(input.order, input.bounds, isSelect: isSelect) {
             if case .pushedOrder = ordered {
                 planned.input = input.replacing(rows: ordered)
                 planned.isOrdered = true

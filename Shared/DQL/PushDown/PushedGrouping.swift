@@ -73,6 +73,70 @@ struct PushedAggregate: Sendable {
     }
 }
 
+/// The keys and aggregates of a GROUP BY as columns in SQL.
+struct GroupColumns: Sendable {
+    /// The keys, then the arguments of aggregates with DISTINCT.
+    private(set) var keys: [PushedValue] = []
+    private(set) var aggregates: [PushedAggregate] = []
+    /// The key that is the argument of each aggregate with DISTINCT.
+    private(set) var distinct: [Int?] = []
+
+    /// nil if SQL cannot compute one.
+    init?(_ grouping: Grouping, _ scope: PushScope) {
+        for key in grouping.keys {
+            guard let value = PushedValue(key, scope) else { return nil }
+            keys.append(value)
+        }
+        for aggregate in grouping.aggregates {
+            guard let pushed = PushedAggregate(aggregate, scope) else { return nil }
+            aggregates.append(pushed)
+            guard aggregate.isDistinct, let argument = aggregate.argument,
+                let value = PushedValue(argument, scope)
+            else {
+                distinct.append(nil)
+                continue
+            }
+            distinct.append(keys.count)
+            keys.append(value)
+        }
+    }
+
+    /// The documents in doubt.
+    var doubt: Doubt {
+        (keys + aggregates.compactMap(\.field)).reduce(Doubt()) { $0 + $1.doubt }
+    }
+
+    /// The number of columns: keys, count, first document, and those of the aggregates.
+    var count: Int { keys.count + 2 + aggregates.reduce(0) { $0 + $1.width } }
+
+    /// The groups of some documents.
+    /// - Parameters:
+    ///   - documents: FROM and WHERE.
+    ///   - id: what doubles are added in the order of.
+    ///   - first: a text of `id` whose least one is that of a group's first document.
+    func sql(documents: SQL, id: SQL, first: SQL) -> SQL {
+        var inner: [SQL] = ["\(id) AS id"]
+        var outer: [SQL] = []
+        for (place, key) in keys.enumerated() {
+            inner.append("\(key.value)::text AS k\(.number(place))")
+            outer.append("k\(.number(place))")
+        }
+        let groupBy = SQL.joined(outer, ", ")
+        outer.append("count(*)::text")
+        // Without keys there is one group, which needs no place among others.
+        outer.append(keys.isEmpty ? "NULL::text" : "min(\(first))")
+        for (place, aggregate) in aggregates.enumerated() {
+            guard let field = aggregate.field else { continue }
+            inner.append("\(field.value) AS a\(.number(place)), \(field.type) AS t\(.number(place))")
+            outer += aggregate.columns("a\(.number(place))", "t\(.number(place))")
+        }
+        return """
+            SELECT \(SQL.joined(outer, ", ")) FROM (SELECT \(SQL.joined(inner, ", ")) \(documents)\
+            ) AS matching\(keys.isEmpty ? "" : " GROUP BY \(groupBy)")
+            """
+    }
+}
+
 /// A GROUP BY whose groups SQL computes in parts, to which the evaluator adds the rough documents.
 struct PushedGrouping: Sendable {
     /// The parts of groups: keys and distinct arguments, count, first id, then the columns of the aggregates.
@@ -80,15 +144,19 @@ struct PushedGrouping: Sendable {
     /// The documents that SQL decides nothing about.
     let rough: PushedStatement?
     let grouping: Grouping
-    let aggregates: [PushedAggregate]
-    /// The column that has the argument of each aggregate with DISTINCT.
-    let distinct: [Int?]
-    /// The number of key columns, with the distinct arguments.
-    let keyColumns: Int
+    let columns: GroupColumns
     let condition: BoundExpression?
     let source: Int
+    /// The join whose pairs are grouped, in which no document may be in doubt.
+    var join: PushedJoin?
     /// The same rows without SQL, for what turns out not to be decidable.
     let otherwise: RowPlan
+
+    /// True if there is a WHERE.
+    var hasCondition: Bool {
+        if case .group(.filter, _) = otherwise { return true }
+        return condition != nil
+    }
 }
 
 /// SQL's parts do not say what the evaluator would: the rows are evaluated here instead.
@@ -99,6 +167,7 @@ extension RowRunner {
         guard let pushing = source.pushing else { preconditionFailure("planned on a source with SQL") }
         let table: GroupTable
         do {
+            if let join = pushed.join, try !decides(join, pushing) { throw Undecidable() }
             table = try PushedGroups(pushed: pushed, runner: self).table(of: pushing)
         } catch is Undecidable {
             return try run(pushed.otherwise, visit)
@@ -123,9 +192,11 @@ private struct PushedGroups {
         var rows = 0
         try pushing.rows(of: pushed.groups) { columns in
             try meter.step()
-            rows += Int(columns[pushed.keyColumns] ?? "") ?? 0
-            parts.append(
-                Part(first: Self.bytes(hexadecimal: columns[pushed.keyColumns + 1] ?? ""), columns: columns))
+            rows += Int(columns[pushed.columns.keys.count] ?? "") ?? 0
+            let first = columns[pushed.columns.keys.count + 1] ?? ""
+            // The least text is that of the first pair of a join.
+            let place = pushed.join == nil ? Self.bytes(hexadecimal: first) : Array(first.utf8)
+            parts.append(Part(first: place, columns: columns))
             try meter.hold(parts.count)
             return true
         }
@@ -162,16 +233,16 @@ private struct PushedGroups {
     private func add(_ part: Part, to table: inout GroupTable) throws {
         let columns = part.columns
         let keys = try pushed.grouping.keys.indices.map { try Self.key(columns[$0], isShown: true) }
-        let count = Int64(columns[pushed.keyColumns] ?? "") ?? 0
+        let count = Int64(columns[pushed.columns.keys.count] ?? "") ?? 0
         guard count > 0 else { return }
-        var place = pushed.keyColumns + 2
+        var place = pushed.columns.keys.count + 2
         try table.addPart(keys) { index, accumulator in
-            if let column = pushed.distinct[index] {
+            if let column = pushed.columns.distinct[index] {
                 let value = try Self.key(
                     columns[column], isShown: pushed.grouping.aggregates[index].kind != .count)
                 return accumulator.add(value)
             }
-            let aggregate = pushed.aggregates[index]
+            let aggregate = pushed.columns.aggregates[index]
             guard aggregate.field != nil else { return accumulator.add(rows: count) }
             try accumulator.add(PushedPart(columns[place..<(place + aggregate.width)]))
             place += aggregate.width

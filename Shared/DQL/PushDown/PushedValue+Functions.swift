@@ -3,7 +3,7 @@ import CRDT
 /// Functions that SQL computes as the evaluator does.
 extension PushedValue {
     static func call(_ call: BoundCall, _ scope: PushScope) -> PushedValue? {
-        let values = call.arguments.compactMap { PushedValue($0, scope) }
+        let values = call.arguments.compactMap { operand($0, scope) }
         guard values.count == call.arguments.count else { return nil }
         let constants = call.arguments.map { argument -> Value? in
             if case .constant(let value) = argument { value } else { nil }
@@ -14,7 +14,9 @@ extension PushedValue {
         switch call.function.name {
         case "concat":
             guard values.count > 1 else { return nil }
-            return values.dropFirst().reduce(first) { arithmetic(.concat, $0, $1) ?? $0 }
+            return values.dropFirst().reduce(Optional(first)) { result, next in
+                arithmetic(.concat, result?.bound(scope), next)
+            }
         case "contains", "starts_with", "ends_with", "pos":
             guard values.count == 2, case .string(let part)? = constants[1], PushedConstant.isSendable(part)
             else { return nil }

@@ -1,41 +1,5 @@
 import CRDT
 
-/// The documents about which SQL cannot decide. They come along, and the evaluator judges them.
-struct Doubt {
-    /// The top-level keys that are read: a document that is rough under one of them is in doubt.
-    var keys: Set<String> = []
-    /// Tests that hold for further documents in doubt; never NULL.
-    var tests: [SQL] = []
-
-    static func + (left: Doubt, right: Doubt) -> Doubt {
-        Doubt(
-            keys: left.keys.union(right.keys),
-            tests: left.tests + right.tests.filter { !left.tests.contains($0) })
-    }
-
-    /// The same doubt, and that of a test which may be NULL.
-    func or(_ test: SQL) -> Doubt { self + Doubt(tests: ["coalesce(\(test), false)"]) }
-
-    /// True if there is none about any document.
-    var isEmpty: Bool { keys.isEmpty && tests.isEmpty }
-
-    /// A test that holds for the documents in doubt. Never NULL.
-    var sql: SQL {
-        var parts = tests
-        if !keys.isEmpty {
-            parts.insert(
-                "(rough IS NOT NULL AND (rough = '{}' OR rough && \(.texts(keys.sorted()))))", at: 0)
-        }
-        return parts.isEmpty ? "false" : "(\(SQL.joined(parts, " OR ")))"
-    }
-}
-
-/// The names that an expression may read: fields of one source, and the variables of the expressions around.
-struct PushScope {
-    let source: Int
-    var locals: [PushedValue] = []
-}
-
 /// A value that SQL computes from the body of a document: a field, or what operators and functions make of
 /// fields. SQL computes exactly what the evaluator does, or says by `doubt` for which documents it does not.
 ///
@@ -66,15 +30,15 @@ struct PushedValue {
         case .local(let place): found = scope.locals.indices.contains(place) ? scope.locals[place] : nil
         case .constant(let value): found = Self.constant(value)
         case .negate(let operand):
-            found = PushedValue(operand, scope).flatMap { .arithmetic(.subtract, .zero, $0) }
+            found = Self.operand(operand, scope).flatMap { .arithmetic(.subtract, .zero, $0) }
         case .arithmetic(let symbol, let left, let right):
-            found = Self.arithmetic(symbol, PushedValue(left, scope), PushedValue(right, scope))
+            found = Self.arithmetic(symbol, Self.operand(left, scope), Self.operand(right, scope))
         case .chain(let first, let links):
             found = links.reduce(PushedValue(first, scope)) { result, link in
-                Self.arithmetic(link.symbol, result, PushedValue(link.operand, scope))
+                Self.arithmetic(link.symbol, result?.bound(scope), Self.operand(link.operand, scope))
             }
         case .element(let base, .constant(let index?)):
-            found = PushedValue(base, scope).flatMap { $0.element(index) }
+            found = Self.operand(base, scope).flatMap { $0.element(index) }
         case .conditional(let operand, let branches, let otherwise):
             found = Self.conditional(operand, branches, otherwise, scope)
         case .isNull, .isMissing: found = Self.condition(expression, scope)
@@ -88,20 +52,21 @@ struct PushedValue {
     /// A field that is read as undeclared, or the id, as SQL reads it in a body: one arrow per step, since
     /// other operators walk into arrays.
     private static func field(_ expression: BoundExpression, _ scope: PushScope) -> PushedValue? {
-        let path: [String]
-        if case .documentID(scope.source) = expression {
-            path = [documentIDField]
-        } else {
-            guard let field = Confinement.field(expression, scope.source) else { return nil }
-            path = field
+        for (source, table) in scope.tables {
+            if case .documentID(source) = expression { return field([documentIDField], of: table) }
+            if let path = Confinement.field(expression, source) { return field(path, of: table) }
         }
+        return nil
+    }
+
+    private static func field(_ path: [String], of table: PushedTable) -> PushedValue? {
         guard path.allSatisfy(PushedConstant.isSendable) else { return nil }
         let last = path.count - 1
-        var above: SQL = "body"
+        var above: SQL = "\(table.prefix)body"
         for name in path[..<last] { above = "\(above)->\(.text(name))" }
         return PushedValue(
             "(\(above)->\(.text(path[last])))", text: "(\(above)->>\(.text(path[last])))",
-            doubt: Doubt(keys: [path[0]]))
+            doubt: Doubt(keys: [Doubt.Key(path[0], of: table)]))
     }
 
     static let zero = PushedValue("'0'::jsonb", type: "'number'::text", doubt: Doubt())

@@ -25,6 +25,18 @@ public protocol PushingSource: DocumentSource {
     func documents(
         inOrderOf statement: PushedStatement, _ visit: (DocumentRecord, PushedPlace) throws -> Bool) throws
 
+    /// Visits the pairs of a join in its order: the document on the left with its place and its partner, nil
+    /// for a document that comes alone. There are `PushedPairs.width` columns.
+    ///
+    /// A pair whose partner the reader may not read comes without it.
+    func pairs(
+        of statement: PushedStatement,
+        _ visit: (DocumentRecord, PushedPlace, DocumentRecord?) throws -> Bool) throws
+
+    /// The number of a collection's documents, whoever may read them, for the choice of a plan; nil where
+    /// they would have to be counted.
+    func size(of collection: CollectionName) throws -> Int?
+
     /// Visits the rows of a statement whose columns are texts, until a visit returns false.
     func rows(of statement: PushedStatement, _ visit: ([String?]) throws -> Bool) throws
 
@@ -75,6 +87,8 @@ public struct PushedStatement: Sendable {
         case top
         /// The condition and ORDER BY.
         case order
+        /// The pairs of a join, and the condition.
+        case join
         /// The condition, and the groups with their aggregates.
         case group
     }
@@ -99,6 +113,8 @@ public struct PushedStatement: Sendable {
     public var isConfined: Bool { path != nil }
     /// The path that confines the documents; nil if none does.
     var path: AccessPath?
+    /// The collection that is joined to the first one; nil if none is.
+    public internal(set) var joined: CollectionName?
 
     /// The columns of a statement that selects documents: id, whole, state. A large state is left out, and
     /// the store reads it alone.
@@ -131,6 +147,11 @@ struct PushedComposer {
     let test: ConditionTranslator.Test?
     /// The confinement of all wanted documents by an index.
     var confinement: PushedConfinement?
+    /// The values that are computed before others.
+    var steps = PushedSteps()
+
+    /// The table with the columns of the steps.
+    private var table: SQL { "\(.table)\(steps.sql)" }
 
     private var confined: SQL { confinement.map { " AND \($0.sql)" } ?? "" }
 
@@ -143,21 +164,21 @@ struct PushedComposer {
             return statement(
                 .filter,
                 """
-                SELECT \(PushedStatement.documentColumns) FROM \(.table) WHERE live\(confined) ORDER BY id
+                SELECT \(PushedStatement.documentColumns) FROM \(table) WHERE live\(confined) ORDER BY id
                 """,
                 columns: 3, isExact: false)
         }
         return statement(
             .filter,
             """
-            SELECT \(PushedStatement.documentColumns) FROM \(.table) \
+            SELECT \(PushedStatement.documentColumns) FROM \(table) \
             WHERE live\(confined) AND (\(test.sql) OR \(test.doubt.sql)) ORDER BY id
             """, columns: 3, isExact: test.isExact)
     }
 
     /// Returns whether a document has an array or an object where it is ordered by: two of them have no
     /// order in SQL.
-    private static func containers(_ terms: [PushedTerm]) -> SQL {
+    static func containers(_ terms: [PushedTerm]) -> SQL {
         SQL.joined(terms.map { "coalesce(\($0.value.type) IN ('array', 'object'), false)" }, " OR ")
     }
 
@@ -171,16 +192,16 @@ struct PushedComposer {
         let columns = PushedStatement.documentColumns
         var sql: SQL = """
             WITH first AS MATERIALIZED (\
-            SELECT \(columns), (\(containers)) AS several FROM \(.table) WHERE \(matches) \
+            SELECT \(columns), (\(containers)) AS several FROM \(table) WHERE \(matches) \
             ORDER BY \(order) LIMIT \(.integer(Int64(rows)))) \
             SELECT id, whole, state FROM (\
             SELECT id, whole, state FROM first WHERE NOT several \
-            UNION ALL SELECT \(columns) FROM \(.table) WHERE \(matches) AND (\(containers)) \
+            UNION ALL SELECT \(columns) FROM \(table) WHERE \(matches) AND (\(containers)) \
             AND (SELECT coalesce(bool_or(several), false) FROM first)
             """
         if !doubt.isEmpty {
             sql = """
-                \(sql) UNION ALL SELECT \(columns) FROM \(.table) WHERE live\(confined) AND \(doubt.sql)
+                \(sql) UNION ALL SELECT \(columns) FROM \(table) WHERE live\(confined) AND \(doubt.sql)
                 """
         }
         return statement(.top, "\(sql)) AS found ORDER BY id", columns: 3, isExact: true)
@@ -194,13 +215,13 @@ struct PushedComposer {
             .order,
             """
             SELECT \(PushedStatement.documentColumns), CASE WHEN \(doubt.sql) THEN 'doubt' \
-            WHEN \(Self.containers(terms)) THEN 'several' ELSE 'known' END FROM \(.table) \
+            WHEN \(Self.containers(terms)) THEN 'several' ELSE 'known' END FROM \(table) \
             WHERE live\(confined) AND (\(matches) OR \(doubt.sql)) \
             ORDER BY CASE WHEN \(doubt.sql) THEN 0 ELSE 1 END, \(order)
             """, columns: 4, isExact: true)
     }
 
-    private static func order(_ pushed: PushedTerm) -> [SQL] {
+    static func order(_ pushed: PushedTerm) -> [SQL] {
         let (field, term) = (pushed.value, pushed.term)
         let direction: SQL = term.isDescending ? "DESC" : "ASC"
         var terms: [SQL] = []
@@ -223,41 +244,18 @@ struct PushedComposer {
     }
 
     /// The groups of the documents that SQL can decide about, and the others as documents.
-    func groups(
-        _ keys: [PushedValue], _ aggregates: [PushedAggregate]
-    ) -> (groups: PushedStatement, rough: PushedStatement?) {
-        var doubt = test?.doubt ?? Doubt()
-        var inner: [SQL] = ["id"]
-        var outer: [SQL] = []
-        for (place, key) in keys.enumerated() {
-            doubt = doubt + key.doubt
-            inner.append("\(key.value)::text AS k\(.number(place))")
-            outer.append("k\(.number(place))")
-        }
-        let groupBy = SQL.joined(outer, ", ")
-        outer.append("count(*)::text")
-        // Without keys there is one group, which needs no place among others.
-        outer.append(keys.isEmpty ? "NULL::text" : "min(encode(id, 'hex') COLLATE \"C\")")
-        for (place, aggregate) in aggregates.enumerated() {
-            guard let field = aggregate.field else { continue }
-            doubt = doubt + field.doubt
-            inner.append(
-                "\(field.value) AS a\(.number(place)), \(field.type) AS t\(.number(place))")
-            outer += aggregate.columns("a\(.number(place))", "t\(.number(place))")
-        }
+    func groups(_ columns: GroupColumns) -> (groups: PushedStatement, rough: PushedStatement?) {
+        let doubt = (test?.doubt ?? Doubt()) + columns.doubt
         let condition: SQL = test.map { " AND \($0.sql)" } ?? ""
-        let sql: SQL = """
-            SELECT \(SQL.joined(outer, ", ")) FROM (\
-            SELECT \(SQL.joined(inner, ", ")) FROM \(.table) \
-            WHERE live\(confined) AND NOT \(doubt.sql)\(condition)\
-            ) AS matching\(keys.isEmpty ? "" : " GROUP BY \(groupBy)")
-            """
+        let sql = columns.sql(
+            documents: "FROM \(table) WHERE live\(confined) AND NOT \(doubt.sql)\(condition)", id: "id",
+            first: "encode(id, 'hex') COLLATE \"C\"")
         let rough: SQL = """
-            SELECT \(PushedStatement.documentColumns) FROM \(.table) \
+            SELECT \(PushedStatement.documentColumns) FROM \(table) \
             WHERE live\(confined) AND \(doubt.sql) ORDER BY id
             """
         return (
-            statement(.group, sql, columns: outer.count, isExact: true),
+            statement(.group, sql, columns: columns.count, isExact: true),
             doubt.isEmpty ? nil : statement(.filter, rough, columns: 3, isExact: false)
         )
     }

@@ -20,6 +20,8 @@ public struct SQL: Equatable, Sendable, ExpressibleByStringInterpolation {
         case parameter(Parameter)
         /// The name of the collection's table, which the store knows.
         case table
+        /// The name of the joined collection's table.
+        case joinedTable
     }
 
     private var pieces: [Piece]
@@ -34,6 +36,9 @@ public struct SQL: Equatable, Sendable, ExpressibleByStringInterpolation {
 
     /// The name of the collection's table.
     static let table = SQL([.table])
+
+    /// The name of the table of the collection that is joined to it.
+    static let joinedTable = SQL([.joinedTable])
 
     /// A number in the text: a place in a list of columns.
     static func number(_ number: Int) -> SQL { SQL([.text(String(number))]) }
@@ -66,14 +71,17 @@ public struct SQL: Equatable, Sendable, ExpressibleByStringInterpolation {
 
     /// The text for a server, and its parameters by number. Equal parameters have one number, so that
     /// equal expressions are equal to the server too.
-    /// - Parameter table: the quoted name of the collection's table.
-    public func rendered(table: String) -> (text: String, parameters: [Parameter]) {
+    /// - Parameters:
+    ///   - table: the quoted name of the collection's table.
+    ///   - joined: that of the joined collection; nil where it has none, and no documents.
+    public func rendered(table: String, joined: String? = nil) -> (text: String, parameters: [Parameter]) {
         var text = ""
         var parameters: [Parameter] = []
         for piece in pieces {
             switch piece {
             case .text(let literal): text += literal
             case .table: text += table
+            case .joinedTable: text += joined ?? Self.nothing
             case .parameter(let parameter):
                 var place = parameters.firstIndex(of: parameter)
                 if place == nil {
@@ -86,17 +94,20 @@ public struct SQL: Equatable, Sendable, ExpressibleByStringInterpolation {
         return (text, parameters)
     }
 
+    /// A table without rows.
+    private static let nothing = """
+        (SELECT NULL::bytea AS id, NULL::bytea AS whole, NULL::bytea AS state, false AS live, \
+        NULL::jsonb AS body, NULL::text[] AS rough WHERE false)
+        """
+
+    /// The length of its literals.
+    var textBytes: Int {
+        pieces.reduce(0) { if case .text(let literal) = $1 { $0 + literal.utf8.count } else { $0 } }
+    }
+
     /// True if a server takes it without trouble: neither the text nor the number of parameters is large.
     var isModest: Bool {
-        var bytes = 0
-        var parameters = 0
-        for piece in pieces {
-            switch piece {
-            case .text(let literal): bytes += literal.utf8.count
-            case .parameter: parameters += 1
-            case .table: break
-            }
-        }
-        return bytes <= DQLLimits.pushedTextBytes && parameters <= DQLLimits.pushedParameters
+        let parameters = pieces.count { if case .parameter = $0 { true } else { false } }
+        return textBytes <= DQLLimits.pushedTextBytes && parameters <= DQLLimits.pushedParameters
     }
 }

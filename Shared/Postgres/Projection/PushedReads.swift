@@ -44,6 +44,36 @@ extension ProjectionSnapshot: PushingSource {
         }
     }
 
+    /// See `PushingSource`.
+    public func pairs(
+        of statement: PushedStatement,
+        _ visit: (DocumentRecord, PushedPlace, DocumentRecord?) throws -> Bool
+    ) throws {
+        guard let joined = statement.joined else { preconditionFailure("a join has two collections") }
+        try read(statement, named: "pairs") { rows in
+            for row in 0..<rows.count {
+                guard let place = PushedPlace(rawValue: rows.text(row, 3)) else {
+                    preconditionFailure("SQL says one of the places")
+                }
+                let id = rows.bytes(row, rows.isNull(row, 1) ? 0 : 1)
+                let goesOn = try show(rows, row, id: id, state: 2, in: statement.collection) { left in
+                    guard !rows.isNull(row, 4) else { return try visit(left, place, nil) }
+                    let partner = rows.bytes(row, rows.isNull(row, 5) ? 4 : 5)
+                    return try show(rows, row, id: partner, state: 6, in: joined) {
+                        try visit(left, place, $0)
+                    }
+                }
+                guard goesOn else { return false }
+            }
+            return true
+        }
+    }
+
+    /// See `PushingSource`.
+    public func size(of collection: CollectionName) throws -> Int? {
+        try table(collection) == nil ? 0 : try counted(collection)
+    }
+
     /// Shows a document whose state is in a column, or was left out there because it is large.
     private func show(
         _ rows: Rows, _ row: Int, id: [UInt8], state column: Int, in collection: CollectionName,
@@ -99,7 +129,7 @@ extension ProjectionSnapshot: PushingSource {
             let (sql, parameters) = statement.sql.rendered(table: "no_table_yet")
             return PushedExplanation(sql: sql, arguments: parameters.map(\.value), estimate: nil)
         }
-        let (sql, parameters) = statement.sql.rendered(table: table)
+        let (sql, parameters) = try rendered(statement, table)
         let answers = try pushing {
             try connection.pipeline([
                 planning(isFree: true, statement),
@@ -122,6 +152,12 @@ extension ProjectionSnapshot: PushingSource {
         ]
     }
 
+    private func rendered(
+        _ statement: PushedStatement, _ table: String
+    ) throws -> (text: String, parameters: [SQL.Parameter]) {
+        statement.sql.rendered(table: table, joined: try statement.joined.flatMap { try self.table($0) })
+    }
+
     // MARK: Cursors
 
     /// Reads a statement's rows, some at a time, until a visit returns false.
@@ -133,7 +169,7 @@ extension ProjectionSnapshot: PushingSource {
         _ statement: PushedStatement, named kind: String, _ visit: (Rows) throws -> Bool
     ) throws {
         guard let table = try table(statement.collection) else { return }
-        let (sql, parameters) = statement.sql.rendered(table: table)
+        let (sql, parameters) = try rendered(statement, table)
         let values = parameters.map(\.sent)
         let few = PostgresLimits.firstPushedRows
         guard !statement.isInKeyOrder else {
@@ -208,12 +244,14 @@ extension ProjectionSnapshot: PushingSource {
         Connection.Step(
             """
             SELECT set_config('enable_seqscan', $1, true), set_config('enable_bitmapscan', $2, true),
-                set_config('cursor_tuple_fraction', $3, true)
+                set_config('cursor_tuple_fraction', $3, true), set_config('enable_mergejoin', $4, true)
             """,
             [
                 .text(isFree && !usesIndex && !statement.usesIndex ? "on" : "off"),
                 .text(isFree ? "on" : "off"),
                 .text(statement.wantsFirst ? "0.01" : "1"),
+                // Without statistics of a field the server would sort both sides of a join, not hash one.
+                .text(isFree && statement.joined != nil ? "off" : "on"),
             ])
     }
 

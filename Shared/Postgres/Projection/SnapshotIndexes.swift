@@ -107,12 +107,16 @@ extension ProjectionSnapshot: IndexedSource {
     /// See `IndexedSource`: the counted number, or the counted rows of a table that is older than the count.
     public func count(of collection: CollectionName) throws -> Int {
         guard try table(collection) != nil else { return 0 }
+        return try counted(collection) ?? number(.count(of: collection))
+    }
+
+    /// The counted number of a collection's documents; nil if its table is older than the count.
+    func counted(_ collection: CollectionName) throws -> Int? {
         let rows = try connection.query(
             """
             SELECT documents FROM mimeo_projection.collections WHERE generation = $1::int4 AND name = $2
             """, [.int8(Int64(generation)), .bytes(Array(collection.text.utf8))])
-        if rows.count == 1, !rows.isNull(0, 0) { return Int(rows.int8(0, 0)) }
-        return try number(.count(of: collection))
+        return rows.count == 1 && !rows.isNull(0, 0) ? Int(rows.int8(0, 0)) : nil
     }
 
     /// See `IndexedSource`.

@@ -70,6 +70,7 @@ struct PushedShares: CustomStringConvertible {
         }
         if names.contains("group") { return "keys or aggregates without SQL" }
         if names.contains("distinct") { return "DISTINCT without SQL" }
+        if part == "join", !isExact { return "a join of which SQL tells a part" }
         if names.contains("sort"), part != "top" { return "an order without SQL" }
         return nil
     }
