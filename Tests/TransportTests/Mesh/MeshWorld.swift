@@ -252,14 +252,29 @@ final class MeshWorld {
         try await sessions[place]?.settle()
     }
 
-    /// The peer that is put back passes, with what it writes then, the commits that others have seen of it.
+    /// Others see what a peer writes; it is put back to before, and passes with what it writes then the
+    /// commits that they have seen of it.
     private func breakFragile() async throws {
         guard let fragile, beside.chance(12) else { return }
         let peer = peers[fragile]
-        let putsBack = peer.isKept
-        try await restart(peer, putsBack: putsBack)
-        guard putsBack else { return }
-        for _ in 0..<(1 + beside.below(8)) {
+        let others = pairs.indices.filter { pairs[$0].0 == fragile || pairs[$0].1 == fragile }
+        try await restart(peer, putsBack: false)
+        try writeBeside(peer, 1 + beside.below(3))
+        for pair in others where beside.chance(70) {
+            try connect(pair)
+            var isMoving = true
+            while isMoving {
+                isMoving = false
+                while peer.later.step() { isMoving = true }
+                for end in [0, 1] { while try await links[pair]?.step(end) ?? false { isMoving = true } }
+            }
+        }
+        try await restart(peer, putsBack: true)
+        try writeBeside(peer, 1 + beside.below(12))
+    }
+
+    private func writeBeside(_ peer: MeshPeer, _ count: Int) throws {
+        for _ in 0..<count {
             let statement =
                 "INSERT INTO c DOCUMENTS ({'_id': \(beside.below(3)), 'colour': \(beside.below(3)),"
                 + " 'z': \(beside.below(9))}) ON ID CONFLICT DO UPDATE"
