@@ -262,6 +262,65 @@ struct VoidWriteTests {
         }
     }
 
+    @Test("a link's word counts of a document that is new only with a state that is clean of it")
+    func newHere() async throws {
+        try await withWorld(2) { world in
+            let author = world.peers[0]
+            try author.execute("INSERT INTO c DOCUMENTS ({'_id': 0, 'kept': 1})")
+            let state = try Document(decoding: try #require(try author.state(world.key)))
+            try tell(
+                world.peers[1], world.key, void: [.init(actor: author.replica.actor, time: 0)], state)
+            #expect(try world.text(1)?.contains("kept") == true)
+            #expect(try !world.peers[1].isTainted(world.key) && void(world.peers[1], world.key).isEmpty)
+            try author.execute("UPDATE c SET later = 1 WHERE _id = 0")
+            try await world.link(0, 1)
+            #expect(try world.text(1)?.contains("later") == true)
+        }
+    }
+
+    @Test("a link's word counts only with a state that is clean of what others have called void too")
+    func taintedRest() async throws {
+        try await withChange(3) { world in
+            let (peer, other) = (world.peers[1], world.peers[2])
+            let author = world.peers[0].replica.actor
+            let time = try time(author, at: peer, world.key)
+            let held = try #require(try peer.state(world.key))
+            try await world.meet(2)
+            try other.execute("UPDATE c SET forged = 1 WHERE _id = 0")
+            let forged = try Document(decoding: try #require(try other.state(world.key)))
+            let first = VersionVector.Entry(actor: other.replica.actor, time: 0)
+            let second = VersionVector.Entry(actor: author, time: time - 1)
+            try tell(peer, world.key, void: [first])
+            try tell(peer, world.key, void: [second], forged)
+            #expect(try peer.state(world.key) == held && !peer.isTainted(world.key))
+            #expect(try void(peer, world.key) == VersionVector([first]))
+            // A clean state, and the server, are heard as ever.
+            try await world.meet(0, isRefused: true)
+            try await world.meet(1)
+            let state = try await world.server.state(world.key)
+            #expect(try peer.state(world.key) == state)
+            #expect(try world.text(1)?.contains("kept") == true)
+        }
+    }
+
+    @Test("of own stamps, a time that is later than every stamp costs no actor and asks for nothing")
+    func laterThanAll() async throws {
+        try await withChange { world in
+            let author = world.peers[0]
+            let actor = author.replica.actor
+            let held = try Document(decoding: try #require(try author.state(world.key))).vector
+            for time in [VoidNote.none, .max] {
+                let told = VersionVector([.init(actor: actor, time: time)])
+                try tell(author, world.key, void: told.entries)
+                var version = DocumentVersion(key: world.key, vector: held.encoded())
+                version.void = told.encoded()
+                #expect(try author.replica.outdated([version]).isEmpty)
+            }
+            try author.execute("UPDATE c SET later = 1 WHERE _id = 0")
+            #expect(author.replica.actor == actor)
+        }
+    }
+
     @Test("forged of what is still to be written, it ends with the author's hearing of it")
     func forgedAhead() async throws {
         try await withChange { world in

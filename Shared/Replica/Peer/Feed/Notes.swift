@@ -240,7 +240,4 @@ struct NoteBook {
         try Notes.put(key, known.gone, void: known.words, position: position, came: milliseconds, database)
         recorder?.noteVoid(key, known.words.told)
     }
-
-    /// Every feed is to be asked about a document.
-    func replaced(_ key: DocumentKey) { recorder?.replace(key) }
 }

@@ -14,7 +14,7 @@ struct VoidNote: Equatable {
 
     private static let mark: Timestamp = 1 << 63
     /// Later than every stamp: by the server's word nothing of the actor is void.
-    private static let none = mark - 1
+    static let none = mark - 1
 
     private var words: [ActorID: Word] = [:]
 

@@ -185,7 +185,7 @@ extension PeerReplica {
             (
                 key: candidate.key, vector: try VersionVector(decoding: candidate.vector),
                 note: try candidate.note.map { try VersionVector(decoding: $0) },
-                void: try candidate.void.map { try VersionVector(decoding: $0) }
+                void: try candidate.void.map { try VoidNote(VersionVector(decoding: $0)).told }
             )
         }
         return try read { transaction in
@@ -196,7 +196,7 @@ extension PeerReplica {
                     guard held.covers(candidate.vector) else { return true }
                     let known = try transaction.withDatabase { try Notes.void(candidate.key, $0) }
                     if held.isTainted(by: known ?? VersionVector()) { return true }
-                    if let void = candidate.void, known != void {
+                    if let void = candidate.void, !void.isEmpty, known != void {
                         if held.isTainted(by: void) || known != nil { return true }
                         let own = try transaction.withDatabase { try StoreState.load($0)?.actor }
                         if let own, void[own] != nil { return true }

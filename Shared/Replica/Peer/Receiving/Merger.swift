@@ -124,19 +124,22 @@ struct Merger {
     }
 
     /// A state has come after what a link says is void of a document that is here: it takes its place, if it
-    /// is clean itself.
+    /// is clean itself, of everything that is then known to be void.
     private mutating func learnLate(
         _ key: DocumentKey, _ left: @autoclosure () throws -> VersionVector
     ) throws {
         guard !early.isEmpty, let told = early[key], try !merging.hasNothing(of: key) else { return }
         early[key] = nil
-        guard try !left().isTainted(by: told) else { return }
+        guard try !merging.wouldTaint(left(), of: key, told) else { return }
         try merging.learn(told, of: key, isAuthority: false)
     }
 
-    /// A state has come after what a link said is void of a document of which nothing was here.
+    /// A state has come after what a link said is void of a document of which nothing was here. With a state
+    /// that is not clean, the word does not count.
     private mutating func learnEarly(_ key: DocumentKey) throws {
-        guard let told = early.removeValue(forKey: key) else { return }
+        guard let told = early.removeValue(forKey: key), try !merging.isTainted(key, by: told) else {
+            return
+        }
         try merging.learn(told, of: key, isAuthority: false)
     }
 

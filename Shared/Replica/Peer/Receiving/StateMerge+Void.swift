@@ -52,11 +52,24 @@ extension StateMerge {
         return more != words && held.isTainted(by: more.times)
     }
 
+    /// Returns whether a state that a link gives would be tainted by what the link tells, or by what else is
+    /// known.
+    mutating func wouldTaint(
+        _ left: VersionVector, of key: DocumentKey, _ told: VersionVector
+    ) throws -> Bool {
+        if left.isTainted(by: told) { return true }
+        var words = try notes.note(of: key)?.words ?? VoidNote()
+        let held = try vector(of: key)
+        for entry in try allowed(told, beside: words, held) { words.take(entry) }
+        return left.isTainted(by: words.times)
+    }
+
     /// A link calls own stamps void. Whether it is right or not, others drop what their actor writes to the
     /// document from now on: the actor does not write it again (rule 10).
     mutating func leaveVoided(_ key: DocumentKey, _ told: VersionVector) throws {
         let actor = documents.state.actor
-        guard notes.isKept, let time = told[actor], try documents.stored(key) != nil else { return }
+        guard notes.isKept, let time = told[actor], time < VoidNote.none, try documents.stored(key) != nil
+        else { return }
         try documents.leave(key, VersionVector([.init(actor: actor, time: time)]))
     }
 
@@ -139,7 +152,6 @@ extension StateMerge {
         var document = clean.without(note.gone)
         _ = try applyOwn(to: &document, of: key, note)
         documents.record(key, before: stored.state)
-        notes.replaced(key)
         let before = try stored.state.withUnsafeBytes { try DocumentReader($0).vector() }
         let left = before.entries.filter { $0.time > document.vector[$0.actor] ?? 0 }
         // The next write of the same actor would cover its lost stamps (rule 10).
