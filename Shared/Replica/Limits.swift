@@ -60,8 +60,10 @@ public enum ReplicaLimits {
     /// Documents on one page of what links brought: half of a page, so that its vectors stay small.
     static let linkHoldings = 512
     /// Documents that a list of what links brought names once more because the server had not seen all of
-    /// them: some kilobytes. At the start of a session it is a page of them.
+    /// them: some kilobytes of vectors. The first list of a session names a page of them.
     public static let openHoldings = 64
+    /// Bytes of the states of those documents, unless it is one: the server answers each with its own state.
+    static let openBytes = 262_144
     /// Starts of a store whose marks it keeps for its feed, 16 bytes each: a cursor that is older than all of
     /// them lists again.
     static let feedStarts = 65_536

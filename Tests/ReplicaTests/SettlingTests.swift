@@ -12,13 +12,16 @@ struct SettlingTests {
     private let feed = LogID(bytes: Array(repeating: 9, count: 16))
 
     /// A link brings documents that somebody else has written.
-    private func bring(_ numbers: Range<Int>, to replica: PeerReplica, _ folder: URL) throws {
+    private func bring(
+        _ numbers: Range<Int>, to replica: PeerReplica, _ folder: URL, bytes: Int = 0
+    ) throws {
+        let text = String(repeating: "x", count: bytes)
         let other = try ReplicaTests.open(
             folder.appendingPathComponent("other-\(numbers.lowerBound)"),
             TestEnvironment(seed: UInt64(numbers.lowerBound) + 7))
         var updates: [DocumentUpdate] = []
         for number in numbers {
-            try other.execute("INSERT INTO c DOCUMENTS ({'_id': \(number)})")
+            try other.execute("INSERT INTO c DOCUMENTS ({'_id': \(number), 't': '\(text)'})")
             let key = DocumentKey(collection: "c", id: try DocumentID(.int(Int64(number))))
             let state = try #require(try other.read { try $0.state(of: key) })
             updates.append(DocumentUpdate(key: key, content: .state(state)))
@@ -30,8 +33,8 @@ struct SettlingTests {
     }
 
     /// A whole list, to which the server answers that it has nothing of it.
-    private func list(_ replica: PeerReplica) throws -> Set<DocumentKey> {
-        let through = try replica.beginLinkList()
+    private func list(_ replica: PeerReplica, isFirst: Bool = false) throws -> Set<DocumentKey> {
+        let through = try replica.beginLinkList(isFirst: isFirst)
         var named: [DocumentKey] = []
         var last: DocumentKey?
         while true {
@@ -62,8 +65,23 @@ struct SettlingTests {
             #expect(seen.count == 204)
             // Without news too, as ever.
             #expect(try list(replica).count == ReplicaLimits.openHoldings)
+            // An attempt that reaches no server names none.
             _ = try replica.ownHistory()
-            #expect(try list(replica).count == 204)
+            #expect(try list(replica).count == ReplicaLimits.openHoldings)
+            #expect(try list(replica, isFirst: true).count == 204)
+            try replica.close()
+        }
+    }
+
+    @Test("is named again up to a number of bytes, at least one document", arguments: [100_000, 300_000])
+    func large(bytes: Int) throws {
+        let count = bytes == 100_000 ? 2 : 1
+        try withTemporaryDirectory { folder in
+            let replica = try linked(folder)
+            try bring(0..<4, to: replica, folder, bytes: bytes)
+            #expect(try list(replica, isFirst: true).count == 4)
+            #expect(try list(replica, isFirst: true).count == count)
+            #expect(try list(replica).count == count)
             try replica.close()
         }
     }

@@ -119,7 +119,9 @@ package struct PeerStore: SessionStore {
         case .readHoldings(let last, ofLinks: true):
             // All pages are of one moment: what links change later belongs to the next list.
             if last == nil {
-                linksThrough.note(try await executor.run { try replica.beginLinkList() })
+                let isFirst = !linksThrough.isNoted
+                linksThrough.note(
+                    try await executor.run { try replica.beginLinkList(isFirst: isFirst) })
             }
             let through = linksThrough.commit
             let page = try await executor.run { try replica.linkHoldings(after: last, through: through) }
@@ -204,8 +206,9 @@ package struct PeerStore: SessionStore {
 
 /// The commit up to which documents of links are being given.
 private final class CommitMark: Sendable {
-    private let state = Mutex<UInt64>(0)
-    var commit: UInt64 { state.withLock { $0 } }
+    private let state = Mutex<UInt64?>(nil)
+    var commit: UInt64 { state.withLock { $0 ?? 0 } }
+    var isNoted: Bool { state.withLock { $0 != nil } }
     func note(_ commit: UInt64) { state.withLock { $0 = commit } }
 }
 

@@ -64,18 +64,26 @@ enum MetDocuments {
         return try statement.hasRow()
     }
 
-    /// Counts the longest open documents as changed by a commit.
-    static func nameOpen(limit: Int, at commit: UInt64, _ database: Database) throws {
+    /// Counts the longest open documents as changed by a commit: at most `limit`, whose states have no more
+    /// than `bytes` unless it is one.
+    static func nameOpen(limit: Int, bytes: Int, at commit: UInt64, _ database: Database) throws {
         let statement = try RawStatement(
             cached: """
-                UPDATE met SET meshed = ?1 WHERE (collection, id) IN (
-                    SELECT collection, id FROM met WHERE meshed > 0 AND meshed >= ?2
-                    ORDER BY meshed LIMIT ?3)
+                SELECT collection, id, meshed FROM met WHERE meshed > 0 AND meshed >= ?1
+                ORDER BY meshed LIMIT ?2
                 """, database)
-        statement.bind(1, bits: commit)
-        statement.bind(2, bits: open)
-        statement.bind(3, Int64(limit))
-        try statement.run()
+        statement.bind(1, bits: open)
+        statement.bind(2, Int64(limit))
+        var collections = Collections()
+        var total = 0
+        for (place, item) in try read(statement).enumerated() {
+            let state = try collections.number(of: item.key.collection, database).flatMap {
+                try DocumentRows.state($0, item.key.id, database)
+            }
+            total += state?.count ?? 0
+            guard place == 0 || total <= bytes else { return }
+            try meshed(item.key, at: commit, database)
+        }
     }
 
     /// A document is not here any more.

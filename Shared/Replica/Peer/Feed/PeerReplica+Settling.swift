@@ -6,15 +6,18 @@ import GRDB
 
 extension PeerReplica {
     /// Begins a list of what links have changed. Some documents of which the server has not seen everything
-    /// are named in it again, those first that have waited longest.
+    /// are named in it again, those first that have waited longest; more of them where it `isFirst` in its
+    /// session.
     /// - Returns: the commit up to which it goes.
-    package func beginLinkList(naming limit: Int = ReplicaLimits.openHoldings) throws -> UInt64 {
+    package func beginLinkList(isFirst: Bool = false) throws -> UInt64 {
         let isAnyOpen = try read { transaction in
             try transaction.withDatabase { try MetDocuments.holdsOpen($0) }
         }
         guard isAnyOpen else { return head }
         return try store.committing { database, state in
-            try MetDocuments.nameOpen(limit: limit, at: state.head, database)
+            try MetDocuments.nameOpen(
+                limit: isFirst ? ReplicaLimits.linkHoldings : ReplicaLimits.openHoldings,
+                bytes: ReplicaLimits.openBytes, at: state.head, database)
             if try Settled.commit(database) >= state.head {
                 try Settled.note(state.head - min(state.head, 1), database)
             }
