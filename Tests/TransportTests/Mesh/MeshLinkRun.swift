@@ -41,6 +41,9 @@ final class MeshLinkRun {
         }
     }
 
+    /// The reason of an end whose link is cut.
+    static let plainCut = SyncError(.unavailable, "cut")
+
     let ends: [End]
     private(set) var frames = 0
     private(set) var bytes = 0
@@ -86,7 +89,7 @@ final class MeshLinkRun {
         for end in ends {
             _ = end.session.receive(.disconnected)
             end.peer.feed.detach(end.store)
-            if end.reason == nil { end.reason = SyncError(.unavailable, "cut") }
+            if end.reason == nil { end.reason = Self.plainCut }
         }
     }
 
