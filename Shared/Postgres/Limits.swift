@@ -141,5 +141,7 @@ public enum PostgresLimits {
     /// Rows of each further answer.
     static let pushedRows = 512
     /// Bytes of a row from which fewer are asked for at a time.
+    /// Answers with few rows in a row after which a pushed statement that had many is asked for few again.
+    static let fewAnswers = 8
     static let largeRowBytes = 4_096
 }
