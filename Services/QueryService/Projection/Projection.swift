@@ -152,8 +152,12 @@ actor Projection {
         let isDropping = job.statement.kind == .dropIndex
         guard await !store.settleIndexes(isDropping: isDropping, for: evaluation) else { return nil }
         if isDropping { return "the index is still being removed" }
-        let reason = await store.indexFailure.map { "cannot be built now, and is tried again: \($0)" }
-        return "the index \(reason ?? "is still being built"); system:indexes tells when it is ready"
+        // It may be another index that fails: the store knows one failure for all.
+        if let failure = await store.indexFailure {
+            return "not every index can be built now, which is tried again: \(failure); "
+                + "system:indexes tells which ones are ready"
+        }
+        return "the index is still being built; system:indexes tells when it is ready"
     }
 
     /// The statements, prepared and allowed.

@@ -78,9 +78,9 @@ final class IndexBuilder: Sendable {
         do {
             try build(work, &outcome)
         } catch {
-            let error = ProjectionError.translated(error)
-            outcome.failure = "\(error)"
-            outcome.code = (error as? ProjectionError)?.code ?? .storageFailed
+            let translated = ProjectionError.translated(error)
+            outcome.failure = "\(translated)"
+            outcome.code = (translated as? ProjectionError)?.code ?? .storageFailed
         }
         return outcome
     }
