@@ -132,12 +132,17 @@ public enum PostgresLimits {
     /// The same while something is refused that only people can mend. Writes of other processes may wait
     /// for it.
     static let refusedLooks = Duration.milliseconds(200)
+    /// How long the next comparison of indexes with their definitions waits after a right was lacking: less
+    /// than a beat, and not every batch asks in vain.
+    static let refusedComparisons = Duration.milliseconds(500)
     /// How often a wait for an answer asks whether the answer is still wanted.
     static let wantedLooks = Duration.milliseconds(20)
     /// How long a server may take to end a cancelled statement before its connection is given up.
     static let cancelPatience = Duration.seconds(5)
     /// Rows of the first answer to a pushed statement, and of each one while documents are large.
     static let firstPushedRows = 64
+    /// Answers with few rows in a row after which a pushed statement that had many is asked for few again.
+    static let fewAnswers = 8
     /// Rows of each further answer.
     static let pushedRows = 512
     /// Bytes of a row from which fewer are asked for at a time.

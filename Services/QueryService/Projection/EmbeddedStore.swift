@@ -31,7 +31,7 @@ struct EmbeddedStore: ProjectionStore {
     }
 
     var keepsIndexes: Bool { true }
-    func settleIndexes(for evaluation: Evaluation) async -> Bool {
+    func settleIndexes(isDropping: Bool, for evaluation: Evaluation) async -> Bool {
         await indexes.settle(for: evaluation, timeout: Limits.indexWait)
     }
 

@@ -77,10 +77,16 @@ struct PostgresStore: ProjectionStore {
 
     var keepsIndexes: Bool { true }
 
-    var indexFailure: String? { get async { await projection.indexFailure?.reason } }
+    var indexFailure: String? {
+        get async {
+            guard let code = await projection.indexFailure?.code else { return nil }
+            // PostgreSQL's own words are for operators: the log has them.
+            return code == .rightMissing ? "\(code.rawValue), the role lacks a right" : code.rawValue
+        }
+    }
 
     /// Asks the server, since another process may be the one that builds.
-    func settleIndexes(for evaluation: Evaluation) async -> Bool {
+    func settleIndexes(isDropping: Bool, for evaluation: Evaluation) async -> Bool {
         let start = ContinuousClock.now
         let end = start + Limits.indexWait
         var pause = Limits.firstIndexLook
@@ -88,13 +94,21 @@ struct PostgresStore: ProjectionStore {
             let isSettled = try? await projection.read { documents in
                 let wanted = try IndexDefinitions.all(in: documents)
                 let present = try documents.indexes()
-                return wanted.count == present.count
-                    && wanted.allSatisfy { index in
-                        present.contains { $0.isReady && $0.isDefined(like: index) }
-                    }
+                let areOthersGone = present.allSatisfy { index in
+                    wanted.contains { $0.isDefined(like: index) }
+                }
+                guard areOthersGone, !isDropping else { return areOthersGone }
+                return wanted.allSatisfy { index in
+                    present.contains { $0.isReady && $0.isDefined(like: index) }
+                }
             }
             if isSettled ?? false { return true }
-            if let failure = await projection.indexFailure, failure.at > start { return false }
+            // What only people can mend is not waited for.
+            if !isDropping, let failure = await projection.indexFailure, failure.code == .rightMissing,
+                failure.at > start
+            {
+                return false
+            }
             try? await Task.sleep(for: pause)
             pause = min(pause * 2, Limits.lastIndexLook)
         }

@@ -141,12 +141,23 @@ actor Projection {
         }
         guard !job.isReadOnly else { return try await read(job, from: offset) }
         var answer = try await write(job)
-        if job.changesIndexes, await !store.settleIndexes(for: evaluation) {
-            let reason = await store.indexFailure.map { "cannot be built now, and is tried again: \($0)" }
-            answer.warnings.append(
-                "the index \(reason ?? "is still being built"); system:indexes tells when it is ready")
+        if job.changesIndexes, let warning = await unsettled(job, evaluation) {
+            answer.warnings.append(warning)
         }
         return answer
+    }
+
+    /// Waits for the indexes that a statement has changed; a warning if that takes too long.
+    private nonisolated func unsettled(_ job: WriteLane.Job, _ evaluation: Evaluation) async -> String? {
+        let isDropping = job.statement.kind == .dropIndex
+        guard await !store.settleIndexes(isDropping: isDropping, for: evaluation) else { return nil }
+        if isDropping { return "the index is still being removed" }
+        // It may be another index that fails: the store knows one failure for all.
+        if let failure = await store.indexFailure {
+            return "not every index can be built now, which is tried again: \(failure); "
+                + "system:indexes tells which ones are ready"
+        }
+        return "the index is still being built; system:indexes tells when it is ready"
     }
 
     /// The statements, prepared and allowed.

@@ -58,9 +58,10 @@ protocol ProjectionStore: Sendable {
 
     /// Waits until the indexes are as the definitions say that are folded; returns false if that takes too
     /// long, or the evaluation ends before.
-    func settleIndexes(for evaluation: Evaluation) async -> Bool
+    /// - Parameter isDropping: true to wait only for the end of those that are not defined any more.
+    func settleIndexes(isDropping: Bool, for evaluation: Evaluation) async -> Bool
 
-    /// The reason why indexes could not be built lately, if this process has tried.
+    /// The reason why indexes could not be built lately, if this process has tried, in words for clients.
     var indexFailure: String? { get async }
 
     /// Folds through an offset, and frees the space in which removed content may stand.

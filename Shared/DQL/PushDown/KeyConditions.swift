@@ -19,6 +19,13 @@ public struct KeyColumn: Equatable, Sendable {
             scan.ranges.map { KeyInterval($0, of: scan.index.keys, partBytes: partBytes) })
     }
 
+    /// True if a scan's entries are those between two places of the index. Those of one key have to be sorted
+    /// by their ids, and of several ranges the server knows no order.
+    func isOneRange(_ scan: IndexScan) -> Bool {
+        let all = intervals(of: scan)
+        return all.count == 1 && !all[0].isOneKey
+    }
+
     /// Holds for the keys of a scan. Of very many ranges it holds for everything between the first and the
     /// last.
     func condition(_ scan: IndexScan) -> SQL {
@@ -137,7 +144,8 @@ extension PushedStatement {
             """
         return PushedStatement(
             collection: scan.index.collection, part: .filter, sql: sql, isExact: scan.index.isExact,
-            wantsFirst: true, columns: withDocuments || withIDs ? 3 : 1, usesIndex: true, isInKeyOrder: true)
+            wantsFirst: true, columns: withDocuments || withIDs ? 3 : 1, usesIndex: true,
+            isInKeyOrder: column.isOneRange(scan))
     }
 
     /// The number of a scan's entries.

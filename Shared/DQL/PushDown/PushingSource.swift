@@ -107,10 +107,11 @@ public struct PushedStatement: Sendable {
     public let columns: Int
     /// True if the server has to use an index: the statement names it.
     public var usesIndex = false
-    /// True if it reads an index from one end, of which the first rows are found at once.
+    /// True if it reads one range of an index from one end, of which the first rows are found at once.
     public var isInKeyOrder = false
-    /// True if an index confines its documents, maybe to a few.
-    public var isConfined: Bool { path != nil }
+    /// True if an index confines its documents, maybe to a few, and each of them is a row. The rows of
+    /// groups, and the first of an order, do not tell how many documents are read for them.
+    public var isConfined: Bool { path != nil && (part == .filter || part == .order) }
     /// The path that confines the documents; nil if none does.
     var path: AccessPath?
     /// The collection that is joined to the first one; nil if none is.

@@ -58,7 +58,9 @@ final class Connection {
     /// The catalog of indexes that was read last on this connection.
     var knownIndexes: KnownIndexes?
     /// Pushed statements that had few rows when they ran last on this connection.
-    var fewRows: Set<String> = []
+    var fewRows = FewRows()
+    /// See `PostgresLimits`.
+    var firstPushedRows = PostgresLimits.firstPushedRows
     /// The schema in which each database's readers were answered last.
     var knownSchemas: [DatabaseID: Int64] = [:]
     /// True if the session plans as snapshots need it.

@@ -18,6 +18,10 @@ final class GenerationWriter {
     private let definitions: ProjectionIndexes?
     /// True if a definition of an index may have changed since the last comparison.
     private var isDirty = true
+    /// The error of the last comparison if the role lacked a right for a part of it; nil if it did not.
+    private(set) var indexRefusal: PostgresError?
+    /// The time before which a comparison that lacked a right is not repeated, with however many batches.
+    private var nextComparison: ContinuousClock.Instant?
     /// True if an index was dropped whose index in PostgreSQL may still be there.
     private var hasUnused = false
     /// The rows of each table whose change its statistics do not show.
@@ -88,7 +92,11 @@ final class GenerationWriter {
 
     /// True if there is something to do for the indexes.
     var hasIndexWork: Bool {
-        isDirty && definitions != nil || !unfinished.isEmpty || !statistics.old.isEmpty || hasUnused
+        isComparisonDue || !unfinished.isEmpty || !statistics.old.isEmpty || hasUnused
+    }
+
+    private var isComparisonDue: Bool {
+        isDirty && definitions != nil && nextComparison.map { $0 <= ContinuousClock.now } ?? true
     }
 
     /// True if an index is missing that is defined.
@@ -98,16 +106,25 @@ final class GenerationWriter {
         tables.indexed.values.flatMap { $0.indexes.filter { !$0.isReady } }
     }
 
-    /// Compares the catalog of indexes with the definitions, and returns what has to be built.
-    /// - Parameter isTaken: true if the work is done now.
-    func indexWork(isTaken: Bool) throws -> IndexWork {
-        if isDirty, let definitions {
-            let before = Set(tables.indexed.values.flatMap { $0.indexes.map(\.number) })
-            let alignment = IndexAlignment(connection: connection, logger: logger)
+    /// Makes the catalog of indexes that of the definitions, if one may have changed. A right that the role
+    /// lacks holds up only what needs it (`indexRefusal`).
+    func alignIndexes() throws {
+        guard isComparisonDue, let definitions else { return }
+        let before = Set(tables.indexed.values.flatMap { $0.indexes.map(\.number) })
+        let alignment = IndexAlignment(connection: connection, logger: logger)
+        do {
             isDirty = try !alignment.run(definitions, &tables, &generation)
-            let after = tables.indexed.values.flatMap { $0.indexes.map(\.number) }
-            hasUnused = hasUnused || !before.isSubset(of: after)
+            (indexRefusal, nextComparison) = (nil, nil)
+        } catch let error as PostgresError where error.lacksRight {
+            indexRefusal = error
+            nextComparison = ContinuousClock.now + PostgresLimits.refusedComparisons
         }
+        let after = tables.indexed.values.flatMap { $0.indexes.map(\.number) }
+        hasUnused = hasUnused || !before.isSubset(of: after)
+    }
+
+    /// What has to be done for the indexes and statistics, as far as it is known.
+    func indexWork() -> IndexWork {
         let builds = tables.indexed.flatMap { name, columns in
             columns.indexes.filter { !$0.isReady }.map {
                 IndexWork.Build(
@@ -115,13 +132,14 @@ final class GenerationWriter {
             }
         }
         let surveys = statistics.old.map { IndexWork.Survey(collection: $0, table: tables.table($0)) }
-        let work = IndexWork(
+        return IndexWork(
             generation: generation.number, builds: builds, surveys: surveys, dropsUnused: hasUnused)
-        if isTaken {
-            for survey in surveys { statistics.take(survey.collection) }
-            hasUnused = false
-        }
-        return work
+    }
+
+    /// Notes that work is done now.
+    func take(_ work: IndexWork) {
+        for survey in work.surveys { statistics.take(survey.collection) }
+        hasUnused = false
     }
 
     /// Takes back work that could not be done, or only in part.
@@ -168,7 +186,9 @@ final class GenerationWriter {
                 try send(.commit)
             }
             generation = batch.result
-            if let definitions, batch.collections[definitions.collection] != nil { isDirty = true }
+            if let definitions, batch.collections[definitions.collection] != nil {
+                (isDirty, nextComparison) = (true, nil)
+            }
             statistics.note(batch.written, grown: grown)
             if hasLosses { try tables.reloadIndexes() }
         } catch {

@@ -24,9 +24,7 @@ struct IndexAlignment {
         let dropped = present.filter { index in !wanted.contains { Self.isSame($0, index.description) } }
         let added = wanted.filter { index in !present.contains { Self.isSame(index, $0.description) } }
         guard !dropped.isEmpty || !added.isEmpty else { return true }
-        var missing: [CollectionName: Offset] = [:]
-        for index in added { missing[index.collection] = generation.position.offset }
-        try tables.require(missing)
+        // What needs no table comes first: the role may lack the right to make one.
         if !dropped.isEmpty {
             try change(&tables, &generation) {
                 _ = try connection.query(
@@ -34,6 +32,21 @@ struct IndexAlignment {
                     [.int8Array(dropped.map(\.number))])
             }
         }
+        var missing: [CollectionName: Offset] = [:]
+        for index in added where tables.number(of: index.collection) == nil {
+            missing[index.collection] = generation.position.offset
+        }
+        let placed = added.filter { missing[$0.collection] == nil }
+        guard try add(placed, &tables, &generation) else { return false }
+        try tables.require(missing)
+        return try add(added.filter { missing[$0.collection] != nil }, &tables, &generation)
+    }
+
+    /// Takes columns for indexes of collections that have a table.
+    /// - Returns: false if readers hold one of the tables.
+    private func add(
+        _ added: [IndexDescription], _ tables: inout CollectionTables, _ generation: inout Generation
+    ) throws -> Bool {
         for index in added {
             do {
                 guard let collection = tables.number(of: index.collection) else { continue }

@@ -57,6 +57,8 @@ final class IndexBuilder: Sendable {
         var built: [Int64] = []
         /// The reason why others are not; nil if they are.
         var failure: String?
+        /// The code of what failed; nil where another builder has to end first.
+        var code: ProjectionErrorCode?
         /// True if everything was tried, also what stands after the builds.
         var isComplete = false
     }
@@ -76,7 +78,9 @@ final class IndexBuilder: Sendable {
         do {
             try build(work, &outcome)
         } catch {
-            outcome.failure = "\(ProjectionError.translated(error))"
+            let translated = ProjectionError.translated(error)
+            outcome.failure = "\(translated)"
+            outcome.code = (translated as? ProjectionError)?.code ?? .storageFailed
         }
         return outcome
     }
@@ -116,6 +120,7 @@ final class IndexBuilder: Sendable {
             } catch let error as ProjectionError where error.code == .damaged {
                 // The others do not need what cannot be read.
                 outcome.failure = outcome.failure ?? "\(error)"
+                outcome.code = .damaged
             }
         }
         // The builds need new statistics, and the visibility map, without which a count reads documents.

@@ -90,6 +90,16 @@ public final class PostgresProjections: Sendable {
     public func close() async { await lanes.close() }
 }
 
+/// A failure to build indexes, which is tried again.
+public struct IndexFailure: Sendable {
+    /// The code of the error.
+    public let code: ProjectionErrorCode
+    /// The error for operators: it may have PostgreSQL's own words.
+    public let reason: String
+    /// The time at which it was found last.
+    public let at: ContinuousClock.Instant
+}
+
 /// One database's projection in PostgreSQL: statements run on it, and it follows the log.
 ///
 /// All stored properties are constant; each part guards its own state.
@@ -120,10 +130,8 @@ public final class PostgresProjection: Sendable {
     public var position: LogPosition { get async { await worker.position } }
     /// The reason why it does not follow the log at present; nil while it does.
     public var failure: String? { get async { await worker.failure } }
-    /// The reason why this process could not build indexes, and when it was found; nil since it can.
-    public var indexFailure: (reason: String, at: ContinuousClock.Instant)? {
-        get async { await worker.indexFailure }
-    }
+    /// The reason why this process could not build indexes; nil since it can, or another one does.
+    public var indexFailure: IndexFailure? { get async { await worker.indexFailure } }
 
     /// Follows the log, leading or watching, until the task is cancelled or the log closes.
     public func run() async { await worker.run() }

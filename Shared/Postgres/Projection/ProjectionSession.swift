@@ -144,9 +144,16 @@ final class ProjectionSession {
     ///   - isCurrentGood: false to leave the current generation alone, which is to be replaced.
     ///   - isTaken: true if the work is done now.
     func indexWork(isCurrentGood: Bool, isTaken: Bool) throws -> [IndexWork] {
-        try [isCurrentGood ? current : nil, building]
-            .compactMap { try $0?.indexWork(isTaken: isTaken) }.filter { !$0.isEmpty }
+        let writers = [isCurrentGood ? current : nil, building].compactMap(\.self)
+        for writer in writers { try writer.alignIndexes() }
+        // Nothing is taken before all of it is known: a failure would lose it.
+        let works = writers.map { $0.indexWork() }
+        if isTaken { for (writer, work) in zip(writers, works) { writer.take(work) } }
+        return works.filter { !$0.isEmpty }
     }
+
+    /// The right that the last comparison with the definitions lacked; nil if it lacked none.
+    var indexRefusal: PostgresError? { current?.indexRefusal ?? building?.indexRefusal }
 
     /// Lets readers of a generation use indexes that were built.
     func finish(_ numbers: [Int64], in generation: Int32) throws {

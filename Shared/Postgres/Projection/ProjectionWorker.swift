@@ -44,8 +44,11 @@ actor ProjectionWorker {
     private var stalledLooks = 0
     /// The work on indexes beside the fold; nil while there is none.
     private var indexing: Task<Void, Never>?
-    /// The reason why indexes could not be built lately, and when it was found; nil since they can.
-    private(set) var indexFailure: (reason: String, at: ContinuousClock.Instant)?
+    /// The reason why indexes could not be built lately; nil since they can, and while another process builds
+    /// them.
+    private(set) var indexFailure: IndexFailure?
+    /// True if the last comparison with the definitions lacked a right.
+    private var isIndexRefused = false
     /// True if a rebuild waits for a right that the role lacks, and if the log has been told.
     private var lacksRight = false
     private var hasToldOfRight = false
@@ -162,6 +165,7 @@ actor ProjectionWorker {
         // Another worker that is able to may lead.
         await lane.drop()
         (isLeading, awaitsIndexes) = (false, false)
+        (indexFailure, isIndexRefused) = (nil, false)
         if let error = error as? ProjectionError, error.code == .damaged {
             if isWorkingBeside { isBesideDamaged = true } else { isDamaged = true }
         }
@@ -178,6 +182,7 @@ actor ProjectionWorker {
     // MARK: Watching
 
     private func watch(_ look: ProjectionSession.Look, _ head: LogPosition) async throws {
+        (indexFailure, isIndexRefused) = (nil, false)
         let before = position
         if agrees(look.current.position, head) { reach(look.current.position) } else { isReady = false }
         stalledLooks = position == before && position.offset < head.offset ? stalledLooks + 1 : 0
@@ -238,20 +243,17 @@ actor ProjectionWorker {
     /// piece of work is done at a time; what is noted meanwhile comes after it.
     private func alignIndexes() async throws {
         let (isCurrentGood, isTaken) = (!isDamaged, indexing == nil && !isClosed)
-        let found: Result<[IndexWork], PostgresError> = try await lane.run { session in
-            do {
-                return .success(try session.indexWork(isCurrentGood: isCurrentGood, isTaken: isTaken))
-            } catch let error as PostgresError where error.lacksRight {
-                // Nothing has changed: the fold goes on, and the next look tries again.
-                return .failure(error)
-            }
+        let (work, refusal) = try await lane.run { session in
+            let found = try session.indexWork(isCurrentGood: isCurrentGood, isTaken: isTaken)
+            return (found, session.indexRefusal)
         }
-        let work: [IndexWork]
-        switch found {
-        case .success(let some): work = some
-        case .failure(let error): return noteIndexFailure("\(ProjectionError.translated(error))")
+        isIndexRefused = refusal != nil
+        if let refusal {
+            // The fold goes on, and so does what needs no right.
+            noteIndexFailure(.rightMissing, "\(ProjectionError.translated(refusal))")
+        } else if work.isEmpty, indexing == nil {
+            indexFailure = nil
         }
-        if work.isEmpty, indexing == nil { indexFailure = nil }
         // Another piece of work may have begun in between.
         guard isTaken, indexing == nil, !work.isEmpty, !isClosed else { return }
         indexing = Task { await self.build(work) }
@@ -271,23 +273,23 @@ actor ProjectionWorker {
             }
             isFailing = isFailing || outcome.failure != nil
             if let failure = outcome.failure, !isClosed {
-                noteIndexFailure(failure)
+                if let code = outcome.code { noteIndexFailure(code, failure) }
                 await lane.pause(for: PostgresLimits.buildRetry)
             }
         }
         indexing = nil
-        if !isFailing { indexFailure = nil }
+        if !isFailing, !isIndexRefused { indexFailure = nil }
         guard !isClosed else { return }
         try? await advance()
     }
 
-    private func noteIndexFailure(_ reason: String) {
+    private func noteIndexFailure(_ code: ProjectionErrorCode, _ reason: String) {
         if indexFailure?.reason != reason {
             logger.error(
                 "indexes cannot be built, retrying",
                 metadata: ["database": "\(database)", "error": "\(reason)"])
         }
-        indexFailure = (reason, .now)
+        indexFailure = IndexFailure(code: code, reason: reason, at: .now)
     }
 
     /// Returns whether the role may make the schemas of a generation. Without that right the tables in use

@@ -171,7 +171,7 @@ extension ProjectionSnapshot: PushingSource {
         guard let table = try table(statement.collection) else { return }
         let (sql, parameters) = try rendered(statement, table)
         let values = parameters.map(\.sent)
-        let few = PostgresLimits.firstPushedRows
+        let few = connection.firstPushedRows
         guard !statement.isInKeyOrder else {
             let first = [Connection.Step("\(sql) LIMIT \(few)", values)]
             guard let rows = try pushing({ try connection.pipeline(first) }).last, try visit(rows),
@@ -184,7 +184,7 @@ extension ProjectionSnapshot: PushingSource {
                 _ = try visit(rows)
                 return
             }
-            connection.fewRows.remove(sql)
+            connection.fewRows.noteMany(sql)
         }
         try readInCursor(sql, values, statement, named: kind, visit)
     }
@@ -193,7 +193,7 @@ extension ProjectionSnapshot: PushingSource {
     private func fewRows(
         _ sql: String, _ values: [Parameter], _ statement: PushedStatement
     ) throws -> Rows? {
-        let few = PostgresLimits.firstPushedRows
+        let few = connection.firstPushedRows
         let answers = try pushing {
             try connection.pipeline([
                 planning(isFree: true, statement, usesIndex: true),
@@ -218,7 +218,7 @@ extension ProjectionSnapshot: PushingSource {
         }
         var steps = leftCursors.map { Connection.Step("CLOSE \($0)") }
         leftCursors = []
-        var count = PostgresLimits.firstPushedRows
+        var count = connection.firstPushedRows
         steps += [
             planning(isFree: true, statement),
             Connection.Step("DECLARE \(name) NO SCROLL CURSOR FOR \(sql)", values),
@@ -226,13 +226,19 @@ extension ProjectionSnapshot: PushingSource {
         ]
         var isFirst = true
         while let rows = try pushing({ try connection.pipeline(steps) }).last {
-            if isFirst, rows.count < count, statement.isConfined { connection.noteFewRows(sql) }
+            if isFirst, statement.isConfined {
+                if rows.count < count {
+                    connection.fewRows.noteFew(sql)
+                } else {
+                    connection.fewRows.noteMany(sql)
+                }
+            }
             isFirst = false
             guard try visit(rows), rows.count == count else { return }
             let bytes = (0..<statement.columns).reduce(0) { $0 + rows.raw(rows.count - 1, $1).count }
             count =
                 bytes > PostgresLimits.largeRowBytes
-                ? PostgresLimits.firstPushedRows : PostgresLimits.pushedRows
+                ? connection.firstPushedRows : PostgresLimits.pushedRows
             steps = [Connection.Step("FETCH \(count) FROM \(name)")]
         }
     }
@@ -262,13 +268,6 @@ extension ProjectionSnapshot: PushingSource {
         } catch let error as PostgresError where !error.isConnectionLost && !error.isCancelled {
             throw PushFailure(error: error)
         }
-    }
-}
-
-extension Connection {
-    fileprivate func noteFewRows(_ sql: String) {
-        if fewRows.count >= PostgresLimits.preparedStatements { fewRows = [] }
-        fewRows.insert(sql)
     }
 }
 

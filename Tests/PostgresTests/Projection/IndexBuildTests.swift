@@ -140,12 +140,14 @@ struct IndexBuildTests {
                 #expect(try rows(order) == sorted && rows(order + " LIMIT 3") == Array(sorted.prefix(3)))
                 try await bench.execute("UPDATE c SET a = 7", on: projection)
                 for _ in 0..<2 { #expect(try rows(filter) == (0..<200).map { "\($0)" }) }
-                #expect(connection.fewRows.isEmpty)
+                #expect(connection.fewRows.count == 0)
                 #expect(try rows(order) == (0..<200).map { "\($0)" })
                 try await bench.execute("UPDATE c SET a = 8 WHERE _id > 63", on: projection)
                 for _ in 0..<3 { #expect(try rows(filter) == (0..<64).map { "\($0)" }) }
                 try await bench.execute("UPDATE c SET a = 8 WHERE _id > 2", on: projection)
-                for _ in 0..<3 { #expect(try rows(filter) == ["0", "1", "2"]) }
+                for _ in 1..<PostgresLimits.fewAnswers { #expect(try rows(filter) == ["0", "1", "2"]) }
+                #expect(connection.fewRows.count == 0)
+                for _ in 0..<2 { #expect(try rows(filter) == ["0", "1", "2"]) }
                 #expect(connection.fewRows.count == 1)
             }
         }

@@ -23,8 +23,10 @@ final class ProjectionEngine: StatementEngine {
     /// The draft to be thrown away at its end, while there is one.
     private var open: ProjectionDraft?
 
+    /// - Parameter firstPushedRows: see `PostgresLimits`.
     init(
-        url: String, database: DatabaseID, surveyedDocuments: Int = PostgresLimits.surveyedDocuments
+        url: String, database: DatabaseID, surveyedDocuments: Int = PostgresLimits.surveyedDocuments,
+        firstPushedRows: Int = PostgresLimits.firstPushedRows
     ) throws {
         self.url = url
         self.database = database
@@ -35,6 +37,7 @@ final class ProjectionEngine: StatementEngine {
             surveyedDocuments: surveyedDocuments)
         builder = IndexBuilder(url: url, logger: quiet)
         connection = try Connection(url: url)
+        connection.firstPushedRows = firstPushedRows
         guard try session.look().isLeading else { preconditionFailure("two engines of one database") }
     }
 
