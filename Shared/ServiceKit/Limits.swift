@@ -213,9 +213,11 @@ public enum Limits {
     /// Time of a commit from which the storage is slow, if each of the last commits took it: a disk takes
     /// milliseconds, and a second of it is noticed by everybody who writes.
     static let slowCommit: Duration = .seconds(1)
-    /// The commits of which the fastest tells the storage's pace, and the time in which they ended.
+    /// The commits of which the fastest tells the storage's pace, and the pause after which they tell none.
     static let paceChanges = 5
     static let paceWindow: Duration = .seconds(60)
+    /// Seconds after which a tool's copy of the system database was left by an interrupt: a read takes some.
+    static let directoryCopySeconds = 3_600
     /// Spans that wait for the collector: some MB, and half a minute of a busy server.
     static let queuedSpans = 8_192
     /// Spans of one request to the collector.

@@ -14,11 +14,23 @@ import CPageSums
 /// The last transaction counts that has ended, as for SQLite: the first page in the write-ahead log, else in
 /// a rollback journal that was left, else in the file. Other processes may have the file open.
 package struct StoredHeader: Sendable, Equatable {
-    /// A file that is no database, or whose first page is damaged.
+    /// A file that is no database, whose first page is damaged, or that the system does not let us read.
     package struct Unreadable: Error, Sendable, Equatable, CustomStringConvertible {
         /// True for damage of a database, false for another kind of file.
         package let isDamaged: Bool
         package let description: String
+        /// True where nothing is known of the file, because the system refuses it or fails.
+        package let isClosed: Bool
+
+        init(isDamaged: Bool, description: String) {
+            (self.isDamaged, self.description, isClosed) = (isDamaged, description, false)
+        }
+
+        init(_ path: String, errno number: Int32) {
+            isDamaged = false
+            description = "\(path) cannot be read: \(String(cString: strerror(number)))"
+            isClosed = true
+        }
     }
 
     /// `PRAGMA application_id`.
@@ -38,15 +50,19 @@ package struct StoredHeader: Sendable, Equatable {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else {
             if errno == ENOENT { return nil }
-            throw Unreadable(isDamaged: false, description: "\(path): \(String(cString: strerror(errno)))")
+            throw Unreadable(path, errno: errno)
         }
         defer { close(file) }
+        // As for SQLite, nothing beside an empty file counts.
+        guard try !bytes(file, at: 0, 1, path).isEmpty else { return nil }
         // Before the file: a checkpoint copies pages from here to there.
         var log = page_sums_log()
-        if page_sums_read_log("\(path)-wal", &log) == 0, log.has_first != 0 {
+        let failure = page_sums_read_log("\(path)-wal", &log)
+        guard failure == 0 || failure == ENOENT else { throw Unreadable("\(path)-wal", errno: failure) }
+        if log.has_first != 0 {
             return try StoredHeader(withUnsafeBytes(of: log.first) { Array($0) }, path)
         }
-        switch Journal(path) {
+        switch try Journal(path) {
         case .ofNothing: return nil
         case .of(let page): return try StoredHeader(page, path)
         case nil: break
@@ -70,15 +86,16 @@ package struct StoredHeader: Sendable, Equatable {
     private static func firstPage(_ file: Int32, _ path: String) throws(Unreadable) -> [UInt8]? {
         // A checkpoint may be writing it.
         for attempt in 1... {
-            let beginning = bytes(file, at: 0, leastBytes)
+            let beginning = try bytes(file, at: 0, leastBytes, path)
             guard !beginning.isEmpty else { return nil }
-            guard beginning.count == leastBytes, beginning.starts(with: magic),
-                beginning[20] == UInt8(PAGE_SUMS_BYTES)
-            else { return beginning }
-            let size = Int(beginning[16]) << 8 | Int(beginning[17])
-            let page = bytes(file, at: 0, size == 1 ? 65_536 : size)
-            let isWhole = page.count >= 512 && page_sums_fit(page, Int32(page.count), 0) != 0
-            if isWhole { return page }
+            guard beginning.count == leastBytes, beginning.starts(with: magic) else { return beginning }
+            let stored = Int(beginning[16]) << 8 | Int(beginning[17])
+            let size = stored == 1 ? 65_536 : stored
+            let isSize = size >= 512 && size & (size - 1) == 0
+            let page = try isSize ? bytes(file, at: 0, size, path) : []
+            let hasSums = beginning[20] == UInt8(PAGE_SUMS_BYTES)
+            let isWhole = isSize && page.count == size
+            if isWhole, !hasSums || page_sums_fit(page, Int32(size), 0) != 0 { return page }
             guard attempt < 3 else { break }
             usleep(20_000)
         }
@@ -95,11 +112,15 @@ package struct StoredHeader: Sendable, Equatable {
         private static let magic: [UInt8] = [0xD9, 0xD5, 0x05, 0xF9, 0x20, 0xA1, 0x63, 0xD7]
 
         /// Nil if there is none that counts.
-        init?(_ path: String) {
-            let file = open("\(path)-journal", O_RDONLY | O_CLOEXEC)
-            guard file >= 0 else { return nil }
+        init?(_ path: String) throws(Unreadable) {
+            let path = "\(path)-journal"
+            let file = open(path, O_RDONLY | O_CLOEXEC)
+            guard file >= 0 else {
+                if errno == ENOENT { return nil }
+                throw Unreadable(path, errno: errno)
+            }
             defer { close(file) }
-            let header = bytes(file, at: 0, 28)
+            let header = try bytes(file, at: 0, 28, path)
             guard header.count == 28, header.starts(with: Self.magic) else { return nil }
             guard word(header, 16) > 0 else {
                 self = .ofNothing
@@ -110,10 +131,10 @@ package struct StoredHeader: Sendable, Equatable {
             guard records > 0, page >= 512, page <= 65_536, sector <= 65_536 else { return nil }
             for record in 0..<Int(min(records, 1_000)) {
                 let place = sector + record * (page + 8)
-                let number = bytes(file, at: place, 4)
+                let number = try bytes(file, at: place, 4, path)
                 guard number.count == 4 else { return nil }
                 if word(number, 0) == 1 {
-                    self = .of(bytes(file, at: place + 4, page))
+                    self = .of(try bytes(file, at: place + 4, page, path))
                     return
                 }
             }
@@ -128,10 +149,17 @@ package struct StoredHeader: Sendable, Equatable {
         bytes[place..<place + 4].reduce(0) { $0 << 8 | UInt32($1) }
     }
 
-    private static func bytes(_ file: Int32, at place: Int, _ count: Int) -> [UInt8] {
-        [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
+    /// Fewer bytes than asked for at the end of the file.
+    private static func bytes(
+        _ file: Int32, at place: Int, _ count: Int, _ path: String
+    ) throws(Unreadable) -> [UInt8] {
+        var failure: Int32 = 0
+        let found = [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
             let got = pread(file, buffer.baseAddress, count, off_t(place))
+            if got < 0 { failure = errno }
             initialized = max(0, got)
         }
+        guard failure == 0 else { throw Unreadable(path, errno: failure) }
+        return found
     }
 }

@@ -1,5 +1,7 @@
 import AttachmentStore
 import Foundation
+import Logging
+import OperationLog
 import ServiceKit
 import TestSupport
 import Testing
@@ -43,5 +45,39 @@ struct AttachmentPlaceTests {
             let place = try AttachmentPlace(folder: nil, flags, followsSettings: true, resolved)
             #expect(place.folder == folder && place.bucket == nil)
         }
+    }
+
+    @Test("a noted bucket that is not named is refused, and so is not to know of one")
+    func noted() async throws {
+        try await withTemporaryDirectory { data in
+            var logger = Logger(label: "test")
+            logger.logLevel = .critical
+            let quiet = logger
+            let log = try SQLiteOperationLog(path: "\(data.path)/log.sqlite", logger: quiet)
+            let system = SystemDatabase(log: log, folder: "\(data.path)/system", logger: quiet)
+            try await system.open()
+            try await system.note(attachments: AttachmentBucketRecord(id: Self.bucket, region: "r"))
+            await system.close()
+            let flags = try AttachmentBucketFlags.parse([])
+            let unnamed = try AttachmentPlace(
+                folder: nil, flags, followsSettings: true, try Self.resolved(data.path, hasBucket: false))
+            let refusal = await #expect(throws: MimeoError.self) {
+                try await unnamed.compare(with: log, quiet, what: "left out")
+            }
+            #expect(refusal?.code == .usage)
+            // Only damage, which the command finds by itself, is no reason to end.
+            await #expect(throws: (any Error).self) {
+                try await unnamed.compare(with: log, quiet, what: "left out", temporary: "/dev/null")
+            }
+            let named = try AttachmentPlace(
+                folder: nil, flags, followsSettings: true, try Self.resolved(data.path, hasBucket: true))
+            try await named.compare(with: log, quiet, what: "left out")
+            await #expect(throws: (any Error).self) {
+                try await named.compare(with: log, quiet, what: "left out", temporary: "/dev/null")
+            }
+            await log.close()
+        }
+        #expect(SystemDirectory.isDamage(OperationLogError(.corrupt, "")))
+        #expect(!SystemDirectory.isDamage(OperationLogError(.unreachable, "")))
     }
 }

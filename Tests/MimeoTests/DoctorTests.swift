@@ -1,4 +1,5 @@
 import Backup
+import CRDT
 import Foundation
 import Logging
 import OperationLog
@@ -118,6 +119,35 @@ struct DoctorTests {
         #expect(codes(["https://s/b"], "https://s/b") == [])
         #expect(codes(["https://s/b"], nil) == [.bucketUnnamed])
         #expect(codes(["https://s/b"], "https://s/c") == [.bucketUnnamed])
+    }
+
+    @Test("a temporary folder that takes nothing is a finding beside those of the log")
+    func temporaryFolder() async throws {
+        try await withTemporaryDirectory { folder in
+            var logger = Logger(label: "test")
+            logger.logLevel = .critical
+            let path = folder.appendingPathComponent("log.sqlite").path
+            let log = try SQLiteOperationLog(path: path, logger: logger)
+            let system = SystemDatabase(log: log, folder: "\(folder.path)/system", logger: logger)
+            try await system.open()
+            try await system.note(attachments: AttachmentBucketRecord(id: "https://s/b", region: "r"))
+            await system.close()
+            try await log.createDatabase("cars")
+            // An hour ahead of this machine.
+            let clock = UInt64(Date().timeIntervalSince1970 + 3_600) * 1_000
+            let record = OperationRecord(
+                actor: ActorID(1), sequence: SequenceNumber(1), timestamp: clock << 16, bytes: [1])
+            _ = try await log.append(
+                [AppendRequest(record: record, authorKey: "key", touches: [])], to: "cars")
+            await log.close()
+            let place = LogPlace.Resolved(
+                data: folder.path, log: .sqlite(path: path),
+                sources: try SettingSources(config: nil, environment: [:]))
+            let well = await LogChecks(place, bucket: nil).run()
+            #expect(well.map(\.code) == [.clock, .bucketUnnamed])
+            let full = await LogChecks(place, bucket: nil, temporary: "/dev/null").run()
+            #expect(full.map(\.code) == [.clock, .temporaryFolder])
+        }
     }
 
     @Test("certificates that cannot be used have a code")

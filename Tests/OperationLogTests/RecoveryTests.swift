@@ -8,9 +8,11 @@ import Testing
 
 @testable import OperationLog
 
-@Suite("SQLite log: recovery from a failed commit", .timeLimit(.minutes(60)))
+@Suite("SQLite log: recovery from a failed commit")
 struct RecoveryTests {
-    @Test("a failed commit is unknown to its caller, and the log takes it when it comes again")
+    @Test(
+        "a failed commit is unknown to its caller, and the log takes it when it comes again",
+        .timeLimit(.minutes(5)))
     func once() async throws {
         try await withTemporaryPath { path in
             let recoveries = Mutex(0)
@@ -34,7 +36,9 @@ struct RecoveryTests {
         }
     }
 
-    @Test("a disk whose syncs fail for a time is tried again until they succeed, and reads go on meanwhile")
+    @Test(
+        "a disk whose syncs fail for a time is tried again until they succeed, and reads go on meanwhile",
+        .timeLimit(.minutes(5)))
     func persistentFailure() async throws {
         try await withFaultDisk(seed: 158) { disk, folder in
             let path = folder.appendingPathComponent("log.sqlite").path
@@ -61,7 +65,7 @@ struct RecoveryTests {
         }
     }
 
-    @Test("damage, and a file that another one replaced, are not recovered from")
+    @Test("damage, and a file that another one replaced, are not recovered from", .timeLimit(.minutes(5)))
     func never() async throws {
         try await withTemporaryPath { path in
             let log = try SQLiteOperationLog(path: path, options: quick())
@@ -93,7 +97,9 @@ struct RecoveryTests {
         }
     }
 
-    @Test("no acknowledged operation is lost over failures, recoveries and a power cut, and none comes twice")
+    @Test(
+        "no acknowledged operation is lost over failures, recoveries and a power cut, and none comes twice",
+        .timeLimit(.minutes(Depth.pick(fast: 5, deep: 60))))
     func campaign() async throws {
         for seed in Depth.seeds(fast: 2, deep: 600) {
             try await withFaultDisk(seed: seed) { disk, folder in

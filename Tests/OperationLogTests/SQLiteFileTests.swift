@@ -59,6 +59,12 @@ struct SQLiteFileTests {
             let log = try SQLiteOperationLog(path: path)
             #expect(try SQLiteOperationLog.storedFormat(path: path)?.isOlder == false)
             await log.close()
+            // Whatever the system refuses is not foreign.
+            let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
+            let error = #expect(throws: OperationLogError.self) {
+                try SQLiteOperationLog.storedFormat(path: folder)
+            }
+            #expect(error?.code == .cannotOpen)
         }
     }
 

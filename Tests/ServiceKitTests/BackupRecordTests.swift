@@ -47,6 +47,58 @@ struct BackupRecordTests {
         }
     }
 
+    @Test("of two stores that start at once one place is noted")
+    func twoStores() async throws {
+        try await withTemporaryDirectory { folder in
+            var logger = Logger(label: "test")
+            logger.logLevel = .critical
+            let log = try SQLiteOperationLog(path: folder.appendingPathComponent("log").path, logger: logger)
+            let systems = ["one", "two", "three"].map {
+                SystemDatabase(log: log, folder: folder.appendingPathComponent($0).path, logger: logger)
+            }
+            for system in systems { try await system.open() }
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for (number, system) in systems.enumerated() {
+                    let bucket = AttachmentBucketRecord(id: "https://s3.example.org/\(number)", region: "r")
+                    group.addTask { try await system.note(attachments: bucket) }
+                }
+                try await group.waitForAll()
+            }
+            #expect(try await SystemDirectory.read(from: log, logger: logger)?.attachmentBuckets.count == 1)
+            for system in systems { await system.close() }
+            await log.close()
+        }
+    }
+
+    @Test("a read removes what an interrupted one has left, and nothing else")
+    func copies() async throws {
+        try await withTemporaryDirectory { folder in
+            var logger = Logger(label: "test")
+            logger.logLevel = .critical
+            let log = try SQLiteOperationLog(path: folder.appendingPathComponent("log").path, logger: logger)
+            let system = SystemDatabase(
+                log: log, folder: folder.appendingPathComponent("system").path, logger: logger)
+            try await system.open()
+            let manager = FileManager.default
+            let temporary = folder.appendingPathComponent("temporary")
+            for name in ["mimeo-directory-old", "mimeo-directory-new", "other-old"] {
+                let place = temporary.appendingPathComponent(name)
+                try manager.createDirectory(
+                    at: place.appendingPathComponent("system"), withIntermediateDirectories: true)
+                guard name.hasSuffix("old") else { continue }
+                try manager.setAttributes(
+                    [.modificationDate: Date(timeIntervalSinceNow: -7_200)], ofItemAtPath: place.path)
+            }
+            let read = try await SystemDirectory.read(from: log, in: temporary.path, logger: logger)
+            #expect(read != nil)
+            #expect(
+                try manager.contentsOfDirectory(atPath: temporary.path).sorted()
+                    == ["mimeo-directory-new", "other-old"])
+            await system.close()
+            await log.close()
+        }
+    }
+
     @Test("the log keeps what the furthest of the awaited backups needs, and nothing after their time")
     func hold() async throws {
         try await withTemporaryDirectory { folder in

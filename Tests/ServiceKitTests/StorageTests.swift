@@ -115,6 +115,12 @@ struct StorageTests {
             let guarded = GuardedLog(disk, logger: Self.quiet, now: { clock.now })
             let part = StoragePart(log: guarded, room: nil, ledger: DamageLedger())
             disk.time.withLock { $0 = .milliseconds(1_200) }
+            // A failure tells nothing about the storage.
+            for _ in 0..<5 {
+                await #expect(throws: OperationLogError.self) {
+                    try await guarded.append([Self.request(1)], to: "ships")
+                }
+            }
             for sequence in UInt64(1)...5 {
                 // One slow commit may be chance, or a queue.
                 #expect(await part.health() == .ok)
@@ -126,6 +132,7 @@ struct StorageTests {
             clock.move(.seconds(60))
             #expect(await part.health() == .ok)
             for sequence in UInt64(6)...10 {
+                #expect(await part.health() == .ok)
                 _ = try await guarded.append([Self.request(sequence)], to: "cars")
             }
             #expect(await part.health().status == .failing)
@@ -134,6 +141,37 @@ struct StorageTests {
             #expect(await part.health() == .ok)
             await disk.log.close()
         }
+    }
+
+    @Test("calls that waited for one stall are one commit, failed ones none; five may take over a minute")
+    func pace() {
+        let clock = Clock()
+        let watch = AppendWatch(now: { clock.now })
+        func call(_ count: Int, of time: Duration, isStored: Bool = true) {
+            let waiting = (0..<count).map { _ in watch.begin() }
+            clock.move(time)
+            for number in waiting { watch.end(number, isStored: isStored) }
+        }
+        call(5, of: .seconds(9))
+        #expect(watch.pace == nil)
+        for _ in 0..<5 { call(1, of: .seconds(5), isStored: false) }
+        #expect(watch.pace == nil)
+        for _ in 0..<3 { call(2, of: .seconds(20)) }
+        #expect(watch.pace == nil)
+        call(1, of: .seconds(20))
+        #expect(watch.pace == .seconds(9))
+        clock.move(.seconds(60))
+        #expect(watch.pace == nil)
+        // Writers that take turns always overlap, and are not one commit for ever.
+        var before = watch.begin()
+        for _ in 0..<10 {
+            clock.move(.milliseconds(600))
+            let next = watch.begin()
+            clock.move(.milliseconds(600))
+            watch.end(before, isStored: true)
+            before = next
+        }
+        #expect(watch.pace == .milliseconds(1_200))
     }
 
     @Test("a lease that waits for the disk is told as an append is, and later statements need not wait")

@@ -2,11 +2,13 @@
 
 import hashlib
 import json
+import os
 import pathlib
 import shutil
+import signal
 import sqlite3
 
-from mimeo_harness import OneProcess, Postgres, mimeo
+from mimeo_harness import OneProcess, Postgres, mimeo, until
 from system_test import SystemTest
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "ReplicaTests" / "Fixtures"
@@ -92,6 +94,16 @@ class Upgrade(UpgradeTest):
         answer, parts = self.check(*place)
         self.assertEqual((answer["changes"], {row["outcome"] for row in parts.values()}), (False, {"opened"}))
         self.assertTrue(any(row["place"].startswith(str(elsewhere)) for row in answer["parts"]), answer)
+        # A server that is halted holds its locks and changes nothing itself.
+        os.kill(server.process.pid, signal.SIGSTOP)
+        try:
+            stat = pathlib.Path(f"/proc/{server.process.pid}/stat")
+            until(lambda: stat.read_text().rsplit(")", 1)[1].split()[0] == "T", 30, "the server is not halted")
+            before = self.digests(self.workspace.directory)
+            beside, _ = self.check(*place)
+            self.assertEqual((beside, self.digests(self.workspace.directory)), (answer, before))
+        finally:
+            os.kill(server.process.pid, signal.SIGCONT)
         # Killed, it leaves write-ahead logs, and whoever opens the files would go through them.
         server.kill()
         for index in [*server.data.rglob("*-shm"), *elsewhere.rglob("*-shm")]:

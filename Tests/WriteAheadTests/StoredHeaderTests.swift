@@ -139,4 +139,53 @@ struct StoredHeaderTests {
             #expect(error?.isDamaged == true)
         }
     }
+
+    @Test("a first page that is cut, or has a size that no page has, is damaged, with sums and without")
+    func cutPage() throws {
+        try Self.use { path in
+            let file = URL(fileURLWithPath: path)
+            for hasSums in [true, false] {
+                try? FileManager.default.removeItem(at: file)
+                let queue = try hasSums ? Self.queue(path) : DatabaseQueue(path: path)
+                try queue.writeWithoutTransaction { db in try db.execute(sql: "CREATE TABLE a (b)") }
+                try queue.close()
+                let whole = try Data(contentsOf: file)
+                #expect(try StoredHeader.read(path)?.hasTables == true)
+                var strange = whole
+                // 3,072 bytes.
+                strange[16] = 12
+                strange[17] = 0
+                for bytes in [whole.prefix(2_000), whole.prefix(4_095), strange] {
+                    try bytes.write(to: file)
+                    let error = #expect(throws: StoredHeader.Unreadable.self) { try StoredHeader.read(path) }
+                    #expect(error?.isDamaged == true && error?.isClosed == false)
+                }
+            }
+        }
+    }
+
+    @Test("nothing beside an empty file counts; a file that the system refuses is told with its reason")
+    func beside() throws {
+        try Self.use { path in
+            let queue = try Self.queue(path)
+            try queue.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA user_version = 9") }
+            let copy = path + ".copy"
+            try FileManager.default.copyItem(atPath: path + "-wal", toPath: copy + "-wal")
+            try Data().write(to: URL(fileURLWithPath: copy))
+            try queue.close()
+            #expect(try StoredHeader.read(copy) == nil)
+            // Reading a folder fails for every user.
+            for suffix in ["", "-wal", "-journal"] {
+                let other = path + ".other"
+                try FileManager.default.copyItem(atPath: path, toPath: other)
+                try? FileManager.default.removeItem(atPath: other + suffix)
+                try FileManager.default.createDirectory(
+                    atPath: other + suffix, withIntermediateDirectories: false)
+                let error = #expect(throws: StoredHeader.Unreadable.self) { try StoredHeader.read(other) }
+                #expect(error?.isClosed == true && error?.isDamaged == false)
+                #expect(error?.description.hasPrefix("\(other)\(suffix) cannot be read: ") == true)
+                for name in Set([other, other + suffix]) { try FileManager.default.removeItem(atPath: name) }
+            }
+        }
+    }
 }

@@ -52,10 +52,13 @@ struct AttachmentPlace {
     /// process only.
     /// - Parameter what: what happens to attachments that are not named.
     /// - Throws: `CLI-0101` where the settings were to be followed, and do not name that bucket; `CLI-0401`
-    ///   for a folder that is missing.
-    func compare(with log: any OperationLog, _ logger: Logger, what: String) async throws {
+    ///   for a folder that is missing. The errors of the log and of the temporary folder: then nobody knows.
+    func compare(
+        with log: any OperationLog, _ logger: Logger, what: String,
+        temporary: String = NSTemporaryDirectory()
+    ) async throws {
         let named = bucket ?? leftOut
-        for noted in await Self.noted(in: log, logger) where noted != named?.text {
+        for noted in try await Self.noted(in: log, logger, temporary) where noted != named?.text {
             guard !followsSettings || named != nil else {
                 throw MimeoError(
                     .usage,
@@ -71,11 +74,13 @@ struct AttachmentPlace {
 
     /// The buckets that the servers on a log have noted; none if the log is damaged there, which the command
     /// itself finds and tells.
-    private static func noted(in log: any OperationLog, _ logger: Logger) async -> [String] {
+    private static func noted(
+        in log: any OperationLog, _ logger: Logger, _ temporary: String
+    ) async throws -> [String] {
         do {
-            let directory = try await SystemDirectory.read(from: log, logger: logger)
+            let directory = try await SystemDirectory.read(from: log, in: temporary, logger: logger)
             return directory?.attachmentBuckets.keys.sorted() ?? []
-        } catch {
+        } catch let error where SystemDirectory.isDamage(error) {
             logger.warning(
                 "whether the servers use another bucket cannot be read", metadata: ["error": "\(error)"])
             return []

@@ -187,14 +187,13 @@ struct BackupCommand: AsyncParsableCommand {
             let resolved = try source.place.resolved()
             var options = try source.options(resolved, logger)
             var lastFull: ContinuousClock.Instant?
-            var isCompared = false
             while true {
                 let period = Duration.seconds(Int64(fullHours) * 3_600)
                 let isFull = lastFull.map { $0.duration(to: .now) >= period } ?? true
                 (options.isIncremental, options.takesDigests) = (!isFull, isFull)
                 do {
-                    if !isCompared { try await source.compare(resolved, logger) }
-                    isCompared = true
+                    // Again with each full one: servers may have been given another bucket since.
+                    if isFull { try await source.compare(resolved, logger) }
                     let made = try await source.make(
                         options, resolved, onlyIfGrown: true, holdHours: 2, logger: logger)
                     if isFull { lastFull = .now }

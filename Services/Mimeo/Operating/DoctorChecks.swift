@@ -251,9 +251,10 @@ struct LogChecks {
     private let resolved: LogPlace.Resolved
     /// The URL of the bucket that the settings name.
     private let bucket: String?
+    private let temporary: String
 
-    init(_ resolved: LogPlace.Resolved, bucket: String?) {
-        (self.resolved, self.bucket) = (resolved, bucket)
+    init(_ resolved: LogPlace.Resolved, bucket: String?, temporary: String = NSTemporaryDirectory()) {
+        (self.resolved, self.bucket, self.temporary) = (resolved, bucket, temporary)
     }
 
     /// Operations without a snapshot that are too many, if they are ten times what makes one due.
@@ -264,6 +265,7 @@ struct LogChecks {
     func run() async -> [DoctorFinding] {
         if case .sqlite(let path) = resolved.log, !FileManager.default.fileExists(atPath: path) { return [] }
         let logger = Logger(label: "mimeo.doctor")
+        var findings: [DoctorFinding] = []
         do {
             if let format = try resolved.storedFormat(), format.isOlder {
                 return [
@@ -274,20 +276,35 @@ struct LogChecks {
                             + "they refuse the new format, and only the backup leads back")
                 ]
             }
-            return try await resolved.with(name: "mimeo-doctor", logger: logger) { log in
-                var findings: [DoctorFinding] = []
+            try await resolved.with(name: "mimeo-doctor", logger: logger) { log in
                 for database in try await log.databases() {
-                    findings += try await look(at: database, log)
+                    let found = try await look(at: database, log)
+                    findings += found
                 }
-                let directory = try await SystemDirectory.read(from: log, logger: logger)
-                let noted = directory?.attachmentBuckets.keys.sorted() ?? []
-                return findings + Self.places(noted, named: bucket)
+                let found = try await noted(log, logger)
+                findings += found
             }
         } catch {
-            return [
+            findings.append(
                 DoctorFinding(
                     .logUnusable, .error, "log", "\(error)",
-                    "see Docs/damage.md; mimeo verify reads all of it, mimeo restore puts a backup back")
+                    "see Docs/damage.md; mimeo verify reads all of it, mimeo restore puts a backup back"))
+        }
+        return findings
+    }
+
+    /// Compares the buckets that the servers have noted.
+    /// - Throws: the log's errors. Others are those of the temporary folder, a finding.
+    private func noted(_ log: any OperationLog, _ logger: Logger) async throws -> [DoctorFinding] {
+        do {
+            let directory = try await SystemDirectory.read(from: log, in: temporary, logger: logger)
+            return Self.places(directory?.attachmentBuckets.keys.sorted() ?? [], named: bucket)
+        } catch let error where !(error is OperationLogError) && !SystemDirectory.isDamage(error) {
+            return [
+                DoctorFinding(
+                    .temporaryFolder, .warning, temporary,
+                    "the system database cannot be folded there, so its facts are not compared: \(error)",
+                    "make room in it and let this user write there, or name another one with TMPDIR")
             ]
         }
     }

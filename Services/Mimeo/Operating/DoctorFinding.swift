@@ -16,6 +16,8 @@ enum DoctorCode: String, CaseIterable, Sendable {
     case diskSlow = "DOC-0205"
     /// The disk is mounted read-only.
     case diskReadOnly = "DOC-0206"
+    /// The temporary folder takes no copy of the system database.
+    case temporaryFolder = "DOC-0207"
     /// The sealing key is missing, or others can read it.
     case keyUnusable = "DOC-0301"
     /// Two sealing keys are there: a change was not ended.

@@ -85,7 +85,7 @@ struct UpgradeCheck {
     func run() -> [Row] {
         var rows = [log()]
         if case .postgres(let url) = projection { rows.append(projected(url)) }
-        rows += folds().map { fold($0) }
+        rows += folds()
         return rows + peerStores.map { peerStore($0) }
     }
 
@@ -116,20 +116,42 @@ struct UpgradeCheck {
         return row(part) { try PostgresProjections.storedFormat(url: url) }
     }
 
-    /// Folders of the services' own copies of documents: every store in or below the data folder's folders,
-    /// and those of a projection that is elsewhere.
-    private func folds() -> [String] {
-        let children = { (folder: String) in
-            ((try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []).sorted()
-                .map { "\(folder)/\($0)" }
+    /// The services' own copies of documents: every store in or below the data folder's folders, and those of
+    /// a projection that is elsewhere; and the folders that cannot be listed, where one may be.
+    private func folds() -> [Row] {
+        var (folders, rows): ([String], [Row]) = ([], [])
+        func children(_ folder: String) -> [String] {
+            do {
+                return try Self.names(in: folder).map { "\(folder)/\($0)" }
+            } catch {
+                let part = Part(name: "fold", place: folder, newerCode: "", missing: "", older: "")
+                rows.append(refused(part, "\(error)"))
+                return []
+            }
         }
-        var folders = children(resolved.data).flatMap { [$0] + children($0) }
+        for folder in children(resolved.data) { folders += [folder] + children(folder) }
         if case .sqlite(let folder) = projection { folders += [folder] + children(folder) }
         var known: Set<String> = []
-        return folders.filter {
-            StoredFolds.isStore(URL(fileURLWithPath: $0))
-                && known.insert(URL(fileURLWithPath: $0).standardizedFileURL.path).inserted
+        let stores = folders.filter { folder in
+            StoredFolds.isStore(URL(fileURLWithPath: folder))
+                && known.insert(URL(fileURLWithPath: folder).standardizedFileURL.path).inserted
+                && !rows.contains { $0.place == folder }
         }
+        return stores.map { fold($0) } + rows
+    }
+
+    /// The sorted names in a folder; none in what is missing or no folder.
+    private static func names(in folder: String) throws -> [String] {
+        // The file system's own, of which no service has anything.
+        guard !folder.hasSuffix("/lost+found") else { return [] }
+        guard let opened = opendir(folder) else {
+            let failure = errno
+            if failure == ENOENT || failure == ENOTDIR { return [] }
+            throw MimeoError(
+                .fileUnreadable, "\(folder) cannot be read: \(String(cString: strerror(failure)))")
+        }
+        closedir(opened)
+        return try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
     }
 
     private func fold(_ folder: String) -> Row {

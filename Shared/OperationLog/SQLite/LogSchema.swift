@@ -165,6 +165,7 @@ enum LogSchema {
             return try version(
                 of: path, mark: header.application, version: header.version, hasTables: header.hasTables)
         } catch let error as StoredHeader.Unreadable {
+            if error.isClosed { throw OperationLogError(.cannotOpen, error.description) }
             throw OperationLogError(error.isDamaged ? .corrupt : .notAnOperationLog, error.description)
         }
     }

@@ -329,7 +329,8 @@ func setDurable(_ db: Database) throws {
 
 extension SQLiteOperationLog {
     /// The format of a file, which stays as it is; nil for a missing or empty one.
-    /// - Throws: `LOG-0202`, `LOG-0203` for a foreign or newer one, `LOG-0401` for a damaged one.
+    /// - Throws: `LOG-0201` for one that the system does not let us read, `LOG-0202`, `LOG-0203` for a
+    ///   foreign or newer one, `LOG-0401` for a damaged one.
     public static func storedFormat(path: String) throws -> StoredFormat? {
         let version = try LogSchema.storedVersion(path: path)
         guard version > 0 else { return nil }

@@ -33,7 +33,7 @@ enum Schema {
             guard let header = try StoredHeader.read(path) else { return 0 }
             return try known(header.version, owner: header.application, hasTables: header.hasTables)
         } catch let error as StoredHeader.Unreadable {
-            throw ReplicaError(.damaged, error.description)
+            throw ReplicaError(error.isClosed ? .directoryUnusable : .damaged, error.description)
         }
     }
 

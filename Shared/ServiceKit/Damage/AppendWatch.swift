@@ -6,7 +6,8 @@ final class AppendWatch: Sendable {
     private struct State {
         var next: UInt64 = 0
         var waiting: [UInt64: ContinuousClock.Instant] = [:]
-        /// The last `Limits.paceChanges`, oldest first.
+        /// The last `Limits.paceChanges` that were stored, oldest first. Each began after the one before it
+        /// had ended: what waited for the same stall is one.
         var ended: [(at: ContinuousClock.Instant, took: Duration)] = []
     }
 
@@ -25,12 +26,22 @@ final class AppendWatch: Sendable {
         }
     }
 
-    /// Notes that it has ended, however it did.
-    func end(_ number: UInt64) {
+    /// Notes that it has ended.
+    /// - Parameter isStored: false for a failed one, whose time tells nothing about the storage.
+    func end(_ number: UInt64, isStored: Bool) {
         let now = now()
         state.withLock { state in
-            guard let began = state.waiting.removeValue(forKey: number) else { return }
-            state.ended.append((now, now - began))
+            guard let began = state.waiting.removeValue(forKey: number), isStored else { return }
+            let took = now - began
+            if let last = state.ended.last {
+                guard began >= last.at else {
+                    // `at` stays: calls that overlap in turns are not one for ever.
+                    state.ended[state.ended.count - 1].took = min(last.took, took)
+                    return
+                }
+                if began - last.at >= Limits.paceWindow { state.ended = [] }
+            }
+            state.ended.append((now, took))
             if state.ended.count > Limits.paceChanges { state.ended.removeFirst() }
         }
     }
@@ -41,13 +52,13 @@ final class AppendWatch: Sendable {
         return oldest.map { now() - $0 } ?? .zero
     }
 
-    /// The time of the fastest of the last `Limits.paceChanges`; nil if they are not all of the last
+    /// The time of the fastest of the last `Limits.paceChanges`; nil while there are fewer without a pause of
     /// `Limits.paceWindow`. A queue or a busy machine makes some slow, only the storage all of them.
     var pace: Duration? {
         let now = now()
         return state.withLock { state in
             guard state.ended.count == Limits.paceChanges,
-                let first = state.ended.first, now - first.at <= Limits.paceWindow
+                let last = state.ended.last, now - last.at < Limits.paceWindow
             else { return nil }
             return state.ended.map(\.took).min()
         }

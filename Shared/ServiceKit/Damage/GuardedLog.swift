@@ -132,8 +132,14 @@ public final class GuardedLog: OperationLog {
             throw stalled
         }
         let waiting = appends.begin()
-        defer { appends.end(waiting) }
-        return try await noting(body)
+        do {
+            let result = try await noting(body)
+            appends.end(waiting, isStored: true)
+            return result
+        } catch {
+            appends.end(waiting, isStored: false)
+            throw error
+        }
     }
 
     private func noting<Result>(_ body: () async throws -> Result) async throws -> Result {

@@ -364,6 +364,14 @@ public struct SystemWriter {
             ObjectValue([(key: "id", value: .string(id))]))
     }
 
+    /// Removes all records of a kind but one.
+    /// - Parameter id: nil to remove all.
+    func removeAll<Record: SystemRecord>(but id: String?, _ type: Record.Type) throws {
+        try execute(
+            "DELETE FROM \(Record.collection.rawValue) WHERE _id != :id",
+            ObjectValue([(key: "id", value: .string(id ?? ""))]))
+    }
+
     private func execute(_ statement: String, _ arguments: ObjectValue) throws {
         _ = try PreparedStatement(statement).execute(
             in: transaction, arguments: arguments, options: ExecutionOptions(strictMode: true),
