@@ -154,6 +154,9 @@ final class MeshWorld {
 
     private func beginSession(_ place: Int) async throws {
         guard let server else { return }
+        if let reason = sessions[place]?.reasons.lazy.compactMap({ $0 }).first {
+            history.append("the server's session with \(peers[place].name) ended: \(reason)")
+        }
         history.append("\(peers[place].name) meets the server")
         let grant = place == refused ? MeshServer.grant(withoutWriting: [0], of: 0..<3) : .everything
         sessions[place] = try await MeshServerRun(peers[place], server, grant: grant, at: clock.now)
