@@ -58,6 +58,10 @@ struct GrantedPushing: PushingSource {
         rules.allowsAll(of: collection) && base.decides(collection)
     }
 
+    func showsAny(of collection: CollectionName) -> Bool {
+        rules.allowsAny(of: collection) && base.showsAny(of: collection)
+    }
+
     func documents(of statement: PushedStatement, _ visit: (DocumentRecord) throws -> Bool) throws {
         let collection = statement.collection
         guard !rules.allowsAll(of: collection) else { return try base.documents(of: statement, visit) }
@@ -86,13 +90,16 @@ struct GrantedPushing: PushingSource {
         }
         precondition(statement.part == .join, "only whole collections are bounded")
         guard rules.allowsAny(of: left) else { return }
+        precondition(rules.allowsAny(of: right), "nothing is joined that may not be read")
         try base.pairs(of: statement) { document, place, partner in
             guard rules.allows(left, document.id) else { return true }
             return try visit(document, place, partner.flatMap { rules.allows(right, $0.id) ? $0 : nil })
         }
     }
 
-    func size(of collection: CollectionName) throws -> Int? { try base.size(of: collection) }
+    func size(of collection: CollectionName) throws -> Int? {
+        rules.allowsAny(of: collection) ? try base.size(of: collection) : 0
+    }
 
     func rows(of statement: PushedStatement, _ visit: ([String?]) throws -> Bool) throws {
         precondition(rules.allowsAll(of: statement.collection), "only whole collections are grouped")

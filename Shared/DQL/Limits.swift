@@ -141,6 +141,9 @@ public enum DQLLimits {
     /// The most parameters of such a statement: half of what a message of the protocol takes would fit, and
     /// nobody writes so many.
     static let pushedParameters = 1_024
+    /// The longest test of a join, in bytes of SQL, that goes along; a shorter one if all together are too
+    /// long. The evaluator asks the others, rather than join without SQL.
+    static let pushedTestBytes = [pushedTextBytes, 4_096, 1_024]
     /// The longest operand, in bytes of SQL, that is repeated where it is needed: a longer one is computed
     /// before, once for each document.
     static let pushedOperandBytes = 256

@@ -154,6 +154,17 @@ extension ConditionTranslator {
         return .guarded(field, "'string'", "\(not)(\(sql))")
     }
 
+    /// Returns whether `computed` is how an operand is compared; if that fails, so does everything else. To
+    /// try both would double the work for each function inside the other.
+    func isComputed(_ operand: BoundExpression, _ symbol: BinaryOperator) -> Bool {
+        guard case .call(let call) = operand else { return false }
+        return switch call.function.name {
+        case "type": symbol == .equal || symbol == .notEqual
+        case "char_length", "byte_length", "array_length", "pos": true
+        default: false
+        }
+    }
+
     /// A comparison of a function of a field with a constant; `symbol` is the one that has to hold.
     func computed(_ symbol: BinaryOperator, _ operand: BoundExpression, _ value: Value) -> Test? {
         guard case .call(let call) = operand, let first = call.arguments.first,

@@ -23,6 +23,12 @@ struct ConditionTranslator {
         /// A test that no body fulfils, and perhaps a rough document.
         static func neverPlain(_ field: PushedValue) -> Test { Test(sql: "false", doubt: field.doubt) }
 
+        /// The length of its literals, those of the doubt included.
+        var textBytes: Int { sql.textBytes + doubt.textBytes }
+
+        /// The same; nil if it is too long for a statement.
+        var modest: Test? { textBytes <= DQLLimits.pushedTextBytes ? self : nil }
+
         /// A leaf that may be NULL, which counts as false.
         static func leaf(_ sql: SQL, _ doubt: Doubt, isExact: Bool = true) -> Test {
             Test(sql: "coalesce(\(sql), false)", isExact: isExact, doubt: doubt)
@@ -39,6 +45,13 @@ struct ConditionTranslator {
     /// A test that holds where the condition is true or, with `wanted` false, where it is false; nil where
     /// SQL can tell nothing.
     func test(_ condition: BoundExpression, wanted: Bool = true) -> Test? {
+        let steps = scope.steps?.count
+        let found = translated(condition, wanted)
+        if found == nil, let steps { scope.steps?.takeBack(to: steps) }
+        return found
+    }
+
+    private func translated(_ condition: BoundExpression, _ wanted: Bool) -> Test? {
         switch condition {
         case .constant(let value): return value == .some(.bool(wanted)) ? .always : .never
         case .not(let operand): return test(operand, wanted: !wanted)
@@ -48,17 +61,12 @@ struct ConditionTranslator {
         case .or(let operands):
             let parts = operands.map { test($0, wanted: wanted) }
             return wanted ? some(parts) : all(parts)
-        case .xor(let left, let right):
-            return some([
-                all([test(left, wanted: true), test(right, wanted: !wanted)]),
-                all([test(left, wanted: false), test(right, wanted: wanted)]),
-            ])
+        case .xor(let left, let right): return either(left, right, wanted)
         case .comparison(let symbol, let left, let right): return comparison(symbol, left, right, wanted)
         case .between(let value, let low, let high):
-            let parts = [
-                comparison(.greaterOrEqual, value, low, wanted),
-                comparison(.lessOrEqual, value, high, wanted),
-            ]
+            // A value that SQL does not know is not tried twice: one inside the other that would double.
+            guard let lower = comparison(.greaterOrEqual, value, low, wanted) else { return nil }
+            let parts: [Test?] = [lower, comparison(.lessOrEqual, value, high, wanted)]
             return wanted ? all(parts) : some(parts)
         case .inList(let value, let elements):
             var known: [Value?] = []
@@ -88,7 +96,8 @@ struct ConditionTranslator {
         return Test(
             sql: "(\(SQL.joined(known.map(\.sql), " AND ")))",
             isExact: known.count == parts.count && known.allSatisfy(\.isExact),
-            doubt: known.reduce(Doubt()) { $0 + $1.doubt })
+            doubt: known.reduce(Doubt()) { $0 + $1.doubt }
+        ).modest
     }
 
     private func some(_ parts: [Test?]) -> Test? {
@@ -97,7 +106,19 @@ struct ConditionTranslator {
         guard known.count > 1 else { return first }
         return Test(
             sql: "(\(SQL.joined(known.map(\.sql), " OR ")))", isExact: known.allSatisfy(\.isExact),
-            doubt: known.reduce(Doubt()) { $0 + $1.doubt })
+            doubt: known.reduce(Doubt()) { $0 + $1.doubt }
+        ).modest
+    }
+
+    /// XOR, which has each operand twice: they are asked one after the other, and the first one that SQL does
+    /// not know ends it. One XOR inside the other would double the work for nothing.
+    private func either(_ left: BoundExpression, _ right: BoundExpression, _ wanted: Bool) -> Test? {
+        var tests: [Test] = []
+        for (operand, isTrue) in [(left, true), (right, !wanted), (left, false), (right, wanted)] {
+            guard let test = self.test(operand, wanted: isTrue), test.isExact else { return nil }
+            tests.append(test)
+        }
+        return some([all([tests[0], tests[1]]), all([tests[2], tests[3]])])
     }
 
     // MARK: Comparisons
@@ -146,7 +167,7 @@ struct ConditionTranslator {
     ) -> Test? {
         guard let value, value != .null else { return .never }
         let symbol = wanted ? symbol : symbol.negated
-        if let test = computed(symbol, operand, value) { return test }
+        if isComputed(operand, symbol) { return computed(symbol, operand, value) }
         guard let field = PushedValue(operand, scope) else { return nil }
         switch value {
         case .null: return .never

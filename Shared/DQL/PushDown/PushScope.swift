@@ -85,6 +85,9 @@ struct Doubt {
     /// The doubt about pairs of documents, of which neither is in doubt by itself.
     var aboutPairs: Doubt { Doubt(tests: tests.filter { $0.tables.count > 1 }) }
 
+    /// The length of its tests' literals.
+    var textBytes: Int { tests.reduce(0) { $0 + $1.sql.textBytes } }
+
     /// True if there is none about any document.
     var isEmpty: Bool { keys.isEmpty && tests.isEmpty }
 
@@ -128,6 +131,12 @@ final class PushedSteps {
         return PushedValue("\(name).v", doubt: doubt)
     }
 
+    /// The number of steps.
+    var count: Int { made.count }
+
+    /// Forgets all but the first steps: nothing reads the others.
+    func takeBack(to count: Int) { made.removeSubrange(count...) }
+
     /// The subselects, behind the name of the table.
     var sql: SQL { SQL.joined(made.map(\.step), "") }
 }
@@ -139,8 +148,9 @@ extension PushedValue {
     }
 
     /// The same value with a short text: a long one becomes a step. The elements of an array are no columns
-    /// of the table, so what is made of them stays where it is.
+    /// of the table, so what is made of them stays where it is; nil if it is too long for that.
     func bound(_ scope: PushScope) -> PushedValue? {
+        guard isModest else { return nil }
         guard let steps = scope.steps, scope.locals.isEmpty, value.textBytes > DQLLimits.pushedOperandBytes
         else { return self }
         return steps.bind(self)

@@ -155,24 +155,27 @@ extension RowRunner {
         guard !pushed.pairs.rightDoubt.isEmpty else { return found }
         var bytes = 0
         var row = row()
-        var seen: Set<String> = []
         try pushing.documents(of: pushed.pairs.doubtful(.right, after: nil)) { record in
             try context.meter.visit()
             row.documents[pushed.join.source] = record
-            let value = try evaluator.evaluate(pushed.keys.right, row)
             found.sides.right = true
-            bytes += record.document.bytes.count
-            if let value, value != .null {
-                found.places[ValueKey(value), default: []].append(found.partners.count)
-                if let json = PushedConstant.json(value) { seen.insert(json) }
+            // Without a value it is nobody's partner.
+            guard let value = try evaluator.evaluate(pushed.keys.right, row), value != .null else {
+                return true
             }
+            bytes += record.document.bytes.count
+            let key = ValueKey(value)
+            // Not a set of texts: Swift takes different spellings of a character for equal.
+            if found.places[key] == nil, let json = PushedConstant.json(value) {
+                found.sides.keys.append(json)
+            }
+            found.places[key, default: []].append(found.partners.count)
             found.partners.append(KeptDocument(record))
             return found.partners.count <= DQLLimits.doubtfulPartners && bytes <= DQLLimits.joinedBytes
         }
         guard found.partners.count <= DQLLimits.doubtfulPartners, bytes <= DQLLimits.joinedBytes else {
             return nil
         }
-        found.sides.keys = seen.sorted()
         return found
     }
 }

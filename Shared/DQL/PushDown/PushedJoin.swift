@@ -178,19 +178,25 @@ struct PushedPairs: Sendable {
 
 extension PushedPairs {
     /// nil if the condition has no equality of the two sides that SQL can tell.
-    /// - Parameter condition: the one above the join.
+    /// - Parameter most: the longest test that goes along.
     fileprivate init?(
-        _ planner: PushPlanner, _ join: JoinPlan, _ joined: CollectionName, _ scope: PushScope,
+        _ planner: PushPlanner, _ join: JoinPlan, _ joined: CollectionName, _ scope: PushScope, most: Int,
         _ keys: inout (left: BoundExpression, right: BoundExpression)?
     ) {
+        func sides(_ part: BoundExpression) -> (left: PushedValue, right: PushedValue)? {
+            guard let both = part.equality(of: planner.place, join.source),
+                let left = PushedValue(both.left, scope), let right = PushedValue(both.right, scope)
+            else { return nil }
+            let bytes = 2 * left.value.textBytes + right.value.textBytes
+            return bytes + left.doubt.textBytes + right.doubt.textBytes <= most ? (left, right) : nil
+        }
         let (left, right) = (planner.place, join.source)
         let translator = ConditionTranslator(scope: scope)
         let above = planner.condition?.conjuncts ?? []
         let together = join.condition.conjuncts + (join.isOuter ? [] : above)
         guard
-            let equality = together.lazy.compactMap({ $0.equality(of: left, right) }).first(where: {
-                PushedValue($0.left, scope) != nil && PushedValue($0.right, scope) != nil
-            }), let key = PushedValue(equality.left, scope)
+            let first = together.first(where: { sides($0) != nil }), let key = sides(first)?.left,
+            let equality = first.equality(of: left, right)
         else { return nil }
         keys = equality
         collection = planner.collection
@@ -199,16 +205,14 @@ extension PushedPairs {
         confinement = planner.confinement
         self.key = key
         for part in together {
-            if let sides = part.equality(of: left, right), let one = PushedValue(sides.left, scope),
-                let other = PushedValue(sides.right, scope)
-            {
+            if let (one, other) = sides(part) {
                 // As it stands here the server can join by hashing.
                 on.append("\(one.value) = \(other.value)")
                 on.append("\(one.value) <> 'null'")
                 add(one.doubt + other.doubt)
                 continue
             }
-            guard let test = translate(part, translator) else { continue }
+            guard let test = translate(part, translator, most: most) else { continue }
             if !isOuter, part.sourcesRead.isSubset(of: [left]) {
                 filter.append(test)
             } else {
@@ -217,14 +221,17 @@ extension PushedPairs {
         }
         guard isOuter else { return }
         for part in above {
-            guard let test = translate(part, translator) else { continue }
+            guard let test = translate(part, translator, most: most) else { continue }
             if part.sourcesRead.isSubset(of: [left]) { filter.append(test) } else { self.above.append(test) }
         }
     }
 
-    /// A test that holds at least where a part of the condition does; nil for one that SQL cannot tell.
-    private mutating func translate(_ part: BoundExpression, _ translator: ConditionTranslator) -> SQL? {
-        guard let test = translator.test(part) else {
+    /// A test that holds at least where a part of the condition does; nil for one that SQL cannot tell, or
+    /// that is too long.
+    private mutating func translate(
+        _ part: BoundExpression, _ translator: ConditionTranslator, most: Int
+    ) -> SQL? {
+        guard let test = translator.test(part), test.textBytes <= most else {
             isExact = false
             return nil
         }
@@ -287,15 +294,22 @@ struct JoinPlanner {
     /// - Parameter left: the rows on the left as the evaluator reads them.
     init?(_ planner: PushPlanner, _ join: JoinPlan, left: RowPlan, hasPath: Bool) {
         guard case .documents(let joined) = join.collection, join.ids == nil,
-            join.hint.names?.isEmpty ?? true
+            join.hint.names?.isEmpty ?? true, planner.source.showsAny(of: joined)
         else { return nil }
         source = planner.source
         scope = PushScope(left: planner.place, right: join.source)
         var keys: (left: BoundExpression, right: BoundExpression)?
-        guard let pairs = PushedPairs(planner, join, joined, scope, &keys), let keys else { return nil }
-        pushed = PushedJoin(
-            left: left, source: planner.place, join: join, pairs: pairs, keys: keys, hasPath: hasPath)
-        guard isModest(pushed.shown) else { return nil }
+        var found: PushedJoin?
+        for most in DQLLimits.pushedTestBytes where found == nil {
+            guard let pairs = PushedPairs(planner, join, joined, scope, most: most, &keys), let keys else {
+                return nil
+            }
+            let pushed = PushedJoin(
+                left: left, source: planner.place, join: join, pairs: pairs, keys: keys, hasPath: hasPath)
+            if pushed.shown.sql.isModest { found = pushed }
+        }
+        guard let found else { return nil }
+        pushed = found
     }
 
     /// All pairs.

@@ -54,7 +54,8 @@ extension PushedValue {
         case ("ismissingornull", 1): sql = "to_jsonb(coalesce(\(all[0]) = 'null', true))"
         case ("nullif", 2): sql = "CASE WHEN \(areEqual()) THEN 'null'::jsonb ELSE \(all[0]) END"
         case ("missingif", 2): sql = "CASE WHEN \(areEqual()) THEN NULL::jsonb ELSE \(all[0]) END"
-        case ("decode", 3...):
+        // It has the first one before each result.
+        case ("decode", 3...) where all[0].textBytes * (all.count / 2) <= 2 * DQLLimits.pushedTextBytes:
             let whens = stride(from: 1, to: all.count - 1, by: 2).map { place -> SQL in
                 "WHEN \(all[0]) IS NOT DISTINCT FROM \(all[place]) THEN \(all[place + 1])"
             }

@@ -45,8 +45,14 @@ struct PushedValue {
         case .call(let call): found = Self.call(call, scope)
         default: found = nil
         }
-        guard let found else { return nil }
+        guard let found, found.isModest else { return nil }
         self = found
+    }
+
+    /// True if no part of it is too long for a statement. What is made of a value has it several times in its
+    /// text, so each value on the way is asked: the last one alone would be found too long too late.
+    var isModest: Bool {
+        max(value.textBytes, type.textBytes, text.textBytes, doubt.textBytes) <= DQLLimits.pushedTextBytes
     }
 
     /// A field that is read as undeclared, or the id, as SQL reads it in a body: one arrow per step, since
@@ -184,15 +190,18 @@ private struct PushedNumbers {
         var result: SQL = "CASE WHEN \(areWhole) THEN CASE WHEN \(fits) THEN to_jsonb(\(whole)) END"
         var doubt: SQL = "CASE WHEN \(areWhole) THEN NOT (\(fits))"
         if let double {
-            // The server raises an error where a product or quotient is too small for a double.
+            // The server raises an error where a result is too large for a double, or a product or quotient
+            // too small. It computes that of rough documents too. A sum is asked for its size before.
+            let isSum = symbol == .add || symbol == .subtract
             let isSafe: SQL =
-                symbol == .add || symbol == .subtract
-                ? "true"
+                isSum
+                ? "abs(\(whole)) < 1e14"
                 : """
-                (\(left) = 0 OR abs(\(left)) >= 1e-150) AND (\(right) = 0 OR abs(\(right)) >= 1e-150)
+                (\(left) = 0 OR abs(\(left)) BETWEEN 1e-150 AND 1e150) \
+                AND (\(right) = 0 OR abs(\(right)) BETWEEN 1e-150 AND 1e150)
                 """
             // Zero may be negative, and beyond 1e15 the shortest text has an exponent.
-            let isPlain: SQL = "\(double) <> 0 AND abs(\(double)) < 1e15"
+            let isPlain: SQL = isSum ? "\(double) <> 0" : "\(double) <> 0 AND abs(\(double)) < 1e15"
             let text: SQL = "(\(double))::text"
             result = """
                 \(result) ELSE CASE WHEN \(isSafe) THEN CASE WHEN \(isPlain) THEN CASE \

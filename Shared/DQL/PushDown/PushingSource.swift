@@ -16,6 +16,10 @@ public protocol PushingSource: DocumentSource {
     /// only some of them, for SQL knows nothing of that.
     func decides(_ collection: CollectionName) -> Bool
 
+    /// Returns whether the reader may read any of a collection's documents: SQL does not join one of which he
+    /// may read none.
+    func showsAny(of collection: CollectionName) -> Bool
+
     /// Visits the documents that a statement selects, in its order; otherwise as `scan`. Its columns are
     /// `PushedStatement.documentColumns`.
     func documents(of statement: PushedStatement, _ visit: (DocumentRecord) throws -> Bool) throws
@@ -60,6 +64,9 @@ public protocol PushingSource: DocumentSource {
 extension PushingSource {
     /// The source itself.
     public var pushing: (any PushingSource)? { self }
+
+    /// Always: the rights of a reader are a matter of those who wrap the source.
+    public func showsAny(of collection: CollectionName) -> Bool { true }
 }
 
 /// A statement as its server sees it.

@@ -13,6 +13,20 @@ public struct SQL: Equatable, Sendable, ExpressibleByStringInterpolation {
         case bytes([UInt8])
         /// Byte strings.
         case byteStrings([[UInt8]])
+
+        /// Returns whether two are sent alike. Texts count by their bytes: Swift takes different spellings of
+        /// a character for equal, and the server does not.
+        public static func == (one: Parameter, other: Parameter) -> Bool {
+            switch (one, other) {
+            case (.text(let one), .text(let other)): one.utf8.elementsEqual(other.utf8)
+            case (.texts(let one), .texts(let other)):
+                one.elementsEqual(other) { $0.utf8.elementsEqual($1.utf8) }
+            case (.integer(let one), .integer(let other)): one == other
+            case (.bytes(let one), .bytes(let other)): one == other
+            case (.byteStrings(let one), .byteStrings(let other)): one == other
+            default: false
+            }
+        }
     }
 
     fileprivate enum Piece: Equatable {

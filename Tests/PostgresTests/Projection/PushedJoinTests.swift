@@ -185,15 +185,119 @@ struct PushedJoinTests {
         }
     }
 
+    /// Two stores with the same documents, by collection.
+    private static func engines(
+        _ url: String, _ database: DatabaseID, _ documents: [(name: String, documents: [Value])]
+    ) throws -> (MemoryStore, ProjectionEngine) {
+        let (naive, real) = (MemoryStore(), try ProjectionEngine(url: url, database: database))
+        for engine in [naive, real] as [any StatementEngine] {
+            for (name, documents) in documents {
+                _ = try engine.execute(
+                    "INSERT INTO \(name) DOCUMENTS (:all)", ["all": .array(documents)], strict: false)
+            }
+        }
+        return (naive, real)
+    }
+
+    @Test("what would be a text of megabytes in SQL is asked here, and the rest of the join goes along")
+    func longConditions() async throws {
+        try await TestDatabase.use { url in
+            var documents: [Value] = []
+            for number in 0..<6 {
+                let place = Value.int(Int64(number))
+                documents.append(["_id": place, "k": .int(Int64(number % 3)), "n": place, "a": [1, place]])
+            }
+            let (naive, real) = try Self.engines(url, "long", [("l", documents), ("r", documents)])
+            let sum = (0..<9).map { "l.n + \($0)" }.joined(separator: " + ")
+            let elements = (0..<9).map { "v + \($0)" }.joined(separator: " + ")
+            let cases = [
+                "(%) = $", "(%) BETWEEN $ AND 9", "char_length(%) = $", "(% = $) XOR r.n = $",
+            ].map { (condition: String) -> String in
+                (0..<25).reduce("l.n") { (inner: String, place: Int) -> String in
+                    let test = condition.replacing("%", with: inner).replacing("$", with: "\(place)")
+                    return "CASE WHEN \(test) THEN l.n ELSE r.n + 1 END"
+                }
+            }
+            let either = (0..<30).map { "l.n = \($0)" }.joined(separator: " XOR ")
+            let conditions =
+                ["\(sum) > r.n", "ANY v IN l.a SATISFIES \(elements) > 40 END", either]
+                + cases.map { "(\($0)) = 3" }
+            for condition in conditions {
+                for join in ["JOIN", "LEFT JOIN"] {
+                    let on = "FROM l \(join) r USE INDEX '' ON l.k = r.k"
+                    for statement in [
+                        "SELECT l._id AS i, r._id AS j \(on) AND (\(condition))",
+                        "SELECT l._id AS i, r._id AS j \(on) WHERE (\(condition)) LIMIT 4",
+                    ] {
+                        Self.expect(statement, naive, real)
+                        let found = try PushedStatementTests.part(of: statement, ObjectValue(), on: real)
+                        #expect(found?["part"] == "join", "\(statement)")
+                        #expect((found?["sql"]?.stringValue?.utf8.count ?? 0) < 25_000, "\(statement)")
+                    }
+                }
+            }
+            for statement in [
+                "SELECT l._id FROM l JOIN r USE INDEX '' ON l.k = r.k ORDER BY \(sum), r._id LIMIT 3",
+                "SELECT COUNT(*) AS c FROM l JOIN r USE INDEX '' ON l.k = r.k GROUP BY \(sum)",
+                "SELECT l._id FROM l WHERE ANY v IN a SATISFIES \(elements) > 40 END",
+            ] { Self.expect(statement, naive, real) }
+        }
+    }
+
+    @Test("two spellings of a character are two texts and two names, in doubt or not")
+    func spellings() async throws {
+        try await TestDatabase.use { url in
+            let (one, two) = ("\u{E9}", "e\u{301}")
+            let left: [Value] = [["_id": 1, "k": .string(one)], ["_id": 2, "k": .string(two)]]
+            // The case of letters beyond ASCII is in doubt.
+            let right: [Value] = [
+                ["_id": 1, "k": .string("\u{C9}"), "a": .string(one)],
+                ["_id": 2, "k": .string("E\u{301}"), "a": .string(two)], ["_id": 3, "k": .null, "a": 1],
+                .object(
+                    ObjectValue([
+                        (key: "_id", value: 4), (key: one, value: .string(one)),
+                        (key: two, value: .string(two)),
+                    ])),
+            ]
+            let (naive, real) = try Self.engines(url, "spellings", [("l", left), ("r", right)])
+            let statements: [(String, Int)] = [
+                ("SELECT l._id AS i, r._id AS j FROM l JOIN r USE INDEX '' ON l.k = lower(r.k)", 2),
+                ("SELECT l._id AS i, r._id AS j FROM l LEFT JOIN r USE INDEX '' ON l.k = lower(r.k)", 2),
+                ("SELECT r._id FROM r WHERE r.a = '\(one)' OR r.a = '\(two)'", 2),
+                ("SELECT l._id FROM l JOIN r USE INDEX '' ON l.k = r.a AND r.a IN ('\(one)', '\(two)')", 2),
+                (
+                    "SELECT l._id FROM l JOIN r USE INDEX '' ON l.k = r.a "
+                        + "WHERE r.a = '\(one)' OR r.a = '\(two)'", 2
+                ),
+                ("SELECT r._id FROM r WHERE r.`\(one)` = '\(one)' AND r.`\(two)` = '\(two)'", 1),
+                ("SELECT r._id FROM r WHERE r.`\(one)` = r.`\(two)`", 0),
+            ]
+            for (statement, count) in statements {
+                Self.expect(statement, naive, real)
+                #expect(try real.rows(statement).count == count, "\(statement)")
+            }
+        }
+    }
+
     @Test("a large collection on the right: the first rows are looked up, and SQL goes on behind them")
     func largeRight() async throws {
         try await TestDatabase.use { url in
             let (naive, real) = (MemoryStore(), try ProjectionEngine(url: url, database: "large"))
             let left = (0..<300).map { number -> Value in
-                ["_id": .int(Int64(number)), "p": .int(Int64(number * 7 % 2_300)), "n": .int(Int64(number))]
+                let partner = Value.int(Int64(number * 7 % 2_300))
+                // A body has no byte string: some documents are in doubt, before place 256 and behind it.
+                let also: Value = number % 90 == 20 ? .binary([1]) : 1
+                return [
+                    "_id": .int(Int64(number)), "p": partner, "n": .int(Int64(number)),
+                    "q": ["p": partner, "b": also],
+                ]
             }
             let right = (0..<2_100).map { number -> Value in
-                ["_id": .int(Int64(number)), "n": .int(Int64(number % 50)), "m": .int(Int64(number % 3))]
+                let also: Value = number % 490 == 0 ? .binary([1]) : 1
+                return [
+                    "_id": .int(Int64(number)), "n": .int(Int64(number % 50)), "m": .int(Int64(number % 3)),
+                    "w": ["m": .int(Int64(number % 3)), "b": also],
+                ]
             }
             let few = left.prefix(40).map { $0 }
             for engine in [naive, real] as [any StatementEngine] {
@@ -212,7 +316,24 @@ struct PushedJoinTests {
                 "SELECT COUNT(*) AS c FROM l JOIN r ON r._id = l.p WHERE l.n < 20",
                 "SELECT few.n, r._id AS i FROM few JOIN r USE INDEX '' ON r.n = few.n AND r.m = 1",
                 "SELECT few.n FROM few LEFT JOIN r USE INDEX '' ON r.n = few.p LIMIT 3 OFFSET 900",
+                "SELECT l.n, r.m FROM l JOIN r ON r._id = l.q.p",
+                "SELECT l.n, r.m FROM l LEFT JOIN r ON r._id = l.q.p AND r.w.m > 0",
+                "SELECT l.n, r.m FROM l JOIN r ON r._id = l.q.p WHERE r.w.m < 2 LIMIT 20 OFFSET 170",
+                "SELECT COUNT(*) AS c FROM l JOIN r ON r._id = l.q.p WHERE r.w.m < 2",
             ] { Self.expect(statement, naive, real) }
+            // Behind 32 rows on the left, which an index leads from.
+            _ = try real.execute("CREATE INDEX `0` ON r (n)", ObjectValue(), strict: false)
+            for end in ["", " AND r.w.m > 0"] {
+                for bounds in ["LIMIT 9", "LIMIT 9 OFFSET 1338", "LIMIT 60 OFFSET 880"] {
+                    let head = "SELECT few.n, r._id AS i FROM few JOIN r"
+                    let tail = "ON r.n = few.n\(end) \(bounds)"
+                    let wanted = PushedStatementTests.outcome(
+                        "\(head) USE INDEX '' \(tail)", ObjectValue(), on: naive, inOrder: true)
+                    let found = PushedStatementTests.outcome(
+                        "\(head) \(tail)", ObjectValue(), on: real, inOrder: true)
+                    #expect(found == wanted, "\(tail)")
+                }
+            }
         }
     }
 

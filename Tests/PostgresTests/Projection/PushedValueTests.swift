@@ -99,6 +99,30 @@ struct PushedValueTests {
         }
     }
 
+    @Test("numbers near the largest and the least double raise no error in the server")
+    func extremes() async throws {
+        try await TestDatabase.use { url in
+            let (naive, real) = (MemoryStore(), try ProjectionEngine(url: url, database: "extremes"))
+            let numbers: [Value] = [1.7e308, -1.7e308, 3, 0.5, 3e-308, -0.25]
+            var documents: [Value] = []
+            for (place, number) in numbers.enumerated() {
+                for other in numbers {
+                    let id = Value.int(Int64(documents.count))
+                    documents.append(["_id": id, "a": number, "b": other, "n": .int(Int64(place))])
+                }
+            }
+            for engine in [naive, real] as [any StatementEngine] {
+                _ = try engine.execute(
+                    "INSERT INTO c DOCUMENTS (:all)", ["all": .array(documents)], strict: false)
+            }
+            for value in ["a + b", "a - b", "a * b", "a / b", "a * 10.5", "a / 0.01", "a * 2.5 + b"] {
+                for (statement, part) in Self.statements(of: value) {
+                    try Self.expect(statement, part, naive, real)
+                }
+            }
+        }
+    }
+
     private static func statements(of value: String) -> [(String, String)] {
         [
             ("SELECT \(value) AS v, COUNT(*) AS k FROM c GROUP BY \(value)", "group"),
