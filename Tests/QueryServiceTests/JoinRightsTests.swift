@@ -60,15 +60,18 @@ struct JoinRightsTests {
                         for statement in Self.statements {
                             let wanted = try await other.execute(statement)
                             let found = try await user.execute(statement)
-                            #expect(wanted.status == 200, "\(wanted.body)")
+                            #expect(found.code == wanted.code, "\(place): \(statement)")
+                            // The last grant reads none of the customers.
+                            guard wanted.status == 200 else {
+                                #expect(place == Self.grants.count - 1 && statement.contains("customers"))
+                                continue
+                            }
                             #expect(found.rows == wanted.rows, "\(place): \(statement)")
                             // SQL neither counts nor bounds what is not read as a whole.
                             let plan = try await user.execute("EXPLAIN " + statement).rows.joined()
                             let cut = plan.contains(#""part":"group""#) || plan.contains(#""part":"top""#)
                             #expect(!cut || place == 0, "\(place): \(plan)")
-                            // The last grant reads none of the customers, and nothing is joined to them.
-                            let joins = place < Self.grants.count - 1 || !statement.contains("customers")
-                            #expect(cut || plan.contains(#""part":"join""#) == joins, "\(place): \(plan)")
+                            #expect(cut || plan.contains(#""part":"join""#), "\(place): \(plan)")
                         }
                     }
                     let plan = try await client.execute("EXPLAIN " + Self.statements[0])

@@ -188,7 +188,7 @@ struct PushedStatementTests {
         ("SELECT _id FROM c WHERE a > 0 LIMIT 2 OFFSET 1", "filter"),
         ("SELECT _id FROM c WHERE lower(a) = 'b' ORDER BY n LIMIT 1", "top"),
         ("SELECT _id FROM c WHERE a SIMILAR TO 'b+' ORDER BY n LIMIT 1", "filter"),
-        ("SELECT l._id FROM c AS l JOIN c AS r ON r._id = l.n WHERE l.a = 5 AND r.n > 1", "filter"),
+        ("SELECT l._id FROM c AS l JOIN c AS r ON r._id = l.n WHERE l.a = 5 AND r.n > 1", "join"),
         ("SELECT _id FROM c WHERE _id IN (3, 1, 'text', 99, 2)", nil),
         ("SELECT _id FROM c USE IDS LIST [5, 4, 77]", nil),
         ("SELECT _id FROM c USE IDS 5, 4, 3 WHERE _id = 4", nil),
