@@ -141,6 +141,9 @@ public enum PostgresLimits {
     static let cancelPatience = Duration.seconds(5)
     /// Rows of the first answer to a pushed statement, and of each one while documents are large.
     static let firstPushedRows = 64
+    /// Steps of a statement that PostgreSQL is asked about: it prints each operand in place of its name,
+    /// some twelve times, and would print those of nine steps for hours.
+    static let explainedSteps = 2
     /// Answers with few rows in a row after which a pushed statement that had many is asked for few again.
     static let fewAnswers = 8
     /// Rows of each further answer.

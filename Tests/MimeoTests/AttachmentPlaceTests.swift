@@ -32,18 +32,25 @@ struct AttachmentPlaceTests {
     }
 
     @Test("without a bucket --with-attachments is the data folder's, which has to be there")
-    func folder() throws {
-        try withTemporaryDirectory { data in
+    func folder() async throws {
+        try await withTemporaryDirectory { data in
+            var logger = Logger(label: "test")
+            logger.logLevel = .critical
+            let quiet = logger
+            let log = try SQLiteOperationLog(path: "\(data.path)/log.sqlite", logger: quiet)
             let resolved = try Self.resolved(data.path, hasBucket: false)
             let flags = try AttachmentBucketFlags.parse([])
-            let error = #expect(throws: MimeoError.self) {
-                _ = try AttachmentPlace(folder: nil, flags, followsSettings: true, resolved)
+            let missing = try AttachmentPlace(folder: nil, flags, followsSettings: true, resolved)
+            let error = await #expect(throws: MimeoError.self) {
+                try await missing.compare(with: log, quiet, what: "left out")
             }
             #expect(error?.code == .fileUnreadable)
             let folder = data.appendingPathComponent("attachments").path
             try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
             let place = try AttachmentPlace(folder: nil, flags, followsSettings: true, resolved)
             #expect(place.folder == folder && place.bucket == nil)
+            try await place.compare(with: log, quiet, what: "left out")
+            await log.close()
         }
     }
 

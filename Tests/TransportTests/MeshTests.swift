@@ -103,7 +103,7 @@ struct MeshTests {
 
     @Test("a link lives on with newer certificates of both sides, and ends with SYNC-0502 without")
     func renewed() async throws {
-        let (here, there, back) = try await shortLived(for: 20)
+        let (here, there, back) = try await shortLived(for: 8)
         let link = here.mesh.seen.peers.first?.link
         let ends = try #require(here.mesh.seen.peers.first?.identity?.expiresAtSeconds)
         back.value.withLock { $0 = 0 }
@@ -114,7 +114,7 @@ struct MeshTests {
         #expect(here.mesh.seen.peers.first?.link == link && there.linked.count == 1)
         for peer in [here, there] { await peer.mesh.stop() }
         // Without them the same link ends.
-        let (first, second, _) = try await shortLived(for: 20)
+        let (first, second, _) = try await shortLived(for: 8)
         try await until(
             { first.linked.isEmpty && second.linked.isEmpty }, within: .seconds(60))
         try await until { dialError(first)?.hasPrefix("SYNC-0502") == true }

@@ -123,6 +123,8 @@ public struct PushedStatement: Sendable {
     var path: AccessPath?
     /// The collection that is joined to the first one; nil if none is.
     public internal(set) var joined: CollectionName?
+    /// The steps in which long operands are computed.
+    public internal(set) var steps = 0
 
     /// The columns of a statement that selects documents: id, whole, state. A large state is left out, and
     /// the store reads it alone.
@@ -273,6 +275,6 @@ struct PushedComposer {
     ) -> PushedStatement {
         PushedStatement(
             collection: collection, part: part, sql: sql, isExact: isExact, columns: columns,
-            usesIndex: confinement?.isForced ?? false, path: confinement?.path)
+            usesIndex: confinement?.isForced ?? false, path: confinement?.path, steps: steps.count)
     }
 }

@@ -123,7 +123,7 @@ final class GenerationWriter {
         hasUnused = hasUnused || !before.isSubset(of: after)
     }
 
-    /// What has to be done for the indexes and statistics, as far as it is known.
+    /// The work on indexes and statistics that is to be done, as far as it is known.
     func indexWork() -> IndexWork {
         let builds = tables.indexed.flatMap { name, columns in
             columns.indexes.filter { !$0.isReady }.map {

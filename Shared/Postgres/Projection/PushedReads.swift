@@ -130,6 +130,9 @@ extension ProjectionSnapshot: PushingSource {
             return PushedExplanation(sql: sql, arguments: parameters.map(\.value), estimate: nil)
         }
         let (sql, parameters) = try rendered(statement, table)
+        guard statement.steps <= PostgresLimits.explainedSteps else {
+            return PushedExplanation(sql: sql, arguments: parameters.map(\.value), estimate: nil)
+        }
         let answers = try pushing {
             try connection.pipeline([
                 planning(isFree: true, statement),

@@ -64,6 +64,8 @@ final class MeshLinkRun {
     /// frame.
     func cut(within random: inout SplitMix64) async throws {
         for (place, end) in ends.enumerated() where end.reason == nil {
+            // A connection is open before bytes come.
+            if let event = end.events.next { try await handle(event, at: place) }
             var left = random.below(end.arriving.reduce(0) { $0 + $1.readableBytes } + 1)
             while left > 0, !end.arriving.isEmpty {
                 let count = min(left, end.arriving[0].readableBytes)

@@ -315,7 +315,7 @@ final class MeshWorld {
                 }
             }
             for place in reach {
-                // A peer that took a stamp from the future writes behind it, and the server waits for that time.
+                // A peer that took a stamp from the future writes behind it: the server waits for then.
                 let isAhead = sessions[place]?.reasons.contains { $0?.isOfClock ?? false } ?? false
                 if sessions[place]?.isOver ?? true, !(waits && isAhead) { try await beginSession(place) }
                 for end in [0, 1] {
