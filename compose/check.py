@@ -83,22 +83,24 @@ def base_image(folder):
     shutil.rmtree(root)
 
 
-def service_image(built, tag, folder):
-    stage = folder / f"stage-{tag}"
-    run(HERE / "stage", built, stage)
-    run("docker", "build", "-q", "-f", HERE / "prebuilt.Dockerfile", "-t", f"mimeo-services:{tag}", stage)
+def version_images(root, built, tag, folder):
+    """The images of a version, all by its own files: a health check asks as the version answers."""
+    compose, stage, runtime = root / "compose", folder / f"stage-{tag}", f"mimeo-runtime:{tag}"
+    for target, name in [("runtime", runtime), ("front", f"mimeo-front:{tag}")]:
+        run("docker", "build", "-q", "-f", compose / "Dockerfile", "--target", target, "-t", name, root)
+    run(compose / "stage", built, stage)
+    run("docker", "build", "-q", "-f", compose / "prebuilt.Dockerfile", "--build-arg", f"BASE_IMAGE={runtime}",
+        "-t", f"mimeo-services:{tag}", stage)
     shutil.rmtree(stage)
 
 
 def images(built, before, folder):
     base_image(folder)
     step("images of the front, PostgreSQL and the services")
-    for target, name in [("runtime", "mimeo-runtime"), ("front", "mimeo-front")]:
-        run("docker", "build", "-q", "-f", HERE / "Dockerfile", "--target", target, "-t", name, ROOT)
     run("docker", "build", "-q", "-f", HERE / "postgres.Dockerfile", "-t", "mimeo-postgres", HERE)
-    service_image(built, "check", folder)
+    version_images(ROOT, built, "check", folder)
     if before:
-        service_image(before / ".build" / "debug", "before", folder)
+        version_images(before, before / ".build" / "debug", "before", folder)
 
 
 def tour(project, built, *arguments):
@@ -113,7 +115,7 @@ def check(built, before, folder):
     project = f"mimeo-check-{secrets.token_hex(4)}"
     os.environ.update(
         MIMEO_SECRETS=str(folder / "secrets"), MIMEO_LISTEN=f"127.0.0.1:{free_port()}",
-        FRONT_IMAGE="mimeo-front", POSTGRES_IMAGE="mimeo-postgres", MIMEO_IMAGE="mimeo-services:check")
+        FRONT_IMAGE="mimeo-front:check", POSTGRES_IMAGE="mimeo-postgres", MIMEO_IMAGE="mimeo-services:check")
     compose = ["docker-compose", "-p", project, *FILES]
     try:
         if before:
@@ -121,7 +123,7 @@ def check(built, before, folder):
             old = before / "compose"
             run(old / "secrets", os.environ["MIMEO_SECRETS"])
             run("docker-compose", "-p", project, "-f", old / "compose.yaml", "up", "-d", "--no-build",
-                env={**os.environ, "MIMEO_IMAGE": "mimeo-services:before"})
+                env={**os.environ, "MIMEO_IMAGE": "mimeo-services:before", "FRONT_IMAGE": "mimeo-front:before"})
             tour(project, before / ".build" / "debug")
         step("up")
         began = time.monotonic()
