@@ -103,7 +103,7 @@ struct PostgresStore: ProjectionStore {
                 }
             }
             if isSettled ?? false { return true }
-            // What only people can mend is not waited for.
+            // A failure that only people can mend is not waited for.
             if !isDropping, let failure = await projection.indexFailure, failure.code == .rightMissing,
                 failure.at > start
             {

@@ -24,7 +24,7 @@ struct IndexAlignment {
         let dropped = present.filter { index in !wanted.contains { Self.isSame($0, index.description) } }
         let added = wanted.filter { index in !present.contains { Self.isSame(index, $0.description) } }
         guard !dropped.isEmpty || !added.isEmpty else { return true }
-        // What needs no table comes first: the role may lack the right to make one.
+        // Changes that need no table come first: the role may lack the right to make one.
         if !dropped.isEmpty {
             try change(&tables, &generation) {
                 _ = try connection.query(

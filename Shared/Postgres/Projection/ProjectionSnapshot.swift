@@ -134,7 +134,7 @@ public final class ProjectionSnapshot: DocumentSource {
         guard rows.bool(0, Generation.columnCount), !schemas.isNull(0, 0) else { return nil }
         let schema = schemas.int8(0, 0)
         if known != schema { connection.note(schema, of: database) }
-        // What another generation says is not this one's.
+        // The answer of another generation is not this one's.
         let fetched = answers.count > steps.count && known == schema ? answers.last : nil
         return ProjectionSnapshot(
             generation, schema: schema, connection, isPushing: isPushing,

@@ -13,7 +13,7 @@ struct TableStatisticsTests {
     private static let least = 400
     private static let documents = 500
 
-    /// What PostgreSQL takes for the number of rows; -1 if it never counted.
+    /// The number of rows that PostgreSQL believes in; -1 if it never counted.
     private static func estimate(_ url: String) throws -> Int64 {
         try Connection(url: url).query(
             "SELECT reltuples::int8 FROM pg_class WHERE oid = 'mimeo_g1.c1'::regclass"
