@@ -149,14 +149,14 @@ class PostgresIndexKill(SystemTest):
             if turn % 2 == 0:
                 server.start()
         self.settle(server)
-        wanted = server.query("SELECT a, COUNT(*) AS n FROM c USE INDEX '' WHERE a >= 0 GROUP BY a ORDER BY a")
-        names = [row["name"] for row in server.query("SELECT * FROM system:indexes")]
+        wanted = self.answered(server, "SELECT a, COUNT(*) AS n FROM c USE INDEX '' WHERE a >= 0 GROUP BY a ORDER BY a")
+        names = [row["name"] for row in self.answered(server, "SELECT * FROM system:indexes")]
         self.assertEqual(done - {*names, *done & {"insert"}}, set(), "an acknowledged index is not there")
         for name in names:
-            rows = server.query(
-                f"SELECT a, COUNT(*) AS n FROM c USE INDEX '{name}' WHERE a >= 0 GROUP BY a ORDER BY a")
+            rows = self.answered(
+                server, f"SELECT a, COUNT(*) AS n FROM c USE INDEX '{name}' WHERE a >= 0 GROUP BY a ORDER BY a")
             self.assertEqual(rows, wanted, name)
-        count = server.query("SELECT COUNT(*) AS n FROM c")[0]["n"]
+        count = self.answered(server, "SELECT COUNT(*) AS n FROM c")[0]["n"]
         self.assertEqual(count, sum(row["n"] for row in wanted))
         self.assertEqual(self.sql("SELECT count(*) FROM pg_index WHERE NOT indisvalid"), "0")
         self.assertEqual(server.stop(), 0)
@@ -167,6 +167,21 @@ class PostgresIndexKill(SystemTest):
         with contextlib.suppress(Exception):  # The server was killed under it.
             server.execute(statement)
             done.add(f"i{turn}" if statement.startswith("CREATE") else "insert")
+
+    def answered(self, server, statement):
+        """The items of a statement. While PostgreSQL recovers it is refused with a time to ask again."""
+        answer = None
+
+        def taken():
+            nonlocal answer
+            answer = server.post_statement(statement)
+            if answer.status == 503:
+                self.assertIsNotNone(answer.headers["Retry-After"], answer.body)
+            return answer.status != 503
+
+        until(taken, 60, lambda: f"{statement}: {answer.body}")
+        self.assertEqual(answer.status, 200, answer.body)
+        return answer.json["items"]
 
     @staticmethod
     def settle(server):
