@@ -15,8 +15,7 @@ struct GrantedDocuments: DocumentSource {
         guard !rules.allowsAll(of: collection) else { return try base.scan(collection, visit) }
         guard rules.allowsAny(of: collection) else { return }
         try base.scan(collection) { record in
-            guard rules.allows(collection, record.id) else { return true }
-            return try visit(record)
+            try !rules.allows(collection, record.id) || visit(record)
         }
     }
 
@@ -28,31 +27,38 @@ struct GrantedDocuments: DocumentSource {
     }
 
     var indexed: (any IndexedSource)? {
-        base.indexed.map { GrantedIndexes(base: $0, documents: self) }
+        base.indexed.map { GrantedIndexes(base: $0, readable: self) }
     }
 
     var pushing: (any PushingSource)? {
-        base.pushing.map { GrantedPushing(base: $0, documents: self) }
+        base.pushing.map { GrantedPushing(base: $0, readable: self) }
     }
 }
 
-/// `GrantedDocuments` with the snapshot's SQL. SQL filters documents, of which those are dropped that the
-/// reader may not read; it counts, groups and bounds only collections that he may read as a whole.
-struct GrantedPushing: PushingSource {
-    let base: any PushingSource
-    let documents: GrantedDocuments
+/// A source whose documents are those that its reader may read.
+protocol ReadableDocuments: DocumentSource {
+    var readable: GrantedDocuments { get }
+}
 
-    private var rules: CompiledRules { documents.rules }
-
+extension ReadableDocuments {
     func scan(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
-        try documents.scan(collection, visit)
+        try readable.scan(collection, visit)
     }
 
     func lookup(
         _ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void
     ) throws {
-        try documents.lookup(collection, id, visit)
+        try readable.lookup(collection, id, visit)
     }
+}
+
+/// `GrantedDocuments` with the snapshot's SQL. SQL filters documents, of which those are dropped that the
+/// reader may not read; it counts, groups and bounds only collections that he may read as a whole.
+struct GrantedPushing: PushingSource, ReadableDocuments {
+    let base: any PushingSource
+    let readable: GrantedDocuments
+
+    private var rules: CompiledRules { readable.rules }
 
     func decides(_ collection: CollectionName) -> Bool {
         rules.allowsAll(of: collection) && base.decides(collection)
@@ -68,8 +74,7 @@ struct GrantedPushing: PushingSource {
         precondition(statement.part == .filter, "only whole collections are bounded")
         guard rules.allowsAny(of: collection) else { return }
         try base.documents(of: statement) { record in
-            guard rules.allows(collection, record.id) else { return true }
-            return try visit(record)
+            try !rules.allows(collection, record.id) || visit(record)
         }
     }
 
@@ -111,9 +116,9 @@ struct GrantedPushing: PushingSource {
     func documents(
         _ collection: CollectionName, ids: ArraySlice<DocumentID>, _ visit: (DocumentRecord) throws -> Bool
     ) throws {
-        let readable = ids.filter { rules.allows(collection, $0) }
-        guard !readable.isEmpty else { return }
-        try base.documents(collection, ids: readable[...], visit)
+        let allowed = ids.filter { rules.allows(collection, $0) }
+        guard !allowed.isEmpty else { return }
+        try base.documents(collection, ids: allowed[...], visit)
     }
 
     func explanation(of statement: PushedStatement) throws -> PushedExplanation {
@@ -131,23 +136,13 @@ struct GrantedPushing: PushingSource {
 }
 
 /// `GrantedDocuments` with the snapshot's indexes.
-struct GrantedIndexes: IndexedSource {
+struct GrantedIndexes: IndexedSource, ReadableDocuments {
     let base: any IndexedSource
-    let documents: GrantedDocuments
+    let readable: GrantedDocuments
 
-    private var rules: CompiledRules { documents.rules }
+    private var rules: CompiledRules { readable.rules }
 
-    func scan(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
-        try documents.scan(collection, visit)
-    }
-
-    func lookup(
-        _ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void
-    ) throws {
-        try documents.lookup(collection, id, visit)
-    }
-
-    var pushing: (any PushingSource)? { documents.pushing }
+    var pushing: (any PushingSource)? { readable.pushing }
 
     func catalog(of collection: CollectionName) throws -> IndexCatalog { try base.catalog(of: collection) }
 
@@ -159,8 +154,7 @@ struct GrantedIndexes: IndexedSource {
         let collection = scan.index.collection
         guard !rules.allowsAll(of: collection) else { return try base.documents(of: scan, visit) }
         try base.documents(of: scan) { record in
-            guard rules.allows(collection, record.id) else { return true }
-            return try visit(record)
+            try !rules.allows(collection, record.id) || visit(record)
         }
     }
 
@@ -179,8 +173,7 @@ struct GrantedIndexes: IndexedSource {
         _ collection: CollectionName, numbered numbers: [Int64], _ visit: (DocumentRecord) throws -> Bool
     ) throws {
         try base.documents(collection, numbered: numbers) { record in
-            guard rules.allows(collection, record.id) else { return true }
-            return try visit(record)
+            try !rules.allows(collection, record.id) || visit(record)
         }
     }
 
@@ -218,26 +211,16 @@ struct GrantedIndexes: IndexedSource {
 }
 
 /// A write transaction limited to its writer's rights.
-struct GrantedWriter: DocumentWriter {
+struct GrantedWriter: DocumentWriter, ReadableDocuments {
     let base: any DocumentWriter
     let rights: CompiledGrant
 
-    private var readable: GrantedDocuments { GrantedDocuments(base: base, rules: rights.read) }
+    var readable: GrantedDocuments { GrantedDocuments(base: base, rules: rights.read) }
 
     private func check(_ collection: CollectionName, _ id: DocumentID) throws(QueryError) {
         guard rights.write.allows(collection, id) else {
             throw QueryError(.writeNotGranted, "a document of \(collection)")
         }
-    }
-
-    func scan(_ collection: CollectionName, _ visit: (DocumentRecord) throws -> Bool) throws {
-        try readable.scan(collection, visit)
-    }
-
-    func lookup(
-        _ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void
-    ) throws {
-        try readable.lookup(collection, id, visit)
     }
 
     var indexed: (any IndexedSource)? { readable.indexed }
