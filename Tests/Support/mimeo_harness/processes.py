@@ -108,8 +108,9 @@ class Process:
             self._close()
 
     def kill(self):
-        """kill -9."""
-        self._popen.kill()
+        """kill -9, of what it has started too: the workers of nginx would live on."""
+        if self.is_running:
+            os.killpg(self.pid, signal.SIGKILL)
         self._popen.wait()
         self._close()
 
