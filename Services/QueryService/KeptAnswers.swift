@@ -39,6 +39,11 @@ enum KeptAnswers {
 
     static func id(of key: IdempotencyKey) throws -> DocumentID { try DocumentID(.string(key.name)) }
 
+    /// The document that holds the answer kept under a key.
+    static func key(of key: IdempotencyKey) throws -> DocumentKey {
+        DocumentKey(collection: collection, id: try id(of: key))
+    }
+
     /// The answer that is kept under a key, if it is not too old.
     static func find(_ key: IdempotencyKey, in documents: some DocumentSource, since: Int64) throws -> Kept? {
         var found: Kept?

@@ -162,7 +162,7 @@ public final class QueryServicePart: ServicePart {
         AdminRoutes(
             log: log, authenticator: authenticator, admin: admin, slow: slow, rebuilds: rebuilds,
             projection: { [self] in try await projection(of: $0) },
-            openProjection: { [projections] id in projections.all.first { $0.database == id } }
+            openProjection: { [projections] id in projections[id] }
         ).mount(on: &mount)
         guard let system = authenticator.system, let secretsKey else { return }
         let webhooks = WebhookDelivery.Shared(
@@ -353,9 +353,11 @@ public final class QueryServicePart: ServicePart {
         }
     }
 
-    /// The identity of a request whose database exists.
+    /// The identity of a request whose database exists. Where a projection is open, the statement finds out
+    /// at the log's head.
     private func identity(of request: Request) async throws -> Identity {
         let identity = try await authenticator.identity(for: request)
+        if projections[identity.databaseID] != nil { return identity }
         guard try await log.databaseExists(identity.databaseID) else { throw QueryError(.unknownDatabase) }
         return identity
     }
@@ -415,6 +417,8 @@ public final class QueryServicePart: ServicePart {
         do {
             return try await projection.execute(
                 request, isStrict: isStrict, identity, after: minimum, past, evaluation)
+        } catch let error as OperationLogError where error.code == .unknownDatabase {
+            throw QueryError(.unknownDatabase)
         } catch  where Self.isOfLostHistory(error) {
             // The log was reset to an earlier state, or truncated ahead of this projection, or the projection
             // is damaged. Nothing was written, so the statement runs again on a rebuilt projection.

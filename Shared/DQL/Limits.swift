@@ -157,6 +157,8 @@ public enum DQLLimits {
     public static let pushedStateBytes = 65_536
     /// How many documents are looked up at a time.
     static let pushedLookups = 512
+    /// How many documents a statement may name to have them read before it runs.
+    static let namedDocuments = 8
     /// The first rows on the left of a join whose partners are looked up together: as many as a page shows.
     static let firstJoinedRows = 16
     /// The same after them. With its partner a row takes up to twice `pushedStateBytes`.

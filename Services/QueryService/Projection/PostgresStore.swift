@@ -46,7 +46,7 @@ struct PostgresStore: ProjectionStore {
         _ body: @escaping @Sendable (any DocumentWriter) throws -> StatementResult
     ) async throws -> StatementDraft {
         let draft = try await projection.draft(
-            from: offset, as: actor, sequence: sequence,
+            from: offset, expecting: turn.named, as: actor, sequence: sequence,
             wallMilliseconds: Environment.system.wallMilliseconds(),
             running: { [seats] in
                 try await turn.evaluation.run(on: seats, isUrgent: turn.isQuick, $0)
@@ -62,7 +62,7 @@ struct PostgresStore: ProjectionStore {
         checking check: @escaping @Sendable (CRDT.Operation) throws -> Void
     ) async throws -> [Result<StatementDraft, any Error>] {
         let drafts = try await projection.drafts(
-            from: offset, as: actor, sequence: sequence,
+            from: offset, expecting: turn.named, as: actor, sequence: sequence,
             wallMilliseconds: { Environment.system.wallMilliseconds() },
             running: { [seats] in try await turn.evaluation.run(on: seats, isUrgent: true, $0) },
             waiting: EvaluationWait(evaluation: turn.evaluation), works, goesOn: goesOn, checking: check

@@ -111,6 +111,8 @@ struct DraftTurn: Sendable {
     let evaluation: Evaluation
     /// True if others wait for it: it may take a moment, and may hold up the store for so long.
     let isQuick: Bool
+    /// Documents that it will look up or edit. A store far away reads them at once.
+    var named: [DocumentKey] = []
 }
 
 /// A snapshot of a store.

@@ -154,7 +154,7 @@ extension WriteLane {
         let erased = self.erased()
         let drafted = try await store.drafts(
             from: written, as: actor, sequence: sequence,
-            in: DraftTurn(evaluation: jobs[0].evaluation, isQuick: true),
+            in: DraftTurn(evaluation: jobs[0].evaluation, isQuick: true, named: jobs.flatMap(\.named)),
             works.map { work in
                 { writer, sequence in
                     var options = work.job.options

@@ -219,7 +219,7 @@ actor WriteLane {
     private func draft(
         _ job: Job, as actor: ActorID, sequence: SequenceNumber
     ) async throws -> StatementDraft {
-        let turn = DraftTurn(evaluation: job.evaluation, isQuick: isQuick)
+        let turn = DraftTurn(evaluation: job.evaluation, isQuick: isQuick, named: job.named)
         let work = await work(job, as: actor)
         do {
             var draft = try await store.draft(from: written, as: actor, sequence: sequence, in: turn) {

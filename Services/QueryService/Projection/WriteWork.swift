@@ -4,6 +4,14 @@ import Machine
 import OperationLog
 import ServiceKit
 
+extension WriteLane.Job {
+    /// Documents that it looks up or edits, as far as its statements name them, the kept answer among them.
+    var named: [DocumentKey] {
+        let kept = key.flatMap { try? KeptAnswers.key(of: $0) }
+        return steps.flatMap { $0.statement.namedDocuments($0.arguments) } + (kept.map { [$0] } ?? [])
+    }
+}
+
 /// One write as it is drafted: the statement, within its writer's rights, and the answer that is kept under
 /// its `Idempotency-Key`. It may run twice, so its only effects are the draft's, and `found`.
 struct WriteWork: Sendable {

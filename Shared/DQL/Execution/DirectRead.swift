@@ -22,7 +22,7 @@ final class DirectRead: Sendable {
             }
         }
 
-        fileprivate func value(_ arguments: [Value]) -> Value {
+        func value(_ arguments: [Value]) -> Value {
             switch self {
             case .known(let value): value
             case .argument(let place): arguments[place]

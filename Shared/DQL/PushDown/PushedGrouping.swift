@@ -17,40 +17,42 @@ struct PushedAggregate: Sendable {
         self.field = aggregate.isDistinct ? nil : field
     }
 
-    /// The columns of its parts, of a value and its type. Integers and doubles are apart, since a result
-    /// shows which it was; doubles add in the order of the documents.
-    func columns(_ value: SQL, _ type: SQL) -> [SQL] {
-        func whole(_ isWhole: Bool) -> SQL {
-            """
-            CASE WHEN \(type) = 'number' THEN CASE WHEN scale(\(value)::numeric) \(isWhole ? "=" : ">") 0 \
-            THEN \(value)::numeric END END
-            """
-        }
+    /// True if its parts have integers and doubles apart, since a result shows which it was.
+    var readsNumbers: Bool { field != nil && ![.count, .median].contains(kind) }
+
+    /// The number that a value is; NULL for other values, and for a double or an integer.
+    static func number(_ value: SQL, _ type: SQL, isWhole: Bool) -> SQL {
+        """
+        CASE WHEN \(type) = 'number' THEN CASE WHEN scale(\(value)::numeric) \(isWhole ? "=" : ">") 0 \
+        THEN \(value)::numeric END END
+        """
+    }
+
+    /// The columns of its parts, of a value, its type, and the integer and the double that it may be. Doubles
+    /// add in the order of the documents.
+    func columns(_ value: SQL, _ type: SQL, whole: SQL, double: SQL) -> [SQL] {
         let others: SQL = "count(*) FILTER (WHERE \(type) NOT IN ('number', 'null'))::text"
         switch kind {
         case .count:
             return ["count(*) FILTER (WHERE \(value) <> 'null' AND \(value) <> 'false')::text"]
         case .sum, .avg:
             return [
-                "sum(\(whole(true)))::text", "count(\(whole(true)))::text",
-                """
-                (sum((\(whole(false)))::float8 ORDER BY id) \
-                FILTER (WHERE (\(whole(false))) IS NOT NULL))::text
-                """,
-                "count(\(whole(false)))::text", others,
+                "sum(\(whole))::text", "count(\(whole))::text",
+                "(sum(\(double)::float8 ORDER BY id) FILTER (WHERE \(double) IS NOT NULL))::text",
+                "count(\(double))::text", others,
             ]
         case .min, .max:
             let (name, flag): (SQL, SQL) = kind == .min ? ("min", "bool_and") : ("max", "bool_or")
             return [
                 "\(flag)(CASE WHEN \(type) = 'boolean' THEN \(value)::boolean END)::text",
-                "\(name)(\(whole(true)))::text", "\(name)(\(whole(false)))::text",
+                "\(name)(\(whole))::text", "\(name)(\(double))::text",
                 "\(name)((CASE WHEN \(type) = 'string' THEN \(value) #>> '{}' END) COLLATE \"C\")",
                 "count(*) FILTER (WHERE \(type) IN ('array', 'object'))::text",
             ]
         case .mid:
             return [
-                "min(\(whole(true)))::text", "min(\(whole(false)))::text",
-                "max(\(whole(true)))::text", "max(\(whole(false)))::text", others,
+                "min(\(whole))::text", "min(\(double))::text", "max(\(whole))::text",
+                "max(\(double))::text", others,
             ]
         case .median:
             // The median of two parts is not that of their medians: the numbers come, in one text.
@@ -110,12 +112,16 @@ struct GroupColumns: Sendable {
     var count: Int { keys.count + 2 + aggregates.reduce(0) { $0 + $1.width } }
 
     /// The groups of some documents.
+    ///
+    /// `OFFSET 0` keeps the server from computing the columns again in each of their places, and from
+    /// sorting whole documents where it sorts. As an int8 it does not keep it from using several processes.
     /// - Parameters:
     ///   - documents: FROM and WHERE.
     ///   - id: what doubles are added in the order of.
     ///   - first: a text of `id` whose least one is that of a group's first document.
     func sql(documents: SQL, id: SQL, first: SQL) -> SQL {
         var inner: [SQL] = ["\(id) AS id"]
+        var numbers: [SQL] = []
         var outer: [SQL] = []
         for (place, key) in keys.enumerated() {
             inner.append("\(key.value)::text AS k\(.number(place))")
@@ -127,11 +133,25 @@ struct GroupColumns: Sendable {
         outer.append(keys.isEmpty ? "NULL::text" : "min(\(first))")
         for (place, aggregate) in aggregates.enumerated() {
             guard let field = aggregate.field else { continue }
-            inner.append("\(field.value) AS a\(.number(place)), \(field.type) AS t\(.number(place))")
-            outer += aggregate.columns("a\(.number(place))", "t\(.number(place))")
+            let (value, type): (SQL, SQL) = ("a\(.number(place))", "t\(.number(place))")
+            let (whole, double): (SQL, SQL) = ("w\(.number(place))", "d\(.number(place))")
+            inner.append("\(field.value) AS \(value), \(field.type) AS \(type)")
+            if aggregate.readsNumbers {
+                numbers.append("\(PushedAggregate.number(value, type, isWhole: true)) AS \(whole)")
+                numbers.append("\(PushedAggregate.number(value, type, isWhole: false)) AS \(double)")
+            }
+            outer += aggregate.columns(value, type, whole: whole, double: double)
+        }
+        var matching: SQL = "SELECT \(SQL.joined(inner, ", ")) \(documents)"
+        // What is only counted needs no columns.
+        if inner.count > 1 { matching = "\(matching) OFFSET '0'::int8" }
+        if !numbers.isEmpty {
+            matching = """
+                SELECT *, \(SQL.joined(numbers, ", ")) FROM (\(matching)) AS plain OFFSET '0'::int8
+                """
         }
         return """
-            SELECT \(SQL.joined(outer, ", ")) FROM (SELECT \(SQL.joined(inner, ", ")) \(documents)\
+            SELECT \(SQL.joined(outer, ", ")) FROM (\(matching)\
             ) AS matching\(keys.isEmpty ? "" : " GROUP BY \(groupBy)")
             """
     }

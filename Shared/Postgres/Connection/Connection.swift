@@ -65,6 +65,10 @@ final class Connection {
     var knownSchemas: [DatabaseID: Int64] = [:]
     /// True if the session plans as snapshots need it.
     var isForSnapshots = false
+    /// How many processes more the server may use for a statement, as it is set up.
+    var workers = "0"
+    /// The log's numbers of databases, as they were read last: one that was restored has another one.
+    var knownLogs: [DatabaseID: Int64] = [:]
     /// How often this connection has waited for the server's answer.
     private(set) var roundTrips = 0
 

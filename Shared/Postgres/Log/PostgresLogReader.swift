@@ -12,21 +12,42 @@ enum PostgresLogReader {
         /// The place through which entries were removed.
         let truncated: Offset
         let truncatedHash: UInt64
-        /// The place through which the tables `actors` and `touched` are complete.
-        let flushed: Int64
 
         var position: LogPosition { LogPosition(logID: logID, offset: offset, hash: hash) }
     }
 
     /// The head, checked against its last entry in one statement, so that both are of the same moment.
     static func head(_ connection: Connection, _ database: DatabaseID) throws -> Head {
-        let rows = try connection.query(
+        try head(try connection.query(headStep(database)), database)
+    }
+
+    /// The head, and what steps for the database's number answer. Their answers may be later than the head.
+    /// It is one round trip where the number is known.
+    private static func head(
+        _ connection: Connection, _ database: DatabaseID, and steps: (_ number: Int64) -> [Connection.Step]
+    ) throws -> (head: Head, answers: [Rows]) {
+        if let number = connection.knownLogs[database] {
+            let answers = try connection.pipeline([headStep(database)] + steps(number))
+            let head = try head(answers[0], database)
+            if head.number == number { return (head, Array(answers.dropFirst())) }
+        }
+        let head = try head(connection, database)
+        if connection.knownLogs.count >= PostgresLimits.knownTables { connection.knownLogs = [:] }
+        connection.knownLogs[database] = head.number
+        return (head, try connection.run(steps(head.number)))
+    }
+
+    private static func headStep(_ database: DatabaseID) -> Connection.Step {
+        Connection.Step(
             """
-            SELECT d.number, d.log_id, d.head, d.hash, o.hash, d.truncated, d.truncated_hash, d.settled
+            SELECT d.number, d.log_id, d.head, d.hash, o.hash, d.truncated, d.truncated_hash
             FROM mimeo_log.databases d
             LEFT JOIN mimeo_log.operations o ON o.database = d.number AND o."offset" = d.head
             WHERE d.id = $1
             """, [.text(database.text)])
+    }
+
+    private static func head(_ rows: Rows, _ database: DatabaseID) throws -> Head {
         guard rows.count == 1 else {
             throw OperationLogError(.unknownDatabase, "no database has this id", database: database)
         }
@@ -35,7 +56,7 @@ enum PostgresLogReader {
         }
         let head = Head(
             number: rows.int8(0, 0), logID: logID, offset: Offset(rows.bits(0, 2)), hash: rows.bits(0, 3),
-            truncated: Offset(rows.bits(0, 5)), truncatedHash: rows.bits(0, 6), flushed: rows.int8(0, 7))
+            truncated: Offset(rows.bits(0, 5)), truncatedHash: rows.bits(0, 6))
         let last: UInt64? =
             if head.offset == 0 {
                 ChainHash.start(logID)
@@ -88,8 +109,9 @@ enum PostgresLogReader {
                 LogPosition(logID: head.logID, offset: offset, hash: $0)
             }
         }
-        let entries = try entries(
-            connection, database, head, after: offset.previous, limit: ReadLimit(operations: 1))
+        let limit = ReadLimit(operations: 1)
+        let answers = try connection.run(entrySteps(head.number, after: offset.previous, limit))
+        let entries = try entries(answers, database, head, after: offset.previous, limit)
         return LogPosition(logID: head.logID, offset: offset, hash: entries[0].hash)
     }
 
@@ -97,14 +119,21 @@ enum PostgresLogReader {
     static func entries(
         _ connection: Connection, _ database: DatabaseID, after offset: Offset, limit: ReadLimit
     ) throws -> [LogEntry] {
-        let head = try head(connection, database)
+        let (head, answers) = try head(connection, database) { entrySteps($0, after: offset, limit) }
         guard offset <= head.offset else {
             throw OperationLogError(
                 .offsetBeyondHead, "offset \(offset) is beyond the head, which is at \(head.offset)",
                 database: database, offset: offset)
         }
+        var first: [Rows]? = answers
         return try below(head, connection, database) { head in
-            try entries(connection, database, head, after: offset, limit: limit)
+            let answers = try first ?? connection.run(entrySteps(head.number, after: offset, limit))
+            first = nil
+            guard offset >= head.truncated else {
+                let snapshot = try PostgresSnapshots.finished(connection, head)?.position.offset
+                throw OperationLogError.truncated(database, head.truncated, snapshot: snapshot)
+            }
+            return try entries(answers, database, head, after: offset, limit)
         }
     }
 
@@ -112,24 +141,25 @@ enum PostgresLogReader {
     static func frontier(
         _ connection: Connection, _ database: DatabaseID, _ actors: [ActorID]
     ) throws -> [ActorID: FrontierEntry] {
-        let head = try head(connection, database)
-        // An actor flushed meanwhile is found in both tables, and the greater sequence counts.
-        let rows = try connection.query(
-            """
-            SELECT DISTINCT ON (actor) actor, sequence, "timestamp", hash,
-                max(key) OVER (PARTITION BY actor)
-            FROM (
-                SELECT actor, sequence, "timestamp", hash, key FROM mimeo_log.actors
-                WHERE database = $1 AND actor = ANY ($2)
-                UNION ALL
-                SELECT actor, sequence, "timestamp", content, key FROM mimeo_log.operations
-                WHERE database = $1 AND "offset" > $3 AND "offset" <= $4 AND actor = ANY ($2)
-            ) AS standing ORDER BY actor, sequence DESC
-            """,
-            [
-                .int8(head.number), .int8Array(actors.map { Int64(bitPattern: $0.rawValue) }),
-                .int8(head.flushed), .int8(Int64(bitPattern: head.offset.rawValue)),
-            ])
+        let (_, answers) = try head(connection, database) { number in
+            // An actor is in both tables for a moment, and the greater sequence counts.
+            let step = Connection.Step(
+                """
+                SELECT DISTINCT ON (actor) actor, sequence, "timestamp", hash,
+                    max(key) OVER (PARTITION BY actor)
+                FROM (
+                    SELECT actor, sequence, "timestamp", hash, key FROM mimeo_log.actors
+                    WHERE database = $1 AND actor = ANY ($2)
+                    UNION ALL
+                    SELECT actor, sequence, "timestamp", content, key FROM mimeo_log.operations
+                    WHERE database = $1 AND actor = ANY ($2)
+                        AND "offset" > (SELECT settled FROM mimeo_log.databases WHERE number = $1)
+                ) AS standing ORDER BY actor, sequence DESC
+                """,
+                [.int8(number), .int8Array(actors.map { Int64(bitPattern: $0.rawValue) })])
+            return [step]
+        }
+        let rows = answers[0]
         var frontier: [ActorID: FrontierEntry] = [:]
         for row in 0..<rows.count {
             frontier[ActorID(rows.bits(row, 0))] = FrontierEntry(
@@ -154,26 +184,34 @@ enum PostgresLogReader {
         ) AS entries WHERE before < $4 ORDER BY "offset"
         """
 
+    /// The steps whose answers `entries` takes: the hash at an offset, and what follows it.
+    private static func entrySteps(
+        _ number: Int64, after offset: Offset, _ limit: ReadLimit
+    ) -> [Connection.Step] {
+        let through = Int64(bitPattern: offset.rawValue).addingReportingOverflow(Int64(limit.operations))
+        return [
+            Connection.Step(
+                "SELECT hash FROM mimeo_log.operations WHERE database = $1 AND \"offset\" = $2",
+                [.int8(number), .int8(Int64(bitPattern: offset.rawValue))]),
+            Connection.Step(
+                select,
+                [
+                    .int8(number), .int8(Int64(bitPattern: offset.rawValue)),
+                    .int8(through.overflow ? .max : through.partialValue), .int8(Int64(limit.bytes)),
+                ]),
+        ]
+    }
+
     private static func entries(
-        _ connection: Connection, _ database: DatabaseID, _ head: Head, after offset: Offset, limit: ReadLimit
+        _ answers: [Rows], _ database: DatabaseID, _ head: Head, after offset: Offset, _ limit: ReadLimit
     ) throws -> [LogEntry] {
-        guard offset >= head.truncated else {
-            let snapshot = try PostgresSnapshots.finished(connection, head)?.position.offset
-            throw OperationLogError.truncated(database, head.truncated, snapshot: snapshot)
-        }
         guard offset < head.offset else { return [] }
         var chain = ChainReader(
-            database: database, after: offset, hash: try hash(connection, database, head, at: offset),
+            database: database, after: offset, hash: try hash(answers[0], database, head, at: offset),
             limit: limit)
         let through = offset.advanced(by: min(limit.operations, offset.distance(to: head.offset)))
-        let rows = try connection.query(
-            select,
-            [
-                .int8(head.number), .int8(Int64(bitPattern: offset.rawValue)),
-                .int8(Int64(bitPattern: through.rawValue)),
-                .int8(Int64(limit.bytes)),
-            ])
-        for row in 0..<rows.count {
+        let rows = answers[1]
+        for row in 0..<rows.count where Offset(rows.bits(row, 0)) <= through {
             let record = OperationRecord(
                 actor: ActorID(rows.bits(row, 1)), sequence: SequenceNumber(rows.bits(row, 2)),
                 timestamp: rows.bits(row, 3), bytes: rows.bytes(row, 5))
@@ -185,13 +223,10 @@ enum PostgresLogReader {
     }
 
     private static func hash(
-        _ connection: Connection, _ database: DatabaseID, _ head: Head, at offset: Offset
+        _ rows: Rows, _ database: DatabaseID, _ head: Head, at offset: Offset
     ) throws -> UInt64 {
         guard offset > 0 else { return ChainHash.start(head.logID) }
         if offset == head.truncated { return head.truncatedHash }
-        let rows = try connection.query(
-            "SELECT hash FROM mimeo_log.operations WHERE database = $1 AND \"offset\" = $2",
-            [.int8(head.number), .int8(Int64(bitPattern: offset.rawValue))])
         guard rows.count == 1 else {
             throw OperationLogError(.corrupt, "the entry is missing", database: database, offset: offset)
         }

@@ -12,18 +12,28 @@ struct FewRows {
     /// Returns whether a statement is one of few rows.
     func contains(_ sql: String) -> Bool { lacking[sql] == 0 }
 
+    /// Returns whether a statement had many rows, and not few often enough since then.
+    func hadMany(_ sql: String) -> Bool { lacking[sql] ?? 0 > 0 }
+
     /// Notes that a statement had few rows.
     mutating func noteFew(_ sql: String) {
         if let answers = lacking[sql] {
             lacking[sql] = max(answers - 1, 0)
-            return
+        } else {
+            keep(sql, lacking: 0)
         }
-        if lacking.count >= PostgresLimits.preparedStatements { lacking = [:] }
-        lacking[sql] = 0
     }
 
-    /// Notes that a statement had many rows. Those that never had few are not kept.
-    mutating func noteMany(_ sql: String) {
-        if lacking[sql] != nil { lacking[sql] = PostgresLimits.fewAnswers }
+    /// Notes that a statement had many rows.
+    /// - Parameter isExpectedFew: true if it is asked for few unless it is known to have many. Others are only
+    ///   kept if they once had few.
+    mutating func noteMany(_ sql: String, isExpectedFew: Bool = false) {
+        guard isExpectedFew || lacking[sql] != nil else { return }
+        keep(sql, lacking: PostgresLimits.fewAnswers)
+    }
+
+    private mutating func keep(_ sql: String, lacking answers: Int) {
+        if lacking[sql] == nil, lacking.count >= PostgresLimits.preparedStatements { lacking = [:] }
+        lacking[sql] = answers
     }
 }

@@ -200,13 +200,16 @@ public final class PostgresProjection: Sendable {
 
     /// Runs a closure on a snapshot under the actor's next stamp and returns its changes as an operation,
     /// writing nothing. It may run twice, as in `read`.
-    /// - Parameter sequence: the actor's next sequence.
+    /// - Parameters:
+    ///   - keys: documents that the closure will look up or edit: they are read at once.
+    ///   - sequence: the actor's next sequence.
     public func draft<Value: Sendable>(
-        from offset: Offset = 0, as actor: ActorID, sequence: SequenceNumber, wallMilliseconds: UInt64,
-        running: Running<Draft<Value>>? = nil, waiting: (any ServerWait)? = nil,
-        _ body: @escaping @Sendable (ProjectionDraft) throws -> Value
+        from offset: Offset = 0, expecting keys: [DocumentKey] = [], as actor: ActorID,
+        sequence: SequenceNumber, wallMilliseconds: UInt64, running: Running<Draft<Value>>? = nil,
+        waiting: (any ServerWait)? = nil, _ body: @escaping @Sendable (ProjectionDraft) throws -> Value
     ) async throws -> Draft<Value> {
         try await read(from: offset, running: running, waiting: waiting) { snapshot in
+            try snapshot.expect(keys)
             let draft = snapshot.draft(as: actor, sequence: sequence, wallMilliseconds: wallMilliseconds)
             let value = try body(draft)
             let operation = try draft.operation()
@@ -225,14 +228,15 @@ public final class PostgresProjection: Sendable {
 
     /// The same as `draft` for several pieces of work, each on what those before it leave; see `DraftChain`.
     public func drafts<Work: Sendable, Value: Sendable>(
-        from offset: Offset = 0, as actor: ActorID, sequence: SequenceNumber,
-        wallMilliseconds: @escaping @Sendable () -> UInt64, running: Running<Drafts<Value>>? = nil,
-        waiting: (any ServerWait)? = nil, _ works: [Work],
+        from offset: Offset = 0, expecting keys: [DocumentKey] = [], as actor: ActorID,
+        sequence: SequenceNumber, wallMilliseconds: @escaping @Sendable () -> UInt64,
+        running: Running<Drafts<Value>>? = nil, waiting: (any ServerWait)? = nil, _ works: [Work],
         goesOn: @escaping @Sendable ((any Error)?) throws -> Bool,
         checking check: @escaping @Sendable (Operation) throws -> Void,
         _ body: @escaping @Sendable (Work, ProjectionDraft, SequenceNumber) throws -> Value
     ) async throws -> Drafts<Value> {
         try await read(from: offset, running: running, waiting: waiting) { snapshot in
+            try snapshot.expect(keys)
             var chain = snapshot.chain(as: actor, sequence: sequence, wallMilliseconds: wallMilliseconds)
             let links = try DraftChain.all(works, goesOn: goesOn) { work in
                 try chain.add { operation in

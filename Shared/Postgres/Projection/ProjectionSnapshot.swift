@@ -30,6 +30,8 @@ public final class ProjectionSnapshot: DocumentSource {
     private var tables: [CollectionName: String?] = [:]
     /// The document that was read with the beginning.
     private let fetched: (key: DocumentKey, rows: Rows)?
+    /// The states that were read ahead, see `expect`.
+    private var expected: [DocumentKey: EncodedState?] = [:]
 
     private init(
         _ generation: Generation, schema: Int64, _ connection: Connection, isPushing: Bool,
@@ -111,6 +113,9 @@ public final class ProjectionSnapshot: DocumentSource {
         hasIndexes: Bool, _ wait: (any ServerWait)?
     ) throws -> ProjectionSnapshot? {
         if !connection.isForSnapshots {
+            connection.workers = try connection.query(
+                "SELECT current_setting('max_parallel_workers_per_gather')"
+            ).text(0, 0)
             try connection.run(settings)
             connection.isForSnapshots = true
         }
@@ -201,6 +206,12 @@ public final class ProjectionSnapshot: DocumentSource {
         _ collection: CollectionName, _ id: DocumentID, _ visit: (DocumentRecord) throws -> Void
     ) throws {
         let key = DocumentKey(collection: collection, id: id)
+        if let state = expected[key] {
+            return try state?.withUnsafeBytes { raw in
+                let document = try ProjectionError.reading { () throws(CRDTError) in try DocumentReader(raw) }
+                if document.isLive { try visit(DocumentRecord(id: id, document: document)) }
+            } ?? ()
+        }
         let rows: Rows
         if let fetched, fetched.key == key {
             rows = fetched.rows
@@ -218,16 +229,21 @@ public final class ProjectionSnapshot: DocumentSource {
 
     /// The encoded state of a document, tombstones included; nil when there is none.
     public func state(of key: DocumentKey) throws -> EncodedState? {
+        if let state = expected[key] { return state }
         guard let table = try table(key.collection) else { return nil }
         let rows = try connection.query(
             "SELECT state FROM \(table) WHERE id = \(CollectionTables.key(of: "$1"))", [.bytes(key.id.bytes)])
         return rows.count == 1 ? EncodedState(rows.bytes(0, 0)) : nil
     }
 
+    /// Reads the states of documents ahead that drafts will look up and edit, large ones left out.
+    func expect(_ keys: [DocumentKey]) throws { if !keys.isEmpty { expected = try states(of: keys) } }
+
     /// See `DraftBase`: in one round trip per collection.
     public func states(of keys: [DocumentKey]) throws -> [DocumentKey: EncodedState?] {
         var states: [DocumentKey: EncodedState?] = [:]
-        for key in keys { states[key] = .some(nil) }
+        for key in keys { states.updateValue(expected[key] ?? nil, forKey: key) }
+        let keys = expected.isEmpty ? keys : keys.filter { expected[$0] == nil }
         for (collection, places) in Dictionary(grouping: keys.indices, by: { keys[$0].collection }) {
             guard let table = try table(collection) else { continue }
             let rows = try connection.query(

@@ -167,7 +167,9 @@ extension ProjectionSnapshot: PushingSource {
     ///
     /// A cursor is planned for its values each time, which takes longer than to find a few documents by an
     /// index. So a prepared statement asks for these: the first entries of an index, and the documents of a
-    /// statement that had few of them the last time. If there are more now, a cursor follows.
+    /// statement that had few of them the last time. The server runs a cursor in one process, so a statement
+    /// asks for groups and for the first of an order too: they are few as a rule, and several processes may
+    /// look for them. If there are more now, a cursor follows.
     func read(
         _ statement: PushedStatement, named kind: String, _ visit: (Rows) throws -> Bool
     ) throws {
@@ -189,6 +191,13 @@ extension ProjectionSnapshot: PushingSource {
             }
             connection.fewRows.noteMany(sql)
         }
+        if statement.isOfFew, !connection.fewRows.hadMany(sql) {
+            if let rows = try fewRows(sql, values, statement) {
+                _ = try visit(rows)
+                return
+            }
+            connection.fewRows.noteMany(sql, isExpectedFew: true)
+        }
         try readInCursor(sql, values, statement, named: kind, visit)
     }
 
@@ -199,7 +208,7 @@ extension ProjectionSnapshot: PushingSource {
         let few = connection.firstPushedRows
         let answers = try pushing {
             try connection.pipeline([
-                planning(isFree: true, statement, usesIndex: true),
+                planning(isFree: true, statement, usesIndex: !statement.isOfFew),
                 Connection.Step(
                     "WITH few AS MATERIALIZED (\(sql)) SELECT * FROM few LIMIT \(few + 1)", values),
                 planning(isFree: false, statement),
@@ -229,7 +238,7 @@ extension ProjectionSnapshot: PushingSource {
         ]
         var isFirst = true
         while let rows = try pushing({ try connection.pipeline(steps) }).last {
-            if isFirst, statement.isConfined {
+            if isFirst, statement.isConfined || statement.isOfFew {
                 if rows.count < count {
                     connection.fewRows.noteFew(sql)
                 } else {
@@ -246,14 +255,16 @@ extension ProjectionSnapshot: PushingSource {
         }
     }
 
-    /// Lets the server choose full scans, or not.
+    /// Lets the server choose full scans, or not, and several processes.
     private func planning(
         isFree: Bool, _ statement: PushedStatement, usesIndex: Bool = false
     ) -> Connection.Step {
         Connection.Step(
             """
             SELECT set_config('enable_seqscan', $1, true), set_config('enable_bitmapscan', $2, true),
-                set_config('cursor_tuple_fraction', $3, true), set_config('enable_mergejoin', $4, true)
+                set_config('cursor_tuple_fraction', $3, true), set_config('enable_mergejoin', $4, true),
+                set_config('max_parallel_workers_per_gather', $5, true),
+                set_config('plan_cache_mode', $6, true)
             """,
             [
                 .text(isFree && !usesIndex && !statement.usesIndex ? "on" : "off"),
@@ -261,6 +272,9 @@ extension ProjectionSnapshot: PushingSource {
                 .text(statement.wantsFirst ? "0.01" : "1"),
                 // Without statistics of a field the server would sort both sides of a join, not hash one.
                 .text(isFree && statement.joined != nil ? "off" : "on"),
+                .text(isFree && statement.isOfFew ? connection.workers : "0"),
+                // How much of a table a condition leaves depends on its values.
+                .text(isFree && statement.isOfFew ? "force_custom_plan" : "auto"),
             ])
     }
 
@@ -272,6 +286,11 @@ extension ProjectionSnapshot: PushingSource {
             throw PushFailure(error: error)
         }
     }
+}
+
+extension PushedStatement {
+    /// True if its rows are groups, or the first of an order.
+    fileprivate var isOfFew: Bool { part == .group || part == .top }
 }
 
 extension SQL.Parameter {

@@ -69,6 +69,9 @@ public final class OpenDatabases<Opened: Sendable>: Sendable {
         table.withLock { if $0.closings[database] == closing { $0.closings[database] = nil } }
     }
 
+    /// The open object of a database; nil if none is open.
+    public subscript(database: DatabaseID) -> Opened? { table.withLock { $0.opened[database] } }
+
     /// All open objects, without waiting for those that are being opened.
     public var all: [Opened] { table.withLock { Array($0.opened.values) } }
 

@@ -23,6 +23,20 @@ struct PushedReadsTests {
         #expect(known.count <= PostgresLimits.preparedStatements)
     }
 
+    @Test("a statement that is expected to have few rows is asked for few until it had many")
+    func expectedFew() {
+        var known = FewRows()
+        #expect(!known.hadMany("a"))
+        known.noteMany("a")
+        #expect(!known.hadMany("a"))
+        known.noteMany("a", isExpectedFew: true)
+        for _ in 0..<PostgresLimits.fewAnswers {
+            #expect(known.hadMany("a"))
+            known.noteFew("a")
+        }
+        #expect(!known.hadMany("a"))
+    }
+
     @Test(
         "the rows of groups and of a first few are not taken for the number of documents",
         arguments: [
