@@ -39,6 +39,12 @@ final class MeshPeer {
     private(set) var statements: [String: [UInt8]] = [:]
     /// The contents of the store's file when it was kept.
     private var kept: [String: Data]?
+    private let written = Written()
+
+    /// Operations as they were committed.
+    private final class Written: Sendable {
+        let operations = Mutex<[OwnOperation]>([])
+    }
 
     init(
         _ name: String, in folder: URL, seed: UInt64, hasServer: Bool = false,
@@ -51,6 +57,7 @@ final class MeshPeer {
         random = Mutex(SplitMix64(seed: seed))
         replica = try Self.open(self.folder, milliseconds, random)
         feed = try Self.begin(replica, hasServer, later)
+        noteWrites()
     }
 
     static let quiet: Logger = {
@@ -116,6 +123,16 @@ final class MeshPeer {
     /// The time that its clock shows.
     var now: UInt64 { milliseconds() }
 
+    private func noteWrites() {
+        _ = replica.addListener { [written] commit in
+            guard let operation = commit.operation else { return }
+            written.operations.withLock { $0.append(operation) }
+        }
+    }
+
+    /// Everything that it ever wrote, also what was lost when it was put back.
+    var operations: [OwnOperation] { written.operations.withLock { $0 } }
+
     // MARK: What it holds
 
     func state(_ key: DocumentKey) throws -> EncodedState? { try replica.read { try $0.state(of: key) } }
@@ -153,6 +170,7 @@ final class MeshPeer {
         replica = try Self.open(folder, milliseconds, random)
         if putBack, knowing, kept != nil { try replica.renewActor(replica.actor) }
         feed = try Self.begin(replica, hasServer, later)
+        noteWrites()
         for statement in statements.keys.sorted() { try subscribe(statement) }
     }
 

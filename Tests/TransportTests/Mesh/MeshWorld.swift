@@ -10,7 +10,7 @@ import TestSupport
 /// events and frames are handled in an order that the seed chooses. A seed is one history.
 ///
 /// Two to five peers in a chain, a ring, a star or a clique. Each writes three documents, whose colour says
-/// which subscriptions they belong to. Where subscriptions differ, all are linked with all: then what each
+/// which subscriptions they belong to; a fourth one only those that reach the server. Where subscriptions differ, all are linked with all: then what each
 /// holds must still be the join of what all hold. Two worlds of three have a server, which one peer reaches,
 /// or all of a clique; it reaps deletions. In some of those a peer that reaches it may not write one of the
 /// documents: its writes are refused there, after they went round. Clocks may run apart by 40 s; in some
@@ -24,6 +24,9 @@ final class MeshWorld {
     }
 
     enum Shape: CaseIterable { case chain, ring, star, clique }
+
+    /// The id of the document that only peers write that reach the server.
+    private static let own = 3
 
     private let seed: UInt64
     private var random: SplitMix64
@@ -45,6 +48,8 @@ final class MeshWorld {
     private let fragile: Int?
     /// True if the server reaps deletions as soon as it has them, before others have heard of them.
     private let reapsAtOnce: Bool
+    /// True if nothing is evicted or put back, so that all that was ever written is there at rest.
+    private let isCalm: Bool
     /// Draws beside the history, so that kept seeds are what they were.
     private var beside: SplitMix64
     /// What has happened, for a failure's message.
@@ -57,7 +62,7 @@ final class MeshWorld {
         let shape = random.pick(Shape.allCases)
         let areAlike = shape != .clique || random.chance(30)
         self.areAlike = areAlike
-        keys = try (0..<3).map { DocumentKey(collection: "c", id: try DocumentID(.int(Int64($0)))) }
+        keys = try (0..<4).map { DocumentKey(collection: "c", id: try DocumentID(.int(Int64($0)))) }
         pairs =
             switch shape {
             case .chain: (1..<count).map { ($0 - 1, $0) }
@@ -83,7 +88,10 @@ final class MeshWorld {
         }
         waits = isAhead && hasServer
         var beside = SplitMix64(seed: seed ^ 0xF7A6)
-        fragile = beside.chance(25) ? beside.below(count) : nil
+        var calm = SplitMix64(seed: seed ^ 0xCA17)
+        isCalm = calm.chance(30)
+        let isFragile = beside.chance(25)
+        fragile = isFragile && !isCalm ? beside.below(count) : nil
         reapsAtOnce = hasServer && beside.chance(30)
         self.beside = beside
         let offsets = skews
@@ -133,7 +141,7 @@ final class MeshWorld {
         case 34..<70: try await pump()
         case 70..<80: try connect(random.below(pairs.count))
         case 80..<84: try await cut(random.below(pairs.count))
-        case 84..<88: try evict(peer)
+        case 84..<88: if !isCalm { try evict(peer) }
         case 88..<90: try await subscribe(peer)
         case 90..<94: try await meetServer()
         case 94..<97: try await reap()
@@ -159,7 +167,7 @@ final class MeshWorld {
             history.append("the server's session with \(peers[place].name) ended: \(reason)")
         }
         history.append("\(peers[place].name) meets the server")
-        let grant = place == refused ? MeshServer.grant(withoutWriting: [0], of: 0..<3) : .everything
+        let grant = place == refused ? MeshServer.grant(withoutWriting: [0], of: keys.indices) : .everything
         sessions[place] = try await MeshServerRun(peers[place], server, grant: grant, at: clock.now)
     }
 
@@ -238,15 +246,25 @@ final class MeshWorld {
         for (pair, ends) in pairs.enumerated() where peers[ends.0] === peer || peers[ends.1] === peer {
             try await cut(pair)
         }
-        let putsBack = putsBack ?? (peer.isKept && random.chance(50))
+        let putsBack = putsBack ?? (!isCalm && peer.isKept && random.chance(50))
         history.append("\(peer.name) \(putsBack ? "is put back" : "is kept")")
         try peer.restart(putBack: putsBack, keeping: !putsBack)
     }
 
-    /// A peer deletes a document, and hears from the server that it is gone; others hold it still.
+    /// A peer deletes a document, and hears from the server that it is gone; others hold it still. The server
+    /// reaps only what it knows all operations of, so it is often the document that nobody else writes; then
+    /// some neighbours have it and are away.
     private func deleteAndReap() async throws {
         guard reapsAtOnce, beside.chance(6), let place = reach.randomOne(&beside) else { return }
-        let statement = "DELETE FROM c WHERE _id = \(beside.below(3))"
+        let id = beside.chance(50) ? Self.own : beside.below(Self.own)
+        if id == Self.own {
+            try insertBeside(peers[place], id)
+            for pair in pairsOf(place) where beside.chance(70) {
+                try await talk(peers[place], pair)
+                try await cut(pair)
+            }
+        }
+        let statement = "DELETE FROM c WHERE _id = \(id)"
         history.append("\(peers[place].name) \(statement)")
         try peers[place].execute(statement)
         if sessions[place]?.isOver ?? true { try await beginSession(place) }
@@ -262,29 +280,33 @@ final class MeshWorld {
     private func breakFragile() async throws {
         guard let fragile, beside.chance(12) else { return }
         let peer = peers[fragile]
-        let others = pairs.indices.filter { pairs[$0].0 == fragile || pairs[$0].1 == fragile }
         try await restart(peer, putsBack: false)
-        try writeBeside(peer, 1 + beside.below(3))
-        for pair in others where beside.chance(70) {
-            try connect(pair)
-            var isMoving = true
-            while isMoving {
-                isMoving = false
-                while peer.later.step() { isMoving = true }
-                for end in [0, 1] { while try await links[pair]?.step(end) ?? false { isMoving = true } }
-            }
-        }
+        for _ in 0..<(1 + beside.below(3)) { try insertBeside(peer, beside.below(Self.own)) }
+        for pair in pairsOf(fragile) where beside.chance(70) { try await talk(peer, pair) }
         try await restart(peer, putsBack: true)
-        try writeBeside(peer, 1 + beside.below(12))
+        for _ in 0..<(1 + beside.below(12)) { try insertBeside(peer, beside.below(Self.own)) }
     }
 
-    private func writeBeside(_ peer: MeshPeer, _ count: Int) throws {
-        for _ in 0..<count {
-            let statement =
-                "INSERT INTO c DOCUMENTS ({'_id': \(beside.below(3)), 'colour': \(beside.below(3)),"
-                + " 'z': \(beside.below(9))}) ON ID CONFLICT DO UPDATE"
-            history.append("\(peer.name) \(statement)")
-            try peer.execute(statement)
+    private func insertBeside(_ peer: MeshPeer, _ id: Int) throws {
+        let statement =
+            "INSERT INTO c DOCUMENTS ({'_id': \(id), 'colour': \(beside.below(3)),"
+            + " 'z': \(beside.below(9))}) ON ID CONFLICT DO UPDATE"
+        history.append("\(peer.name) \(statement)")
+        try peer.execute(statement)
+    }
+
+    private func pairsOf(_ place: Int) -> [Int] {
+        pairs.indices.filter { pairs[$0].0 == place || pairs[$0].1 == place }
+    }
+
+    /// Links a peer with a neighbour until neither has anything to tell.
+    private func talk(_ peer: MeshPeer, _ pair: Int) async throws {
+        try connect(pair)
+        var isMoving = true
+        while isMoving {
+            isMoving = false
+            while peer.later.step() { isMoving = true }
+            for end in [0, 1] { while try await links[pair]?.step(end) ?? false { isMoving = true } }
         }
     }
 
@@ -363,6 +385,25 @@ final class MeshWorld {
         seen[mark] = (name, document.root)
     }
 
+    /// Invariant 4: every write that the documents know of shows, also if its author was put back or has
+    /// evicted the document; in a calm world every write.
+    private func checkWrites(of key: DocumentKey, in joined: Document) throws {
+        var made = Document()
+        let operations = try peers.flatMap(\.operations).map { try CRDT.Operation(decoding: $0.bytes) }
+        for operation in operations.sorted(by: { $0.timestamp < $1.timestamp }) {
+            let stamp = Stamp(time: operation.timestamp, actor: operation.actor)
+            let change = operation.changes.first { $0.collection == key.collection && $0.id == key.id }
+            guard let change, isCalm || joined.vector.covers(stamp) else { continue }
+            // One that rested on what was reaped stands twice: its author has written it again.
+            guard operation.origin == nil else { return }
+            let outcome = made.apply(try Delta(decoding: change.delta, stamp: stamp))
+            guard outcome == .applied else { throw fault("a write of \(key.id) at \(stamp) is \(outcome)") }
+        }
+        guard made.root == joined.root || !made.isLive && !joined.isLive else {
+            throw fault("a write of \(key.id) is lost")
+        }
+    }
+
     /// Invariants 3, 4 and 5: what a peer holds that matches is the join of what all hold, and what it shows
     /// matches; the server has it too.
     private func checkEnd() async throws {
@@ -376,6 +417,7 @@ final class MeshWorld {
             let there = try content(try await server?.state(key)) ?? Document()
             joined.merge(there)
             if waits, joined.vector.greatestTime ?? 0 > latest { continue }
+            if server == nil || isCalm && refused == nil { try checkWrites(of: key, in: joined) }
             for peer in peers where try peer.isTainted(key) {
                 throw fault("\(peer.name) holds what was refused of \(key.id)")
             }
