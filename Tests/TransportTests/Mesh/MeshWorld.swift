@@ -52,6 +52,7 @@ final class MeshWorld {
     private let isCalm: Bool
     /// Draws beside the history, so that kept seeds are what they were.
     private var beside: SplitMix64
+    private var hasReaped = false
     /// What has happened, for a failure's message.
     private(set) var history: [String] = []
 
@@ -173,6 +174,7 @@ final class MeshWorld {
 
     private func reap() async throws {
         guard let count = try await server?.reap(), count > 0 else { return }
+        hasReaped = true
         history.append("the server reaps \(count)")
     }
 
@@ -395,7 +397,10 @@ final class MeshWorld {
             let change = operation.changes.first { $0.collection == key.collection && $0.id == key.id }
             guard let change, isCalm || joined.vector.covers(stamp) else { continue }
             // One that rested on what was reaped stands twice: its author has written it again.
-            guard operation.origin == nil else { return }
+            guard operation.origin == nil else {
+                guard hasReaped else { throw fault("a write of \(key.id) was refused") }
+                return
+            }
             let outcome = made.apply(try Delta(decoding: change.delta, stamp: stamp))
             guard outcome == .applied else { throw fault("a write of \(key.id) at \(stamp) is \(outcome)") }
         }
