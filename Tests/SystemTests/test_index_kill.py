@@ -199,8 +199,18 @@ class PostgresIndexKill(SystemTest):
             until(advanced, 120, lambda: f"{left} indexes are still building, and none was completed")
 
     def sql(self, text):
+        """What PostgreSQL answers, once it has recovered."""
         command = ["psql", "--no-psqlrc", "-At", "-c", text, self.url]
-        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout.strip()
+        run = None
+
+        def is_connected():
+            nonlocal run
+            run = subprocess.run(command, capture_output=True, text=True, timeout=60)
+            return run.returncode != 2
+
+        until(is_connected, 60, lambda: run.stderr)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        return run.stdout.strip()
 
     def kill_backends(self):
         """One process of PostgreSQL that serves us; all others end with it, and the server recovers."""
