@@ -18,7 +18,7 @@ struct NamedDocumentTests {
             ("UPDATE c SET n = 1 WHERE _id = :id", ["x"]),
             ("UPDATE c SET n = 1 WHERE _id IN ['a', 'b'] AND n > 2", ["a", "b"]),
             ("DELETE FROM c WHERE _id = 7", [7]),
-            // Without an id, of no document, too many, found by looking, of another kind, without an argument.
+            // Without an id, of no document, too many, found by looking, of another kind, without argument.
             ("INSERT INTO c DOCUMENTS ({'n': 2})", []),
             ("INSERT INTO c DOCUMENTS (:text)", []),
             ("INSERT INTO c DOCUMENTS (:all)", []),

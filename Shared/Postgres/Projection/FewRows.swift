@@ -25,8 +25,8 @@ struct FewRows {
     }
 
     /// Notes that a statement had many rows.
-    /// - Parameter isExpectedFew: true if it is asked for few unless it is known to have many. Others are only
-    ///   kept if they once had few.
+    /// - Parameter isExpectedFew: true if it is asked for few unless it is known to have many. Others are
+    ///   only kept if they once had few.
     mutating func noteMany(_ sql: String, isExpectedFew: Bool = false) {
         guard isExpectedFew || lacking[sql] != nil else { return }
         keep(sql, lacking: PostgresLimits.fewAnswers)

@@ -10,12 +10,13 @@ import TestSupport
 /// events and frames are handled in an order that the seed chooses. A seed is one history.
 ///
 /// Two to five peers in a chain, a ring, a star or a clique. Each writes three documents, whose colour says
-/// which subscriptions they belong to; a fourth one only those that reach the server. Where subscriptions differ, all are linked with all: then what each
-/// holds must still be the join of what all hold. Two worlds of three have a server, which one peer reaches,
-/// or all of a clique; it reaps deletions. In some of those a peer that reaches it may not write one of the
-/// documents: its writes are refused there, after they went round. Clocks may run apart by 40 s; in some
-/// worlds one is still in 1970, or ten years ahead. In some a peer is put back again and again, or the
-/// server reaps at once. Links are cut within frames.
+/// which subscriptions they belong to; a fourth one only those that reach the server. Where subscriptions
+/// differ, all are linked with all: then what each holds must still be the join of what all hold. Two worlds
+/// of three have a server, which one peer reaches, or all of a clique; it reaps deletions. In some of those a
+/// peer that reaches it may not write one of the documents: its writes are refused there, after they went
+/// round. Clocks may run apart by 40 s; in some worlds one is still in 1970, or ten years ahead. In some a
+/// peer is put back again and again, or the server reaps at once; in calm ones nothing is evicted or put
+/// back. Links are cut within frames.
 final class MeshWorld {
     struct Fault: Error, CustomStringConvertible {
         let seed: UInt64
