@@ -340,15 +340,19 @@ final class MeshWorld {
                 }
             }
             for place in reach {
-                // A peer that took a stamp from the future writes behind it: the server waits for then.
-                let isAhead = sessions[place]?.reasons.contains { $0?.isOfClock ?? false } ?? false
-                if sessions[place]?.isOver ?? true, !(waits && isAhead) { try await beginSession(place) }
+                if sessions[place]?.isOver ?? true, !waits(for: place) { try await beginSession(place) }
                 for end in [0, 1] {
                     while try await sessions[place]?.step(end) ?? false { quiet = false }
                 }
             }
             try await server?.flush()
         }
+    }
+
+    /// A peer that took a stamp from the future writes behind it: the server waits for then, and takes
+    /// nothing of that peer before.
+    private func waits(for place: Int) -> Bool {
+        waits && sessions[place]?.reasons.contains { $0?.isOfClock ?? false } ?? false
     }
 
     private func content(_ state: EncodedState?) throws -> Document? {
@@ -440,7 +444,8 @@ final class MeshWorld {
             }
             // What nobody in reach may write stays in the mesh.
             let isOpen = number > 0 || reach.contains { $0 != refused }
-            guard server != nil, isOpen, there.root != joined.root else { continue }
+            guard server != nil, isOpen, !reach.allSatisfy(waits(for:)) else { continue }
+            guard there.root != joined.root else { continue }
             throw fault("the server lacks something of \(key.id)")
         }
     }
