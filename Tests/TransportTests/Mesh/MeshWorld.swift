@@ -401,11 +401,7 @@ final class MeshWorld {
             let stamp = Stamp(time: operation.timestamp, actor: operation.actor)
             let change = operation.changes.first { $0.collection == key.collection && $0.id == key.id }
             guard let change, isCalm || joined.vector.covers(stamp) else { continue }
-            // One that rested on what was reaped stands twice: its author has written it again.
-            guard operation.origin == nil else {
-                guard hasReaped else { throw fault("a write of \(key.id) was refused") }
-                return
-            }
+            guard operation.origin == nil else { throw fault("a write of \(key.id) was refused") }
             let outcome = made.apply(try Delta(decoding: change.delta, stamp: stamp))
             guard outcome == .applied else { throw fault("a write of \(key.id) at \(stamp) is \(outcome)") }
         }
@@ -427,8 +423,9 @@ final class MeshWorld {
             let there = try content(try await server?.state(key)) ?? Document()
             joined.merge(there)
             if waits, joined.vector.greatestTime ?? 0 > latest { continue }
-            // A server that corrects a clock has what was written by it written again.
-            let isWhole = server == nil || isCalm && refused == nil && !waits
+            // A server that corrects a clock has what was written by it written again, and what was reaped
+            // has left no base.
+            let isWhole = server == nil || isCalm && refused == nil && !waits && !hasReaped
             if isWhole { try checkWrites(of: key, in: joined) }
             for peer in peers where try peer.isTainted(key) {
                 throw fault("\(peer.name) holds what was refused of \(key.id)")
