@@ -143,7 +143,7 @@ struct GroupColumns: Sendable {
             outer += aggregate.columns(value, type, whole: whole, double: double)
         }
         var matching: SQL = "SELECT \(SQL.joined(inner, ", ")) \(documents)"
-        // What is only counted needs no columns.
+        // A COUNT(*) alone reads no columns.
         if inner.count > 1 { matching = "\(matching) OFFSET '0'::int8" }
         if !numbers.isEmpty {
             matching = """
