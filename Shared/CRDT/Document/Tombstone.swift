@@ -81,6 +81,9 @@ extension Document {
         return Document(vector: VersionVector(ascending: left).union(gone.seeds), root: tree)
     }
 
+    /// Returns whether both hold the same writes; their vectors may say more of one.
+    public func hasSameContent(as other: Document) -> Bool { root == other.root }
+
     /// The document reduced to the writes of these actors. `own` holds their deltas of this document, in
     /// their order. The other writes are forgotten, not removed: they may come back.
     public func only(of actors: Set<ActorID>, replaying own: [Delta]) -> Document {

@@ -507,22 +507,24 @@ static void add_to_sum(uint32_t sum[2], const uint8_t *bytes, int count, int is_
 
 enum { LOG_HEADER = 32, FRAME_HEADER = 24 };
 
-static void read_frames(int descriptor, const uint8_t *header, page_sums_log *found) {
+/* Returns 0 or errno: a frame that cannot be read is not the log's end. */
+static int read_frames(int descriptor, const uint8_t *header, page_sums_log *found) {
     int is_big = (header[3] & 1) != 0;
     uint32_t page = big_word(header + 8);
-    if (page < LEAST_PAGE || page > MOST_PAGE || (page & (page - 1)) != 0) return;
+    if (page < LEAST_PAGE || page > MOST_PAGE || (page & (page - 1)) != 0) return 0;
     uint32_t sum[2] = {0, 0};
     add_to_sum(sum, header, 24, is_big);
-    if (sum[0] != big_word(header + 24) || sum[1] != big_word(header + 28)) return;
+    if (sum[0] != big_word(header + 24) || sum[1] != big_word(header + 28)) return 0;
     found->has_header = 1;
     memcpy(&found->salts, header + 16, 8);
     size_t bytes = FRAME_HEADER + page;
     uint8_t *frame = malloc(bytes);
-    if (frame == NULL) return;
+    if (frame == NULL) return ENOMEM;
     off_t offset = LOG_HEADER;
     uint8_t first[PAGE_SUMS_FIRST_BYTES];
     int is_pending = 0;
-    while (pread(descriptor, frame, bytes, offset) == (ssize_t)bytes) {
+    ssize_t got;
+    while ((got = pread(descriptor, frame, bytes, offset)) == (ssize_t)bytes) {
         if (memcmp(frame + 8, header + 16, 8) != 0) break;
         add_to_sum(sum, frame, 8, is_big);
         add_to_sum(sum, frame + FRAME_HEADER, (int)page, is_big);
@@ -540,7 +542,9 @@ static void read_frames(int descriptor, const uint8_t *header, page_sums_log *fo
         found->frames += 1;
         offset += (off_t)bytes;
     }
+    int failure = got < 0 ? errno : 0;
     free(frame);
+    return failure;
 }
 
 static int is_blank(int descriptor) {
@@ -562,7 +566,7 @@ int page_sums_read_log(const char *path, page_sums_log *found) {
     int failure = 0;
     ssize_t got = pread(descriptor, header, LOG_HEADER, 0);
     if (got < 0) failure = errno;
-    if (got == LOG_HEADER && (big_word(header) & ~1u) == 0x377F0682u) read_frames(descriptor, header, found);
+    if (got == LOG_HEADER && (big_word(header) & ~1u) == 0x377F0682u) failure = read_frames(descriptor, header, found);
     if (!found->has_header) found->is_blank = is_blank(descriptor);
     close(descriptor);
     return failure;

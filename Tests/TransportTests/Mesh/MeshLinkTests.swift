@@ -274,6 +274,12 @@ struct MeshLinkTests {
             try peers[0].execute("UPDATE c SET n = 2 WHERE _id = 1")
             try await link.settle()
             #expect(try areEqual(peers, id(1)), "who holds it hears of changes that match nothing")
+            // All of that at once: the change that matches nothing comes with what brings the document.
+            try peers[0].execute("INSERT INTO c DOCUMENTS ({'_id': 2, 'kind': 'blue', 'n': 1})")
+            try peers[0].execute("UPDATE c SET kind = 'green' WHERE _id = 2")
+            try peers[0].execute("UPDATE c SET n = 2 WHERE _id = 2")
+            try await link.settle()
+            #expect(try areEqual(peers, id(2)), "it is asked for, though it was not here before")
             for peer in peers { try peer.close() }
         }
     }

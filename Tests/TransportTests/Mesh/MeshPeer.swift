@@ -33,6 +33,8 @@ final class MeshPeer {
     private let hasServer: Bool
     private let random: Mutex<SplitMix64>
     private(set) var replica: PeerReplica
+    /// The actor as which it began to write.
+    let firstActor: ActorID
     private(set) var feed: MeshFeed
     private(set) var later = Later()
     /// Statements that it subscribes to, and their keys.
@@ -56,6 +58,7 @@ final class MeshPeer {
         self.milliseconds = milliseconds
         random = Mutex(SplitMix64(seed: seed))
         replica = try Self.open(self.folder, milliseconds, random)
+        firstActor = replica.actor
         feed = try Self.begin(replica, hasServer, later)
         noteWrites()
     }
@@ -140,6 +143,11 @@ final class MeshPeer {
     /// What is gone of a document and has left no entry in its vector.
     func note(_ key: DocumentKey) throws -> VersionVector {
         try replica.read { try $0.withDatabase { try Notes.find(key, $0) } } ?? VersionVector()
+    }
+
+    /// The void stamps of a document, as links are told them.
+    func void(_ key: DocumentKey) throws -> VersionVector {
+        try replica.read { try $0.withDatabase { try Notes.void(key, $0) } } ?? VersionVector()
     }
 
     /// Returns whether a document holds a void stamp, as far as it is known here.

@@ -5,12 +5,12 @@ import Foundation
 import Identity
 import Machine
 import OperationLog
-import Replica
 import Replicator
 import ServiceKit
 import Sync
 import Synchronization
 
+@testable import Replica
 @testable import Transport
 
 /// The time of a mesh in a test, which passes as the test says.
@@ -66,6 +66,22 @@ final class MeshServer {
 
     func state(_ key: DocumentKey) async throws -> EncodedState? {
         try hub.materializer.replica.read { try $0.state(of: key) }
+    }
+
+    /// The vector of a document; empty for none, and for one that was reaped.
+    func vector(of key: DocumentKey) async throws -> VersionVector {
+        try await state(key).map { try Document(decoding: $0).vector } ?? VersionVector()
+    }
+
+    /// Returns whether all operations that a vector names are in the log.
+    func hasFolded(_ vector: VersionVector) throws -> Bool {
+        try hub.materializer.replica.read { transaction in
+            try transaction.withDatabase { database in
+                try vector.entries.allSatisfy { entry in
+                    try FoldedFrontier.progress(of: entry.actor, database)?.timestamp ?? 0 >= entry.time
+                }
+            }
+        }
     }
 
     /// Reaps all tombstones that the frontier covers.

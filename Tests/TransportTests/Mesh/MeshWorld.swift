@@ -15,8 +15,9 @@ import TestSupport
 /// of three have a server, which one peer reaches, or all of a clique; it reaps deletions. In some of those a
 /// peer that reaches it may not write one of the documents: its writes are refused there, after they went
 /// round. Clocks may run apart by 40 s; in some worlds one is still in 1970, or ten years ahead. In some a
-/// peer is put back again and again, or the server reaps at once; in calm ones nothing is evicted or put
-/// back. Links are cut within frames.
+/// peer is put back again and again, or the server reaps at once; in some a peer is lost for good, maybe just
+/// after the server has refused what it wrote. In calm ones nothing is evicted, put back or lost. Links are
+/// cut within frames.
 final class MeshWorld {
     struct Fault: Error, CustomStringConvertible {
         let seed: UInt64
@@ -29,31 +30,38 @@ final class MeshWorld {
     /// The id of the document that only peers write that reach the server.
     private static let own = 3
 
-    private let seed: UInt64
+    let seed: UInt64
     private var random: SplitMix64
-    private let clock = MeshClock()
-    private let peers: [MeshPeer]
-    private let pairs: [(Int, Int)]
+    let clock = MeshClock()
+    let peers: [MeshPeer]
+    let pairs: [(Int, Int)]
     private var links: [Int: MeshLinkRun] = [:]
     private let areAlike: Bool
-    private let server: MeshServer?
+    let server: MeshServer?
     /// The peers that reach the server.
-    private let reach: [Int]
+    let reach: [Int]
     private var sessions: [Int: MeshServerRun] = [:]
-    private let keys: [DocumentKey]
-    /// The peer that may not write the first document; nil in most worlds.
-    private let refused: Int?
+    let keys: [DocumentKey]
+    /// The peer that may not write the first document, maybe only from a step on; nil in most worlds.
+    let refused: Int?
+    private let refusedFrom: Int
+    private var passed = 0
     /// True if documents from the future wait at some (decision 0102): not all come to hold those.
-    private let waits: Bool
+    let waits: Bool
     /// A peer that is put back again and again, and writes on; nil in most worlds.
     private let fragile: Int?
     /// True if the server reaps deletions as soon as it has them, before others have heard of them.
     private let reapsAtOnce: Bool
     /// True if nothing is evicted or put back, so that all that was ever written is there at rest.
-    private let isCalm: Bool
+    let isCalm: Bool
+    /// The peer that is lost for good at a step of the history; nil in most worlds.
+    private let doomed: (place: Int, step: Int)?
+    private(set) var lost: Int?
     /// Draws beside the history, so that kept seeds are what they were.
     private var beside: SplitMix64
-    private var hasReaped = false
+    private var end: SplitMix64
+    private var right: SplitMix64
+    private(set) var hasReaped = false
     /// What has happened, for a failure's message.
     private(set) var history: [String] = []
 
@@ -80,6 +88,9 @@ final class MeshWorld {
         // Drawn apart, so that kept seeds are what they were.
         var extra = SplitMix64(seed: seed ^ 0x5EED)
         refused = hasServer && extra.chance(40) ? reach.randomOne(&extra) : nil
+        var right = SplitMix64(seed: seed ^ 0x716)
+        refusedFrom = right.chance(50) ? 0 : 10 + right.below(25)
+        self.right = right
         var skews: [Int64] = (0..<count).map { _ in extra.chance(50) ? 0 : extra.pick([3_000, 40_000]) }
         var wrong = SplitMix64(seed: seed ^ 0xC10C)
         var isAhead = false
@@ -96,6 +107,13 @@ final class MeshWorld {
         fragile = isFragile && !isCalm ? beside.below(count) : nil
         reapsAtOnce = hasServer && beside.chance(30)
         self.beside = beside
+        var end = SplitMix64(seed: seed ^ 0x1057)
+        let isDoomed = !isCalm && end.chance(30)
+        let spared = Self.unneeded(count, pairs)
+        var place = spared.randomOne(&end)
+        if let refused, spared.contains(refused), end.chance(70) { place = refused }
+        doomed = isDoomed ? place.map { ($0, 15 + end.below(30)) } : nil
+        self.end = end
         let offsets = skews
         peers = try (0..<count).map { place in
             try MeshPeer(
@@ -105,6 +123,21 @@ final class MeshWorld {
         self.random = random
         history = offsets.enumerated().filter { $0.1 != 0 }.map { "p\($0.0)'s clock is off by \($0.1) ms" }
         for peer in peers { try peer.subscribe(drawStatement()) }
+    }
+
+    /// The peers without which all others are still joined.
+    private static func unneeded(_ count: Int, _ pairs: [(Int, Int)]) -> [Int] {
+        guard count > 2 else { return [] }
+        return (0..<count).filter { gone in
+            let left = pairs.filter { $0.0 != gone && $0.1 != gone }
+            var reached: Set<Int> = [gone == 0 ? 1 : 0]
+            for _ in 0..<count {
+                for pair in left where reached.contains(pair.0) || reached.contains(pair.1) {
+                    reached.formUnion([pair.0, pair.1])
+                }
+            }
+            return reached.count == count - 1
+        }
     }
 
     private func drawStatement() -> String {
@@ -122,11 +155,15 @@ final class MeshWorld {
 
     /// The whole history: chaos, then all links until nothing moves.
     func run(steps: Int) async throws {
-        for _ in 0..<steps {
+        for step in 0..<steps {
+            passed = step
+            if step == refusedFrom, let refused { await loseServer(peers[refused]) }
+            if step == doomed?.step { try await lose() }
             clock.pass(UInt64(random.below(20)))
-            try await step()
+            try await self.step()
             try await breakFragile()
             try await deleteAndReap()
+            try await writeAndBeRefused()
             try await checkVectors()
         }
         try await settle()
@@ -137,7 +174,7 @@ final class MeshWorld {
     // MARK: Chaos
 
     private func step() async throws {
-        let peer = random.pick(peers)
+        let peer = random.pick(left)
         switch random.below(100) {
         case 0..<34: try write(peer)
         case 34..<70: try await pump()
@@ -154,7 +191,7 @@ final class MeshWorld {
     // MARK: The server
 
     private func meetServer() async throws {
-        guard let place = reach.randomOne(&random) else { return }
+        guard let place = inReach.randomOne(&random) else { return }
         if let session = sessions[place], !session.isOver {
             guard random.chance(30) else { return }
             history.append("\(peers[place].name) loses the server")
@@ -169,14 +206,23 @@ final class MeshWorld {
             history.append("the server's session with \(peers[place].name) ended: \(reason)")
         }
         history.append("\(peers[place].name) meets the server")
-        let grant = place == refused ? MeshServer.grant(withoutWriting: [0], of: keys.indices) : .everything
+        let isRefused = place == refused && passed >= refusedFrom
+        let grant = isRefused ? MeshServer.grant(withoutWriting: [0], of: keys.indices) : .everything
         sessions[place] = try await MeshServerRun(peers[place], server, grant: grant, at: clock.now)
     }
 
     private func reap() async throws {
-        guard let count = try await server?.reap(), count > 0 else { return }
+        guard let server else { return }
+        var before: [DocumentKey: VersionVector] = [:]
+        for key in keys { before[key] = try await server.vector(of: key) }
+        let count = try await server.reap()
+        guard count > 0 else { return }
         hasReaped = true
         history.append("the server reaps \(count)")
+        for (key, vector) in before where !vector.isEmpty {
+            guard try await server.vector(of: key).isEmpty, try !server.hasFolded(vector) else { continue }
+            throw fault("the server reaps \(key.id) and lacks operations of it")
+        }
     }
 
     private func write(_ peer: MeshPeer) throws {
@@ -194,7 +240,7 @@ final class MeshWorld {
     }
 
     private func connect(_ pair: Int) throws {
-        guard links[pair]?.isOver ?? true else { return }
+        guard !isGone(pair), links[pair]?.isOver ?? true else { return }
         try checkReason(of: links[pair])
         let (first, second) = (peers[pairs[pair].0], peers[pairs[pair].1])
         history.append("\(first.name) meets \(second.name)")
@@ -214,7 +260,7 @@ final class MeshWorld {
     private func pump() async throws {
         for _ in 0..<(1 + random.below(60)) {
             if random.chance(20) {
-                _ = random.pick(peers).later.step()
+                _ = random.pick(left).later.step()
             } else if random.chance(25), let place = sessions.keys.sorted().randomOne(&random) {
                 _ = try await sessions[place]?.step(random.below(2))
             } else if let pair = links.keys.sorted().randomOne(&random) {
@@ -258,7 +304,7 @@ final class MeshWorld {
     /// reaps only what it knows all operations of, so it is often the document that nobody else writes; then
     /// some neighbours have it and are away.
     private func deleteAndReap() async throws {
-        guard reapsAtOnce, beside.chance(6), let place = reach.randomOne(&beside) else { return }
+        guard reapsAtOnce, beside.chance(6), let place = inReach.randomOne(&beside) else { return }
         let id = beside.chance(50) ? Self.own : beside.below(Self.own)
         if id == Self.own {
             try insertBeside(peers[place], id)
@@ -278,16 +324,58 @@ final class MeshWorld {
         try await sessions[place]?.settle()
     }
 
+    /// The server refuses what neighbours have taken already. These have more of the document from others,
+    /// and are away from them.
+    private func writeAndBeRefused() async throws {
+        guard let refused, refused != lost, passed >= refusedFrom, right.chance(6) else { return }
+        let own = pairsOf(refused).filter { !isGone($0) && right.chance(70) }
+        for neighbour in own.map({ pairs[$0].0 == refused ? pairs[$0].1 : pairs[$0].0 }) {
+            for pair in pairsOf(neighbour) where !own.contains(pair) && right.chance(70) {
+                try await cut(pair)
+            }
+        }
+        try insertBeside(peers[refused], 0)
+        for pair in own { try await talk(peers[refused], pair) }
+        await loseServer(peers[refused])
+        try await beginSession(refused)
+        try await sessions[refused]?.settle()
+        for pair in own { try await talk(peers[refused], pair) }
+    }
+
     /// Others see what a peer writes; it is put back to before, and passes with what it writes then the
     /// commits that they have seen of it.
     private func breakFragile() async throws {
-        guard let fragile, beside.chance(12) else { return }
+        guard let fragile, fragile != lost, beside.chance(12) else { return }
         let peer = peers[fragile]
         try await restart(peer, putsBack: false)
         for _ in 0..<(1 + beside.below(3)) { try insertBeside(peer, beside.below(Self.own)) }
         for pair in pairsOf(fragile) where beside.chance(70) { try await talk(peer, pair) }
         try await restart(peer, putsBack: true)
         for _ in 0..<(1 + beside.below(12)) { try insertBeside(peer, beside.below(Self.own)) }
+    }
+
+    /// A peer that others can do without is lost, maybe on its way from the server to its neighbours.
+    private func lose() async throws {
+        guard let doomed else { return }
+        let peer = peers[doomed.place]
+        if inReach.contains(doomed.place), end.chance(70) {
+            try insertBeside(peer, 0)
+            for pair in pairsOf(doomed.place) where end.chance(70) { try await talk(peer, pair) }
+            await loseServer(peer)
+            try await beginSession(doomed.place)
+            try await sessions[doomed.place]?.settle()
+            for pair in pairsOf(doomed.place) where end.chance(70) {
+                try connect(pair)
+                for _ in 0..<end.below(40) {
+                    _ = end.chance(20) && peer.later.step()
+                    _ = try await links[pair]?.step(end.below(2))
+                }
+            }
+        }
+        await loseServer(peer)
+        for pair in pairsOf(doomed.place) { try await cut(pair) }
+        lost = doomed.place
+        history.append("\(peer.name) is lost")
     }
 
     private func insertBeside(_ peer: MeshPeer, _ id: Int) throws {
@@ -297,6 +385,14 @@ final class MeshWorld {
         history.append("\(peer.name) \(statement)")
         try peer.execute(statement)
     }
+
+    /// The peers that are not lost.
+    var left: [MeshPeer] { peers.enumerated().filter { $0.offset != lost }.map(\.element) }
+
+    /// Those of them that reach the server.
+    var inReach: [Int] { reach.filter { $0 != lost } }
+
+    private func isGone(_ pair: Int) -> Bool { pairs[pair].0 == lost || pairs[pair].1 == lost }
 
     private func pairsOf(_ place: Int) -> [Int] {
         pairs.indices.filter { pairs[$0].0 == place || pairs[$0].1 == place }
@@ -332,14 +428,14 @@ final class MeshWorld {
             quiet = true
             rounds += 1
             guard rounds < 400 else { throw fault("does not come to rest") }
-            for peer in peers { while peer.later.step() { quiet = false } }
-            for pair in pairs.indices {
+            for peer in left { while peer.later.step() { quiet = false } }
+            for pair in pairs.indices where !isGone(pair) {
                 if links[pair]?.isOver ?? true { try connect(pair) }
                 for place in [0, 1] {
                     while try await links[pair]?.step(place) ?? false { quiet = false }
                 }
             }
-            for place in reach {
+            for place in inReach {
                 if sessions[place]?.isOver ?? true, !waits(for: place) { try await beginSession(place) }
                 for end in [0, 1] {
                     while try await sessions[place]?.step(end) ?? false { quiet = false }
@@ -351,102 +447,8 @@ final class MeshWorld {
 
     /// A peer that took a stamp from the future writes behind it: the server waits for then, and takes
     /// nothing of that peer before.
-    private func waits(for place: Int) -> Bool {
+    func waits(for place: Int) -> Bool {
         waits && sessions[place]?.reasons.contains { $0?.isOfClock ?? false } ?? false
-    }
-
-    private func content(_ state: EncodedState?) throws -> Document? {
-        try state.map { try Document(decoding: $0) }
-    }
-
-    private func fault(_ what: String) -> Fault { Fault(seed: seed, what: what) }
-
-    /// Invariant 1: equal vectors and notes have equal content, at every step.
-    private func checkVectors() async throws {
-        for key in keys {
-            var seen: [[UInt8]: (name: String, root: MapNode)] = [:]
-            for peer in peers {
-                guard try !peer.isTainted(key), let document = try content(try peer.state(key)) else {
-                    continue
-                }
-                // An entry of a note counts beside a later stamp of its actor, which would speak for it.
-                let note = VersionVector(
-                    try peer.note(key).entries.filter { document.vector[$0.actor] ?? 0 > $0.time })
-                try compare(key, peer.name, document, note, &seen)
-            }
-            if let document = try content(try await server?.state(key)) {
-                try compare(key, "the server", document, VersionVector(), &seen)
-            }
-        }
-    }
-
-    private func compare(
-        _ key: DocumentKey, _ name: String, _ document: Document, _ note: VersionVector,
-        _ seen: inout [[UInt8]: (name: String, root: MapNode)]
-    ) throws {
-        guard !document.vector.isEmpty else { return }
-        let mark = document.vector.encoded() + [0] + note.encoded()
-        if let other = seen[mark], other.root != document.root {
-            throw fault("\(other.name) and \(name): equal vectors of \(key.id), other content")
-        }
-        seen[mark] = (name, document.root)
-    }
-
-    /// Invariant 4: every write that the documents know of shows, also if its author was put back or has
-    /// evicted the document; in a calm world every write.
-    private func checkWrites(of key: DocumentKey, in joined: Document) throws {
-        var made = Document()
-        let operations = try peers.flatMap(\.operations).map { try CRDT.Operation(decoding: $0.bytes) }
-        for operation in operations.sorted(by: { $0.timestamp < $1.timestamp }) {
-            let stamp = Stamp(time: operation.timestamp, actor: operation.actor)
-            let change = operation.changes.first { $0.collection == key.collection && $0.id == key.id }
-            guard let change, isCalm || joined.vector.covers(stamp) else { continue }
-            guard operation.origin == nil else { throw fault("a write of \(key.id) was refused") }
-            let outcome = made.apply(try Delta(decoding: change.delta, stamp: stamp))
-            guard outcome == .applied else { throw fault("a write of \(key.id) at \(stamp) is \(outcome)") }
-        }
-        guard made.root == joined.root || !made.isLive && !joined.isLive else {
-            throw fault("a write of \(key.id) is lost")
-        }
-    }
-
-    /// Invariants 3, 4 and 5: what a peer holds that matches is the join of what all hold, and what it shows
-    /// matches; the server has it too.
-    private func checkEnd() async throws {
-        // Later stamps wait where a clock can be relied on.
-        let latest = (clock.now + ReplicaLimits.aheadMilliseconds) << 16
-        for (number, key) in keys.enumerated() {
-            var joined = Document()
-            for peer in peers {
-                if let document = try content(try peer.state(key)) { joined.merge(document) }
-            }
-            let there = try content(try await server?.state(key)) ?? Document()
-            joined.merge(there)
-            if waits, joined.vector.greatestTime ?? 0 > latest { continue }
-            // A server that corrects a clock has what was written by it written again, and what was reaped
-            // has left no base.
-            let isWhole = server == nil || isCalm && refused == nil && !waits && !hasReaped
-            if isWhole { try checkWrites(of: key, in: joined) }
-            for peer in peers where try peer.isTainted(key) {
-                throw fault("\(peer.name) holds what was refused of \(key.id)")
-            }
-            for peer in peers {
-                let own = try content(try peer.state(key))
-                let isShown = try own.map { try peer.matches(key, $0) } ?? false
-                guard try peer.matches(key, joined) || isShown, (own ?? Document()).root != joined.root else {
-                    continue
-                }
-                throw fault(
-                    isShown && !joined.isLive
-                        ? "\(peer.name) shows what was removed of \(key.id)"
-                        : "\(peer.name) lacks something of \(key.id)")
-            }
-            // What nobody in reach may write stays in the mesh.
-            let isOpen = number > 0 || reach.contains { $0 != refused }
-            guard server != nil, isOpen, !reach.allSatisfy(waits(for:)) else { continue }
-            guard there.root != joined.root else { continue }
-            throw fault("the server lacks something of \(key.id)")
-        }
     }
 }
 

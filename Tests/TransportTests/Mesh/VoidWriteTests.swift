@@ -56,11 +56,6 @@ struct VoidWriteTests {
             Reception(updates: updates, cursors: [], publishes: nil, settles: [key], rights: nil), from: feed)
     }
 
-    /// The void stamps of a document as a peer knows them.
-    private func void(_ peer: MeshPeer, _ key: DocumentKey) throws -> VersionVector {
-        try peer.replica.read { try $0.withDatabase { try Notes.void(key, $0) } } ?? VersionVector()
-    }
-
     /// Peer 1 has written the document, and peer 0 changes it; the server has the first of that.
     private func withChange(_ count: Int = 2, _ body: (World) async throws -> Void) async throws {
         try await withWorld(count) { world in
@@ -121,6 +116,31 @@ struct VoidWriteTests {
                 #expect(try !world.peers[place].isTainted(world.key))
             }
             #expect(try world.areEqual(0, 1, 2))
+        }
+    }
+
+    @Test("is told again to a peer that has it from elsewhere, and by that to the next one")
+    func toldAgain() async throws {
+        try await withChange(4) { world in
+            try await world.link(0, 3)
+            try await world.meet(2)
+            try await world.meet(0, isRefused: true)
+            try await world.link(0, 1)
+            #expect(try world.text(1)?.contains("secret") == false)
+            let live = try #require(MeshLinkRun(world.peers[1], world.peers[2]))
+            try await live.settle()
+            let other = try #require(MeshLinkRun(world.peers[2], world.peers[3]))
+            for _ in 0..<2 {
+                try await other.settle()
+                try await live.settle()
+            }
+            for place in 1...3 {
+                #expect(try world.text(place)?.contains("secret") == false, "peer \(place)")
+                #expect(try !world.peers[place].isTainted(world.key))
+            }
+            #expect(try world.areEqual(1, 2, 3))
+            live.cut()
+            other.cut()
         }
     }
 
@@ -238,7 +258,7 @@ struct VoidWriteTests {
             try await world.meet(0)
             try await world.meet(1)
             #expect(try world.text(1)?.contains("secret") == true)
-            #expect(try void(peer, world.key).isEmpty)
+            #expect(try peer.void(world.key).isEmpty)
             let (head, state) = (peer.replica.head, try peer.state(world.key))
             try tell(peer, world.key, void: [told], clean)
             #expect(try peer.replica.head == head && peer.state(world.key) == state)
@@ -252,13 +272,13 @@ struct VoidWriteTests {
             let author = world.peers[0].replica.actor
             let time = try time(author, at: peer, world.key)
             try tell(peer, world.key, void: [.init(actor: author, time: time - 1)])
-            #expect(try !peer.isTainted(world.key) && void(peer, world.key).isEmpty)
+            #expect(try !peer.isTainted(world.key) && peer.void(world.key).isEmpty)
             // Nor with a rest that has the same in it.
             let tainted = try #require(try peer.state(world.key))
             try tell(
                 peer, world.key, void: [.init(actor: author, time: time - 1)],
                 try Document(decoding: tainted))
-            #expect(try peer.state(world.key) == tainted && void(peer, world.key).isEmpty)
+            #expect(try peer.state(world.key) == tainted && peer.void(world.key).isEmpty)
         }
     }
 
@@ -271,7 +291,7 @@ struct VoidWriteTests {
             try tell(
                 world.peers[1], world.key, void: [.init(actor: author.replica.actor, time: 0)], state)
             #expect(try world.text(1)?.contains("kept") == true)
-            #expect(try !world.peers[1].isTainted(world.key) && void(world.peers[1], world.key).isEmpty)
+            #expect(try !world.peers[1].isTainted(world.key) && world.peers[1].void(world.key).isEmpty)
             try author.execute("UPDATE c SET later = 1 WHERE _id = 0")
             try await world.link(0, 1)
             #expect(try world.text(1)?.contains("later") == true)
@@ -293,7 +313,7 @@ struct VoidWriteTests {
             try tell(peer, world.key, void: [first])
             try tell(peer, world.key, void: [second], forged)
             #expect(try peer.state(world.key) == held && !peer.isTainted(world.key))
-            #expect(try void(peer, world.key) == VersionVector([first]))
+            #expect(try peer.void(world.key) == VersionVector([first]))
             // A clean state, and the server, are heard as ever.
             try await world.meet(0, isRefused: true)
             try await world.meet(1)
@@ -328,7 +348,7 @@ struct VoidWriteTests {
             let actor = author.replica.actor
             let time = try time(actor, at: peer, world.key)
             try tell(peer, world.key, void: [.init(actor: actor, time: time)])
-            #expect(try void(peer, world.key)[actor] == time)
+            #expect(try peer.void(world.key)[actor] == time)
             try await world.link(0, 1)
             try author.execute("UPDATE c SET later = 1 WHERE _id = 0")
             #expect(author.replica.actor != actor)
@@ -368,15 +388,15 @@ struct VoidWriteTests {
             let (author, peer) = (world.peers[0].replica.actor, world.peers[1])
             try await world.meet(0, isRefused: true)
             if meets { try await world.meet(1) } else { try await world.link(0, 1) }
-            let known = try void(peer, world.key)
+            let known = try peer.void(world.key)
             #expect(known[author] != nil)
             for time: Timestamp in [1 << 62, .max] {
                 try tell(peer, world.key, void: [.init(actor: author, time: time)], Document())
-                #expect(try void(peer, world.key) == known)
+                #expect(try peer.void(world.key) == known)
             }
             // An earlier time counts of links only.
             try tell(peer, world.key, void: [.init(actor: author, time: 1)], Document())
-            #expect(try void(peer, world.key)[author] == (meets ? known[author] : 1))
+            #expect(try peer.void(world.key)[author] == (meets ? known[author] : 1))
             #expect(try world.text(1)?.contains("secret") == false)
         }
     }
@@ -390,13 +410,13 @@ struct VoidWriteTests {
             let before = try peer.state(world.key)
             try tell(peer, world.key, void: [own], Document())
             #expect(try peer.state(world.key) == before)
-            #expect(try !peer.isTainted(world.key) && void(peer, world.key).isEmpty)
+            #expect(try !peer.isTainted(world.key) && peer.void(world.key).isEmpty)
             let absent = DocumentKey(collection: "c", id: try DocumentID(.int(9)))
             let many = (1...200).map { VersionVector.Entry(actor: ActorID($0), time: 1) }
             try tell(peer, absent, void: many)
-            #expect(try void(peer, absent).isEmpty)
+            #expect(try peer.void(absent).isEmpty)
             try tell(peer, world.key, void: many)
-            #expect(try void(peer, world.key).entries.count == ReplicaLimits.voidActors)
+            #expect(try peer.void(world.key).entries.count == ReplicaLimits.voidActors)
         }
     }
 }

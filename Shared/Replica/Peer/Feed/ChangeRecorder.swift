@@ -16,16 +16,15 @@ final class ChangeRecorder: @unchecked Sendable {
     /// The commit after which nobody else may have a change; nil where there is a server to have it.
     let untakenAfter: UInt64?
     private(set) var items: [DocumentKey: Item] = [:]
-    /// The notes of documents of which more is gone now.
+    /// The notes of documents of which links are told what is gone.
     private(set) var gone: [DocumentKey: VersionVector] = [:]
-    /// The void stamps of documents of which more is void now.
+    /// The void stamps of documents of which links are told.
     private(set) var void: [DocumentKey: VersionVector] = [:]
     /// Documents that lost something without anybody's removal: every feed is asked about them.
     private(set) var replaced: Set<DocumentKey> = []
 
-    /// More of a document is void; `stamps` is all of it.
+    /// More of a document is void, or links are told again what is; `stamps` is all of it.
     func noteVoid(_ key: DocumentKey, _ stamps: VersionVector) {
-        replaced.insert(key)
         if stamps.isEmpty {
             void[key] = nil
         } else if void[key] != nil || void.count < ReplicaLimits.recordedDocuments {
@@ -38,7 +37,7 @@ final class ChangeRecorder: @unchecked Sendable {
 
     init(untakenAfter: UInt64? = nil) { self.untakenAfter = untakenAfter }
 
-    /// More is gone of a document; `note` is all of it.
+    /// More is gone of a document, or links are told again what is; `note` is all of it.
     func noteGone(_ key: DocumentKey, _ note: VersionVector) {
         if gone[key] != nil || gone.count < ReplicaLimits.recordedDocuments { gone[key] = note }
     }

@@ -231,6 +231,7 @@ struct NoteBook {
         try Notes.put(key, known.gone, void: words, position: position, came: milliseconds, database)
         holdsAny = true
         recorder?.noteVoid(key, words.told)
+        recorder?.replace(key)
         return true
     }
 
@@ -239,5 +240,15 @@ struct NoteBook {
         guard isKept, let known = try note(of: key), !known.words.told.isEmpty else { return }
         try Notes.put(key, known.gone, void: known.words, position: position, came: milliseconds, database)
         recorder?.noteVoid(key, known.words.told)
+        recorder?.replace(key)
+    }
+
+    /// A link shows something of a document that is gone or void: it has not heard of that, or has taken an
+    /// old copy from elsewhere since. Links are told again.
+    mutating func tellAgain(_ key: DocumentKey, at position: UInt64) throws {
+        guard isKept, let known = try note(of: key) else { return }
+        try Notes.put(key, known.gone, void: known.words, position: position, came: milliseconds, database)
+        if !known.gone.isEmpty { recorder?.noteGone(key, known.gone) }
+        if !known.words.told.isEmpty { recorder?.noteVoid(key, known.words.told) }
     }
 }

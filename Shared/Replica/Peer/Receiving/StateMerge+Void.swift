@@ -117,7 +117,10 @@ extension StateMerge {
         guard !void.isEmpty else { return true }
         let incoming = try bytes.withUnsafeBytes { try DocumentReader($0).vector() }
         if incoming.isTainted(by: void) {
-            guard refetch.asks else { return false }
+            guard refetch.asks else {
+                try tellAgain(key)
+                return false
+            }
             try clear(of: key, shown: incoming)
         }
         guard try isTainted(key) else { return true }
@@ -137,8 +140,14 @@ extension StateMerge {
         }
         let own = VersionVector([.init(actor: stamp.actor, time: stamp.time)])
         guard own.isTainted(by: void) else { return true }
-        if refetch.asks { try clear(of: key, shown: own) }
+        if refetch.asks { try clear(of: key, shown: own) } else { try tellAgain(key) }
         return refetch.asks
+    }
+
+    /// A link shows what a note calls gone or void: it is told again.
+    mutating func tellAgain(_ key: DocumentKey) throws {
+        try notes.tellAgain(key, at: documents.position)
+        documents.touch(key)
     }
 
     /// A clean state takes the place of a tainted document. Own writes that nobody has acknowledged go on

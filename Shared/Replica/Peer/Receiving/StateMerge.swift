@@ -43,10 +43,12 @@ struct StateMerge {
         let incoming = try Document(decoding: bytes)
         guard let stored = try documents.stored(key)?.state else {
             let left = incoming.without(note)
+            if !refetch.asks, !left.hasSameContent(as: incoming) { try tellAgain(key) }
             if !left.vector.isEmpty { try insert(left.encoded(), key, table) }
             return
         }
         let left = incoming.without(note, keeping: try Document(decoding: stored))
+        if !refetch.asks, !left.hasSameContent(as: incoming) { try tellAgain(key) }
         try merge(left, of: key, onto: stored, in: table, origin)
     }
 

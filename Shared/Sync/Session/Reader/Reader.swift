@@ -255,12 +255,12 @@ struct Reader: Sendable {
     }
 
     private mutating func outdated(_ keys: [DocumentKey], _ flow: inout FlowControl) {
-        guard case .lookingUp = step, let candidates = queue.first?.work.candidates else {
+        guard case .lookingUp = step, let work = queue.first?.work, let candidates = work.candidates else {
             preconditionFailure("no candidates were looked up; the reader is \(name)")
         }
         // The live stream may name a document more than once: it is asked for once.
         var named = Set(candidates.map(\.key))
-        let keys = keys.filter { named.remove($0) != nil }
+        let keys = (keys + work.namedAndBrought).filter { named.remove($0) != nil }
         if keys.isEmpty { storeFirst(Needs(), &flow) } else { fetch(keys, Needs(), &flow) }
     }
 

@@ -141,6 +141,14 @@ extension StreamQueue.Work {
         }
     }
 
+    /// Changed documents of the live stream that it names, and brings updates of: the lookup is from before
+    /// these, of which the names may say more.
+    var namedAndBrought: [DocumentKey] {
+        guard case .operations(let operations) = self else { return [] }
+        let brought = Set(operations.updates.map(\.key))
+        return operations.candidates.map(\.key).filter(brought.contains)
+    }
+
     /// True for a part of the live stream, which moves every live cursor.
     var isOfStream: Bool {
         switch self {

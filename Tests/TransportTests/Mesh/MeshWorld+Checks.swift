@@ -1,0 +1,135 @@
+import Exchange
+
+@testable import CRDT
+@testable import Replica
+@testable import Transport
+
+// What must hold in a mesh's world: at every step, and at rest.
+
+extension MeshWorld {
+    private func content(_ state: EncodedState?) throws -> Document? {
+        try state.map { try Document(decoding: $0) }
+    }
+
+    func fault(_ what: String) -> Fault { Fault(seed: seed, what: what) }
+
+    /// Invariant 1: equal vectors and notes have equal content, at every step.
+    func checkVectors() async throws {
+        for key in keys {
+            var seen: [[UInt8]: (name: String, root: MapNode)] = [:]
+            for peer in left {
+                guard try !peer.isTainted(key), let document = try content(try peer.state(key)) else {
+                    continue
+                }
+                // An entry of a note counts beside a later stamp of its actor, which would speak for it.
+                let note = VersionVector(
+                    try peer.note(key).entries.filter { document.vector[$0.actor] ?? 0 > $0.time })
+                try compare(key, peer.name, document, note, &seen)
+            }
+            if let document = try content(try await server?.state(key)) {
+                try compare(key, "the server", document, VersionVector(), &seen)
+            }
+        }
+    }
+
+    private func compare(
+        _ key: DocumentKey, _ name: String, _ document: Document, _ note: VersionVector,
+        _ seen: inout [[UInt8]: (name: String, root: MapNode)]
+    ) throws {
+        guard !document.vector.isEmpty else { return }
+        let mark = document.vector.encoded() + [0] + note.encoded()
+        if let other = seen[mark], other.root != document.root {
+            throw fault("\(other.name) and \(name): equal vectors of \(key.id), other content")
+        }
+        seen[mark] = (name, document.root)
+    }
+
+    /// Invariant 4: every write that the documents know of shows, also if its author was put back or has
+    /// evicted the document; in a calm world every write.
+    private func checkWrites(of key: DocumentKey, in joined: Document) throws {
+        var made = Document()
+        let operations = try peers.flatMap(\.operations).map { try CRDT.Operation(decoding: $0.bytes) }
+        for operation in operations.sorted(by: { $0.timestamp < $1.timestamp }) {
+            let stamp = Stamp(time: operation.timestamp, actor: operation.actor)
+            let change = operation.changes.first { $0.collection == key.collection && $0.id == key.id }
+            guard let change, isCalm || joined.vector.covers(stamp) else { continue }
+            let outcome = made.apply(try Delta(decoding: change.delta, stamp: stamp))
+            guard outcome == .applied else { throw fault("a write of \(key.id) at \(stamp) is \(outcome)") }
+        }
+        guard made.root == joined.root || !made.isLive && !joined.isLive else {
+            throw fault("a write of \(key.id) is lost")
+        }
+    }
+
+    /// Invariants 3, 4 and 5: what a peer holds that matches is the join of what all hold, and what it shows
+    /// matches; the server has it too.
+    func checkEnd() async throws {
+        // Later stamps wait where a clock can be relied on.
+        let latest = (clock.now + ReplicaLimits.aheadMilliseconds) << 16
+        // A server that corrects a clock has what was written by it written again, and what was reaped has
+        // left no base.
+        let isPlain = isCalm && refused == nil && !waits && !hasReaped
+        if isPlain, let peer = left.first(where: { $0.replica.actor != $0.firstActor }) {
+            throw fault("\(peer.name) writes as somebody else, and nobody gave it a reason")
+        }
+        for (number, key) in keys.enumerated() {
+            guard try await !isLeftTainted(key) else { continue }
+            var joined = Document()
+            for peer in left {
+                if let document = try content(try peer.state(key)) { joined.merge(document) }
+            }
+            let there = inReach.isEmpty ? Document() : try content(try await server?.state(key)) ?? Document()
+            joined.merge(there)
+            if try isDisputed(key, joined) { continue }
+            if waits, joined.vector.greatestTime ?? 0 > latest { continue }
+            if server == nil || isPlain { try checkWrites(of: key, in: joined) }
+            for peer in left {
+                let own = try content(try peer.state(key))
+                let isShown = try own.map { try peer.matches(key, $0) } ?? false
+                guard try peer.matches(key, joined) || isShown, (own ?? Document()).root != joined.root else {
+                    continue
+                }
+                let what = isShown && !joined.isLive ? "shows what was removed" : "lacks something"
+                throw fault("\(peer.name) \(what) of \(key.id)\n\(try await copies(of: key))")
+            }
+            // What nobody in reach may write stays in the mesh.
+            let isOpen = number > 0 || inReach.contains { $0 != refused }
+            guard isOpen, !inReach.allSatisfy(waits(for:)) else { continue }
+            guard there.root != joined.root else { continue }
+            throw fault("the server lacks something of \(key.id)\n\(try await copies(of: key))")
+        }
+    }
+
+    /// Where no server can be asked, who has no copy is not believed when it calls a write void (decision
+    /// 0083).
+    private func isDisputed(_ key: DocumentKey, _ joined: Document) throws -> Bool {
+        guard inReach.isEmpty, server != nil else { return false }
+        return try left.contains { try $0.state(key) == nil && joined.vector.isTainted(by: $0.void(key)) }
+    }
+
+    /// What each has of a document, for a failure's message.
+    private func copies(of key: DocumentKey) async throws -> String {
+        func line(_ name: String, _ state: EncodedState?, _ note: VersionVector) throws -> String {
+            let document = try content(state)
+            return "\(name): \(document.map { "\($0.value) \($0.vector)" } ?? "nothing"), gone \(note)"
+        }
+        var lines = try left.map { peer in
+            let taint = try peer.isTainted(key) ? "tainted " : ""
+            return try line(taint + peer.name, try peer.state(key), try peer.note(key))
+        }
+        if let server { lines.append(try line("the server", try await server.state(key), VersionVector())) }
+        return lines.joined(separator: "\n")
+    }
+
+    /// Invariant 2, at rest: nobody holds what was refused if the server, or another peer, can give a clean
+    /// state.
+    /// Returns whether some hold it because nobody can.
+    private func isLeftTainted(_ key: DocumentKey) async throws -> Bool {
+        guard let tainted = try left.first(where: { try $0.isTainted(key) }) else { return false }
+        let isCleanSomewhere = try left.contains { try $0.state(key) != nil && !$0.isTainted(key) }
+        guard inReach.isEmpty, !isCleanSomewhere else {
+            throw fault("\(tainted.name) holds what was refused of \(key.id)")
+        }
+        return true
+    }
+}
