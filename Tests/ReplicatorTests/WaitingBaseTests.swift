@@ -1,6 +1,8 @@
 import CRDT
 import Exchange
+import Identity
 import Machine
+import OperationLog
 import Replica
 import Sync
 import TestSupport
@@ -81,6 +83,37 @@ struct WaitingBaseTests {
         let both = try edit(first.document, by: 2, 30)
         #expect(try waiting(on: both.document, behind: [later]).isEmpty)
         #expect(try waiting(on: both.document, behind: []) == [ActorID(9)])
+    }
+
+    @Test("closes no actor for a session that waits, and takes the operation when its base is there")
+    func deferred() async throws {
+        try await TestBench.run { bench in
+            let hub = try await DatabaseHub.open(
+                TestBench.database, log: bench.log, folder: bench.folder.appendingPathComponent("waits").path,
+                logger: TestBench.quiet)
+            let session = try #require(await hub.enter())
+            let identity = Identity(
+                userID: "u", databaseID: TestBench.database, peerKey: "k", grant: .everything,
+                expiresAtSeconds: .max)
+            let base = try edit(Document(), by: 1, 20)
+            let resting = try operation(by: 9, 1, "a", edit(base.document, by: 9, 50).delta)
+            let early = try await hub.admission.admit([resting], defers: true, from: session) { identity }
+            guard case .deferred(let acknowledged, let deferrals, let refusals, _) = early else {
+                Issue.record("\(early)")
+                return
+            }
+            #expect(acknowledged.isEmpty && refusals.isEmpty)
+            #expect(deferrals.map(\.actor) == [ActorID(9)])
+            #expect(try await bench.log.head(of: TestBench.database).offset == 0)
+            let both = [try operation(by: 1, 1, "a", base.delta), resting]
+            let late = try await hub.admission.admit(both, defers: true, from: session) { identity }
+            guard case .appended(let taken, _) = late else {
+                Issue.record("\(late)")
+                return
+            }
+            #expect(Set(taken.map(\.actor)) == [ActorID(1), ActorID(9)])
+            await hub.close()
+        }
     }
 
     @Test("stamps are void behind the last operation of a closed actor, and of no other")

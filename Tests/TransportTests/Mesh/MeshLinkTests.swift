@@ -274,7 +274,9 @@ struct MeshLinkTests {
             try peers[0].execute("UPDATE c SET n = 2 WHERE _id = 1")
             try await link.settle()
             #expect(try areEqual(peers, id(1)), "who holds it hears of changes that match nothing")
-            // All of that at once: the change that matches nothing comes with what brings the document.
+            // In one frame, behind another one: the change that matches nothing comes with what brings the
+            // document.
+            try peers[0].execute("INSERT INTO c DOCUMENTS ({'_id': 3, 'kind': 'blue'})")
             try peers[0].execute("INSERT INTO c DOCUMENTS ({'_id': 2, 'kind': 'blue', 'n': 1})")
             try peers[0].execute("UPDATE c SET kind = 'green' WHERE _id = 2")
             try peers[0].execute("UPDATE c SET n = 2 WHERE _id = 2")

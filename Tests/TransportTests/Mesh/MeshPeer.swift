@@ -43,6 +43,9 @@ final class MeshPeer {
     private var kept: [String: Data]?
     private let written = Written()
 
+    /// The writes that a server has ever refused, as it said so.
+    var refusals: [Refusal] = []
+
     /// Operations as they were committed.
     private final class Written: Sendable {
         let operations = Mutex<[OwnOperation]>([])

@@ -226,7 +226,11 @@ final class MeshServerRun {
         let events = events[place]
         for action in actions {
             switch action {
-            case .send(let frame): arriving[1 - place].append(frame)
+            case .send(let frame):
+                arriving[1 - place].append(frame)
+                if place == 1, case .refused(let refusal)? = try? Frame(decoding: frame) {
+                    peer.refusals.append(refusal)
+                }
             case .close(let reason):
                 reasons[place] = reason
                 await leave()

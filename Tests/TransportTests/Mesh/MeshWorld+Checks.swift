@@ -72,6 +72,11 @@ extension MeshWorld {
         if isPlain, let peer = left.first(where: { $0.replica.actor != $0.firstActor }) {
             throw fault("\(peer.name) writes as somebody else, and nobody gave it a reason")
         }
+        // What a write rests on may still come, from whoever has it.
+        let isAllThere = !hasReaped && !wasPutBack
+        if isAllThere, let refusal = peers.flatMap(\.refusals).first(where: { $0.error.isOfBase }) {
+            throw fault("the server refuses a write whose base may still come: \(refusal)")
+        }
         for (number, key) in keys.enumerated() {
             guard try await !isLeftTainted(key) else { continue }
             var joined = Document()

@@ -62,6 +62,7 @@ final class MeshWorld {
     private var end: SplitMix64
     private var right: SplitMix64
     private(set) var hasReaped = false
+    private(set) var wasPutBack = false
     /// What has happened, for a failure's message.
     private(set) var history: [String] = []
 
@@ -296,6 +297,7 @@ final class MeshWorld {
             try await cut(pair)
         }
         let putsBack = putsBack ?? (!isCalm && peer.isKept && random.chance(50))
+        wasPutBack = wasPutBack || putsBack
         history.append("\(peer.name) \(putsBack ? "is put back" : "is kept")")
         try peer.restart(putBack: putsBack, keeping: !putsBack)
     }

@@ -123,6 +123,7 @@ struct VoidWriteTests {
     func toldAgain() async throws {
         try await withChange(4) { world in
             try await world.link(0, 3)
+            try world.peers[3].execute("UPDATE c SET mine = 1 WHERE _id = 0")
             try await world.meet(2)
             try await world.meet(0, isRefused: true)
             try await world.link(0, 1)
@@ -135,7 +136,8 @@ struct VoidWriteTests {
                 try await live.settle()
             }
             for place in 1...3 {
-                #expect(try world.text(place)?.contains("secret") == false, "peer \(place)")
+                let text = try #require(try world.text(place))
+                #expect(text.contains("mine") && !text.contains("secret"), "peer \(place): \(text)")
                 #expect(try !world.peers[place].isTainted(world.key))
             }
             #expect(try world.areEqual(1, 2, 3))
