@@ -13,7 +13,7 @@ class Writer(threading.Thread):
     """
 
     def __init__(self, name, write):
-        super().__init__(daemon=True)
+        super().__init__(name=name, daemon=True)
         self._label = name
         self._write = write
         self._stopping = threading.Event()

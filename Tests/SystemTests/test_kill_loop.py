@@ -66,11 +66,12 @@ class KillLoop(FaultLoop):
         for writer in writers:
             writer.start()
         services = {name: Service(self.cluster, name) for name in ("replicator", "replicator-2", *queries)}
+        self.all_write(writers)
         kills = self.kill({**services, **peers, **victims}, network)
+        self.all_write(writers)
         for writer in writers:
             writer.stop()
             self.assertIsNone(writer.problem)
-            self.assertGreater(len(writer.acknowledged), 0)
         self.settle(services, peers, queries)
         until(lambda: self.truncated(victims) > 0, 120, "the log is not truncated", pause=0.5)
         snapshots = self.snapshots(victims)
@@ -85,6 +86,15 @@ class KillLoop(FaultLoop):
         report(f"{sum(kills.values())} kills in {time.monotonic() - started:.0f} s ({kills}), {network.faults} faults of "
                f"the network over {network.proxy.accepted} connections, {acknowledged} acknowledged writes, none lost; operations {rows[0][0]} to {rows[-1][0]} in the log, none missing; "
                f"{snapshots} snapshots")
+
+    def all_write(self, writers):
+        """Waits until each writer has had one more write acknowledged."""
+        before = {writer: len(writer.acknowledged) for writer in writers}
+
+        def missing():
+            return [writer.name for writer in writers if len(writer.acknowledged) == before[writer] and not writer.problem]
+
+        until(lambda: not missing(), 90, lambda: f"no write of {missing()} is acknowledged", pause=0.02)
 
     def kill(self, victims, network):
         """Kills one after the other at moments that the dice decide, and starts each again at once or soon."""

@@ -120,14 +120,11 @@ private struct EventSource {
                 batchBytes: kind & 8 == 0 ? 262_144 : 64,
                 access: ReadAccess(collection: { $0 != "hidden" })))
         guard kind & 2 != 0 else { return session }
-        _ = session.receive(.opened)
-        if kind % 2 == 0 { _ = session.receive(.ownActors(OwnHistory())) }
-        _ = session.receive(.frame(hello))
-        if kind % 2 == 0 {
-            _ = session.receive(.seenNoted)
-        } else {
-            _ = session.receive(.frontier([], head: position(), isBehind: kind & 16 != 0))
-        }
+        let first: [Event] =
+            kind % 2 == 0
+            ? [.opened, .ownActors(OwnHistory()), .frame(hello), .seenNoted]
+            : [.opened, .frame(hello), .frontier([], head: position(), isBehind: kind & 16 != 0)]
+        for event in first where session.mayReceive(event) { _ = session.receive(event) }
         return session
     }
 
