@@ -10,6 +10,11 @@ enum Limits {
     static let unreadBytes = 524_288
     /// Bytes of a framed message that an event loop keeps for the next receiver.
     static let keptMessageBytes = 65_536
+    /// Bytes of a connection's first reads: a greeting is shorter. The next ones are larger once these are
+    /// filled.
+    static let firstReadBytes = 512
+    /// Bytes of its largest reads.
+    static let readBytes = 65_536
     /// How long a peer may take to answer "going away".
     static let goodbyeTimeout: Duration = .seconds(2)
     /// Bytes of one message of a WebSocket that carries a stream of bytes: well below the largest message.
