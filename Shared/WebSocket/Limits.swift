@@ -10,9 +10,9 @@ enum Limits {
     static let unreadBytes = 524_288
     /// Bytes of a framed message that an event loop keeps for the next receiver.
     static let keptMessageBytes = 65_536
-    /// Bytes of a connection's first reads: a greeting is shorter. The next ones are larger once these are
-    /// filled.
-    static let firstReadBytes = 512
+    /// Bytes of the first read of a server's connection, which most requests' heads fit into. What fills it
+    /// makes the next ones larger.
+    static let firstReadBytes = 1_024
     /// Bytes of its largest reads.
     static let readBytes = 65_536
     /// How long a peer may take to answer "going away".

@@ -61,11 +61,6 @@ public final class WebSocketConnection: Sendable {
         over channel: any Channel, role: Role, configuration: WebSocketConfiguration
     ) throws -> WebSocketConnection {
         let pipeline = channel.pipeline.syncOperations
-        // The decoder keeps the buffer of the last read: small ones, as long as only short messages come.
-        try channel.syncOptions?.setOption(
-            .recvAllocator,
-            value: AdaptiveRecvByteBufferAllocator(
-                minimum: 64, initial: Limits.firstReadBytes, maximum: Limits.readBytes))
         let connection = WebSocketConnection(
             channel, role, configuration, try pipeline.context(handlerType: WebSocketFrameEncoder.self))
         let decoder = try pipeline.handler(type: ByteToMessageHandler<WebSocketFrameDecoder>.self)

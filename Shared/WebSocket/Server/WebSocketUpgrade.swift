@@ -46,6 +46,11 @@ public struct WebSocketUpgrade<Plain: Sendable>: Sendable {
         after: any ChannelHandler & RemovableChannelHandler,
         plain: @escaping @Sendable (any Channel) throws -> Plain
     ) throws -> EventLoopFuture<Outcome> {
+        // A connection keeps the buffer of its first read, which an idle one needs no more.
+        try channel.syncOptions?.setOption(
+            .recvAllocator,
+            value: AdaptiveRecvByteBufferAllocator(
+                minimum: 64, initial: Limits.firstReadBytes, maximum: Limits.readBytes))
         // Guarded by the event loop; nil until the route of an upgrade has decided.
         let decision = NIOLoopBoundBox<Result<WebSocketRoute.Accepted, any Error>?>(
             nil, eventLoop: channel.eventLoop)
