@@ -126,6 +126,31 @@ struct TombstoneTests {
         #expect(left.gone(frontier: mine.vector, replaying: []) == left)
     }
 
+    @Test("what was written again after a reaping stays, whatever a returning store knows of the time before")
+    func goneAround() throws {
+        let before = try edited(start(), at: 20, by: 3) { $0.delete() }
+        let anew = try edited(at: 40, by: 2) {
+            try $0.set(["b"], 2)
+            try $0.increment(["n"], by: 2)
+        }
+        var known = before
+        known.merge(anew)
+        let mine = try edited(known, at: 50, by: 4) {
+            try $0.set(["c"], 3)
+            try $0.increment(["n"], by: 1)
+        }
+        let left = mine.gone(
+            frontier: before.vector.union(anew.vector), replaying: [], keeping: anew)
+        var merged = anew
+        merged.merge(left)
+        #expect(Value.object(merged.value) == ["b": 2, "c": 3, "n": 3])
+        // What it has removed of that goes.
+        let removing = try edited(known, at: 60, by: 5) { try $0.unset(["b"]) }
+        merged.merge(
+            removing.gone(frontier: before.vector.union(anew.vector), replaying: [], keeping: anew))
+        #expect(Value.object(merged.value) == ["c": 3, "n": 3])
+    }
+
     @Test("removals and RESTARTs among the unseen writes keep their effect on what is unseen")
     func goneWithRemovals() throws {
         let known = try start()

@@ -172,17 +172,20 @@ extension Admission {
         return seen
     }
 
-    /// A peer's document without what was removed and reaped here while it was away.
+    /// A peer's document without what was removed and reaped here while it was away. What was written here
+    /// since stays, also where the peer has that too.
     private static func withoutReaped(
         _ held: Document, _ key: DocumentKey, _ transaction: ReadTransaction
     ) throws -> Document {
-        let ours = try Self.vector(of: key, transaction)
+        let ours = try transaction.state(of: key).map { try Document(decoding: $0) } ?? Document()
         let seen = try Self.seen(held.vector, of: key, transaction)
-        let extra = held.vector.entries.filter { !ours.covers(Stamp(time: $0.time, actor: $0.actor)) }
+        let extra = held.vector.entries.filter {
+            !ours.vector.covers(Stamp(time: $0.time, actor: $0.actor))
+        }
         guard extra.contains(where: { seen.covers(Stamp(time: $0.time, actor: $0.actor)) }) else {
             return held
         }
-        return held.gone(frontier: seen, replaying: [])
+        return held.gone(frontier: seen, replaying: [], keeping: ours)
     }
 
     /// Whether the merged document can still be passed on.

@@ -55,11 +55,16 @@ extension Document {
     /// are skipped. They are needed because a counter keeps one running total: they tell which of the
     /// store's increments the others have not seen. A counter that a third store incremented unseen keeps
     /// its growth since the baseline, because nothing here tells more about its parts.
-    public func gone(frontier: VersionVector, replaying own: [Delta]) -> Document {
+    ///
+    /// `rest` is what the other side has of the document, whose vector the frontier covers: that stays, unless
+    /// this document has removed it.
+    public func gone(
+        frontier: VersionVector, replaying own: [Delta], keeping rest: Document = Document()
+    ) -> Document {
         let back = Return(frontier: frontier, own: own)
-        // Not `merge`: an empty tree under the frontier means that everything it covers was removed.
-        var tree = MapNode.join(root, vector, MapNode(), frontier)
-        tree.restartCounters(back, back.replay(until: .max), [])
+        // Not `merge`: what the frontier covers and the rest does not show was removed.
+        var tree = MapNode.join(root, vector, rest.root, frontier)
+        tree.restartCounters(back, back.replay(until: .max), [], keeping: rest.root)
         return Document(vector: vector.union(frontier), root: tree)
     }
 
