@@ -96,8 +96,8 @@ package final class WriteAheadMark: @unchecked Sendable {
     }
 
     /// Says where the write-ahead log of a file lacks a commit that was durable; nil if it lacks none, as far
-    /// as the mark tells, or if the log cannot be read, which the opening will say. Call it before SQLite
-    /// opens the file.
+    /// as the mark tells. Also nil if the log cannot be read: opening it fails then, and says why. Call it
+    /// before SQLite opens the file.
     /// - Parameter isSynced: false for a file whose commits do not wait for the disk. Then a mark from before
     ///   the machine's last start says nothing.
     package static func loss(of path: String, isSynced: Bool) -> String? {

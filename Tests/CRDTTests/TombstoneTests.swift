@@ -144,7 +144,7 @@ struct TombstoneTests {
         var merged = anew
         merged.merge(left)
         #expect(Value.object(merged.value) == ["b": 2, "c": 3, "n": 3])
-        // What it has removed of that goes.
+        // A field goes that the returning store has removed since.
         let removing = try edited(known, at: 60, by: 5) { try $0.unset(["b"]) }
         merged.merge(
             removing.gone(frontier: before.vector.union(anew.vector), replaying: [], keeping: anew))

@@ -56,8 +56,8 @@ extension Document {
     /// store's increments the others have not seen. A counter that a third store incremented unseen keeps
     /// its growth since the baseline, because nothing here tells more about its parts.
     ///
-    /// `rest` is what the other side has of the document, whose vector the frontier covers: that stays,
-    /// unless this document has removed it.
+    /// `rest` is the other side's copy of the document. Its content stays, unless this document has removed
+    /// it. The frontier covers its vector.
     public func gone(
         frontier: VersionVector, replaying own: [Delta], keeping rest: Document = Document()
     ) -> Document {

@@ -46,7 +46,7 @@ public struct WebSocketUpgrade<Plain: Sendable>: Sendable {
         after: any ChannelHandler & RemovableChannelHandler,
         plain: @escaping @Sendable (any Channel) throws -> Plain
     ) throws -> EventLoopFuture<Outcome> {
-        // A connection keeps the buffer of its first read, which an idle one needs no more.
+        // A connection keeps the buffer of its first read for good: a small one costs an idle session less.
         try channel.syncOptions?.setOption(
             .recvAllocator,
             value: AdaptiveRecvByteBufferAllocator(

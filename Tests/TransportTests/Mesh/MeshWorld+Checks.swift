@@ -4,7 +4,7 @@ import Exchange
 @testable import Replica
 @testable import Transport
 
-// What must hold in a mesh's world: at every step, and at rest.
+// Checks of a mesh's world: at every step, and at rest.
 
 extension MeshWorld {
     private func content(_ state: EncodedState?) throws -> Document? {
@@ -72,7 +72,7 @@ extension MeshWorld {
         if isPlain, let peer = left.first(where: { $0.replica.actor != $0.firstActor }) {
             throw fault("\(peer.name) writes as somebody else, and nobody gave it a reason")
         }
-        // What a write rests on may still come, from whoever has it.
+        // The base of a write may still come, from whoever has it.
         let isAllThere = !hasReaped && !wasPutBack
         if isAllThere, let refusal = peers.flatMap(\.refusals).first(where: { $0.error.isOfBase }) {
             throw fault("the server refuses a write whose base may still come: \(refusal)")
@@ -97,7 +97,7 @@ extension MeshWorld {
                 let what = isShown && !joined.isLive ? "shows what was removed" : "lacks something"
                 throw fault("\(peer.name) \(what) of \(key.id)\n\(try await copies(of: key))")
             }
-            // What nobody in reach may write stays in the mesh.
+            // Documents that nobody in reach may write stay in the mesh.
             let isOpen = number > 0 || inReach.contains { $0 != refused }
             guard isOpen, !inReach.allSatisfy(waits(for:)) else { continue }
             guard there.root != joined.root else { continue }
@@ -112,7 +112,7 @@ extension MeshWorld {
         return try left.contains { try $0.state(key) == nil && joined.vector.isTainted(by: $0.void(key)) }
     }
 
-    /// What each has of a document, for a failure's message.
+    /// Everybody's copy of a document, for a failure's message.
     private func copies(of key: DocumentKey) async throws -> String {
         func line(_ name: String, _ state: EncodedState?, _ note: VersionVector) throws -> String {
             let document = try content(state)

@@ -391,7 +391,7 @@ final class MeshWorld {
     /// The peers that are not lost.
     var left: [MeshPeer] { peers.enumerated().filter { $0.offset != lost }.map(\.element) }
 
-    /// Those of them that reach the server.
+    /// The peers left that reach the server.
     var inReach: [Int] { reach.filter { $0 != lost } }
 
     private func isGone(_ pair: Int) -> Bool { pairs[pair].0 == lost || pairs[pair].1 == lost }

@@ -16,9 +16,9 @@ final class ChangeRecorder: @unchecked Sendable {
     /// The commit after which nobody else may have a change; nil where there is a server to have it.
     let untakenAfter: UInt64?
     private(set) var items: [DocumentKey: Item] = [:]
-    /// The notes of documents of which links are told what is gone.
+    /// Notes of what is gone, by document: the commit tells them to links.
     private(set) var gone: [DocumentKey: VersionVector] = [:]
-    /// The void stamps of documents of which links are told.
+    /// Void stamps, by document: the commit tells them to links.
     private(set) var void: [DocumentKey: VersionVector] = [:]
     /// Documents that lost something without anybody's removal: every feed is asked about them.
     private(set) var replaced: Set<DocumentKey> = []

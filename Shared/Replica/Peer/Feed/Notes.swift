@@ -243,8 +243,8 @@ struct NoteBook {
         recorder?.replace(key)
     }
 
-    /// A link shows something of a document that is gone or void: it has not heard of that, or has taken an
-    /// old copy from elsewhere since. Links are told again.
+    /// Tells all links a note again, after one of them has shown something that the note calls gone or void:
+    /// that peer has not heard of it, or has taken an old copy from elsewhere since.
     mutating func tellAgain(_ key: DocumentKey, at position: UInt64) throws {
         guard isKept, let known = try note(of: key) else { return }
         try Notes.put(key, known.gone, void: known.words, position: position, came: milliseconds, database)

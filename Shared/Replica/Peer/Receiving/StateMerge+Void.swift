@@ -144,7 +144,7 @@ extension StateMerge {
         return refetch.asks
     }
 
-    /// A link shows what a note calls gone or void: it is told again.
+    /// Tells a document's note again: a link has shown something that it calls gone or void.
     mutating func tellAgain(_ key: DocumentKey) throws {
         try notes.tellAgain(key, at: documents.position)
         documents.touch(key)

@@ -141,8 +141,8 @@ extension StreamQueue.Work {
         }
     }
 
-    /// Changed documents of the live stream that it names, and brings updates of: the lookup is from before
-    /// these, of which the names may say more.
+    /// Documents of the live stream that are named as changed and also come with an update here. The lookup
+    /// of named documents ran before that update was stored, so it cannot say whether they are outdated.
     var namedAndBrought: [DocumentKey] {
         guard case .operations(let operations) = self else { return [] }
         let brought = Set(operations.updates.map(\.key))
