@@ -8,8 +8,10 @@ import Synchronization
 /// callback of `handOver`). Any number of tasks send, each message in one frame. Back-pressure works in both
 /// directions: `send` waits while the socket does not accept more, and the socket is not read while too much
 /// waits for the reader. Nothing is sent after a close frame. An open connection has no task of its own:
-/// `WebSocketHandler` handles frames on the event loop. The lock of `incoming` is never held across another
-/// lock or a wait.
+/// `WebSocketHandler` handles frames on the event loop.
+///
+/// This is the face, and does what its two machines decide: `DeliveryMachine` about messages and their
+/// reader, `ClosingMachine` about the close frames. Their lock is never held across another lock or a wait.
 public final class WebSocketConnection: Sendable {
     /// The side of the connection: clients mask their frames.
     public enum Role: Sendable {
@@ -19,13 +21,47 @@ public final class WebSocketConnection: Sendable {
         case server
     }
 
+    /// The reader of messages.
+    private enum Reader {
+        /// `receive`, which waits for one message.
+        case once(CheckedContinuation<[UInt8]?, any Error>)
+        /// The callback of `handOver`.
+        case line(@Sendable (WebSocketArrival) -> Void)
+
+        /// Tells it that nothing comes any more.
+        func end(_ end: End) {
+            switch (self, end) {
+            case (.once(let continuation), .closed): continuation.resume(returning: nil)
+            case (.once(let continuation), .failed(let error)): continuation.resume(throwing: error)
+            case (.line(let arrived), _): arrived(.ended)
+            }
+        }
+    }
+
+    /// The end of the connection, as its reader gets it.
+    private enum End {
+        case closed
+        case failed(WebSocketError)
+
+        /// The rule that the other side broke; nil for another end.
+        var brokenRule: WebSocketError? {
+            if case .failed(let error) = self, error.code != .connectionLost { error } else { nil }
+        }
+    }
+
+    private struct State {
+        var delivery = DeliveryMachine<Reader, End>(
+            limit: .init(messages: Limits.unreadMessages, bytes: Limits.unreadBytes))
+        var closing = ClosingMachine()
+    }
+
     let role: Role
     private let channel: any Channel
     private let maximumMessageBytes: Int
     private let closeTimeout: TimeAmount
     /// The place in the pipeline where a server writes bytes that are framed already: past the encoder.
     private let output: NIOLoopBound<ChannelHandlerContext>
-    private let incoming = Mutex(WebSocketIncoming())
+    private let state = Mutex(State())
     /// Bytes that `send` has handed to the event loop and that have not left, without a task that waits.
     private let unwritten = Atomic<Int>(0)
 
@@ -102,25 +138,23 @@ public final class WebSocketConnection: Sendable {
     public var inbound: Messages { Messages(connection: self) }
 
     /// The peer's close reason, once it has closed.
-    public var receivedClose: WebSocketClose? { incoming.withLock { $0.receivedClose } }
+    public var receivedClose: WebSocketClose? { state.withLock { $0.closing.received } }
 
     /// True if the connection was lost: neither side has closed, or the peer has closed only because our
     /// pings went unanswered. False if this side has closed because the peer broke the protocol.
     public var isLost: Bool {
-        incoming.withLock { incoming in
-            if case .failed(let error) = incoming.end, error.code != .connectionLost { return false }
-            return incoming.receivedClose.map { $0 == .unanswered } ?? true
+        state.withLock { state in
+            if state.delivery.end?.brokenRule != nil { return false }
+            return state.closing.received.map { $0 == .unanswered } ?? true
         }
     }
 
     /// The end of the connection as a text for a person: the peer's close, or the rule that the peer broke;
     /// nil if the connection was lost.
     public var farewell: String? {
-        incoming.withLock { incoming in
-            if case .failed(let error) = incoming.end, error.code != .connectionLost {
-                return error.description
-            }
-            return incoming.receivedClose.map { "the other side has closed: \($0.code) \($0.reason)" }
+        state.withLock { state in
+            state.delivery.end?.brokenRule?.description
+                ?? state.closing.received.map { "the other side has closed: \($0.code) \($0.reason)" }
         }
     }
 
@@ -130,15 +164,9 @@ public final class WebSocketConnection: Sendable {
     /// - Throws: `WS-0202` when the connection ended without a close frame; `WS-0203`, `WS-0204`, `WS-0205`
     ///   when the peer broke the protocol, after it was sent a close frame.
     public func receive() async throws -> [UInt8]? {
-        let isFirst = incoming.withLock { incoming in
-            defer { incoming.isReading = true }
-            return !incoming.isReading
-        }
-        precondition(isFirst, "one task reads a WebSocket")
-        defer { incoming.withLock { $0.isReading = false } }
-        return try await withTaskCancellationHandler {
+        try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                incoming.withLock { $0.taker = .once(continuation) }
+                state.withLock { $0.delivery.ask(.once(continuation)) }
                 deliver()
                 if Task.isCancelled { stopReceiving() }
             }
@@ -148,113 +176,47 @@ public final class WebSocketConnection: Sendable {
     }
 
     private func stopReceiving() {
-        let waiting = incoming.withLock { incoming -> CheckedContinuation<[UInt8]?, any Error>? in
-            guard case .once(let continuation) = incoming.taker else { return nil }
-            incoming.taker = .none
-            return continuation
-        }
-        waiting?.resume(throwing: CancellationError())
+        let reader = state.withLock { $0.delivery.stopAsking() }
+        if case .once(let continuation)? = reader { continuation.resume(throwing: CancellationError()) }
     }
 
-    /// Delivers waiting messages to the reader, if there is one. A reader may ask for the next message while
-    /// it gets one: the loop of the thread that is already here sees that, so calls do not nest.
+    /// Does what the delivery has to do, unless another thread does. A reader may ask for the next message
+    /// while it gets one: the loop of the thread that is already here sees that.
     private func deliver() {
-        var hasMore = incoming.withLock { incoming in
-            defer { incoming.isDelivering = true }
-            return !incoming.isDelivering
+        guard state.withLock({ $0.delivery.beginDelivering() }) else { return }
+        while let delivery = state.withLock({ $0.delivery.next() }) {
+            switch delivery {
+            case .message(let message, .once(let continuation)): continuation.resume(returning: message)
+            case .message(let message, .line(let arrived)): arrived(.message(message) { self.taken() })
+            case .end(let end, let reader): reader.end(end)
+            case .resumeReading: channel.read()
+            }
         }
-        while hasMore {
-            let (delivery, resumesReading) = incoming.withLock { incoming -> ((() -> Void)?, Bool) in
-                let delivery = nextDelivery(&incoming)
-                let resumesReading = incoming.isReadPaused && !incoming.isFull
-                if resumesReading { incoming.isReadPaused = false }
-                // After this the next caller delivers.
-                incoming.isDelivering = delivery != nil || resumesReading
-                return (delivery, resumesReading)
-            }
-            if resumesReading { channel.read() }
-            delivery?()
-            hasMore = delivery != nil || resumesReading
-        }
-    }
-
-    /// Returns the next delivery to the reader, to be run outside of the lock; nil if there is none.
-    private func nextDelivery(_ incoming: inout WebSocketIncoming) -> (() -> Void)? {
-        switch incoming.taker {
-        case .none: return nil
-        case .discarding:
-            incoming.messages = .empty
-            incoming.bytes = 0
-            return nil
-        case .once(let continuation):
-            if let message = Self.next(&incoming) {
-                incoming.taker = .none
-                return { continuation.resume(returning: message) }
-            }
-            guard let end = incoming.end else { return nil }
-            incoming.taker = .none
-            return {
-                switch end {
-                case .closed: continuation.resume(returning: nil)
-                case .failed(let error): continuation.resume(throwing: error)
-                }
-            }
-        case .line(let arrived, isBusy: false):
-            if let message = Self.next(&incoming) {
-                incoming.taker = .line(arrived, isBusy: true)
-                return { arrived(.message(message) { self.taken() }) }
-            }
-            guard incoming.end != nil else { return nil }
-            incoming.taker = .discarding
-            return { arrived(.ended) }
-        case .line: return nil
-        }
-    }
-
-    private static func next(_ incoming: inout WebSocketIncoming) -> [UInt8]? {
-        guard !incoming.messages.isEmpty else { return nil }
-        let message = incoming.messages.removeFirst()
-        incoming.bytes -= message.count
-        // An idle connection keeps no capacity.
-        if incoming.messages.isEmpty, incoming.messages.capacity > 2 { incoming.messages = .empty }
-        return message
     }
 
     private func taken() {
-        incoming.withLock { incoming in
-            if case .line(let arrived, isBusy: true) = incoming.taker {
-                incoming.taker = .line(arrived, isBusy: false)
-            }
-        }
+        state.withLock { $0.delivery.taken() }
         deliver()
     }
 
     // MARK: Events of the event loop
 
     /// True if messages wait for the reader.
-    var isUnread: Bool { incoming.withLock { !$0.messages.isEmpty } }
+    var isUnread: Bool { state.withLock { $0.delivery.isUnread } }
 
     /// Returns whether the socket must not be read now, because too much waits. `deliver` resumes reading.
-    func pausesReading() -> Bool {
-        incoming.withLock { incoming in
-            incoming.isReadPaused = incoming.isFull
-            return incoming.isReadPaused
-        }
-    }
+    func pausesReading() -> Bool { state.withLock { $0.delivery.pausesReading() } }
 
     func arrived(_ message: [UInt8]) {
-        incoming.withLock { incoming in
-            incoming.messages.append(message)
-            incoming.bytes += message.count
-        }
+        state.withLock { $0.delivery.arrived(message) }
         deliver()
     }
 
     /// The peer has closed.
     func heard(_ reason: WebSocketClose) {
-        incoming.withLock { incoming in
-            incoming.receivedClose = reason
-            incoming.end = incoming.end ?? .closed
+        state.withLock { state in
+            state.closing.heard(reason)
+            state.delivery.ends(.closed)
         }
         answered()
         close(reason.code == WebSocketClose.noStatus.code ? .noStatus : WebSocketClose(code: reason.code))
@@ -263,16 +225,12 @@ public final class WebSocketConnection: Sendable {
 
     /// The peer will send nothing any more: the channel is closed once our close frame has left.
     func answered() {
-        let isSaid = incoming.withLock { incoming in
-            incoming.isAnswered = true
-            return incoming.isCloseWritten
-        }
-        if isSaid { channel.close(promise: nil) }
+        if state.withLock({ $0.closing.fellSilent() }) { channel.close(promise: nil) }
     }
 
     /// The peer has broken the protocol: closes with the code for that. Later frames are ignored.
     func broken(_ error: WebSocketError) {
-        incoming.withLock { $0.end = $0.end ?? .failed(error) }
+        state.withLock { $0.delivery.ends(.failed(error)) }
         switch error.code {
         case .messageTooLarge: close(.messageTooLarge)
         case .textMessage: close(.unacceptableData)
@@ -284,17 +242,14 @@ public final class WebSocketConnection: Sendable {
     /// The peer has not answered for too long: sends a close frame, in case it still listens, and closes the
     /// channel without waiting.
     func unanswered() {
-        incoming.withLock { $0.end = $0.end ?? .failed(Self.lost) }
+        state.withLock { $0.delivery.ends(.failed(Self.lost)) }
         close(.unanswered)
         channel.close(promise: nil)
     }
 
     /// The channel is closed.
     func gone() {
-        incoming.withLock { incoming in
-            let isClosed = incoming.sentClose != nil || incoming.receivedClose != nil
-            incoming.end = incoming.end ?? (isClosed ? .closed : .failed(Self.lost))
-        }
+        state.withLock { $0.delivery.ends($0.closing.isOpen ? .failed(Self.lost) : .closed) }
         deliver()
     }
 
@@ -336,8 +291,7 @@ public final class WebSocketConnection: Sendable {
         guard message.count <= maximumMessageBytes else {
             throw WebSocketError(.messageTooLarge, "a message is larger than \(maximumMessageBytes) bytes")
         }
-        let isOpen = incoming.withLock { $0.sentClose == nil && $0.receivedClose == nil }
-        guard isOpen, channel.isActive else { throw closed }
+        guard state.withLock({ $0.closing.isOpen }), channel.isActive else { throw closed }
     }
 
     private func frame(_ message: [UInt8]) -> WebSocketFrame {
@@ -348,21 +302,12 @@ public final class WebSocketConnection: Sendable {
 
     /// Sends a close frame. Does not wait; the first call counts, later ones are no-ops.
     public func close(_ close: WebSocketClose) {
-        let isFirst = incoming.withLock { incoming in
-            guard incoming.sentClose == nil else { return false }
-            incoming.sentClose = close
-            return true
+        let left = channel.eventLoop.makePromise(of: Void.self)
+        guard state.withLock({ $0.closing.close(left.futureResult) }) else { return left.succeed(()) }
+        left.futureResult.whenComplete { [self] _ in
+            if state.withLock({ $0.closing.left() }) { channel.close(promise: nil) }
         }
-        guard isFirst else { return }
-        let closing = channel.writeAndFlush(WebSocketFrame.close(close, maskKey: mask))
-        incoming.withLock { $0.closing = closing }
-        closing.whenComplete { [self] _ in
-            let isAnswered = incoming.withLock { incoming in
-                incoming.isCloseWritten = true
-                return incoming.isAnswered
-            }
-            if isAnswered { channel.close(promise: nil) }
-        }
+        channel.writeAndFlush(WebSocketFrame.close(close, maskKey: mask), promise: left)
     }
 
     /// Sends a close frame and drops messages that still come. The channel is closed when the peer has
@@ -371,15 +316,7 @@ public final class WebSocketConnection: Sendable {
 
     private func finish(_ reason: WebSocketClose, within time: TimeAmount) {
         close(reason)
-        let waiting = incoming.withLock { incoming in
-            defer { incoming.taker = .discarding }
-            return incoming.taker
-        }
-        switch waiting {
-        case .once(let continuation): continuation.resume(returning: nil)
-        case .line(let arrived, isBusy: _): arrived(.ended)
-        default: break
-        }
+        state.withLock({ $0.delivery.discard() })?.end(.closed)
         deliver()
         let timeout = channel.eventLoop.scheduleTask(in: time) { [channel] in channel.close(promise: nil) }
         channel.closeFuture.whenComplete { _ in timeout.cancel() }
@@ -432,7 +369,7 @@ public enum WebSocketArrival: Sendable {
 extension WebSocketConnection {
     /// Begins to hand over messages: one at a time, the next one after `taken` was called.
     public func handOver(to arrived: @escaping @Sendable (WebSocketArrival) -> Void) {
-        incoming.withLock { $0.taker = .line(arrived, isBusy: false) }
+        state.withLock { $0.delivery.begin(.line(arrived)) }
         deliver()
     }
 
@@ -464,7 +401,7 @@ extension WebSocketConnection {
         let patience = TimeAmount(patience)
         finish(reason, within: closeTimeout + patience)
         let limit = channel.eventLoop.scheduleTask(in: patience) { [channel] in channel.close(promise: nil) }
-        try? await incoming.withLock { $0.closing }?.get()
+        try? await state.withLock { $0.closing.leaving }?.get()
         limit.cancel()
     }
 }

@@ -1,54 +1,5 @@
 import NIOCore
 import NIOWebSocket
-import Synchronization
-
-/// The messages that wait on a WebSocket, and the state of reading and closing. The event loop fills it; the
-/// reader and the tasks that close share it, under the connection's lock.
-struct WebSocketIncoming {
-    /// The reader of messages.
-    enum Taker {
-        /// No reader yet, or `receive` between two messages.
-        case none
-        /// `receive`, which waits for one message.
-        case once(CheckedContinuation<[UInt8]?, any Error>)
-        /// The callback of `handOver`, one message at a time; `isBusy` until it calls `taken`.
-        case line(@Sendable (WebSocketArrival) -> Void, isBusy: Bool)
-        /// Messages are dropped: the connection is finished.
-        case discarding
-    }
-
-    /// The end of the connection; the reader gets it after the messages that wait.
-    enum End {
-        case closed
-        case failed(WebSocketError)
-    }
-
-    var messages = CircularBuffer<[UInt8]>.empty
-    /// Bytes of `messages`.
-    var bytes = 0
-    /// True while a thread delivers messages (`deliver`); only one does at a time.
-    var isDelivering = false
-    var taker = Taker.none
-    var end: End?
-    /// True while `receive` runs.
-    var isReading = false
-    var sentClose: WebSocketClose?
-    var receivedClose: WebSocketClose?
-    /// The write of our close frame.
-    var closing: EventLoopFuture<Void>?
-    /// True when that write has ended.
-    var isCloseWritten = false
-    /// True when the peer will send nothing any more.
-    var isAnswered = false
-    /// True if the event loop does not read the socket because too much waits.
-    var isReadPaused = false
-
-    /// True if so much waits that the socket must not be read until the reader takes a message.
-    var isFull: Bool {
-        if case .discarding = taker { return false }
-        return messages.count >= Limits.unreadMessages || bytes >= Limits.unreadBytes
-    }
-}
 
 /// The protocol of a WebSocket, next after the frame decoder in the pipeline: assembles messages, queues them
 /// for the reader, answers pings, sends pings, and closes when the peer has been silent for too long.
@@ -215,9 +166,4 @@ final class WebSocketHandler: ChannelDuplexHandler {
     private func send(_ frame: WebSocketFrame, _ context: ChannelHandlerContext) {
         context.writeAndFlush(wrapOutboundOut(frame), promise: nil)
     }
-}
-
-extension CircularBuffer {
-    /// An empty buffer with the least capacity. Each idle session has one, and by default it has room for 16.
-    static var empty: Self { Self(initialCapacity: 1) }
 }
