@@ -52,12 +52,10 @@ public struct AllServices: Sendable {
         let admin = AdminCredential(configuration, system: system)
         let materializations = Materializations(
             of: log, folder: try configuration.folder("replicator"), logger: logger)
-        if configuration.projection == nil {
-            // Before one fold served all, query-service and attachment-store had one each.
-            for unused in ["query", "attachment-documents"] {
-                Materializations.removeUnused(in: try configuration.folder(unused))
-            }
-        }
+        // Before one fold served all, query-service and attachment-store had their own.
+        let ownFolds =
+            ["attachment-documents", "past-tail"] + (configuration.projection == nil ? ["query"] : [])
+        for unused in ownFolds { Materializations.removeUnused(in: try configuration.folder(unused)) }
         parts = [
             SystemDatabasePart(system), StoragePart(log: log, room: room),
             gateway,

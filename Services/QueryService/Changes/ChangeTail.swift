@@ -1,56 +1,46 @@
 import CRDT
-import Logging
 import OperationLog
 import ServiceKit
 
-/// Follows a log for followers where the projection does not fold in this process: in PostgreSQL. A
-/// materialization in a folder of this machine, opened for the first follower and kept until the end.
+/// Follows a log for followers where the projection does not fold in this process: in PostgreSQL. It has a
+/// share of the process's materialization from the first follower on, and keeps it until the end.
 actor ChangeTail {
     private let database: DatabaseID
-    private let log: any OperationLog
-    private let folder: String
+    private let materializations: Materializations
     private let recent: RecentChanges
-    private let logger: Logger
-    private var opening: Task<Materializer, any Error>?
+    private var opening: Task<Materializations.Share, any Error>?
     private var run: Task<Void, Never>?
 
-    init(
-        _ database: DatabaseID, log: any OperationLog, folder: String, recent: RecentChanges, logger: Logger
-    ) {
+    init(_ database: DatabaseID, in materializations: Materializations, recent: RecentChanges) {
         self.database = database
-        self.log = log
-        self.folder = folder
+        self.materializations = materializations
         self.recent = recent
-        self.logger = logger
     }
 
-    /// Returns when the log's present head is folded, and `recent` begins there.
+    /// Returns when the log's present head is folded, and `recent` begins there or before.
     func begin() async throws {
         if let opening {
             _ = try await opening.value
             return
         }
-        let recent = recent
-        let opening = Task { [database, log, folder, logger] in
-            let materializer = try await Materializer.open(
-                database, log: log, folder: "\(folder)/\(database)", logger: logger,
-                onFold: { recent.append($0) })
+        let opening = Task { [database, materializations, recent] in
+            let share = try await materializations.open(
+                database, beginning: { recent.begin(at: $0.offset) }, onFold: { recent.append($0) })
             do {
-                recent.begin(at: await materializer.position.offset)
-                try await materializer.advance()
+                try await share.materializer.advance()
             } catch {
-                await materializer.close()
+                await share.close()
                 throw error
             }
-            return materializer
+            return share
         }
         self.opening = opening
         do {
-            let materializer = try await opening.value
+            let share = try await opening.value
             run = Task {
-                await materializer.run()
+                await share.waitForEnd()
                 // Without its history it tells nothing any more: followers come again, to another one.
-                if await materializer.hasLostHistory { await self.restart(materializer) }
+                if !Task.isCancelled { await self.restart(share) }
             }
         } catch {
             self.opening = nil
@@ -58,24 +48,31 @@ actor ChangeTail {
         }
     }
 
-    private func restart(_ materializer: Materializer) async {
+    private func restart(_ share: Materializations.Share) async {
         opening = nil
         run = nil
-        await materializer.close()
+        await share.close()
         recent.endFollowers(isFinal: false)
     }
 
-    /// Frees the space in which removed content may stand: of the open materialization, else of what an
-    /// earlier process left.
+    /// Frees the space in which removed content may stand, also in what an earlier process left.
     func compact(through offset: Offset) async throws {
-        guard let opening else { return try DatabaseFolders.remove(database, in: folder) }
-        try await opening.value.compact(through: offset)
+        if let opening { return try await opening.value.materializer.compact(through: offset) }
+        guard materializations.keeps(database) else { return }
+        let share = try await materializations.open(database)
+        do {
+            try await share.materializer.compact(through: offset)
+        } catch {
+            await share.close()
+            throw error
+        }
+        await share.close()
     }
 
     /// Ends it.
     func close() async {
         run?.cancel()
-        if let materializer = try? await opening?.value { await materializer.close() }
+        if let share = try? await opening?.value { await share.close() }
         opening = nil
     }
 }

@@ -10,8 +10,9 @@ public enum ProjectionPlace: Sendable {
     case folder(String)
     /// The materializations that this process has for all its services.
     case shared(Materializations)
-    /// A PostgreSQL server, shared with other processes that name the same one.
-    case postgres(url: String)
+    /// A PostgreSQL server, shared with other processes that name the same one. Followers of changes read
+    /// the materializations of this process, if its services share any, else the query service's own.
+    case postgres(url: String, following: Materializations? = nil)
 
     /// The place that `--projection` names. Without it the process's materializations, or a folder in the
     /// data folder if it has none.
@@ -21,7 +22,7 @@ public enum ProjectionPlace: Sendable {
     ) throws(ServiceError) {
         self =
             switch configuration.projection {
-            case .postgres(let url): .postgres(url: url)
+            case .postgres(let url): .postgres(url: url, following: materializations)
             case .sqlite(let path): .folder(path)
             case nil:
                 if let materializations {
@@ -39,17 +40,18 @@ struct ProjectionStores: Sendable {
     private let server: PostgresProjections?
     /// Nil in PostgreSQL.
     private let embedded: Materializations?
-    private let tails: String
+    /// The materializations that followers of a projection in PostgreSQL read.
+    private let tails: Materializations
     private let connections = EvaluationSeats(PostgresLimits.projectionLanes)
     private let logger: Logger
 
-    /// - Parameter tails: the folder for what a projection in PostgreSQL needs on this machine.
+    /// - Parameter tails: the folder for what followers of a projection in PostgreSQL need on this machine,
+    ///   where no other service has it.
     init(_ place: ProjectionPlace, log: any OperationLog, tails: String, logger: Logger) {
         storage = place
-        self.tails = tails
         self.logger = logger
         server =
-            if case .postgres(let url) = place {
+            if case .postgres(let url, _) = place {
                 PostgresProjections(
                     url: url,
                     indexes: ProjectionIndexes(in: IndexDefinitions.collection, IndexDefinitions.all),
@@ -63,6 +65,12 @@ struct ProjectionStores: Sendable {
             case .shared(let materializations): materializations
             case .postgres: nil
             }
+        self.tails =
+            if case .postgres(_, let following?) = place {
+                following
+            } else {
+                Materializations(of: log, folder: tails, logger: logger)
+            }
     }
 
     /// Opens a database's store, which tells `recent` what it folds.
@@ -75,7 +83,7 @@ struct ProjectionStores: Sendable {
         guard let server else { preconditionFailure("a place in PostgreSQL has a server") }
         return PostgresStore(
             try await server.open(database, log: log),
-            tail: ChangeTail(database, log: log, folder: tails, recent: recent, logger: logger),
+            tail: ChangeTail(database, in: tails, recent: recent),
             seats: connections)
     }
 
@@ -91,14 +99,13 @@ struct ProjectionStores: Sendable {
     /// Returns whether a database's projection is stored.
     func keeps(_ database: DatabaseID) async throws -> Bool {
         if let embedded { return embedded.keeps(database) }
-        return try await server?.keeps(database) ?? false
-            || !DatabaseFolders.of(database, in: tails).isEmpty
+        return try await server?.keeps(database) ?? false || tails.keeps(database)
     }
 
     /// Removes the projection of a deleted database, which must be closed here.
     func erase(_ database: DatabaseID) async throws {
         if let embedded { return try await embedded.erase(database) }
-        try DatabaseFolders.remove(database, in: tails)
+        try await tails.erase(database)
         try await server?.erase(database)
     }
 
