@@ -58,6 +58,7 @@ public final class AttachmentStore: ServicePart {
         (self.options, self.log, self.admin) = (options, log, admin)
         self.room = room
         bucket = options.bucket.map { BucketClient($0) }
+        Measured.begin("mimeo_attachments_damaged_total", formerly: "attachments_damaged_total")
         bucketHealth = bucket.map { BucketHealth($0) }
         references = OpenDatabases(logger: logger) { database in
             try await BlobReferences.open(database, in: documents)
@@ -291,7 +292,7 @@ public final class AttachmentStore: ServicePart {
 
     private func note(_ id: BlobID, _ path: String, _ database: DatabaseID) {
         damaged.withLock { _ = $0.insert("\(database)/\(id)") }
-        for name in ["mimeo_attachments_damaged_total", "attachments_damaged_total"] { Measured.count(name) }
+        Measured.count("mimeo_attachments_damaged_total", formerly: "attachments_damaged_total")
         logger.error(
             "an attachment is damaged and was set aside",
             metadata: ["database": "\(database)", "id": "\(id)", "file": "\(path)"])

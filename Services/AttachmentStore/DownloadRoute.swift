@@ -81,7 +81,9 @@ enum ByteRange: Equatable {
         else {
             return nil
         }
-        switch (Int64(parts[0]), Int64(parts[1])) {
+        // More digits than a number has are beyond every blob.
+        let numbers = parts.map { $0.isEmpty ? nil : Int64($0) ?? Int64.max }
+        switch (numbers[0], numbers[1]) {
         case (let first?, let last?) where first <= last: self = .closed(first, last)
         case (let first?, nil) where parts[1].isEmpty: self = .from(first)
         case (nil, let count?) where parts[0].isEmpty: self = .last(count)

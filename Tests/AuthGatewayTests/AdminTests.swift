@@ -253,7 +253,10 @@ struct AdminTests {
             }
             let listed = try await admin.get("databases/fleet/revocations").items("revocations")
             #expect(Set(listed.map { $0["kind"] }) == ["user", "peer", "token"])
-            for wrong in [#"{"kind":"king","value":"x"}"#, #"{"kind":"user"}"#, "{}"] {
+            for wrong in [
+                #"{"kind":"king","value":"x"}"#, #"{"kind":"user"}"#, "{}",
+                #"{"kind":"peer","value":"\#(peer.dropLast(4))"}"#, #"{"kind":"peer","value":" "}"#,
+            ] {
                 #expect(try await admin.post("databases/fleet/revocations", wrong).code == "AUTH-0401")
             }
             #expect(try await admin.delete("databases/fleet/revocations/none").code == "AUTH-0411")

@@ -17,6 +17,20 @@ struct HostileStatementTests {
         #expect(statement.warnings.count == DQLLimits.warnings)
     }
 
+    @Test(
+        "thousands of parts of a condition on one field, or on as many, are planned in time",
+        .timeLimit(.minutes(1)))
+    func wideConditions() throws {
+        let store = MemoryStore()
+        _ = try store.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'a': 1})")
+        for condition in [
+            repeated(6_000, " OR ") { "a = \($0)" }, repeated(6_000, " AND ") { "a != \($0 + 2)" },
+            "a = 1 OR " + repeated(6_000, " OR ") { "b\($0) = 1" },
+        ] {
+            #expect(try store.rows("SELECT RAW _id FROM c WHERE \(condition)") == [1])
+        }
+    }
+
     @Test("so do its arrays in lists of one parameter")
     func listedArrays() throws {
         let condition = repeated(100, " OR ") { "a IN (:p\($0))" }

@@ -37,7 +37,8 @@ struct CommandOptions: Decodable {
         ("replicator", ReplicatorCommand.self), ("query-service", QueryServiceCommand.self),
         ("attachment-store", AttachmentStoreCommand.self), ("mimeo peer", PeerCommand.self),
         ("mimeo dql", DQLCommand.self), ("mimeo import", ImportCommand.self),
-        ("mimeo export", ExportCommand.self), ("mimeo admin", AdminCommand.self),
+        ("mimeo export", ExportCommand.self), ("mimeo observe", ObserveCommand.self),
+        ("mimeo changes", ChangesCommand.self), ("mimeo admin", AdminCommand.self),
         ("mimeo support-bundle", SupportBundleCommand.self), ("mimeo parse", ParseCommand.self),
         ("mimeo backup create", BackupCommand.Create.self),
         ("mimeo backup follow", BackupCommand.Follow.self),
@@ -102,7 +103,10 @@ enum OptionReference {
         ]
         for command in CommandOptions.commands {
             for option in try CommandOptions.of(command.type) {
-                let isSetting = Setting.all.contains { option.flags.contains($0.flag) && !$0.isWord }
+                let isSetting = Setting.all.contains { setting in
+                    option.flags.contains(setting.flag) && !setting.isWord
+                        && setting.commands.contains { $0.rawValue == command.name }
+                }
                 guard !isSetting, let flag = option.flags.first else { continue }
                 let value = option.kind == "flag" ? "" : " \((option.valueName ?? "").uppercased())"
                 let text = (option.abstract ?? "") + (option.defaultValue.map { " Default: \($0)." } ?? "")

@@ -113,7 +113,8 @@ struct LegacyCallTests {
                             "method": "update", "collection": "my cars", "query": "n < $args.most",
                             "args": ["most": 3],
                             "commands": [
-                                ["method": "set", "path": "n", "value": 9],
+                                ["method": "set", "path": "['n']", "value": 9],
+                                ["method": "set", "path": "m[\"a.b\"]['c']", "value": 1],
                                 ["method": "increment", "path": "m.hits", "value": 3],
                                 ["method": "replaceWithCounter", "path": "seen"],
                             ],
@@ -131,8 +132,13 @@ struct LegacyCallTests {
                 ])
             _ = try await client.execute("UPDATE `my cars` APPLY seen PN_INCREMENT BY 4")
             let rows = try await client.execute("SELECT * FROM `my cars`").rows
-            #expect(rows == [#"{"_id":"a","m":{"hits":5},"n":9,"seen":4}"#])
+            #expect(rows == [#"{"_id":"a","m":{"a.b":{"c":1},"hits":5},"n":9,"seen":4}"#])
         }
+    }
+
+    /// An update that sets a field.
+    private static func setting(_ path: String) -> String {
+        #"{"method":"update","collection":"c","query":"n","commands":[{"method":"set","path":"\#(path)"}]}"#
     }
 
     @Test(
@@ -141,6 +147,15 @@ struct LegacyCallTests {
             (#"{"method":"insert","collection":"c"}"#, "QUERY-0101"), ("5", "QUERY-0101"),
             (#"{"method":"remove","collection":"c","query":"n =="}"#, "DQL-0107"),
             (#"{"method":"remove","collection":"c","ids":[]}"#, "QUERY-0101"),
+            (#"{"method":"remove","collection":"c","args":{"id":1}}"#, "QUERY-0101"),
+            (#"{"method":"remove","collection":"c","query":" "}"#, "QUERY-0101"),
+            (
+                #"{"method":"update","collection":"c","commands":[{"method":"set","path":"a","value":1}]}"#,
+                "QUERY-0101"
+            ),
+            (Self.setting("a[0]"), "QUERY-0101"), (Self.setting("a['b"), "QUERY-0101"),
+            (Self.setting("a."), "QUERY-0101"), (Self.setting("['a']b"), "QUERY-0101"),
+            (#"{"method":"upsert","collection":"c","id":3,"value":{"_id":4}}"#, "QUERY-0101"),
             (#"{"method":"update","collection":"c","commands":[{"method":"set"}]}"#, "QUERY-0101"),
             (#"{"method":"update","collection":"c","commands":[{"method":"cut","path":"a"}]}"#, "QUERY-0101"),
             (
@@ -188,7 +203,7 @@ struct LegacyCallTests {
             #expect(try await call(client, "write", ["commands": [begin]]).status == 200)
             func write(_ amount: Int64) async throws -> (status: Int, text: String, isAgain: Bool) {
                 let update: Value = [
-                    "method": "update", "collection": "c",
+                    "method": "update", "collection": "c", "query": "true",
                     "commands": [["method": "increment", "path": "n", "value": .int(amount)]],
                 ]
                 let response = try await client.open(

@@ -12,7 +12,7 @@ import Testing
 @Suite("asOf and history", .timeLimit(.minutes(4)))
 struct PastTests {
     /// Writes the log's snapshot at its head, and removes the operations through an offset.
-    private static func truncate(
+    static func truncate(
         _ log: any OperationLog, through offset: Offset, _ bench: QueryBench
     ) async throws {
         let database = DatabaseID(QueryBench.database)
@@ -89,6 +89,27 @@ struct PastTests {
             let rules = AccessRules(queriesByCollection: ["c": ["_id = 'a'"]])
             let limited = client.with(token: bench.token(Grant(read: rules, queryLanguage: 1)))
             #expect(try await rows(limited, at: 1, "SELECT * FROM c") == [#"{"_id":"a"}"#])
+        }
+    }
+
+    @Test("a time is found where a read of the log ends with its bytes, not with its operations")
+    func largeOperations() async throws {
+        try await QueryBench.run { _, client async throws in
+            let large = String(repeating: "x", count: 600_000)
+            for id in 1...4 {
+                _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': \(id), 't': '\(large)'})")
+            }
+            try await Task.sleep(for: .milliseconds(20))
+            let time = RFC3339.text(clamping: UInt64(Date().timeIntervalSince1970 * 1_000))
+            // A second read begins at a mark of the first.
+            for _ in 0..<2 {
+                let body: Value = ["statement": "SELECT COUNT(*) AS n FROM c", "asOf": .string(time)]
+                let answer = try await client.post(Array(JSONText.print(body).utf8))
+                #expect(answer.rows == [#"{"n":4}"#] && answer.transactionID == 4)
+            }
+            _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 5})")
+            let later = try await client.get("/api/v5/changes?since=\(time)").lines
+            #expect(later.map { $0["id"] } == [5])
         }
     }
 

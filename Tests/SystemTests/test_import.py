@@ -219,6 +219,30 @@ class OnServer(SystemTest):
         wrong = mimeo("import", *target[:-1], "no-token", "--collection", "c", path)
         self.assertEqual(wrong.returncode, 3, wrong.stderr)
 
+    def test_an_export_goes_where_its_path_leads(self):
+        """A link stays and its file keeps its mode; a pipe is written to, and stays one."""
+        path = self.workspace.directory / "a.ndjson"
+        path.write_text('{"_id": 1}\n')
+        store = ["--store", self.workspace.directory / "store"]
+        self.assertEqual(mimeo("import", *store, "--collection", "c", path).returncode, 0)
+        target, link, pipe = (self.workspace.directory / name for name in ("target.json", "link.json", "pipe"))
+        target.write_text("old")
+        target.chmod(0o600)
+        link.symlink_to(target)
+        os.mkfifo(pipe)
+        run = mimeo("export", *store, "--collection", "c", "--output", link)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertTrue(link.is_symlink())
+        self.assertEqual((json.loads(target.read_text()), target.stat().st_mode & 0o777), ({"_id": 1}, 0o600))
+        received = []
+        reader = threading.Thread(target=lambda: received.append(pipe.read_text()))
+        reader.start()
+        run = mimeo("export", *store, "--collection", "c", "--output", pipe)
+        reader.join(10)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual([json.loads(text) for text in received], [{"_id": 1}])
+        self.assertTrue(pipe.is_fifo())
+
     def test_attachment_tokens_come_back_as_they_appear(self):
         """An export has the token's fields, and the import gives them back as they stood."""
         server = OneProcess(self.workspace).start()

@@ -283,6 +283,12 @@ extension AdminRoutes {
         }
         guard let value = try body.text("value"), !value.isEmpty, value.utf8.count <= Limits.userIDBytes
         else { throw AdminBody.missing("value") }
+        if subject == .peer {
+            // A key that is cut short would lock nobody out.
+            do { try PeerKey.validate(publicKeyString: value) } catch {
+                throw AuthGatewayError(.requestMalformed, "value must be a peer's key: \(error.message)")
+            }
+        }
         let now = nowSeconds()
         let revocation = Revocation(
             database: database, subject: subject, value: value, sinceSeconds: now)

@@ -51,10 +51,22 @@ struct SupportBundleCommand: AsyncParsableCommand {
             throw MimeoError(.fileUnwritable, "\(secret) was found in the bundle, so it is not written")
         }
         let path = output ?? "mimeo-support.tar"
-        let made = FileManager.default.createFile(
-            atPath: path, contents: Data(Tar.archive(of: files)), attributes: [.posixPermissions: 0o600])
-        guard made else { throw MimeoError(.fileUnwritable, "\(path) cannot be written") }
+        try Self.write(Data(Tar.archive(of: files)), to: OutputFile(path))
         LineWriter.standardOutput.write(text: "\(path): \(files.count) files")
+    }
+
+    /// Only its owner may read it.
+    private static func write(_ data: Data, to file: OutputFile) throws {
+        do {
+            let handle = try file.begin(newMode: 0o600)
+            try handle.write(contentsOf: data)
+            try file.finish(handle)
+        } catch {
+            file.discard()
+            if let error = error as? MimeoError { throw error }
+            throw MimeoError(
+                .fileUnwritable, "\(file.path) cannot be written: \(error.localizedDescription)")
+        }
     }
 
     /// The kind of a secret that a file has; nil if none is found.

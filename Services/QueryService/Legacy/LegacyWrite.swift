@@ -78,7 +78,12 @@ struct LegacyWrite: Sendable {
         guard case .object(var document)? = call.members["value"] else {
             throw LegacyCall.malformed("\"value\" must be an object")
         }
-        if let id = call.members["id"] { document["_id"] = id }
+        if let id = call.members["id"] {
+            guard document["_id"].map({ $0 == id }) ?? true else {
+                throw LegacyCall.malformed("\"id\" and the \"_id\" of \"value\" differ")
+            }
+            document["_id"] = id
+        }
         var types = FieldTypes()
         if let overrides = call.members["valueTypeOverrides"], overrides != .null {
             guard case .object(let overrides) = overrides else {
@@ -143,20 +148,43 @@ struct LegacyWrite: Sendable {
         return ExecuteRequest.Step(statement: text, arguments: try call.arguments())
     }
 
-    /// ` WHERE …`; empty for all documents.
+    /// ` WHERE …`. A forgotten query must not mean all documents.
     private static func condition(_ call: LegacyCall) throws -> String {
-        guard let query = try call.text("query"), !query.allSatisfy(\.isWhitespace) else { return "" }
+        guard let query = try call.text("query"), !query.allSatisfy(\.isWhitespace) else {
+            throw LegacyCall.malformed("\"query\" is missing; \"true\" stands for all documents")
+        }
         let all = try LegacyQuery.statement("true", from: call.collection).dropLast("true".count)
         return " WHERE " + (try LegacyQuery.statement(query, from: call.collection)).dropFirst(all.count)
     }
 
-    /// The names of `a.b`.
+    /// The names of `a.b`, and of `a['b']` or `a["b"]`, whose names may have any character but that quote.
     private static func path(_ text: String) throws(QueryError) -> [String] {
-        let names = text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
-        guard names.allSatisfy({ !$0.isEmpty }), names.count <= Limits.shapeDepth * 4 else {
-            throw LegacyCall.malformed("a \"path\" is names with dots between them")
-        }
+        var names: [String] = []
+        var rest = text[...]
+        repeat {
+            if !names.isEmpty, rest.first == "." { rest = rest.dropFirst() }
+            let name: Substring
+            if let quote = rest.dropFirst().first, rest.first == "[", quote == "'" || quote == "\"" {
+                name = rest.dropFirst(2).prefix { $0 != quote }
+                rest = rest.dropFirst(2 + name.count)
+                guard rest.hasPrefix("\(quote)]") else { throw malformedPath }
+                rest = rest.dropFirst(2)
+                guard rest.isEmpty || rest.first == "." || rest.first == "[" else { throw malformedPath }
+            } else {
+                name = rest.prefix { $0 != "." && $0 != "[" && $0 != "]" }
+                rest = rest.dropFirst(name.count)
+                guard rest.first != "]" else { throw malformedPath }
+            }
+            guard !name.isEmpty, rest != ".", names.count < Limits.shapeDepth * 4 else { throw malformedPath }
+            names.append(String(name))
+        } while !rest.isEmpty
         return names
+    }
+
+    private static var malformedPath: QueryError {
+        LegacyCall.malformed(
+            "a \"path\" is names with dots between them, or in brackets like a['b']; array elements have none"
+        )
     }
 }
 

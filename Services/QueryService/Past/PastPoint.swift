@@ -42,7 +42,8 @@ enum PastPoint: Sendable, Equatable {
 /// the state at a time is the longest beginning of the log without an operation that was written after it:
 /// nothing that was written later is in it, and nothing is missing that had arrived.
 ///
-/// Actor isolation guards the marks, one for each thousand operations: the greatest time up to there.
+/// Actor isolation guards the marks, one for each full read of the log: the greatest time up to there. A read
+/// ends with `Limits.timeMarkOperations`, or earlier with the bytes of `ReadLimit`.
 actor PastTimes {
     private struct Mark {
         var offset: Offset
@@ -64,6 +65,7 @@ actor PastTimes {
         let before = known.last { $0.greatest <= milliseconds }
         var place = before?.offset ?? truncated
         var greatest = before?.greatest ?? 0
+        var isFirst = true
         while true {
             let entries: [LogEntry]
             do {
@@ -76,16 +78,18 @@ actor PastTimes {
                 marks[database] = nil
                 return try await log.head(of: database).offset
             }
+            guard !entries.isEmpty else { return place }
+            // More follows, so the read before was full.
+            if !isFirst, known.last.map({ $0.offset < place }) ?? true {
+                known.append(Mark(offset: place, greatest: greatest))
+                marks[database] = known
+            }
+            isFirst = false
             for entry in entries {
                 let time = HybridClock.milliseconds(of: entry.timestamp)
                 guard time <= milliseconds else { return place == 0 || place > truncated ? place : nil }
                 greatest = max(greatest, time)
                 place = entry.offset
-            }
-            guard entries.count == Limits.timeMarkOperations else { return place }
-            if known.last.map({ $0.offset < place }) ?? true {
-                known.append(Mark(offset: place, greatest: greatest))
-                marks[database] = known
             }
         }
     }

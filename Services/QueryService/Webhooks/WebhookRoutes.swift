@@ -87,6 +87,10 @@ struct WebhookRoutes: Sendable {
             throw QueryError(.malformedRequest, error.message)
         }
         let head = try await shared.log.head(of: id).offset
+        let since = try Self.since(members, head)
+        // Its first call would fail, and each after it.
+        let oldest = try await PastFold.oldest(in: shared.log, of: id)
+        guard since >= Int64(clamping: oldest.rawValue) else { throw try await shared.past.gone(id) }
         guard let box = SecretBox.read(shared.secretsKey) else {
             throw QueryError(.noSecretsKey, shared.secretsKey)
         }
@@ -95,7 +99,7 @@ struct WebhookRoutes: Sendable {
         let webhook = WebhookRecord(
             id: name, database: id, url: try Self.url(members), collections: try Self.collections(members),
             condition: try Self.condition(members), values: try Self.values(members),
-            sealedSecret: box.seal(secret, at: SecretBox.place(name)), since: try Self.since(members, head),
+            sealedSecret: box.seal(secret, at: SecretBox.place(name)), since: since,
             createdAtSeconds: shared.bounds.nowSeconds())
         let others = webhooks(of: id).count
         guard others < Limits.webhooksOfDatabase else { throw QueryError(.tooManyWebhooks) }

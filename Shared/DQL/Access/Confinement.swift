@@ -147,18 +147,13 @@ indirect enum Confinement: Equatable, Sendable {
     // MARK: Combining
 
     private static func conjunction(_ parts: [Confinement]) -> Confinement {
-        var fields: [(path: [String], ranges: RangeSet)] = []
+        var fields = FieldRanges()
         var others: [Confinement] = []
         var ids: [DocumentID]?
         func add(_ part: Confinement) {
             switch part {
             case .any: break
-            case .field(let path, let ranges):
-                if let known = fields.firstIndex(where: { samePath($0.path, path) }) {
-                    fields[known].ranges = fields[known].ranges.intersection(ranges)
-                } else {
-                    fields.append((path, ranges))
-                }
+            case .field(let path, let ranges): fields.add(path, ranges)
             case .ids(let more):
                 guard let known = ids else {
                     ids = more
@@ -171,15 +166,16 @@ indirect enum Confinement: Equatable, Sendable {
             }
         }
         parts.forEach(add)
-        if others.contains(.never) || fields.contains(where: \.ranges.isEmpty) { return .never }
-        var result = fields.map { Confinement.field($0.path, $0.ranges) }
+        let common = fields.all.map { (path: $0.path, ranges: RangeSet.intersection(of: $0.sets)) }
+        if others.contains(.never) || common.contains(where: \.ranges.isEmpty) { return .never }
+        var result = common.map { Confinement.field($0.path, $0.ranges) }
         if let ids { result.append(.ids(ids)) }
         result += others
         return result.isEmpty ? .any : result.count == 1 ? result[0] : .all(result)
     }
 
     private static func disjunction(_ parts: [Confinement]) -> Confinement {
-        var fields: [(path: [String], ranges: RangeSet)] = []
+        var fields = FieldRanges()
         var others: [Confinement] = []
         var ids: [DocumentID] = []
         var hasIDs = false
@@ -187,12 +183,7 @@ indirect enum Confinement: Equatable, Sendable {
             switch part {
             case .never: break
             case .any: return .any
-            case .field(let path, let ranges):
-                if let known = fields.firstIndex(where: { samePath($0.path, path) }) {
-                    fields[known].ranges = fields[known].ranges.union(ranges)
-                } else {
-                    fields.append((path, ranges))
-                }
+            case .field(let path, let ranges): fields.add(path, ranges)
             case .ids(let more):
                 hasIDs = true
                 ids += more
@@ -200,7 +191,9 @@ indirect enum Confinement: Equatable, Sendable {
             case .all: others.append(part)
             }
         }
-        var result: [Confinement] = fields.map { .field($0.path, $0.ranges) }
+        var result: [Confinement] = fields.all.map { field in
+            .field(field.path, RangeSet(field.sets.flatMap(\.ranges)))
+        }
         if hasIDs { result.append(.ids(ids)) }
         result += others
         return result.isEmpty ? .never : result.count == 1 ? result[0] : .some(result)
@@ -208,6 +201,21 @@ indirect enum Confinement: Equatable, Sendable {
 
     static func samePath(_ left: [String], _ right: [String]) -> Bool {
         left.count == right.count && zip(left, right).allSatisfy(utf8Equal)
+    }
+}
+
+/// The ranges that the parts of a condition name, by field, in the order of the fields' first parts. A
+/// statement may have thousands of parts.
+private struct FieldRanges {
+    private(set) var all: [(path: [String], sets: [RangeSet])] = []
+    /// The places of the paths, by their bytes.
+    private var places: [[[UInt8]]: Int] = [:]
+
+    mutating func add(_ path: [String], _ ranges: RangeSet) {
+        let bytes = path.map { Array($0.utf8) }
+        if let place = places[bytes] { return all[place].sets.append(ranges) }
+        places[bytes] = all.count
+        all.append((path, [ranges]))
     }
 }
 

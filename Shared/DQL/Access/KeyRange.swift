@@ -166,6 +166,14 @@ struct RangeSet: Equatable, Sendable {
         return RangeSet(common)
     }
 
+    /// The values that are in all of the sets. Halves first: one after the other would walk the first ranges
+    /// again for each set.
+    static func intersection(of sets: [RangeSet]) -> RangeSet {
+        guard sets.count > 1 else { return sets.first ?? .all }
+        let half = sets.count / 2
+        return intersection(of: Array(sets[..<half])).intersection(intersection(of: Array(sets[half...])))
+    }
+
     /// The values that are in none of the ranges, up to a cut.
     func complement(before end: KeyPosition) -> RangeSet {
         var gaps: [KeyRange] = []

@@ -37,6 +37,8 @@ public final class GuardedLog: OperationLog {
     ) {
         appends = AppendWatch(now: now)
         (self.inner, self.room, self.old, self.logger) = (inner, room, old, logger)
+        Measured.begin("mimeo_log_damage_met_total", formerly: "log_damage_met_total")
+        Measured.begin("mimeo_storage_copies_damaged_total", formerly: "storage_copies_damaged_total")
     }
 
     /// The inner log's, with the damage met so far.

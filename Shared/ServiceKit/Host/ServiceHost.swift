@@ -260,7 +260,7 @@ public struct ServiceHost: Sendable {
                 "\(listen) is in use by another process; stop it or choose another address with --listen")
         case let error as IOError:
             ServiceError(.addressUnavailable, "cannot listen on \(listen): \(error)")
-        case is SocketAddressError, is NIOConnectionError:
+        case is SocketAddressError, is SocketAddressError.UnknownHost, is NIOConnectionError:
             ServiceError(
                 .addressUnavailable, "cannot listen on \(listen): the host is unknown; see --listen")
         default: error

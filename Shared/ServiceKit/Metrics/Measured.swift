@@ -11,9 +11,15 @@ public enum Measured {
     }
 
     /// Adds to a former counter and to the one that stands for it.
-    static func count(_ name: String, formerly former: String) {
-        count(name)
-        count(former)
+    public static func count(_ name: String, formerly former: String, by amount: Int64 = 1) {
+        count(name, by: amount)
+        count(former, by: amount)
+    }
+
+    /// Lets a counter show zero from the start: an alert on its increase misses a series that begins with
+    /// one.
+    public static func begin(_ name: String, formerly former: String) {
+        count(name, formerly: former, by: 0)
     }
 
     /// Adds a time to a histogram.

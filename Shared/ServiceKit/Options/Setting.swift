@@ -43,6 +43,8 @@ public struct Setting: Sendable {
         case dql = "mimeo dql"
         case importing = "mimeo import"
         case exporting = "mimeo export"
+        case observe = "mimeo observe"
+        case changes = "mimeo changes"
         case admin = "mimeo admin"
         case supportBundle = "mimeo support-bundle"
         case backup = "mimeo backup create"

@@ -10,9 +10,10 @@ extension Setting {
     private static let lookers: Set<Command> = tools.union([.upgrade])
     /// The ones among them that read or fill a server's attachments.
     private static let keepers: Set<Command> = tools.subtracting([.backupVerification])
-    private static let clients: Set<Command> = [.peer, .dql, .importing, .exporting]
+    private static let clients: Set<Command> = statements.union([.peer])
+    private static let followers: Set<Command> = [.observe, .changes]
     private static let administration: Set<Command> = [.admin, .supportBundle]
-    private static let statements: Set<Command> = [.dql, .importing, .exporting]
+    private static let statements: Set<Command> = followers.union([.dql, .importing, .exporting])
 
     /// All settings, in the order of the reference page.
     ///
@@ -194,7 +195,7 @@ extension Setting {
     ]
 
     private static let ofClients = [
-        Setting("store", .text, "dir", of: clients, "The store's directory."),
+        Setting("store", .text, "dir", of: clients.subtracting(followers), "The store's directory."),
         Setting(
             "url", .text, "origin", of: clients.union(administration),
             "The server, like http://127.0.0.1:4000."),
