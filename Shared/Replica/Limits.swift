@@ -92,6 +92,11 @@ public enum ReplicaLimits {
     static let voidActors = 64
     /// Notes that a store keeps, about 100 bytes each: the oldest go first.
     static let notes = 1_000_000
+    /// How often a link is told the note of one document again in one session: often enough for a peer that
+    /// evicts the document and takes an old copy again; one that does not believe the note shows it for ever.
+    static let tellings = 8
+    /// Documents of which a link's session counts that, about 100 bytes each.
+    static let toldDocuments = 4_096
     /// Documents of one commit that are told live to links; a larger commit is read from the store.
     static let recordedDocuments = 4_096
     /// Bytes of their states, before and after.

@@ -149,6 +149,41 @@ struct TombstoneTests {
         merged.merge(
             removing.gone(frontier: before.vector.union(anew.vector), replaying: [], keeping: anew))
         #expect(Value.object(merged.value) == ["c": 3, "n": 3])
+        let uncounting = try edited(known, at: 60, by: 5) { try $0.unset(["n"]) }
+        let uncounted = anew.merged(
+            uncounting.gone(frontier: before.vector.union(anew.vector), replaying: [], keeping: anew))
+        #expect(Value.object(uncounted.value) == ["b": 2])
+    }
+
+    @Test("the removal of a counter stays with who has seen it, whatever the other side keeps")
+    func removedCounter() throws {
+        let here = try edited(at: 10, by: 1) { try $0.increment(["n"], by: 5) }
+        let removals: [(inout DocumentEditor) throws -> Void] = [
+            { try $0.unset(["n"]) }, { $0.delete() }, { try $0.restart(["n"], with: 1) },
+        ]
+        for remove in removals {
+            let there = try edited(here, at: 20, by: 2, remove)
+            #expect(there.without(VersionVector(), keeping: here) == there)
+            // The log has the increment, and not the removal.
+            #expect(here.merged(there.gone(frontier: here.vector, replaying: [], keeping: here)) == there)
+            // Counted on, without having seen that.
+            let more = try edited(here, at: 30, by: 1) { try $0.increment(["n"], by: 2) }
+            #expect(more.merged(there.without(VersionVector(), keeping: more)) == more.merged(there))
+        }
+    }
+
+    @Test("a state shows more than a note leaves of it, not more than the other side has removed or counted")
+    func showsMore() throws {
+        let base = try start()
+        let changed = try edited(base, at: 20, by: 2) { try $0.set(["b"], 2) }
+        let gone = VersionVector([.init(actor: ActorID(2), time: 20)])
+        #expect(changed.shows(moreThan: changed.without(gone, keeping: base)))
+        #expect(!base.shows(moreThan: base.without(gone, keeping: changed)))
+        let counted = try edited(base, at: 30, by: 3) { try $0.increment(["n"], by: 1) }
+        #expect(!base.shows(moreThan: base.without(gone, keeping: counted)))
+        let uncounted = try edited(base, at: 40, by: 4) { try $0.unset(["n"]) }
+        #expect(!base.shows(moreThan: base.without(gone, keeping: uncounted)))
+        #expect(counted.shows(moreThan: counted.without(counted.vector, keeping: base)))
     }
 
     @Test("removals and RESTARTs among the unseen writes keep their effect on what is unseen")

@@ -413,7 +413,8 @@ extension AdmissionTests {
                 DocumentKey(collection: "c", id: try DocumentID(.string("b")))
             )
             let held = try edit(document, by: 2, 3, "g").document.encoded()
-            _ = try await hub.admission.admit([(dead, held), (living, held)], everything)
+            _ = try await hub.admission.admit(
+                [(dead, held), (living, held)], everything, isReturn: true)
             let conditions = log.conditions.withLock(\.self)
             #expect(conditions.map(\.reads) == [[.document("c", dead.id)]])
             #expect(conditions.map(\.readAt) == [2])

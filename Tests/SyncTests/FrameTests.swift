@@ -48,10 +48,13 @@ struct FrameTests {
                 case .operations, .progress, .upload, .acknowledged: true
                 default: false
                 }
-            #expect(Frame.isPrompt(frame.encoded()) == isPrompt, "\(name)")
+            let bytes = frame.encoded()
+            #expect(Session.isPrompt(frame: bytes) == isPrompt, "\(name)")
+            let isSubscription = if case .subscribe = frame { true } else { false }
+            #expect(Session.isSubscription(frame: bytes) == isSubscription, "\(name)")
         }
         for bytes in [[], [0xA1], [0xA1, 0], [0xA1, 1, 8], [0x81, 0, 8], [0xA1, 0, 99]] as [[UInt8]] {
-            #expect(!Frame.isPrompt(bytes))
+            #expect(!Session.isPrompt(frame: bytes) && !Session.isSubscription(frame: bytes))
         }
     }
 

@@ -85,5 +85,9 @@ struct MachineTests {
         #expect(told.filter { $0.machine == .writer }.map(\.to) == Array(writer.dropFirst()))
         #expect(told.filter { $0.machine == .writer }.map(\.from) == Array(writer.dropLast()))
         #expect(told.filter { $0.machine == .reader }.map(\.to) == ["storing", "idle"])
+        #expect(
+            told.filter { $0.machine == .session }.map(\.to) == [
+                "reading own actors", "awaiting the other side's hello", "greeted", "open",
+            ])
     }
 }

@@ -72,13 +72,15 @@ extension Admission {
     }
 
     /// Appends states as far as they may be; returns a position that has them.
+    /// - Parameter isReturn: true for a restored log, which takes a refused write with a document that would
+    ///   be lost without it (decision 0165).
     func admit(
-        _ states: [(key: DocumentKey, state: EncodedState)], _ identity: Identity
+        _ states: [(key: DocumentKey, state: EncodedState)], _ identity: Identity, isReturn: Bool
     ) async throws -> LogPosition {
         var failures = 0
         while failures < Limits.appendAttempts {
             try await materializer.advance()
-            let (changes, condition) = try await changes(of: states, identity)
+            let (changes, condition) = try await changes(of: states, identity, isReturn)
             guard !changes.isEmpty else { return await materializer.position }
             let lease = try await writer.lease().lease
             let actor = lease.actor
@@ -106,7 +108,7 @@ extension Admission {
     /// What the fold lacks, and the condition that no tombstone which that was judged by was reaped since:
     /// without it the deletion that it tells of would be undone.
     private func changes(
-        of states: [(key: DocumentKey, state: EncodedState)], _ identity: Identity
+        of states: [(key: DocumentKey, state: EncodedState)], _ identity: Identity, _ isReturn: Bool
     ) async throws -> ([Operation.Change], AppendCondition?) {
         let replica = materializer.replica
         let now = environment.wallMilliseconds()
@@ -121,7 +123,7 @@ extension Admission {
                     guard identity.rights.write.allows(item.key),
                         erased?.contains(item.key.collection, item.key.id) != true,
                         let held = try? Document(decoding: item.state),
-                        try transaction.void(of: item.key, held: held.vector) == nil
+                        try Self.isClean(held.vector, of: item.key, transaction, isReturn)
                     else { continue }
                     let document = try Self.withoutReaped(held, item.key, transaction)
                     let state = document == held ? item.state : document.encoded()
@@ -148,6 +150,15 @@ extension Admission {
                 return (changes.sorted { $0.collection < $1.collection }, condition)
             }
         }
+    }
+
+    /// Returns whether a document with this vector may be taken: it holds no void stamp; or a restored log
+    /// lacks other writes of it too, which nobody can tell from the void ones.
+    private static func isClean(
+        _ vector: VersionVector, of key: DocumentKey, _ transaction: ReadTransaction, _ isReturn: Bool
+    ) throws -> Bool {
+        guard let void = try transaction.void(of: key, held: vector) else { return true }
+        return try isReturn && !seen(vector, of: key, transaction).covers(vector.without(void: void))
     }
 
     private static func vector(of key: DocumentKey, _ transaction: ReadTransaction) throws -> VersionVector {

@@ -107,9 +107,9 @@ package struct ServerStore: SessionStore {
             let identity = identity
             let lacking = try await hub.admission.lacking(candidates, identity)
             return .lacking(lacking.keys, declined: lacking.areAllTaken ? nil : Self.writeMark(identity))
-        case .admitStates(let states):
+        case .admitStates(let states, let isReturn):
             let identity = identity
-            let position = try await hub.admission.admit(states, identity)
+            let position = try await hub.admission.admit(states, identity, isReturn: isReturn)
             let areAllTaken = states.allSatisfy { identity.rights.write.allows($0.key) }
             return .statesAdmitted(position, declined: areAllTaken ? nil : Self.writeMark(identity))
         case .checkToken(let token):
@@ -147,7 +147,8 @@ package struct ServerStore: SessionStore {
                 operations.contains { operation in
                     operation.changes.contains { $0.matches.map { !$0.undecided.isEmpty } ?? true }
                 }
-            case .frame(let bytes): bytes.count > Limits.plainSubscriptionBytes && Frame.isSubscription(bytes)
+            case .frame(let bytes):
+                bytes.count > Limits.plainSubscriptionBytes && Session.isSubscription(frame: bytes)
             default: false
             }
         }

@@ -151,7 +151,8 @@ extension ReplicatorPart {
         configuration.sharing = hub.sharing(for: number)
         configuration.hasPresence = true
         configuration.interruption = { evaluator.interruption(of: $0) }
-        configuration.trace(to: logger)
+        configuration.trace(
+            to: logger, naming: ["database": "\(identity.databaseID)", "session": "\(number)"])
         return LiveSession(Session(configuration))
     }
 

@@ -64,7 +64,9 @@ extension Document {
         let back = Return(frontier: frontier, own: own)
         // Not `merge`: what the frontier covers and the rest does not show was removed.
         var tree = MapNode.join(root, vector, rest.root, frontier)
-        tree.restartCounters(back, back.replay(until: .max), [], keeping: rest.root)
+        tree.restartCounters(
+            back, replaying: back.replay(until: .max), keeping: rest.root, lowering: mayRemove(from: frontier)
+        )
         return Document(vector: vector.union(frontier), root: tree)
     }
 
@@ -76,7 +78,9 @@ extension Document {
     /// The result is not merged with the teller's state yet.
     public func without(_ gone: VersionVector, keeping teller: Document = Document()) -> Document {
         var tree = MapNode.join(root, vector.union(teller.vector), teller.root, gone)
-        tree.restartCounters(Return(frontier: gone, own: []), nil, [], keeping: teller.root)
+        tree.restartCounters(
+            Return(frontier: gone, own: []), keeping: teller.root,
+            lowering: mayRemove(from: teller.vector.union(gone)))
         let left = vector.entries.compactMap { entry -> VersionVector.Entry? in
             guard entry.time > 0, entry.time <= gone[entry.actor] ?? 0 else { return entry }
             return teller.vector[entry.actor].map {
@@ -86,8 +90,15 @@ extension Document {
         return Document(vector: VersionVector(ascending: left).union(gone.seeds), root: tree)
     }
 
-    /// Returns whether both hold the same writes; their vectors may say more of one.
-    public func hasSameContent(as other: Document) -> Bool { root == other.root }
+    /// Returns whether this shows a write that `left`, which `without` made of it, does not show. What one of
+    /// them has removed without a note makes no difference.
+    public func shows(moreThan left: Document) -> Bool { root.shows(moreThan: left.root) }
+
+    /// True if this has writes that `known` does not cover: there may be removals among them that only this
+    /// document has seen.
+    private func mayRemove(from known: VersionVector) -> Bool {
+        vector.entries.contains { $0.time > known[$0.actor] ?? 0 }
+    }
 
     /// The document reduced to the writes of these actors. `own` holds their deltas of this document, in
     /// their order. The other writes are forgotten, not removed: they may come back.
@@ -166,27 +177,78 @@ private struct Return {
 }
 
 extension MapNode {
-    /// `kept` is the tree of somebody who still has a part of what the frontier covers.
+    /// Lets counters go on without what the frontier covers.
+    /// - Parameters:
+    ///   - replay: the tree of the unseen increments alone; nil where nobody's are known.
+    ///   - path: the place of this map.
+    ///   - kept: the tree of somebody who still has a part of what the frontier covers: an entry that is the
+    /// same there, or of which nothing else is left, goes on as it is there. - lowers: true if increments
+    /// that are kept may have been removed here: then the later baseline counts.
     fileprivate mutating func restartCounters(
-        _ back: Return, _ replay: MapNode?, _ path: [String], keeping kept: MapNode? = nil
+        _ back: Return, replaying replay: MapNode? = nil, at path: [String] = [], keeping kept: MapNode?,
+        lowering lowers: Bool
     ) {
         for index in fields.indices {
             let below = path + [fields[index].key]
             let replayed = replay?[fields[index].key]
             let there = kept?[fields[index].key]
-            fields[index].slot.map?.restartCounters(back, replayed?.map, below, keeping: there?.map)
+            fields[index].slot.map?.restartCounters(
+                back, replaying: replayed?.map, at: below, keeping: there?.map, lowering: lowers)
             if fields[index].slot.map?.isEmpty == true { fields[index].slot.map = nil }
             guard var counter = fields[index].slot.counter else { continue }
             counter.entries = counter.entries.compactMap { entry in
                 if let own = there?.counter?[entry.actor],
                     own.point == entry.point || back.frontier.covers(entry.stamp)
                 {
-                    return own
+                    return lowers ? own.lowered(like: entry) : own
                 }
                 return back.entry(entry, replayed?.counter?[entry.actor], at: below)
             }
             fields[index].slot.counter = counter.isEmpty ? nil : counter
         }
         fields.removeAll { $0.slot.isEmpty }
+    }
+}
+
+extension CounterNode.Entry {
+    /// The entry with the removals that `joined` has seen of it. A baseline within it counts only where both
+    /// totals are the same: a total that began again says nothing of it.
+    fileprivate func lowered(like joined: Self) -> Self {
+        guard let seen = joined.baseline, baseline.map({ $0.time < seen.time }) ?? true else { return self }
+        var result = self
+        if seen.time == point.time {
+            result.baseline = CounterNode.Point(time: point.time, total: point.total)
+        } else if seen.time < point.time, joined.point == point {
+            result.baseline = seen
+        }
+        result.settle()
+        return result
+    }
+}
+
+extension MapNode {
+    fileprivate func shows(moreThan left: MapNode?) -> Bool {
+        if presence.contains(where: { !(left?.presence.contains($0) ?? false) }) { return true }
+        return fields.contains { $0.slot.shows(moreThan: left?[$0.key]) }
+    }
+}
+
+extension Slot {
+    fileprivate func shows(moreThan left: Slot?) -> Bool {
+        if register.shows(moreThan: left?.register) || attachment.shows(moreThan: left?.attachment) {
+            return true
+        }
+        if map?.shows(moreThan: left?.map) ?? false { return true }
+        guard let counter else { return false }
+        if counter.restarts.shows(moreThan: left?.counter?.restarts) { return true }
+        return counter.entries.contains { entry in
+            entry.survives && left?.counter?[entry.actor]?.point != entry.point
+        }
+    }
+}
+
+extension Leaves {
+    fileprivate func shows(moreThan left: Leaves?) -> Bool {
+        contains { leaf in !(left?.contains { $0.stamp == leaf.stamp } ?? false) }
     }
 }

@@ -204,8 +204,9 @@ public enum Action: Sendable {
     case readFrontier(OwnHistory)
     /// Find the documents of which the log's fold has less -> `lacking`.
     case compareHoldings([DocumentVersion])
-    /// Append full states to the log, as far as their sender's grant permits -> `statesAdmitted`.
-    case admitStates([(key: DocumentKey, state: EncodedState)])
+    /// Append full states to the log, as far as their sender's grant permits -> `statesAdmitted`. `isReturn`:
+    /// a restored log takes back what it may have had; else links have brought them.
+    case admitStates([(key: DocumentKey, state: EncodedState)], isReturn: Bool)
     /// Read a page of a subscription's documents after a position, about `maxBytes` at most -> `page`,
     /// `unknownPlace` or `tooCostly`.
     case readPage(

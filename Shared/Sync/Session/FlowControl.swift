@@ -185,10 +185,12 @@ struct FlowControl: Sendable {
     }
 }
 
-/// A change of state of one of a session's machines, for a log.
+/// A change of state of a session, or of one of its machines, for a log.
 public struct Transition: Sendable, Equatable {
     /// The machines of a session.
     public enum Machine: String, Sendable {
+        /// The session itself: its handshake, its opening and its end.
+        case session
         /// Asks for documents and stores them.
         case reader
         /// Uploads own operations.

@@ -6,6 +6,13 @@ import Exchange
 ///
 /// A machine returns its messages; `Session` delivers them one after the other, each with those that it
 /// brings about, before the next. A message of a machine to itself keeps the order of what it sends.
+///
+/// Besides frames, answers and what the application asks, `Session` itself tells a machine:
+/// - reader: `chunk`, a part of a large message has come; `credited`; `storeChanged`, an own operation is
+///   new;
+/// - writer: `greet`, its hello may leave; `credited`; `eventHandled`, nothing is left to do for an event;
+/// - publisher: `greeted`, the session is open; `credited`; `otherSideHas`, documents in a frame of a link;
+/// - admitter: `greeted`.
 enum Message: Sendable {
     // Writer to reader:
     /// Peer and server are in line: subscriptions are asked for. Staged pages are named unless the log has

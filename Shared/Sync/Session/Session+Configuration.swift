@@ -61,7 +61,7 @@ extension Session {
         public let writeRules: (@Sendable () -> WriteRules?)?
         /// With a server: true if this end tells, or takes, news of presence. A link has its record instead.
         public var hasPresence = false
-        /// Hears of each change of state of the session's machines, for a log; nil costs nothing.
+        /// Hears of each change of state of the session and its machines, for a log; nil costs nothing.
         public var trace: (@Sendable (Transition) -> Void)?
 
         /// A configuration of these parts.

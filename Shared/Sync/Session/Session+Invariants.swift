@@ -5,7 +5,11 @@ extension Session {
     /// draw events from chance ask this first.
     public func mayReceive(_ event: Event) -> Bool {
         guard !isClosed else { return true }
-        if case .repairNeeds(let keys) = event, keys.isEmpty { return false }
+        switch event {
+        case .opened: return phase == .created
+        case .repairNeeds(let keys), .wanting(let keys): if keys.isEmpty { return false }
+        default: break
+        }
         guard let answer = event.answer else { return !event.isApplications || isPeer }
         return expects(answer)
     }

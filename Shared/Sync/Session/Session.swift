@@ -24,20 +24,6 @@ import Exchange
 /// and a writer, a server a publisher and an admitter. Between two small peers each is a reader and a
 /// publisher: nobody uploads, because neither has the log.
 public struct Session: Sendable {
-    /// The content of this side's hello, and the expectations of the other's.
-    private struct Introduction: Sendable {
-        let databaseID: DatabaseID
-        let peerKey: String
-        let wallMilliseconds: UInt64
-        let creditBytes: Int
-        let proof: [UInt8]?
-        let isProven: (@Sendable ([UInt8]?) -> Bool)?
-        /// Nil in a session with a server.
-        let link: MeshLink?
-        /// True if this end knows presence.
-        let hasPresence: Bool
-    }
-
     private let own: Introduction
     private(set) var phase = Phase.created
     /// True if the peer has links, and this server takes what they bring.
@@ -58,12 +44,7 @@ public struct Session: Sendable {
 
     /// A session that waits for `opened`.
     public init(_ configuration: Configuration) {
-        let link: MeshLink? = if case .mesh(let link) = configuration.role { link } else { nil }
-        own = Introduction(
-            databaseID: configuration.databaseID, peerKey: configuration.peerKey,
-            wallMilliseconds: configuration.wallMilliseconds, creditBytes: configuration.creditBytes,
-            proof: configuration.proof, isProven: configuration.isProven, link: link,
-            hasPresence: link.map { $0.greeting.record != nil } ?? configuration.hasPresence)
+        own = Introduction(configuration)
         flow = FlowControl(
             creditBytes: configuration.creditBytes, batchBytes: configuration.batchBytes,
             trace: configuration.trace)
@@ -98,6 +79,8 @@ public struct Session: Sendable {
     /// mistake of the driver, and traps.
     public mutating func receive(_ event: Event) -> [Action] {
         guard !flow.isClosed else { return [] }
+        let before = flow.traced(name)
+        defer { flow.trace(.session, from: before, to: name) }
         do throws(SyncError) {
             try handle(event)
             openPresence()
@@ -123,7 +106,7 @@ public struct Session: Sendable {
         case .tell(let news): if hasPresence, flow.isOpen { flow.send(.presence(news)) }
         case .renewCertificate(let der): renewCertificate(der)
         case .took(let position): if hasPresence, flow.isOpen { flow.send(.taken(position)) }
-        case .ownActors(let history): greet(history)
+        case .ownActors(let history): try greet(history)
         case .met(let meeting): try met(meeting)
         case .frontier(let heads, let head, let isBehind, let hashes):
             try answerGreeting(heads, head, isBehind, hashes)
@@ -366,7 +349,7 @@ public struct Session: Sendable {
     // MARK: The handshake
 
     private mutating func open() throws(SyncError) {
-        guard phase == .created else { throw unexpected("a second opening") }
+        precondition(phase == .created, "a session is opened once; it is \(phase)")
         if let link = own.link {
             phase = .awaitingHello
             if link.isDialer { flow.send(.hello(hello([], nil))) }
@@ -378,13 +361,13 @@ public struct Session: Sendable {
     }
 
     /// A peer speaks first; a server answers once.
-    private mutating func greet(_ history: OwnHistory) {
+    private mutating func greet(_ history: OwnHistory) throws(SyncError) {
         precondition(phase == .readingActors, "own actors were not asked for; the session is \(phase)")
         phase = .awaitingHello
         var hello = hello(history.heads, history.seen)
         hello.proof = own.proof
         hello.hasPresence = own.hasPresence
-        writer?.greet(history, hello, &flow)
+        try toWriter(.greet(history, hello))
     }
 
     private mutating func greeted(_ hello: Frame.Hello) throws(SyncError) {
@@ -468,6 +451,9 @@ public struct Session: Sendable {
     }
 
     var expectsFrontier: Bool { phase == .greeted && publisher != nil && !flow.isOpen }
+
+    /// The name of its state, for logs and traps.
+    var name: String { flow.isClosed ? "closed" : flow.isOpen ? "open" : phase.name }
 
     private func hello(_ heads: [ActorHead], _ head: LogPosition?) -> Frame.Hello {
         var hello = Frame.Hello(

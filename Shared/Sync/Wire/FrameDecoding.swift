@@ -18,23 +18,6 @@ extension Frame {
         }
     }
 
-    /// Returns whether a frame, if small, is handled within some microseconds: received operations and
-    /// documents, and progress. Any other kind may cause work, whatever its size: a pattern to compile,
-    /// pages to cut, a proof to check. Decided by its first bytes: a map, 0, its type.
-    public static func isPrompt(_ bytes: [UInt8]) -> Bool {
-        guard bytes.count > 2, bytes[0] >> 5 == 5, bytes[1] == 0 else { return false }
-        return switch FrameType(rawValue: UInt64(bytes[2])) {
-        case .operations, .progress, .upload, .acknowledged: true
-        default: false
-        }
-    }
-
-    /// Returns whether a frame asks for a subscription, whose statement is parsed when it is handled.
-    public static func isSubscription(_ bytes: [UInt8]) -> Bool {
-        bytes.count > 2 && bytes[0] >> 5 == 5 && bytes[1] == 0
-            && FrameType(rawValue: UInt64(bytes[2])) == .subscribe
-    }
-
     private init(reading bytes: UnsafeRawBufferPointer) throws {
         var decoder = CBORDecoder(bytes)
         var fields = FrameFields()

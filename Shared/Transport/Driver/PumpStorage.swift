@@ -67,7 +67,7 @@ final class PumpStorage: Sendable {
     /// Hands the session a frame: where it has come in, if it is short and of a kind that takes no longer
     /// than to wake a task for it, unless it belongs to a message in parts (`work` keeps those).
     private func arrived(_ frame: [UInt8], _ taken: @escaping @Sendable () -> Void) {
-        if frame.count <= Limits.promptBytes, Frame.isPrompt(frame), let run = claim() {
+        if frame.count <= Limits.promptBytes, Session.isPrompt(frame: frame), let run = claim() {
             guard run.session.partialCount == 0 else {
                 machine.withLock { $0.putBack(frame: frame, handled: taken) }
                 return giveBack(run, nil)
@@ -119,8 +119,7 @@ final class PumpStorage: Sendable {
             // chunk: what is kept is copied when more comes.)
             let partial = live.partialCount
             if partial < live.kept || partial - live.kept >= max(Limits.keptStepBytes, live.kept / 32) {
-                live.kept = partial
-                await store.keep(live.session.partial)
+                await store.keep(live.takePartial())
             }
             item.handled?()
             if let end { return await self.end(run, end) }
@@ -148,9 +147,7 @@ final class PumpStorage: Sendable {
     }
 
     private func end(_ run: Run, _ reason: SyncError) async {
-        if run.session.partialCount != run.session.kept {
-            await store.keep(run.session.session.partial)
-        }
+        if run.session.partialCount != run.session.kept { await store.keep(run.session.takePartial()) }
         let (waiting, performing) = machine.withLock { $0.end() }
         var rest = waiting
         while let item = rest.next() { item.handled?() }

@@ -9,7 +9,7 @@ import Sync
 public final class LiveSession: @unchecked Sendable {
     var session: Session
     /// So much of a message under way is kept at the store.
-    var kept: Int
+    private(set) var kept: Int
 
     /// Holds this session, which has not begun.
     public init(_ session: Session) {
@@ -19,6 +19,12 @@ public final class LiveSession: @unchecked Sendable {
 
     /// The bytes of a message under way.
     var partialCount: Int { session.partial?.count ?? 0 }
+
+    /// The message under way, to be kept at the store.
+    func takePartial() -> PartialMessage? {
+        kept = partialCount
+        return session.partial
+    }
 }
 
 /// Binds a session to a channel and a store, until either ends.

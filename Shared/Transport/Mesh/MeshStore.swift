@@ -33,6 +33,7 @@ final class MeshStore: SessionStore {
     /// Its number at the feed.
     let number: UInt64
     private let asking = Mutex(Asking())
+    private let tellings = NoteTellings()
     private let delivery = Mutex<@Sendable (Event) -> Void>({ _ in })
 
     private var replica: PeerReplica { feed.replica }
@@ -310,7 +311,8 @@ final class MeshStore: SessionStore {
         stored.publishes = stored.publishes.map { LinkSubscription.storedKey($0) }
         let outcome = try await executor.run { [stored, collections] in
             try self.replica.receive(
-                stored, from: other, isClockReliable: self.link.isClockTrusted, collections: collections
+                stored, from: other, isClockReliable: self.link.isClockTrusted, tellings: self.tellings,
+                collections: collections
             ) { key in
                 currents[key].map { self.isCurrent($0) } ?? false
             }

@@ -507,6 +507,20 @@ static void add_to_sum(uint32_t sum[2], const uint8_t *bytes, int count, int is_
 
 enum { LOG_HEADER = 32, FRAME_HEADER = 24 };
 
+/* Reads on after a short count, which a bad block behind readable bytes gives. Returns the bytes read, fewer
+   than asked for only at the file's end, or -1. */
+static ssize_t read_whole(int descriptor, uint8_t *bytes, size_t count, off_t offset) {
+    size_t done = 0;
+    while (done < count) {
+        ssize_t got = pread(descriptor, bytes + done, count - done, offset + (off_t)done);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return -1;
+        if (got == 0) break;
+        done += (size_t)got;
+    }
+    return (ssize_t)done;
+}
+
 /* Returns 0 or errno: a frame that cannot be read is not the log's end. */
 static int read_frames(int descriptor, const uint8_t *header, page_sums_log *found) {
     int is_big = (header[3] & 1) != 0;
@@ -524,7 +538,7 @@ static int read_frames(int descriptor, const uint8_t *header, page_sums_log *fou
     uint8_t first[PAGE_SUMS_FIRST_BYTES];
     int is_pending = 0;
     ssize_t got;
-    while ((got = pread(descriptor, frame, bytes, offset)) == (ssize_t)bytes) {
+    while ((got = read_whole(descriptor, frame, bytes, offset)) == (ssize_t)bytes) {
         if (memcmp(frame + 8, header + 16, 8) != 0) break;
         add_to_sum(sum, frame, 8, is_big);
         add_to_sum(sum, frame + FRAME_HEADER, (int)page, is_big);
@@ -547,15 +561,19 @@ static int read_frames(int descriptor, const uint8_t *header, page_sums_log *fou
     return failure;
 }
 
-static int is_blank(int descriptor) {
+/* Returns 0 or errno: bytes that cannot be read are neither blank nor a damaged header. */
+static int read_blank(int descriptor, int *is_blank) {
     uint8_t part[4096];
     ssize_t got;
-    for (off_t offset = 0; (got = pread(descriptor, part, sizeof part, offset)) > 0; offset += got) {
+    *is_blank = 0;
+    for (off_t offset = 0; (got = read_whole(descriptor, part, sizeof part, offset)) > 0; offset += got) {
         for (ssize_t place = 0; place < got; place++) {
             if (part[place] != 0) return 0;
         }
     }
-    return got == 0;
+    if (got < 0) return errno;
+    *is_blank = 1;
+    return 0;
 }
 
 int page_sums_read_log(const char *path, page_sums_log *found) {
@@ -564,10 +582,10 @@ int page_sums_read_log(const char *path, page_sums_log *found) {
     if (descriptor < 0) return errno;
     uint8_t header[LOG_HEADER];
     int failure = 0;
-    ssize_t got = pread(descriptor, header, LOG_HEADER, 0);
+    ssize_t got = read_whole(descriptor, header, LOG_HEADER, 0);
     if (got < 0) failure = errno;
     if (got == LOG_HEADER && (big_word(header) & ~1u) == 0x377F0682u) failure = read_frames(descriptor, header, found);
-    if (!found->has_header) found->is_blank = is_blank(descriptor);
+    if (failure == 0 && !found->has_header) failure = read_blank(descriptor, &found->is_blank);
     close(descriptor);
     return failure;
 }

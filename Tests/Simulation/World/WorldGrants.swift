@@ -36,7 +36,7 @@ extension World {
         let keys: [DocumentKey]
         switch action {
         case .compareHoldings(let held): keys = held.map(\.key)
-        case .admitStates(let states):
+        case .admitStates(let states, _):
             keys = states.map(\.key)
             noteSpoilt(states)
         default: return

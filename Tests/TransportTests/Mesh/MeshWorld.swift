@@ -12,12 +12,12 @@ import TestSupport
 /// Two to five peers in a chain, a ring, a star or a clique. Each writes three documents, whose colour says
 /// which subscriptions they belong to; a fourth one only those that reach the server. Where subscriptions
 /// differ, all are linked with all: then what each holds must still be the join of what all hold. Two worlds
-/// of three have a server, which one peer reaches, or all of a clique; it reaps deletions. In some of those a
-/// peer that reaches it may not write one of the documents: its writes are refused there, after they went
-/// round. Clocks may run apart by 40 s; in some worlds one is still in 1970, or ten years ahead. In some a
-/// peer is put back again and again, or the server reaps at once; in some a peer is lost for good, maybe just
-/// after the server has refused what it wrote. In calm ones nothing is evicted, put back or lost. Links are
-/// cut within frames.
+/// of five have a counter in each document. Two worlds of three have a server, which one peer reaches, or all
+/// of a clique; it reaps deletions. In some of those a peer that reaches it may not write one of the
+/// documents: its writes are refused there, after they went round. Clocks may run apart by 40 s; in some
+/// worlds one is still in 1970, or ten years ahead. In some a peer is put back again and again, or the server
+/// reaps at once; in some a peer is lost for good, maybe just after the server has refused what it wrote. In
+/// calm ones nothing is evicted, put back or lost. Links are cut within frames.
 final class MeshWorld {
     struct Fault: Error, CustomStringConvertible {
         let seed: UInt64
@@ -61,6 +61,9 @@ final class MeshWorld {
     private var beside: SplitMix64
     private var end: SplitMix64
     private var right: SplitMix64
+    private var counts: SplitMix64
+    /// True if some writes are of a counter.
+    private let hasCounters: Bool
     private(set) var hasReaped = false
     private(set) var wasPutBack = false
     /// What has happened, for a failure's message.
@@ -92,6 +95,10 @@ final class MeshWorld {
         var right = SplitMix64(seed: seed ^ 0x716)
         refusedFrom = right.chance(50) ? 0 : 10 + right.below(25)
         self.right = right
+        // (No kept seed has counters: they began before.)
+        var counts = SplitMix64(seed: seed ^ 0xC02A)
+        hasCounters = counts.chance(40)
+        self.counts = counts
         var skews: [Int64] = (0..<count).map { _ in extra.chance(50) ? 0 : extra.pick([3_000, 40_000]) }
         var wrong = SplitMix64(seed: seed ^ 0xC10C)
         var isAhead = false
@@ -228,7 +235,7 @@ final class MeshWorld {
 
     private func write(_ peer: MeshPeer) throws {
         let (id, colour) = (random.below(3), random.below(3))
-        let statement =
+        var statement =
             switch random.below(10) {
             case 0..<4:
                 "INSERT INTO c DOCUMENTS ({'_id': \(id), 'colour': \(colour)}) ON ID CONFLICT DO UPDATE"
@@ -236,6 +243,13 @@ final class MeshWorld {
             case 6..<8: "UPDATE c SET y = \(random.below(3)), colour = \(colour) WHERE _id = \(id)"
             default: "DELETE FROM c WHERE _id = \(id)"
             }
+        if hasCounters, counts.chance(40) {
+            let change = counts.pick([
+                "APPLY n INCREMENT BY 1", "APPLY n INCREMENT BY 2.5", "APPLY n INCREMENT BY -3", "UNSET n",
+                "APPLY n RESTART WITH 10",
+            ])
+            statement = "UPDATE c \(change) WHERE _id = \(id)"
+        }
         history.append("\(peer.name) \(statement)")
         try peer.execute(statement)
     }

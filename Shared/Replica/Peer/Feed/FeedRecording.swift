@@ -69,12 +69,14 @@ final class FeedRecording: Sendable {
             if stored == nil { try MetDocuments.left(key, database) }
             // One that nothing was noted of counts as new: it is asked about once too often.
             let isReplaced = recorder.replaced.contains(key)
-            if isReplaced || item?.before == nil && isAnyElsewhere && stored != nil {
+            let isNew = item?.before == nil
+            let isSame = !isNew && item?.before == stored
+            if isReplaced || (isNew && isAnyElsewhere && stored != nil) {
                 try MetDocuments.entered(key, at: commit.number, from: isReplaced ? nil : feed, database)
                 commit.hasEntered = true
             }
             // A document that went with its void stamps may be at the server: that is asked too.
-            if state.hasServer, isReplaced || feed != nil && stored != nil {
+            if state.hasServer, isReplaced || (feed != nil && stored != nil && !isSame) {
                 try MetDocuments.meshed(key, at: commit.number, database)
                 commit.isMeshed = true
             }

@@ -1,5 +1,6 @@
 import CRDT
 import GRDB
+import Synchronization
 
 /// Notes of what is gone of a document and has left no entry in its vector: the server had reaped it
 /// (decision 0100). Links are told, so that a neighbour's copy does not bring it back.
@@ -182,11 +183,16 @@ struct NoteBook {
     private let database: Database
     private let recorder: ChangeRecorder?
     private let milliseconds: UInt64
+    /// Nil for what no link brings.
+    private let tellings: NoteTellings?
     /// True if the store has any note; nil until it matters.
     private var holdsAny: Bool?
 
-    init(database: Database, recorder: ChangeRecorder?, milliseconds: UInt64) {
+    init(
+        database: Database, recorder: ChangeRecorder?, milliseconds: UInt64, tellings: NoteTellings? = nil
+    ) {
         self.database = database
+        self.tellings = tellings
         self.recorder = recorder
         self.milliseconds = milliseconds
     }
@@ -245,10 +251,35 @@ struct NoteBook {
 
     /// Tells all links a note again, after one of them has shown something that the note calls gone or void:
     /// that peer has not heard of it, or has taken an old copy from elsewhere since.
-    mutating func tellAgain(_ key: DocumentKey, at position: UInt64) throws {
-        guard isKept, let known = try note(of: key) else { return }
+    /// - Returns: false if there is no note, or that link has been told too often.
+    mutating func tellAgain(_ key: DocumentKey, at position: UInt64) throws -> Bool {
+        guard isKept, let known = try note(of: key), tellings?.mayTell(key) ?? true else { return false }
         try Notes.put(key, known.gone, void: known.words, position: position, came: milliseconds, database)
         if !known.gone.isEmpty { recorder?.noteGone(key, known.gone) }
         if !known.words.told.isEmpty { recorder?.noteVoid(key, known.words.told) }
+        return true
+    }
+}
+
+/// The notes that a link has made this store tell again, in one session. A peer that shows again and again
+/// what a note calls void does not believe it, or holds something itself that is void here: it is told a few
+/// times, not without end (decision 0164). Bounds: `ReplicaLimits.tellings` and `toldDocuments`.
+package final class NoteTellings: Sendable {
+    private let counts = Mutex<[DocumentKey: Int]>([:])
+
+    /// Nothing was told yet.
+    package init() {}
+
+    /// Counts a telling; false for one too many.
+    func mayTell(_ key: DocumentKey) -> Bool {
+        counts.withLock { counts in
+            let count = counts[key] ?? 0
+            guard count < ReplicaLimits.tellings, count > 0 || counts.count < ReplicaLimits.toldDocuments
+            else {
+                return false
+            }
+            counts[key] = count + 1
+            return true
+        }
     }
 }

@@ -152,12 +152,13 @@ extension PeerReplica {
     /// stored if `isCurrent` within the transaction.
     package func receive(
         _ reception: Reception, from feed: LogID, isClockReliable: Bool = false,
-        collections: [[UInt8]: CollectionName] = [:], isCurrent: ([UInt8]) -> Bool = { _ in true }
+        tellings: NoteTellings = NoteTellings(), collections: [[UInt8]: CollectionName] = [:],
+        isCurrent: ([UInt8]) -> Bool = { _ in true }
     ) throws -> ReceptionOutcome {
         try committing(from: feed) { database, state in
             var merger = Merger(
                 database: database, state: state, hasAuthority: false, recorder: recording.recorder,
-                milliseconds: store.environment.wallMilliseconds())
+                milliseconds: store.environment.wallMilliseconds(), tellings: tellings)
             if !reception.settles.isEmpty, try AheadDocuments.holdsAny(of: feed, database) {
                 try AheadDocuments.settle(reception.settles, of: feed, database)
             }

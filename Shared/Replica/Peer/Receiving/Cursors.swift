@@ -175,9 +175,9 @@ extension PeerReplica {
     }
 
     /// Selects documents to fetch, out of changed ones that may have left a subscription. They are: visible
-    /// documents whose vector does not cover the server's, or that have live seeds which may have been
-    /// reaped there; documents that are only staged for the subscription, in such a state; and wanted ones,
-    /// because the state requested earlier may be older.
+    /// documents whose vector does not cover the server's, or that have live seeds which may have been reaped
+    /// there; documents that are only staged for the subscription, in such a state or named with a note; and
+    /// wanted ones, because the state requested earlier may be older.
     public func outdated(
         _ candidates: [DocumentVersion], for subscription: [UInt8] = []
     ) throws -> [DocumentKey] {
@@ -207,7 +207,11 @@ extension PeerReplica {
                     }
                     return try candidate.vector.holdsSeed && !Document(decoding: bytes).hasLostSeeds
                 }
-                if try staged.lacks(candidate.vector, of: candidate.key) { return true }
+                if let vector = try staged.vector(of: candidate.key) {
+                    // A note speaks against what its vector covers too.
+                    let isNoted = candidate.note != nil || candidate.void?.isEmpty == false
+                    if isNoted || !vector.covers(candidate.vector) { return true }
+                }
                 return try transaction.withDatabase { try Wanted.holds(candidate.key, $0) }
             }.map(\.key)
         }

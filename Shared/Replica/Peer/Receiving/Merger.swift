@@ -24,10 +24,11 @@ struct Merger {
     private var early: [DocumentKey: VersionVector] = [:]
 
     /// `hasAuthority`: what comes is from the server, which is asked about the rest. `milliseconds`: the wall
-    /// clock, for notes.
+    /// clock, for notes. `tellings`: the link's session.
     init(
         database: Database, state: StoreState, liveQueries: [SubscriptionQuery] = [],
-        hasAuthority: Bool = true, recorder: ChangeRecorder? = nil, milliseconds: UInt64 = 0
+        hasAuthority: Bool = true, recorder: ChangeRecorder? = nil, milliseconds: UInt64 = 0,
+        tellings: NoteTellings? = nil
     ) {
         self.database = database
         self.hasAuthority = hasAuthority
@@ -35,7 +36,8 @@ struct Merger {
             documents: DocumentChanges(database: database, state: state, recorder: recorder),
             refetch: Refetch(
                 database: database, actor: state.actor, liveQueries: liveQueries, asks: hasAuthority),
-            notes: NoteBook(database: database, recorder: recorder, milliseconds: milliseconds))
+            notes: NoteBook(
+                database: database, recorder: recorder, milliseconds: milliseconds, tellings: tellings))
     }
 
     /// The store's state with everything observed.

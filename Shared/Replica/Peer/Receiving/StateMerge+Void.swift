@@ -144,9 +144,11 @@ extension StateMerge {
         return refetch.asks
     }
 
-    /// Tells a document's note again: a link has shown something that it calls gone or void.
+    /// Tells a document's note again: a link has shown something that it calls gone or void. The document is
+    /// not new here, so no other link is asked about it.
     mutating func tellAgain(_ key: DocumentKey) throws {
-        try notes.tellAgain(key, at: documents.position)
+        guard try notes.tellAgain(key, at: documents.position) else { return }
+        if let stored = try documents.stored(key)?.state { documents.record(key, before: stored) }
         documents.touch(key)
     }
 

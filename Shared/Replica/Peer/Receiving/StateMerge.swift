@@ -11,6 +11,9 @@ struct StateMerge {
     /// True if nothing that came before the answers can be later than they are.
     var areAnswersLatest = false
 
+    /// True if a link brings the updates: nobody is asked about them.
+    var isOfLink: Bool { !refetch.asks }
+
     /// The meaning of an update that is merged.
     struct Origin {
         /// True if the sender presumes that the document is here: a delta onto nothing lacks its base.
@@ -41,15 +44,12 @@ struct StateMerge {
         _ origin: Origin
     ) throws {
         let incoming = try Document(decoding: bytes)
-        guard let stored = try documents.stored(key)?.state else {
-            let left = incoming.without(note)
-            if !refetch.asks, !left.hasSameContent(as: incoming) { try tellAgain(key) }
-            if !left.vector.isEmpty { try insert(left.encoded(), key, table) }
-            return
-        }
-        let left = incoming.without(note, keeping: try Document(decoding: stored))
-        if !refetch.asks, !left.hasSameContent(as: incoming) { try tellAgain(key) }
-        try merge(left, of: key, onto: stored, in: table, origin)
+        let stored = try documents.stored(key)?.state
+        let left = incoming.without(
+            note, keeping: try stored.map { try Document(decoding: $0) } ?? Document())
+        if isOfLink, incoming.shows(moreThan: left) { try tellAgain(key) }
+        if let stored { return try merge(left, of: key, onto: stored, in: table, origin) }
+        if !left.vector.isEmpty { try insert(left.encoded(), key, table) }
     }
 
     private mutating func merge(

@@ -114,15 +114,14 @@ enum StagedPages {
             while try statement.step() { pages.append((statement.int(0), statement.bytes(1))) }
         }
 
-        /// Returns whether the latest staged state of a document lacks something that the vector covers.
-        func lacks(_ vector: VersionVector, of key: DocumentKey) throws -> Bool {
+        /// The vector of the latest staged state of a document; nil if none is staged.
+        func vector(of key: DocumentKey) throws -> VersionVector? {
             let hash = StagedPages.hash(of: key)
             for page in pages where Self.contains(hash, page.keys) {
-                if let found = try state(of: key, in: page.number) { return !found.covers(vector) }
+                if let found = try state(of: key, in: page.number) { return found }
             }
             // Pages come behind documents, where there are both.
-            let found = try documents?.withState(of: key, database) { try DocumentReader($0).vector() }
-            return found.map { !$0.covers(vector) } ?? false
+            return try documents?.withState(of: key, database) { try DocumentReader($0).vector() }
         }
 
         private func state(of key: DocumentKey, in number: Int64) throws -> VersionVector? {

@@ -79,6 +79,9 @@ struct Admitter: Sendable {
         case .deferred(let acknowledgements, let deferrals, let refusals, let offset):
             return try wait(acknowledgements, deferrals, refusals, offset, &flow)
         case .progressTold(let size):
+            guard case .acknowledged = append else {
+                preconditionFailure("no upload was answered; the admitter is \(name)")
+            }
             append = .idle
             flow.returnCredit(size)
             return try appendNext(&flow)
@@ -88,12 +91,12 @@ struct Admitter: Sendable {
             return try renewed(&flow)
         case .greeted(let head, let isBehind, let takesLinks, let defers):
             self.defers = defers
-            if isBehind { taker = HoldingsTaker(position: head) }
+            if isBehind { taker = HoldingsTaker(position: head, isReturn: true) }
             if takesLinks { linksFrom = head }
         case .answersSkipped(let offset):
             skippedThrough = offset
         case .holdings(let page, let size):
-            if taker == nil, let linksFrom { taker = HoldingsTaker(position: linksFrom) }
+            if taker == nil, let linksFrom { taker = HoldingsTaker(position: linksFrom, isReturn: false) }
             guard taker != nil else { throw .unexpected("holdings") }
             try taker?.listed(page, size, &flow)
         case .states(let states, let isPart):

@@ -39,8 +39,14 @@ struct HoldingsTaker: Sendable {
     /// The fingerprint of the rights under which something was not taken.
     private var declined = DeclinedRights()
 
+    /// True if the log was restored; false if the peer gives what links brought.
+    private let isReturn: Bool
+
     /// Takes holdings to a log that is at this position.
-    init(position: LogPosition) { self.position = position }
+    init(position: LogPosition, isReturn: Bool) {
+        self.position = position
+        self.isReturn = isReturn
+    }
 
     var isDone: Bool { if case .done = step { true } else { false } }
 
@@ -110,7 +116,7 @@ struct HoldingsTaker: Sendable {
         guard !given.isEmpty else { return ask(asking, &flow) }
         asking.appending += 1
         step = .asking(asking)
-        flow.perform(.admitStates(given))
+        flow.perform(.admitStates(given, isReturn: isReturn))
     }
 
     /// States are in the log, up to this position.

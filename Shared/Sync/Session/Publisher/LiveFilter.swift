@@ -162,8 +162,8 @@ extension FoldedOperation.Change {
         return change
     }
 
-    /// True if all of the document is gone.
-    var isNothingLeft: Bool { isNoted && after == FoldedOperation.Change.nothing }
+    /// True if the note is all that there is to tell: nothing is left of the document, or it has not changed.
+    var isNamedOnly: Bool { isNoted && (after == FoldedOperation.Change.nothing || after == before) }
 
     private static let nothing = Document().encoded()
 }

@@ -113,7 +113,6 @@ struct Publisher: Sendable {
         let holdsNothing = request.cursor == nil && !request.holds
         var subscription = ServedSubscription(
             id: request.id, query: query, size: size, namesAfter: holdsNothing ? stream.offset : 0,
-            state: .reading,
             // Before a page is read: operations folded from here on are looked up for it.
             followed: sharing?.follow(query))
         start(&subscription, request, &flow)
@@ -132,20 +131,18 @@ struct Publisher: Sendable {
         if let token = request.resume {
             switch ResumeToken(decoding: token) {
             case .pages(let reached, let namesAfter, rights)?:
-                subscription.namesAfter = namesAfter
-                subscription.state = .due(.resumed(reached, namesAfter: namesAfter))
-            case .listing(let start, let last, rights)?:
-                subscription.state = .listing(Listing(start: start, after: last))
-                flow.send(.list(id: subscription.id, after: last))
-            default: Self.list(&subscription, from: listingStart, &flow)
+                subscription.catchUp(
+                    from: .resumed(reached, namesAfter: namesAfter), namesAfter: namesAfter)
+            case .listing(let start, let last, rights)?: subscription.list(from: start, after: last, &flow)
+            default: subscription.list(from: listingStart, &flow)
             }
         } else if let cursor = request.cursor {
-            guard request.rights == rights else { return Self.list(&subscription, from: listingStart, &flow) }
-            subscription.state = .due(.cursor(cursor))
+            guard request.rights == rights else { return subscription.list(from: listingStart, &flow) }
+            subscription.catchUp(from: .cursor(cursor))
         } else if request.holds {
-            Self.list(&subscription, from: listingStart, &flow)
+            subscription.list(from: listingStart, &flow)
         } else {
-            subscription.state = .due(.offset(0, namesAfter: subscription.namesAfter))
+            subscription.catchUp(from: .offset(0, namesAfter: subscription.namesAfter))
         }
     }
 
@@ -184,7 +181,7 @@ struct Publisher: Sendable {
             case .live, .reading: continue
             case .due(let start):
                 page = .reading(id: id)
-                subscriptions[index].state = .reading
+                subscriptions[index].pageBegan()
                 return flow.perform(
                     .readPage(
                         subscription: id, query: subscriptions[index].query, access: access, after: start,
@@ -227,10 +224,10 @@ struct Publisher: Sendable {
         known?.leaveOut(of: &frame)
         frame.gone = page.gone
         if let end {
-            subscriptions[index].state = .live(from: end.offset)
+            subscriptions[index].goLive(from: end.offset)
             frame.rights = rights
         } else {
-            subscriptions[index].state = .due(.offset(page.offset, namesAfter: namesAfter))
+            subscriptions[index].catchUp(from: .offset(page.offset, namesAfter: namesAfter))
             frame.resume = page.reached.map {
                 ResumeToken.pages($0, namesAfter: namesAfter, rights: rights).encoded()
             }
@@ -243,7 +240,7 @@ struct Publisher: Sendable {
     private mutating func unknownPlace(_ id: UInt64, _ flow: inout FlowControl) {
         defer { resume(&flow) }
         guard let index = answered(.page(id)) else { return }
-        Self.list(&subscriptions[index], from: listingStart, &flow)
+        subscriptions[index].list(from: listingStart, &flow)
     }
 
     // MARK: Holdings
@@ -252,20 +249,6 @@ struct Publisher: Sendable {
     /// stream's head, and reach the subscriber after its list: changes since that read began are told too.
     private var listingStart: LogPosition? { answers.readFrom ?? stream.head }
 
-    /// Asks from the start for the subscriber's holdings.
-    private static func list(
-        _ subscription: inout ServedSubscription, from start: LogPosition?, _ flow: inout FlowControl
-    ) {
-        guard let start else { return }
-        if case .listing(var listing) = subscription.state, !listing.isListed {
-            listing.discard()
-            return subscription.state = .listing(listing)
-        }
-        subscription.returnCredit(&flow)
-        subscription.state = .listing(Listing(start: start))
-        flow.send(.list(id: subscription.id))
-    }
-
     private mutating func listed(
         _ page: HoldingsPage, of id: UInt64, _ size: Int, _ flow: inout FlowControl
     ) throws(SyncError) {
@@ -273,44 +256,23 @@ struct Publisher: Sendable {
             return flow.returnCredit(size)
         }
         try subscriptions[index].listed(page, size)
-        listAgain(index, &flow)
+        subscriptions[index].listAgain(from: listingStart, &flow)
         resume(&flow)
-    }
-
-    /// Asks again for holdings that were listed under earlier rights, once all of them are here.
-    private mutating func listAgain(_ index: Int, _ flow: inout FlowControl) {
-        guard case .listing(var listing) = subscriptions[index].state, listing.isDiscarded else { return }
-        listing.dropPages(&flow)
-        if listing.isListed, let start = listingStart {
-            listing = Listing(start: start)
-            flow.send(.list(id: subscriptions[index].id))
-        }
-        subscriptions[index].state = .listing(listing)
     }
 
     private mutating func compared(_ id: UInt64, _ answer: HoldingsAnswer, _ flow: inout FlowControl) {
         defer { resume(&flow) }
         guard let index = answered(.comparison(id)) else { return }
-        guard case .listing(var listing) = subscriptions[index].state else {
-            preconditionFailure("no holdings are compared; the publisher is \(name)")
-        }
-        let start = listing.start
-        let isDone = listing.answered(through: answer.through, &flow)
         let rights = access.mark(of: subscriptions[index].query.collection)
+        guard
+            let (isDone, token) = subscriptions[index].compared(
+                through: answer.through, rights: rights, &flow)
+        else { preconditionFailure("no holdings are compared; the publisher is \(name)") }
         var frame = Frame.CatchUp(id: id, documents: answer.documents, candidates: answer.candidates)
         frame.gone = answer.gone
         frame.hidden = answer.hidden
         frame.asOf = answer.asOf
-        if isDone {
-            subscriptions[index].namesAfter = start.offset
-            subscriptions[index].state = .due(.resumed(start, namesAfter: start.offset))
-            frame.resume = ResumeToken.pages(start, namesAfter: start.offset, rights: rights).encoded()
-        } else {
-            if let last = listing.after {
-                frame.resume = ResumeToken.listing(start, after: last, rights: rights).encoded()
-            }
-            subscriptions[index].state = .listing(listing)
-        }
+        frame.resume = token?.encoded()
         if isDone || !answer.isEmpty { flow.sendPage(frame) }
     }
 
@@ -337,18 +299,16 @@ struct Publisher: Sendable {
                 continue
             }
             if earlier.mark(of: name) != changed.mark(of: name) || isAnyWithdrawn {
-                Self.list(&subscription, from: listingStart, &flow)
+                subscription.list(from: listingStart, &flow)
             }
             // A page of it is being read under the earlier rights.
-            if case .reading = subscription.state {
-                Self.list(&subscription, from: listingStart, &flow)
-            }
+            if case .reading = subscription.state { subscription.list(from: listingStart, &flow) }
             subscriptions.append(subscription)
         }
         // Answers to the receiver's own writes may have been among what is not sent.
         let messages = isAnyWithdrawn ? stream.withdraw(&flow) : []
         flow.send(.granted)
-        for index in subscriptions.indices { listAgain(index, &flow) }
+        for index in subscriptions.indices { subscriptions[index].listAgain(from: listingStart, &flow) }
         resume(&flow)
         return messages
     }
@@ -382,7 +342,7 @@ struct Publisher: Sendable {
                     candidates.append(item)
                     size += item.size
                 }
-                guard let update, known == nil || !change.isNothingLeft else { continue }
+                guard let update, known == nil || !change.isNamedOnly else { continue }
                 known?.sent(change)
                 own.append(update)
                 chosen.append((index, update.content.form))
@@ -431,8 +391,8 @@ struct Publisher: Sendable {
     private mutating func fallBack(to head: LogPosition, _ flow: inout FlowControl) -> [Message] {
         for index in subscriptions.indices {
             guard let liveFrom = subscriptions[index].liveFrom else { continue }
-            subscriptions[index].namesAfter = 0
-            subscriptions[index].state = .due(.offset(max(liveFrom, stream.offset), namesAfter: 0))
+            subscriptions[index].catchUp(
+                from: .offset(max(liveFrom, stream.offset), namesAfter: 0), namesAfter: 0)
             // A page without end tells the receiver that positions do not count for it any more.
             flow.send(.catchUp(Frame.CatchUp(id: subscriptions[index].id)))
         }
@@ -454,7 +414,7 @@ extension Publisher {
             case .comparing(let id): "comparing holdings of \(id)"
             case .stale(let id): "reading a page of \(id) under earlier rights"
             }
-        return "\(page), \(stream.name), \(catchingUp) of \(subscriptions.count) subscriptions catch up"
+        return "\(page), \(stream.name), catching up: \(catchingUp) of \(subscriptions.count) subscriptions"
     }
 
     /// The number of wants that are not answered.

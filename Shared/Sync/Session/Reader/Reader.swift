@@ -78,7 +78,9 @@ struct Reader: Sendable {
     private mutating func handleMessage(_ event: Event, _ flow: inout FlowControl) -> [Message] {
         switch event {
         case .exchangeBegins(let resumesStaged):
-            guard case .waiting = exchange else { return [] }
+            guard case .waiting = exchange else {
+                preconditionFailure("the exchange has begun; the reader is \(name)")
+            }
             exchange = .begun(resumesStaged: resumesStaged)
             return subscriptions.keys.map { .announce(key: $0) }
         case .announce(let key): return announce(key, &flow)
@@ -196,16 +198,8 @@ struct Reader: Sendable {
     /// States that the first item needs are stored with it, others by themselves.
     private mutating func answered(_ answers: [FetchQueue.Answered], _ flow: inout FlowControl) {
         var needs = needs
-        var others: [DocumentUpdate] = []
-        for answer in answers {
-            guard !answer.isStale, needs.missing.remove(answer.key) != nil else {
-                others += answer.updates
-                continue
-            }
-            needs.answered.insert(answer.key)
-            needs.fetched += answer.updates
-            queue.dropDeltas(of: answer.key)
-        }
+        let (others, covered) = needs.take(answers)
+        queue.dropDeltas(of: covered)
         if !others.isEmpty { queue.append(.states(others, asOf: fetchedAt)) }
         guard case .waiting = step else { return storeNext(&flow) }
         step = .waiting(needs)
@@ -264,15 +258,21 @@ struct Reader: Sendable {
         if keys.isEmpty { storeFirst(Needs(), &flow) } else { fetch(keys, Needs(), &flow) }
     }
 
-    /// Bases are missing. A state that was fetched covers every base in the stream.
+    /// Bases are missing. A state that was fetched covers every base in the stream. A delta whose base the
+    /// other side does not have any more says nothing.
     private mutating func wanting(_ keys: [DocumentKey], _ flow: inout FlowControl) throws(SyncError) {
-        guard case .storing(let needs) = step else {
+        guard case .storing(var needs) = step else {
             preconditionFailure("nothing was being stored; the reader is \(name)")
         }
-        guard !keys.isEmpty, !keys.contains(where: needs.answered.contains) else {
+        precondition(!keys.isEmpty, "a store that wants nothing")
+        guard let (missing, absent) = needs.lacks(basesOf: keys) else {
             throw SyncError(.baseNotCovered, "a change rests on one that the other side does not have")
         }
-        fetch(keys, needs, &flow)
+        if !absent.isEmpty {
+            queue.dropDeltas(of: absent)
+            flow.perform(.settle(Array(absent), distrusts: []))
+        }
+        if missing.isEmpty { storeFirst(needs, &flow) } else { fetch(missing, needs, &flow) }
     }
 
     private mutating func fetch(_ keys: [DocumentKey], _ needs: Needs, _ flow: inout FlowControl) {
@@ -299,7 +299,7 @@ struct Reader: Sendable {
             let position = operations.position
             store(
                 Reception(
-                    updates: fetched + operations.updates, cursors: subscriptions.cursors(at: position),
+                    updates: operations.updates + fetched, cursors: subscriptions.cursors(at: position),
                     settles: fetched.map(\.key), seen: later(position), streamed: position.offset), &flow)
         case .progress(let position):
             store(
@@ -464,7 +464,7 @@ extension Reader {
             switch step {
             case .idle: "idle"
             case .lookingUp: "looking up candidates"
-            case .waiting(let needs): "waiting for \(needs.missing.count) states"
+            case .waiting(let needs): "waiting for states: \(needs.missing.count)"
             case .storing: "storing"
             }
         return isPaused ? "\(step), paused for a repair" : step

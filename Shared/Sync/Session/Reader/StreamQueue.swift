@@ -60,12 +60,13 @@ struct StreamQueue: Sendable {
         items.prepend(joined)
     }
 
-    /// The server's state of a document is from after the operations that are first here: they say nothing of
-    /// it any more. It has the change, or the change rests on something purged since.
-    mutating func dropDeltas(of key: DocumentKey) {
-        guard case .operations(var operations)? = items.first?.work else { return }
+    /// The other side's answers about documents are from after the operations that are first here: their
+    /// deltas say nothing of these documents any more. An answer has the change, or the change rests on
+    /// something purged since.
+    mutating func dropDeltas(of keys: Set<DocumentKey>) {
+        guard !keys.isEmpty, case .operations(var operations)? = items.first?.work else { return }
         operations.updates.removeAll { update in
-            if case .delta = update.content { update.key == key } else { false }
+            if case .delta = update.content { keys.contains(update.key) } else { false }
         }
         let size = items.removeFirst().size
         items.prepend((.operations(operations), size))

@@ -8,14 +8,27 @@ import Exchange
 /// be in no state that the server sends, and be acknowledged before the states are here. Then it asks the
 /// server for the states of all documents concerned. One transaction of the store replaces these documents,
 /// sets the refused operations aside, and moves operations that the server cannot take as they are to a new
-/// actor (decision 0009). Everything else is uploaded as it was written.
+/// actor (decision 0009). Everything else is uploaded as it was written. `Example.md`, section 4, is a repair
+/// that a test replays.
+///
+/// | step | begins with | the writer tells the reader | goes on with |
+/// |---|---|---|---|
+/// | `due` | a refusal, a fork, a purge | `repairIsDue`; after each event `mayRepair` | `readerIsIdle` |
+/// | `borrowing` | `borrow` | `lendStream`: what has come of the stream is stored with it | `streamLent` |
+/// | `deciding` | `request` | nothing: the store has `Action.repair` | `.repairNeeds` or `.repaired` |
+/// | `fetching` | `fetch` | `fetchForRepair`: the states of documents | `repairStates`, `.repairStaged` |
+/// | `following` | the last `staged` | after each event `mayFollow` | `streamWillNotFollow`, to `borrowing` |
+/// | `none` | `ended` | `repairEnded` | |
 ///
 /// Invariants: from the moment a repair is due nothing is uploaded and nothing of the stream is stored, so
 /// the states that are fetched hold everything that cursors here stand for.
 struct RepairCase: Sendable {
     enum Step: Sendable {
         case none
+        /// It waits until nothing is being stored and everything that was sent is answered.
         case due
+        /// The reader is asked for what has come of the stream.
+        case borrowing
         /// The store decides what it needs, or repairs.
         case deciding
         /// States were asked for; `staging` frames of them are being staged.
@@ -28,6 +41,7 @@ struct RepairCase: Sendable {
             switch self {
             case .none: "none"
             case .due: "due"
+            case .borrowing: "borrowing the stream"
             case .deciding: "deciding"
             case .fetching(staging: 0, _): "fetching states"
             case .fetching: "staging states"
@@ -95,13 +109,24 @@ struct RepairCase: Sendable {
 
     // MARK: Steps
 
-    mutating func decide() { step = .deciding }
+    /// The store can decide, or repair, as soon as the reader has lent the stream.
+    mutating func borrow() {
+        switch step {
+        case .due, .following: step = .borrowing
+        case .none, .borrowing, .deciding, .fetching:
+            preconditionFailure("nothing waits to be repaired; the repair is \(step.name)")
+        }
+    }
 
-    /// The store's request; the writer adds its actors.
-    func request(
+    /// The store's request, after the reader has lent the stream; the writer adds its actors.
+    mutating func request(
         admitted: [ActorID: SequenceNumber], closed: Set<ActorID>, diverged: Set<ActorID>, seen: LogPosition?,
         following: Reception?
     ) -> RepairRequest {
+        guard case .borrowing = step else {
+            preconditionFailure("the stream was not borrowed; the repair is \(step.name)")
+        }
+        step = .deciding
         var request = RepairRequest(
             admitted: admitted, closed: closed, diverged: diverged,
             refused: refused.filter { !$0.error.isOfClock },

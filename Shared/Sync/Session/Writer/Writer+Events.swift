@@ -4,6 +4,9 @@ import Exchange
 extension Writer {
     /// Everything that the writer is told: by the other side, by the driver, by the other machines.
     enum Event: Sendable {
+        // The handshake:
+        /// The store has named this side's actors: its hello, to which the writer adds them.
+        case greet(OwnHistory, Frame.Hello)
         // Frames:
         case hello(Frame.Hello)
         case acknowledged([Acknowledgement], offset: Offset)

@@ -13,6 +13,18 @@ extension Writer {
         /// The store notes the server's head: everything that comes is later.
         case noting
         case exchanging
+
+        /// The state's name, for logs and traps.
+        var name: String {
+            switch self {
+            case .greeting: "greeting"
+            case .comparing: "comparing histories"
+            case .giving: "giving holdings back"
+            case .linedUp: "lined up"
+            case .noting: "noting the server's head"
+            case .exchanging: "exchanging"
+            }
+        }
     }
 
     enum Read: Sendable {

@@ -43,6 +43,7 @@ struct Writer: Sendable {
         let before = flow.traced(name)
         defer { flow.trace(.writer, from: before, to: name) }
         switch event {
+        case .greet(let history, let hello): greet(history, hello, &flow)
         case .hello(let hello): return greeted(hello, &flow)
         case .acknowledged(let acknowledgements, let offset): return try taken(acknowledgements, offset)
         case .refused(let refusal): return try refused(refusal, &flow)
@@ -87,7 +88,7 @@ struct Writer: Sendable {
             return passed(flow)
         case .beginExchange: return beginExchange(&flow)
         case .eventHandled: return eventHandled(flow)
-        case .readerIsIdle: return decide()
+        case .readerIsIdle, .streamWillNotFollow: return borrowStream()
         case .purged(let keys): repair.note(purged: keys)
         case .repairNeeds(let keys):
             precondition(!keys.isEmpty, "a repair that needs nothing")
@@ -98,7 +99,6 @@ struct Writer: Sendable {
                 flow.perform(.stageRepair(states))
             }
         case .repairStaged: repair.staged()
-        case .streamWillNotFollow: return decide()
         case .streamLent(let following): requestRepair(following, &flow)
         case .repaired(let outcome): return repaired(outcome, &flow)
         default: preconditionFailure("\(event) is no message")
@@ -109,7 +109,9 @@ struct Writer: Sendable {
     // MARK: The handshake
 
     /// The hello of this side; the other machine of a peer has nothing to say in it.
-    mutating func greet(_ history: OwnHistory, _ hello: Frame.Hello, _ flow: inout FlowControl) {
+    private mutating func greet(
+        _ history: OwnHistory, _ hello: Frame.Hello, _ flow: inout FlowControl
+    ) {
         own.greet(history.heads)
         declined = history.declined
         var hello = hello
@@ -408,7 +410,7 @@ struct Writer: Sendable {
     private func eventHandled(_ flow: FlowControl) -> [Message] {
         guard flow.isOpen else { return [] }
         switch repair.step {
-        case .none, .deciding, .fetching: return []
+        case .none, .borrowing, .deciding, .fetching: return []
         case .following: return [.mayFollow(to: repair.seen)]
         case .due:
             if case .giving = phase { return [] }
@@ -421,8 +423,8 @@ struct Writer: Sendable {
     /// True if `eventHandled` has something to do.
     var hasRepair: Bool { repair.isDue }
 
-    private mutating func decide() -> [Message] {
-        repair.decide()
+    private mutating func borrowStream() -> [Message] {
+        repair.borrow()
         return [.lendStream(to: repair.seen)]
     }
 
@@ -459,17 +461,8 @@ struct Writer: Sendable {
 extension Writer {
     /// The name of its state, for logs and traps.
     var name: String {
-        let phase =
-            switch phase {
-            case .greeting: "greeting"
-            case .comparing: "comparing histories"
-            case .giving: "giving holdings back"
-            case .linedUp: "lined up"
-            case .noting: "noting the server's head"
-            case .exchanging: "exchanging"
-            }
         let read = if case .reading = read { ", reading" } else { "" }
-        return "\(phase)\(read)\(repair.isDue ? ", repair \(repair.step.name)" : "")"
+        return "\(phase.name)\(read)\(repair.isDue ? ", repair \(repair.step.name)" : "")"
     }
 
     /// Returns whether the driver may answer now.
