@@ -27,15 +27,17 @@ struct OutputFile {
 
     private var partial: String { path + ".partial" }
 
-    /// Opens it for writing. `newMode` is the mode of a file that is new.
+    /// Opens it for writing.
+    /// - Parameter isPrivate: true if only its owner may read it, whatever was there.
     /// - Throws: `CLI-0406`.
-    func begin(newMode: mode_t = 0o666) throws -> FileHandle {
-        let flags = isReplaced ? O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC : O_WRONLY | O_CLOEXEC
-        let descriptor = open(isReplaced ? partial : path, flags, newMode)
+    func begin(isPrivate: Bool = false) throws -> FileHandle {
+        if isReplaced { unlink(partial) }
+        let flags = isReplaced ? O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC : O_WRONLY | O_CLOEXEC
+        let descriptor = open(isReplaced ? partial : path, flags, isPrivate ? 0o600 : 0o666)
         guard descriptor >= 0 else {
             throw MimeoError(.fileUnwritable, "\(path) cannot be written: see its folder and its permissions")
         }
-        if let mode { fchmod(descriptor, mode) }
+        if let mode, !isPrivate { fchmod(descriptor, mode) }
         return FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
     }
 

@@ -172,6 +172,28 @@ struct TombstoneTests {
         }
     }
 
+    @Test("a baseline from before a reaping is not taken from a counter that began again, whatever is unseen")
+    func baselineOfAnotherSum() throws {
+        for amount in [5, -5] as [Int64] {
+            let counted = try edited(at: 10, by: 1) { try $0.increment(["n"], by: .int(amount)) }
+            let deleted = try edited(counted, at: 20, by: 2) { $0.delete() }
+            let first = try delta(on: Document(), at: 30, by: 1) { try $0.increment(["n"], by: 2) }
+            let second = try delta(on: Document().applied(first), at: 31, by: 1) {
+                try $0.increment(["n"], by: 2)
+            }
+            let anew = Document(vector: deleted.vector, root: MapNode()).applied(first).applied(second)
+            // With a field that only this side has, also where one of the new increments is here.
+            for known in [deleted, deleted.applied(first)] {
+                let mine = try edited(known, at: 40, by: 3) { try $0.set(["b"], 1) }
+                let taken = anew.merged(
+                    mine.gone(frontier: deleted.vector.union(anew.vector), replaying: [], keeping: anew))
+                #expect(Value.object(taken.value) == ["b": 1, "n": 4])
+                let dropped = anew.merged(mine.without(deleted.vector, keeping: anew))
+                #expect(Value.object(dropped.value) == ["b": 1, "n": 4])
+            }
+        }
+    }
+
     @Test("a state shows more than a note leaves of it, not more than the other side has removed or counted")
     func showsMore() throws {
         let base = try start()
@@ -184,6 +206,9 @@ struct TombstoneTests {
         let uncounted = try edited(base, at: 40, by: 4) { try $0.unset(["n"]) }
         #expect(!base.shows(moreThan: base.without(gone, keeping: uncounted)))
         #expect(counted.shows(moreThan: counted.without(counted.vector, keeping: base)))
+        // An older state shows no more than one that has counted on.
+        let more = try edited(base, at: 50, by: 1) { try $0.increment(["n"], by: 1) }
+        #expect(!base.shows(moreThan: base.without(gone, keeping: more)))
     }
 
     @Test("removals and RESTARTs among the unseen writes keep their effect on what is unseen")

@@ -142,7 +142,8 @@ def sessions(directory):
         "restored": frame({0: 16, 1: [one + [vector]], 2: True}) + bytes([39, 10, 1, 1, 0])
         + frame({0: 11, 1: [one + [state]]}) + bytes([39, 11, 1, 3]),
     }
-    for kind, scripts in ((2, peer), (3, server), (3 | 16, behind), (2 | 4 | 8, peer), (3 | 4 | 8, server)):
+    for kind, scripts in ((2, peer), (3, server), (3 | 16, behind), (2 | 4 | 8, peer), (3 | 4 | 8, server),
+                          (2 | 32, peer), (2 | 32 | 64, server)):
         for name, script in scripts.items():
             write(directory, "session", f"deep-{name}-{kind}", bytes([kind]) + script)
     words = [cbor(one), cbor(place), cbor({0: 5}), ask, holds, stored, states[:8], b"SYNC-0401", operation[:12]]

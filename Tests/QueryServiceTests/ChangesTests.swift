@@ -209,6 +209,10 @@ struct ChangesTests {
             #expect(lines.prefix(400).allSatisfy { $0["method"] == "snapshot" && $0["transactionId"] == 3 })
             #expect(Set(lines.prefix(400).compactMap { $0["id"]?.intValue }) == Set(100..<500))
             #expect(lines[400]["method"] == "remove" && lines[400]["id"] == 100)
+            #expect(
+                lines.prefix(400).map { $0["last"] == true } == Array(repeating: false, count: 399) + [true])
+            // One that matches nothing has no line that would be the last.
+            #expect(try await client.get("/api/v5/changes?since=snapshot&collection=d").lines.isEmpty)
         }
     }
 

@@ -14,7 +14,7 @@ struct RandomSessionTests {
         let key = Exemplars.key(Int64(generator.below(3)))
         let position = LogPosition(
             logID: Exemplars.position.logID, offset: generator.pick([0, 299, 300, 301, .max]), hash: 1)
-        switch generator.below(46) {
+        switch generator.below(50) {
         case 0: return .opened
         case 1..<9: return .frame(generator.pick(Exemplars.frames).frame.encoded())
         case 9: return .frame(generator.bytes(count: generator.below(20)))
@@ -92,6 +92,12 @@ struct RandomSessionTests {
             return .grantChanged(ReadAccess(collection: { _ in isOpen }, mark: { _ in mark }))
         case 42: return .renew(token: "t")
         case 43: return .renewed
+        case 44: return .met(MeshMeeting(head: position, requests: []))
+        case 45:
+            let deferral = Deferral(actor: Exemplars.actor, sequence: 7, documents: [key])
+            return .deferred([], [deferral], [], offset: 300)
+        case 46: return .basesGiven(areHeld: generator.chance(50))
+        case 47: return .linksBrought
         default: return .states([(key: key, state: generator.chance(50) ? [1] : nil)], at: position)
         }
     }
@@ -120,7 +126,7 @@ struct RandomSessionTests {
         }
     }
 
-    @Test("any frames in any state of a link end in a typed close or go on")
+    @Test("any frames and answers in any state of a link end in a typed close or go on")
     func links() {
         for seed in Depth.seeds(fast: 500, deep: 100_000) {
             var generator = SplitMix64(seed: seed)
@@ -137,11 +143,17 @@ struct RandomSessionTests {
                 let wasClosed = session.isClosed
                 var bytes = generator.pick(Exemplars.frames).frame.encoded()
                 if generator.chance(30) { bytes[generator.below(bytes.count)] ^= UInt8(generator.below(256)) }
-                let actions = session.receive(.frame(bytes))
+                let event = generator.chance(60) ? .frame(bytes) : event(&generator)
+                guard session.mayReceive(event) else { continue }
+                let actions = session.receive(event)
                 session.checkInvariants()
                 #expect(!wasClosed || actions.isEmpty, "seed \(seed)")
                 if let code = SessionTests.code(actions), !Self.codes.contains(code) {
                     // A close frame of the other side may carry any code.
+                    guard case .frame(let bytes) = event else {
+                        Issue.record("seed \(seed): \(code) after \(event)")
+                        continue
+                    }
                     #expect((try? Frame(decoding: bytes))?.name == "close", "seed \(seed): \(code)")
                 }
             }

@@ -73,6 +73,16 @@ class CommandLine(OneServer):
         filtered = mimeo("changes", *self.target(), "--where", "_id + 1 = 3", "--collection", "c")
         self.assertEqual([json.loads(line)["id"] for line in filtered.stdout.splitlines()], [2])
 
+    def test_a_cursor_is_written_where_nothing_has_come(self):
+        """`now` is a place, and so is the end of a snapshot: the next run goes on after it."""
+        self.server.execute("INSERT INTO c DOCUMENTS ({'_id': 1}), ({'_id': 2})")
+        for since, count in (("now", 0), ("snapshot", 2)):
+            run = ["changes", *self.target(), "--collection", "c", "--since", since, "--cursor"]
+            run.append(self.workspace.directory / since)
+            self.assertEqual(len(mimeo(*run).stdout.splitlines()), count)
+            self.server.execute(f"UPDATE c SET n = {count} WHERE _id = 1")
+            self.assertEqual([json.loads(line)["method"] for line in mimeo(*run).stdout.splitlines()], ["update"])
+
     def test_what_the_server_refuses_is_told(self):
         for arguments, code in ((["--where", "n ="], "DQL-0107"), (["--since", "99"], "QUERY-0501")):
             done = mimeo("changes", *self.target(), *arguments)

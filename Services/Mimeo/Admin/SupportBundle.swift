@@ -58,7 +58,7 @@ struct SupportBundleCommand: AsyncParsableCommand {
     /// Only its owner may read it.
     private static func write(_ data: Data, to file: OutputFile) throws {
         do {
-            let handle = try file.begin(newMode: 0o600)
+            let handle = try file.begin(isPrivate: true)
             try handle.write(contentsOf: data)
             try file.finish(handle)
         } catch {

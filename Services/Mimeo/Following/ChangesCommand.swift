@@ -60,9 +60,17 @@ struct ChangesCommand: AsyncParsableCommand {
 
     func run() async throws {
         let runner = try await RemoteRunner.open(server, keys)
-        let place = try CursorFile(path: cursor)
-        let progress = Mutex(Progress(since: try place.read() ?? since ?? "0"))
-        let feed = EventFeed(runner: runner, endsByItself: !follow || until != nil) {
+        do {
+            try await print(from: runner, CursorFile(path: cursor))
+        } catch let refusal as Refusal {
+            LineWriter.standardOutput.write(["error": refusal.error])
+            throw ExitCode(1)
+        }
+    }
+
+    private func print(from runner: RemoteRunner, _ place: CursorFile) async throws {
+        let progress = Mutex(Progress(since: try await begin(place, runner)))
+        var feed = EventFeed(runner: runner, endsByItself: !follow || until != nil) {
             let begin = progress.withLock { progress in
                 // An operation that was cut comes again as a whole.
                 progress.lines = []
@@ -70,26 +78,40 @@ struct ChangesCommand: AsyncParsableCommand {
             }
             return RemoteRunner.StreamRequest(path: path(since: begin))
         }
-        do {
-            try await feed.run { line in
-                try progress.withLock { progress in
-                    progress.lines.append(line)
-                    let isSnapshot = line["method"] == "snapshot"
-                    guard line["last"] == true || isSnapshot else { return .goOn }
-                    for line in progress.lines { LineWriter.standardOutput.write(line) }
-                    progress.printed += progress.lines.count
-                    progress.lines = []
-                    if !isSnapshot, let offset = line["transactionId"]?.intValue {
-                        progress.since = "\(offset)"
-                        try place.write(progress.since)
-                    }
-                    return limit.map { progress.printed >= $0 } ?? false ? .done : .goOn
-                }
-            }
-        } catch let refusal as Refusal {
-            LineWriter.standardOutput.write(["error": refusal.error])
-            throw ExitCode(1)
+        // All lines up to there were printed, maybe none.
+        feed.ended = { offset in
+            guard let offset, let reached = UInt64(offset) else { return }
+            let known = progress.withLock { UInt64($0.since) ?? 0 }
+            if reached > known { try place.write(offset) }
         }
+        try await feed.run { line in
+            try progress.withLock { progress in
+                progress.lines.append(line)
+                let isSnapshot = line["method"] == "snapshot"
+                guard line["last"] == true || isSnapshot else { return .goOn }
+                for line in progress.lines { LineWriter.standardOutput.write(line) }
+                progress.printed += progress.lines.count
+                progress.lines = []
+                if line["last"] == true, let offset = line["transactionId"]?.intValue {
+                    progress.since = "\(offset)"
+                    try place.write(progress.since)
+                }
+                return limit.map { progress.printed >= $0 } ?? false ? .done : .goOn
+            }
+        }
+    }
+
+    /// The place to begin at. "Now" is noted at once, so that the next run goes on after it though nothing
+    /// came.
+    private func begin(_ place: CursorFile, _ runner: RemoteRunner) async throws -> String {
+        if let known = try place.read() { return known }
+        guard since == "now", place.path != nil else { return since ?? "0" }
+        let answer = try await runner.open(
+            RemoteRunner.StreamRequest(path: "/api/v5/changes?since=now"))
+        _ = try? await answer.body.collect(upTo: Limits.fileChunkBytes)
+        guard let offset = answer.headers.first(name: "X-DITTO-TXN-ID") else { return "now" }
+        try place.write(offset)
+        return offset
     }
 
     private func path(since begin: String) -> String {

@@ -21,6 +21,8 @@ struct EventFeed: Sendable {
     let runner: RemoteRunner
     /// True if the server ends the stream when it has told all; else an end without a reason is a cut.
     var endsByItself = false
+    /// Called at such an end with the offset that the server has told of; nil where it says none.
+    var ended: @Sendable (_ offset: String?) throws -> Void = { _ in }
     /// The request for the stream; called for each connection, since it names the place to go on.
     let request: @Sendable () -> RemoteRunner.StreamRequest
 
@@ -43,7 +45,8 @@ struct EventFeed: Sendable {
                     guard code.hasPrefix("AUTH-") || code == "QUERY-0304" else {
                         throw Refusal(error: error)
                     }
-                case .goOn where endsByItself: return
+                case .goOn where endsByItself:
+                    return try ended(response.headers.first(name: "X-DITTO-TXN-ID"))
                 case .goOn: throw StreamCut()
                 }
                 pause = Limits.reconnectPause

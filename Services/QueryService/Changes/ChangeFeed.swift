@@ -98,8 +98,10 @@ struct ChangeFeed: Sendable {
         }
     }
 
-    /// The current documents, page by page, from a fold that stays at one offset meanwhile.
+    /// The current documents, page by page, from a fold that stays at one offset meanwhile. The last line
+    /// says so, as an operation's does: from there on the offset stands for all of them.
     private func snapshot(at offset: Offset, to stream: inout StreamWriter) async throws {
+        var held: String?
         let names = try await past.folds.read(database, at: offset) { try $0.collectionNames() }
         for name in names where request.filter.wants(name) {
             var after: UInt64? = 0
@@ -119,9 +121,14 @@ struct ChangeFeed: Sendable {
                     }
                     return (lines, next)
                 }
-                for line in page.0 { try await stream.add(json: line, event: "change") }
+                for line in page.0 {
+                    if let held { try await stream.add(json: held, event: "change") }
+                    held = line
+                }
                 after = page.1
             }
         }
+        guard let held else { return }
+        try await stream.add(json: String(held.dropLast()) + ",\"last\":true}", event: "change", id: offset)
     }
 }

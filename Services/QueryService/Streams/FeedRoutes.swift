@@ -49,7 +49,7 @@ struct FeedRoutes: Sendable {
         var headers: HTTPFields = [:]
         // A feed that ends by itself has read so far, whatever its filter has left of it.
         if !wanted.isContinuous, wanted.limit == nil, let name = HTTPField.Name("X-DITTO-TXN-ID") {
-            headers[name] = "\(min(bounds.until, bounds.head))"
+            headers[name] = "\(max(bounds.begin, min(bounds.until, bounds.head)))"
         }
         return StreamWriter.response(wanted.format, headers: headers, context) { stream in
             try await feed.run(from: bounds, to: &stream)

@@ -65,8 +65,8 @@ extension Document {
         // Not `merge`: what the frontier covers and the rest does not show was removed.
         var tree = MapNode.join(root, vector, rest.root, frontier)
         tree.restartCounters(
-            back, replaying: back.replay(until: .max), keeping: rest.root, lowering: mayRemove(from: frontier)
-        )
+            back, replaying: back.replay(until: .max), keeping: rest.root,
+            lowering: mayRemove(from: frontier) ? root : nil)
         return Document(vector: vector.union(frontier), root: tree)
     }
 
@@ -80,7 +80,7 @@ extension Document {
         var tree = MapNode.join(root, vector.union(teller.vector), teller.root, gone)
         tree.restartCounters(
             Return(frontier: gone, own: []), keeping: teller.root,
-            lowering: mayRemove(from: teller.vector.union(gone)))
+            lowering: mayRemove(from: teller.vector.union(gone)) ? root : nil)
         let left = vector.entries.compactMap { entry -> VersionVector.Entry? in
             guard entry.time > 0, entry.time <= gone[entry.actor] ?? 0 else { return entry }
             return teller.vector[entry.actor].map {
@@ -182,25 +182,27 @@ extension MapNode {
     ///   - replay: the tree of the unseen increments alone; nil where nobody's are known.
     ///   - path: the place of this map.
     ///   - kept: the tree of somebody who still has a part of what the frontier covers: an entry that is the
-    /// same there, or of which nothing else is left, goes on as it is there. - lowers: true if increments
-    /// that are kept may have been removed here: then the later baseline counts.
+    ///     same there, or of which nothing else is left, goes on as it is there.
+    ///   - mine: the tree of this document before it was joined with that; nil if it has seen no removal of
+    ///     what is kept.
     fileprivate mutating func restartCounters(
         _ back: Return, replaying replay: MapNode? = nil, at path: [String] = [], keeping kept: MapNode?,
-        lowering lowers: Bool
+        lowering mine: MapNode?
     ) {
         for index in fields.indices {
             let below = path + [fields[index].key]
             let replayed = replay?[fields[index].key]
             let there = kept?[fields[index].key]
+            let here = mine?[fields[index].key]
             fields[index].slot.map?.restartCounters(
-                back, replaying: replayed?.map, at: below, keeping: there?.map, lowering: lowers)
+                back, replaying: replayed?.map, at: below, keeping: there?.map, lowering: here?.map)
             if fields[index].slot.map?.isEmpty == true { fields[index].slot.map = nil }
             guard var counter = fields[index].slot.counter else { continue }
             counter.entries = counter.entries.compactMap { entry in
                 if let own = there?.counter?[entry.actor],
                     own.point == entry.point || back.frontier.covers(entry.stamp)
                 {
-                    return lowers ? own.lowered(like: entry) : own
+                    return here?.counter?[entry.actor].map { own.lowered(like: $0, back.frontier) } ?? own
                 }
                 return back.entry(entry, replayed?.counter?[entry.actor], at: below)
             }
@@ -211,14 +213,17 @@ extension MapNode {
 }
 
 extension CounterNode.Entry {
-    /// The entry with the removals that `joined` has seen of it. A baseline within it counts only where both
-    /// totals are the same: a total that began again says nothing of it.
-    fileprivate func lowered(like joined: Self) -> Self {
-        guard let seen = joined.baseline, baseline.map({ $0.time < seen.time }) ?? true else { return self }
+    /// The entry with the removals that a copy has seen of it. A baseline within the total counts only where
+    /// the totals are certainly of one sum: one that began again after a reaping says nothing of an older
+    /// baseline.
+    fileprivate func lowered(like copy: Self, _ frontier: VersionVector) -> Self {
+        guard let seen = copy.baseline, baseline.map({ $0.time < seen.time }) ?? true else { return self }
         var result = self
         if seen.time == point.time {
             result.baseline = CounterNode.Point(time: point.time, total: point.total)
-        } else if seen.time < point.time, joined.point == point {
+        } else if seen.time < point.time,
+            copy.point == point || !frontier.covers(Stamp(time: seen.time, actor: actor))
+        {
             result.baseline = seen
         }
         result.settle()
@@ -242,7 +247,10 @@ extension Slot {
         guard let counter else { return false }
         if counter.restarts.shows(moreThan: left?.counter?.restarts) { return true }
         return counter.entries.contains { entry in
-            entry.survives && left?.counter?[entry.actor]?.point != entry.point
+            guard entry.survives else { return false }
+            guard let there = left?.counter?[entry.actor]?.point else { return true }
+            return there.time < entry.point.time
+                || there.time == entry.point.time && there.total != entry.point.total
         }
     }
 }

@@ -7,6 +7,7 @@ extension Session {
         guard !isClosed else { return true }
         switch event {
         case .opened: return phase == .created
+        case .renew: return writer != nil
         case .repairNeeds(let keys), .wanting(let keys): if keys.isEmpty { return false }
         default: break
         }

@@ -113,20 +113,45 @@ private struct EventSource {
 
     mutating func session() -> Session {
         let kind = byte()
+        let role: Session.Role =
+            kind & 32 != 0
+            ? .mesh(Self.link(feed: 0, isDialer: kind & 64 == 0))
+            : kind % 2 == 0 ? .peer : .server(origin: 1)
         var session = Session(
             Session.Configuration(
-                role: kind % 2 == 0 ? .peer : .server(origin: 1), databaseID: "d", peerKey: "",
+                role: role, databaseID: "d", peerKey: "",
                 wallMilliseconds: 5, creditBytes: kind & 4 == 0 ? 4_194_304 : 400,
                 batchBytes: kind & 8 == 0 ? 262_144 : 64,
                 access: ReadAccess(collection: { $0 != "hidden" })))
         guard kind & 2 != 0 else { return session }
         let first: [Event] =
-            kind % 2 == 0
-            ? [.opened, .ownActors(OwnHistory()), .frame(hello), .seenNoted]
-            : [.opened, .frame(hello), .frontier([], head: position(), isBehind: kind & 16 != 0)]
+            kind & 32 != 0
+            ? [.opened, .frame(Self.greetingOfLink), .met(MeshMeeting(head: position(), requests: []))]
+            : kind % 2 == 0
+                ? [.opened, .ownActors(OwnHistory()), .frame(hello), .seenNoted]
+                : [.opened, .frame(hello), .frontier([], head: position(), isBehind: kind & 16 != 0)]
         for event in first where session.mayReceive(event) { _ = session.receive(event) }
         return session
     }
+
+    private static func link(feed: UInt8, isDialer: Bool) -> Session.MeshLink {
+        guard let feed = LogID(bytes: Array(repeating: feed, count: LogID.byteCount)) else {
+            preconditionFailure("sixteen bytes are an id")
+        }
+        var greeting = MeshGreeting(feed: feed)
+        greeting.takesVoid = true
+        return Session.MeshLink(isDialer: isDialer, greeting: greeting)
+    }
+
+    /// The greeting of another small peer.
+    private static let greetingOfLink: [UInt8] = {
+        var other = Session(
+            Session.Configuration(
+                role: .mesh(link(feed: 1, isDialer: true)), databaseID: "d", peerKey: "",
+                wallMilliseconds: 5, access: .everything))
+        for case .send(let frame) in other.receive(.opened) { return frame }
+        preconditionFailure("who dials speaks first")
+    }()
 
     /// A greeting that either side takes.
     private var hello: [UInt8] {
@@ -151,7 +176,7 @@ private struct EventSource {
 
     mutating func next() -> Event? {
         guard place < bytes.count else { return nil }
-        switch byte() % 40 {
+        switch byte() % 48 {
         case 0...7: return .frame(run())
         case 8: return .opened
         case 9: return .subscribe(request())
@@ -180,6 +205,15 @@ private struct EventSource {
             return .repaired(
                 RepairOutcome.Repaired(
                     actor: current, left: left, pending: flag() ? [actor()] : [], refused: []))
+        case 40: return .met(MeshMeeting(head: position(), requests: flag() ? [request()] : []))
+        case 41:
+            let deferral = Deferral(
+                actor: actor(), sequence: SequenceNumber(UInt64(byte() % 4)).next, documents: [key()])
+            return .deferred([], [deferral], [], offset: Offset(UInt64(byte())))
+        case 42: return .basesGiven(areHeld: flag())
+        case 43: return .linksBrought
+        case 44: return .took(position())
+        case 45: return .renewCertificate(run())
         default: return nextOfServer()
         }
     }

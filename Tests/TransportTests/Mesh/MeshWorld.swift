@@ -245,7 +245,7 @@ final class MeshWorld {
             }
         if hasCounters, counts.chance(40) {
             let change = counts.pick([
-                "APPLY n INCREMENT BY 1", "APPLY n INCREMENT BY 2.5", "APPLY n INCREMENT BY -3", "UNSET n",
+                "APPLY n INCREMENT BY 1", "APPLY n INCREMENT BY 2", "APPLY n INCREMENT BY -3", "UNSET n",
                 "APPLY n RESTART WITH 10",
             ])
             statement = "UPDATE c \(change) WHERE _id = \(id)"

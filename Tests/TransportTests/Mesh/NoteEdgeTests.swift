@@ -101,6 +101,27 @@ struct NoteEdgeTests {
         }
     }
 
+    @Test("a document that comes in one frame with the note of a part of it goes on to the next peer")
+    func broughtWithNote() async throws {
+        try await withPeers(3) { peers, versions in
+            let links = try [0, 1].map { try #require(MeshLinkRun(peers[$0], peers[$0 + 1])) }
+            #expect(try await rest(links))
+            let state = DocumentUpdate.Content.state(versions.first.document.encoded())
+            try peers[0].execute("INSERT INTO c DOCUMENTS ({'_id': 3})")
+            try tell(peers[0], versions.key, state)
+            // Of another writer something is gone.
+            let (other, document) = versions.second
+            let gone = VersionVector([.init(actor: other, time: try #require(document.vector[other]))])
+            try tell(peers[0], versions.key, .gone(gone.encoded()), state)
+            #expect(try await rest(links))
+            for peer in peers {
+                #expect(try self.document(versions.key, at: peer) == versions.first.document)
+                #expect(try !peer.note(versions.key).isEmpty)
+            }
+            for link in links { link.cut() }
+        }
+    }
+
     @Test("neighbours that do not take a note are not told it for ever")
     func unbelieved() async throws {
         try await withPeers(3) { peers, versions in

@@ -185,6 +185,8 @@ struct NoteBook {
     private let milliseconds: UInt64
     /// Nil for what no link brings.
     private let tellings: NoteTellings?
+    /// Documents whose notes are told again with this commit.
+    private(set) var toldAgain: Set<DocumentKey> = []
     /// True if the store has any note; nil until it matters.
     private var holdsAny: Bool?
 
@@ -254,6 +256,7 @@ struct NoteBook {
     /// - Returns: false if there is no note, or that link has been told too often.
     mutating func tellAgain(_ key: DocumentKey, at position: UInt64) throws -> Bool {
         guard isKept, let known = try note(of: key), tellings?.mayTell(key) ?? true else { return false }
+        toldAgain.insert(key)
         try Notes.put(key, known.gone, void: known.words, position: position, came: milliseconds, database)
         if !known.gone.isEmpty { recorder?.noteGone(key, known.gone) }
         if !known.words.told.isEmpty { recorder?.noteVoid(key, known.words.told) }
@@ -270,16 +273,19 @@ package final class NoteTellings: Sendable {
     /// Nothing was told yet.
     package init() {}
 
-    /// Counts a telling; false for one too many.
+    /// Returns whether a note may be told once more.
     func mayTell(_ key: DocumentKey) -> Bool {
         counts.withLock { counts in
-            let count = counts[key] ?? 0
-            guard count < ReplicaLimits.tellings, count > 0 || counts.count < ReplicaLimits.toldDocuments
-            else {
-                return false
-            }
-            counts[key] = count + 1
-            return true
+            guard let count = counts[key] else { return counts.count < ReplicaLimits.toldDocuments }
+            return count < ReplicaLimits.tellings
+        }
+    }
+
+    /// Counts the notes that a commit has told again.
+    func note(_ keys: Set<DocumentKey>) {
+        guard !keys.isEmpty else { return }
+        counts.withLock { counts in
+            for key in keys { counts[key, default: 0] += 1 }
         }
     }
 }

@@ -190,6 +190,7 @@ extension PeerReplica {
             }
             let wanting = try missing()
             guard wanting.isEmpty else { return (.wanting(wanting), nil) }
+            tellings.note(merger.toldAgain)
             state = merger.state
             guard !merger.changed.isEmpty else { return (.stored, nil) }
             state.head += 1

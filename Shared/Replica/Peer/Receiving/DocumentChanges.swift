@@ -70,6 +70,8 @@ struct DocumentChanges {
         try DocumentRows.put(
             table, key.id, live: isLive, position: position, state: state, isNew: isNew, database)
         changed.append(key)
+        // What follows in the transaction must not make it look like one that was here.
+        if isNew { record(key, before: nil) }
     }
 
     /// Shows a part again of a document that was dropped: it counts as changed already.

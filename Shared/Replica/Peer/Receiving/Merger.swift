@@ -46,6 +46,8 @@ struct Merger {
     var changed: [DocumentKey] { merging.documents.changed }
     /// Documents with a delta whose base is not covered, each once.
     var missing: [DocumentKey] { merging.refetch.missing }
+    /// See `NoteBook.toldAgain`.
+    var toldAgain: Set<DocumentKey> { merging.notes.toldAgain }
     /// See `Refetch.returning`.
     var returning: Set<DocumentKey> { merging.refetch.returning }
     /// Documents of which the server's present state is asked for.
