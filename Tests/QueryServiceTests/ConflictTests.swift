@@ -100,6 +100,7 @@ struct ConflictTests {
                 #expect(try await few.get("/api/v5/conflicts/boats/mine").status == 200)
                 #expect(try await few.get("/api/v5/conflicts/boats/theirs").code == "QUERY-0202")
                 #expect(try await few.get("/api/v5/conflicts/boats/never").code == "QUERY-0202")
+                #expect(try await few.get("/api/v5/conflicts/cars").code == "QUERY-0202")
                 let all = try await client.get("/api/v5/conflicts/boats?limit=1").lines[0]
                 #expect(all["documents"]?.arrayValue?.count == 1 && all["more"] == true)
                 #expect(try await client.get("/api/v5/conflicts/boats?limit=0").code == "SRV-0400")

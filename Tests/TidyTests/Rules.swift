@@ -96,6 +96,19 @@ enum Rules {
         }
     }
 
+    // MARK: frames
+
+    /// Frames of the sync protocol are Sync's alone (decision 0061): who imports it has `Session` to ask.
+    static func frames(_ file: SourceFile) -> [Violation] {
+        guard file.module != "Shared/Sync", file.swift.lines.contains(where: { importedModule($0) == "Sync" })
+        else { return [] }
+        return file.swift.lines.enumerated().compactMap { index, line in
+            let isNamed = ["Frame.", "Frame("].contains { occurrences(of: $0, in: line).isEmpty == false }
+            guard isNamed, isWholeWord("Frame", line) else { return nil }
+            return Violation(path: file.path, line: index + 1, message: "Frame is a name of Sync's")
+        }
+    }
+
     // MARK: secrets
 
     /// The names of values that an attacker might guess, where services compare them.

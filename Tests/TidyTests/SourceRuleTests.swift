@@ -34,6 +34,19 @@ struct SourceRuleTests {
         #expect(Rules.comparedSecrets(SourceFile(path: "Shared/CRDT/A.swift", text: line)).isEmpty)
     }
 
+    @Test("no module but Sync looks into a frame")
+    func frames() {
+        #expect(SourceTree.moduleFiles.flatMap(Rules.frames).map(\.description) == [])
+        for (text, count) in [
+            ("import Sync\nlet a = Frame.close(b)", 1), ("import Sync\nlet a: WebSocketFrame.Kind", 0),
+            ("let a = Frame.magic", 0),
+        ] {
+            #expect(Rules.frames(SourceFile(path: "Shared/Transport/A.swift", text: text)).count == count)
+        }
+        let own = SourceFile(path: "Shared/Sync/A.swift", text: "import Sync\nlet a = Frame.close(b)")
+        #expect(Rules.frames(own).isEmpty)
+    }
+
     @Test("no file holds leftover marks")
     func marks() {
         #expect(SourceTree.files.flatMap(Rules.leftoverMarks).map(\.description) == [])

@@ -31,6 +31,7 @@ struct ConflictRoutes: Sendable {
         let identity = try await identity(of: request)
         let collection = try HistoryRequest.collection(context)
         let (name, rules) = (collection.text, identity.rights.read)
+        guard rules.allowsAny(of: collection) else { throw QueryError(.readNotGranted, name) }
         let limit = Int(try QueryValues(request).whole("limit", in: 1...Limits.listedConflicts) ?? 100)
         let found = try await read("conflicts of \(name)", identity) { documents, evaluation in
             var rows: [Value] = []

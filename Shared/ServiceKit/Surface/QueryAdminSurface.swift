@@ -188,7 +188,7 @@ extension Surface {
             ],
             failures: [
                 .init(400, "QUERY-0101", "QUERY-0501"), unknownDatabase,
-                .init(409, "QUERY-0602", "QUERY-0603"), unavailable,
+                .init(409, "QUERY-0602", "QUERY-0603"), .init(410, "QUERY-0503"), unavailable,
             ]),
         RouteDescription(
             .delete, "\(base)/webhooks/:webhook", "deleteWebhook", .admin(.own), "Deletes a webhook.",

@@ -129,7 +129,8 @@ extension Surface {
                     ])))
         ],
         failures: [
-            .init(400, "QUERY-0401"), unknownDatabase, .init(409, "QUERY-0402"), .init(429, "SRV-0429"),
+            .init(400, "QUERY-0401"), .init(403, "QUERY-0202"), unknownDatabase, .init(409, "QUERY-0402"),
+            .init(429, "SRV-0429"),
             unavailable,
         ])
 
