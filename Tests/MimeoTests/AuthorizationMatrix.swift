@@ -212,8 +212,9 @@ enum AuthorizationMatrix {
         // A document that never was, of a collection that only `cars` is not.
         .init(
             route: "GET /api/v5/history/:collection/:id", cells: "401 401 200 200 403 403 200 200 401"),
-        // Of a collection those documents that may be read; there is none with concurrent values.
-        .init(route: "GET /api/v5/conflicts/:collection", cells: "401 401 200 200 200 200 200 200 401"),
+        // Of a collection of which nothing may be read nothing is told.
+        .init(
+            route: "GET /api/v5/conflicts/:collection", cells: "401 401 200 200 403 403 200 200 401"),
         .init(
             route: "GET /api/v5/conflicts/:collection/:id", cells: "401 401 200 200 403 403 200 200 401"),
         // Running statements: everybody's own.
