@@ -212,7 +212,7 @@ enum AuthorizationMatrix {
         // A document that never was, of a collection that only `cars` is not.
         .init(
             route: "GET /api/v5/history/:collection/:id", cells: "401 401 200 200 403 403 200 200 401"),
-        // Of a collection of which nothing may be read nothing is told.
+        // A collection of which nothing may be read is refused.
         .init(
             route: "GET /api/v5/conflicts/:collection", cells: "401 401 200 200 403 403 200 200 401"),
         .init(

@@ -49,7 +49,7 @@ struct ChangeFeed: Sendable {
     func run(from bounds: Bounds, to stream: inout StreamWriter) async throws {
         let cursor = ChangeCursor(database, after: bounds.begin, projection.recent, past)
         do {
-            // What follows the log may have ended since the request began, before the cursor was there.
+            // The reading of the log may have ended since the request began, before this cursor was there.
             try await projection.beginFollowing()
             if request.since == .snapshot { try await snapshot(at: bounds.begin, to: &stream) }
             try await follow(cursor, bounds, to: &stream)

@@ -109,7 +109,7 @@ struct NoteEdgeTests {
             let state = DocumentUpdate.Content.state(versions.first.document.encoded())
             try peers[0].execute("INSERT INTO c DOCUMENTS ({'_id': 3})")
             try tell(peers[0], versions.key, state)
-            // Of another writer something is gone.
+            // The note says that another writer's part is gone.
             let (other, document) = versions.second
             let gone = VersionVector([.init(actor: other, time: try #require(document.vector[other]))])
             try tell(peers[0], versions.key, .gone(gone.encoded()), state)

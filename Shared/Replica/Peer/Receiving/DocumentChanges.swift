@@ -70,7 +70,7 @@ struct DocumentChanges {
         try DocumentRows.put(
             table, key.id, live: isLive, position: position, state: state, isNew: isNew, database)
         changed.append(key)
-        // What follows in the transaction must not make it look like one that was here.
+        // Later changes in this transaction must not make the document look like one that was here before.
         if isNew { record(key, before: nil) }
     }
 
