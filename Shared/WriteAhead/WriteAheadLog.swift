@@ -84,9 +84,15 @@ package final class WriteAheadLog: @unchecked Sendable {
     /// have them; a later sync does not repair that. So the content counts only after it was written again.
     /// When the disk is full, reading must still work. When another process has the file open, as `isShared`
     /// allows, that process has not taken a failed commit for a successful one.
-    package static func checkpoint(_ database: Database, isShared: Bool) throws {
+    /// - Parameter mark: is told of the copy.
+    package static func checkpoint(_ database: Database, isShared: Bool, mark: WriteAheadMark?) throws {
+        var size: Int64 = 0
+        if let file = file(of: database.sqliteConnection) {
+            _ = file.pointee.pMethods.pointee.xFileSize(file, &size)
+        }
         do {
             _ = try database.checkpoint(.truncate)
+            if size > 0 { mark?.noteCopy() }
         } catch let error as DatabaseError where error.resultCode == .SQLITE_FULL {
         } catch let error as DatabaseError
             where isShared && [.SQLITE_BUSY, .SQLITE_LOCKED].contains(error.resultCode)

@@ -47,13 +47,17 @@ enum PostgresDatabase {
         try run("DROP OWNED BY \(role); DROP ROLE \(role)", at: url)
     }
 
-    /// Ends every connection to the database, as a server that restarts does.
+    /// Ends every connection to the database, as a server that restarts does. Connections that wait for a
+    /// lock end first: whoever holds it would let them go on.
     static func endConnections(of url: String) throws {
         let name = try #require(URLComponents(string: url)).path.dropFirst()
-        _ = try server().query(
-            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = $1",
-            [.text(String(name))]
-        )
+        for condition in ["AND wait_event_type = 'Lock'", ""] {
+            _ = try server().query(
+                """
+                SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
+                WHERE datname = $1 \(condition)
+                """, [.text(String(name))])
+        }
     }
 
     /// Lets clients connect to the database, or not.

@@ -37,6 +37,14 @@ struct MachineTests {
         #expect(server.mayReceive(.stored), "nothing is asked of a closed session")
     }
 
+    @Test("a session between small peers moves no own write, because it has no log to move it to")
+    func linkMovesNothing() {
+        var link = MeshSessionTests.open()
+        _ = link.receive(Self.frame(.progress(Exemplars.position)))
+        #expect(link.mayReceive(.stored))
+        #expect(!link.mayReceive(.returning([Exemplars.key(1)])))
+    }
+
     @Test("states that come before their request has left end the session: nobody can have asked for them")
     func unasked() {
         var peer = SessionTests.openPeer()

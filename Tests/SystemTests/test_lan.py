@@ -122,14 +122,14 @@ class Services(LanTest):
         report(f"first link by DNS-SD: {self.await_first_link(b, started):.2f} s (bar {FIRST_LINK_SECONDS} s)")
         self.await_agreement([a, b], 1)
         # Avahi's own tool reads what we announce.
-        until(lambda: len(avahis[0].browse()) == 2, 30, lambda: str(avahis[0].browse()))
+        until(lambda: len(avahis[0].browse() or {}) == 2, 30, lambda: str(avahis[0].browse()))
         for name, text in avahis[0].browse().items():
             self.assertRegex(name, "^mimeo-[0-9a-f]{16}$")
             self.assertRegex(text, '"v=1"')
 
         # A killed peer's service goes with its connection to the bus.
         b.kill()
-        until(lambda: len(avahis[0].browse()) == 1, 30, lambda: str(avahis[0].browse()))
+        until(lambda: len(avahis[0].browse() or {}) == 1, 30, lambda: str(avahis[0].browse()))
         b.start()
         self.insert(b, "after-the-kill")
         self.await_agreement([a, b], 2)
@@ -139,15 +139,15 @@ class Services(LanTest):
         until(lambda: "avahi does not run" in (self.condition(a).get("last_error") or ""), 30,
               lambda: str(self.condition(a)))
         avahis[0].start()
-        until(lambda: len(avahis[1].browse()) == 2, 60, lambda: str(avahis[1].browse()))
+        until(lambda: len(avahis[1].browse() or {}) == 2, 60, lambda: str(avahis[1].browse()))
 
         a.execute("ALTER SYSTEM SET transports_dns_sd_registration_enabled = false")
-        until(lambda: len(avahis[1].browse()) == 1, 30, lambda: str(avahis[1].browse()))
+        until(lambda: len(avahis[1].browse() or {}) == 1, 30, lambda: str(avahis[1].browse()))
 
     def test_services_that_anybody_announces_make_no_link_and_keep_nobody_out(self):
         hosts, avahis = self.hosts(2)
         a = self.peer_without_beacons("a", hosts[0], avahis[0], 5001)
-        until(lambda: len(avahis[1].browse()) == 1, 30, lambda: str(avahis[1].browse()))
+        until(lambda: len(avahis[1].browse() or {}) == 1, 30, lambda: str(avahis[1].browse()))
         (name, text), = avahis[1].browse().items()
         texts = text.replace('"', "").split()
         fresh = [word if not word.startswith("p=") else "p=00000000000000ff" for word in texts]

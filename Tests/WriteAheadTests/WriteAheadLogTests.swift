@@ -149,7 +149,9 @@ struct WriteAheadLogTests {
             for number in 0..<30 { try store.insert(number) }
             let before = try store.length
             let other = try Store(path)
-            try other.queue.writeWithoutTransaction { try WriteAheadLog.checkpoint($0, isShared: true) }
+            try other.queue.writeWithoutTransaction {
+                try WriteAheadLog.checkpoint($0, isShared: true, mark: nil)
+            }
             #expect(try store.length == 0)
             try store.insert(30, bytes: 100)
             try store.insert(31, bytes: 100)

@@ -278,11 +278,11 @@ func openConnections(
         let pool = try DatabasePool(path: path, configuration: configuration)
         let (writeAhead, loss) = try pool.writeWithoutTransaction { db in
             try setDurable(db)
-            try WriteAheadLog.checkpoint(db, isShared: true)
+            let mark = WriteAheadMark(path: path)
+            try WriteAheadLog.checkpoint(db, isShared: true, mark: isAlone ? mark : nil)
             try LogSchema.migrate(db, path: path)
             try LogLeases.arrive(db, path: path)
             let loss = try before.flatMap { try LogReader.loss(db, since: $0.note) }
-            let mark = WriteAheadMark(path: path)
             if let before { mark?.note = before.note }
             return (
                 try WriteAheadLog(of: db, checkpointPages: LogLimits.checkpointPages, mark: mark), loss

@@ -81,7 +81,8 @@ public final class DocumentStore: Sendable {
                 let isSynced = durability == .synced
                 // GRDB has just set NORMAL for its WAL; a store that acknowledges writes needs FULL.
                 try database.execute(sql: "PRAGMA synchronous = \(isSynced ? "FULL" : "NORMAL")")
-                if isSynced { try WriteAheadLog.checkpoint(database, isShared: false) }
+                let mark = WriteAheadMark(path: path)
+                if isSynced { try WriteAheadLog.checkpoint(database, isShared: false, mark: mark) }
                 var opened: StoreState?
                 try database.inTransaction(.immediate) {
                     try Schema.migrate(database)
@@ -92,7 +93,6 @@ public final class DocumentStore: Sendable {
                     return .commit
                 }
                 guard let opened else { preconditionFailure("a committed opening left no state") }
-                let mark = WriteAheadMark(path: path)
                 mark?.note.0 = opened.head
                 return (opened, try WriteAheadLog(of: database, mark: mark))
             }

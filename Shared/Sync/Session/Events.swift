@@ -37,7 +37,8 @@ public enum Event: Sendable {
     /// The answer to `store`, `stage`, `unstage`, `startOver` and `hide`: everything is durable.
     case stored
     /// The answer to `store`: everything is durable, but these documents were purged at the server while
-    /// own writes to them are pending: they stay until a repair has moved the writes.
+    /// own writes to them are pending: they stay until a repair has moved the writes. A session between small
+    /// peers takes `stored` instead, because only a server's session repairs.
     case returning([DocumentKey])
     /// The answer to `store`: these documents' bases are missing, nothing was stored.
     case wanting([DocumentKey])

@@ -8,6 +8,7 @@ extension Session {
         switch event {
         case .opened: return phase == .created
         case .renew: return writer != nil
+        case .returning: if writer == nil { return false }
         case .repairNeeds(let keys), .wanting(let keys): if keys.isEmpty { return false }
         default: break
         }

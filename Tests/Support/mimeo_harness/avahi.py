@@ -69,11 +69,16 @@ class Avahi:
         self.daemon.kill()
 
     def browse(self):
-        """The text records of the peers that this host sees by DNS-SD, by instance; None if avahi does not answer."""
-        run = subprocess.run(
-            [*self._host.prefix, "env", *[f"{key}={value}" for key, value in self.environment.items()],
-             "avahi-browse", "--parsable", "--resolve", "--terminate", "_mimeo._tcp"],
-            capture_output=True, text=True, timeout=60)
+        """The text records of the peers that this host sees by DNS-SD, by instance; None if avahi does not answer.
+
+        Its tool waits for ever where avahi goes while it asks."""
+        try:
+            run = subprocess.run(
+                [*self._host.prefix, "env", *[f"{key}={value}" for key, value in self.environment.items()],
+                 "avahi-browse", "--parsable", "--resolve", "--terminate", "_mimeo._tcp"],
+                capture_output=True, text=True, timeout=15)
+        except subprocess.TimeoutExpired:
+            return None
         if run.returncode != 0:
             return None
         found = {}
