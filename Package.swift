@@ -219,7 +219,10 @@ let checks: [Target] = [
         exclude: ["Fixtures"]),
     tests(
         "OperationLogTests",
-        ["OperationLog", "Postgres", "CRDT", "FaultDisk", "LogFakes", "TestSupport", grdb, logging]),
+        [
+            "OperationLog", "WriteAhead", "Postgres", "CRDT", "FaultDisk", "LogFakes", "TestSupport", grdb,
+            logging,
+        ]),
     tests(
         "BackupTests",
         [

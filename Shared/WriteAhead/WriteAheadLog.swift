@@ -60,10 +60,16 @@ package final class WriteAheadLog: @unchecked Sendable {
     /// Makes room for the next commit, if little is left. Call it in a write transaction before the first
     /// write; then no other connection makes the file longer meanwhile. The zeros need not become durable.
     /// If they cannot be written, the commit makes the file longer itself, or fails with the reason.
+    ///
+    /// An empty log may have been cut short by a checkpoint a moment ago. That becomes durable first: a disk
+    /// that lost the cut and kept some of the zeros would show a beginning of the old log, which SQLite
+    /// copies over newer pages, or a damaged one. (What SQLite writes itself begins with the log's header,
+    /// and is synced after it.)
     package func makeRoom(_ database: Database) {
         guard lacksRoom, let file = Self.file(of: database.sqliteConnection) else { return }
         var size: Int64 = 0
         guard file.pointee.pMethods.pointee.xFileSize(file, &size) == SQLITE_OK else { return }
+        if size == 0, file.pointee.pMethods.pointee.xSync(file, SQLITE_SYNC_NORMAL) != SQLITE_OK { return }
         end = size
         guard lacksRoom else { return }
         // SQLite's file layer accepts less than 128 KiB at once.
@@ -84,15 +90,9 @@ package final class WriteAheadLog: @unchecked Sendable {
     /// have them; a later sync does not repair that. So the content counts only after it was written again.
     /// When the disk is full, reading must still work. When another process has the file open, as `isShared`
     /// allows, that process has not taken a failed commit for a successful one.
-    /// - Parameter mark: is told of the copy.
-    package static func checkpoint(_ database: Database, isShared: Bool, mark: WriteAheadMark?) throws {
-        var size: Int64 = 0
-        if let file = file(of: database.sqliteConnection) {
-            _ = file.pointee.pMethods.pointee.xFileSize(file, &size)
-        }
+    package static func checkpoint(_ database: Database, isShared: Bool) throws {
         do {
             _ = try database.checkpoint(.truncate)
-            if size > 0 { mark?.noteCopy() }
         } catch let error as DatabaseError where error.resultCode == .SQLITE_FULL {
         } catch let error as DatabaseError
             where isShared && [.SQLITE_BUSY, .SQLITE_LOCKED].contains(error.resultCode)

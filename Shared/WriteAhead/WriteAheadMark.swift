@@ -57,39 +57,19 @@ package final class WriteAheadMark: @unchecked Sendable {
         values[words.count] = Self.sum(words)
     }
 
-    /// Notes that the log's frames were copied into the file, and makes the mark durable: call it before the
-    /// log is written again. A power cut in the midst of its first write can leave the beginning of the new
-    /// log before the end of the old one, and none of that is a loss.
-    package func noteCopy() {
-        guard clear(Place.salts) else { return }
-        // If it fails, the mark can only be older than the log.
-        _ = msync(place, Self.bytes, MS_SYNC)
-    }
-
     /// Notes that the log's frames were copied into the file: call it after the orderly closing.
-    package func settle() { _ = clear(Place.frames) }
-
-    private enum Place {
-        static let salts = 0
-        static let frames = 1
-    }
-
-    /// Clears one number of a mark that is whole. Returns false if there was nothing to clear.
-    private func clear(_ number: Int) -> Bool {
+    package func settle() {
         let values = place.bindMemory(to: UInt64.self, capacity: Self.words)
-        var words = (0..<(Self.words - 1)).map { values[$0] }
-        guard words[number] != 0, values[Self.words - 1] == Self.sum(words) else { return false }
-        words[number] = 0
-        values[number] = 0
+        let words = (0..<(Self.words - 1)).map { $0 == 1 ? 0 : values[$0] }
+        guard values[Self.words - 1] == Self.sum((0..<(Self.words - 1)).map { values[$0] }) else { return }
+        values[1] = 0
         values[Self.words - 1] = Self.sum(words)
-        return true
     }
 
     // MARK: Looking
 
     /// The content of a mark.
     package struct Content: Sendable {
-        /// Names a start of the log; 0 if all its frames were copied into the file since.
         let salts: UInt64
         let frames: UInt64
         let frameBytes: UInt64
@@ -121,13 +101,14 @@ package final class WriteAheadMark: @unchecked Sendable {
     /// - Parameter isSynced: false for a file whose commits do not wait for the disk. Then a mark from before
     ///   the machine's last start says nothing.
     package static func loss(of path: String, isSynced: Bool) -> String? {
-        guard let mark = content(of: path), mark.frames > 0, mark.salts != 0, isSynced || mark.isOfThisStart
-        else { return nil }
+        guard let mark = content(of: path), mark.frames > 0, isSynced || mark.isOfThisStart else {
+            return nil
+        }
         // A log that is not there was copied into the file by another program.
         guard hasLog(path) else { return nil }
         var found = page_sums_log()
         guard page_sums_read_log("\(path)-wal", &found) == 0 else { return nil }
-        // An opening of an earlier version, which noted no copies, made room for a commit that never came.
+        // An opening copied the marked frames into the file and made room for a commit that never came.
         guard found.is_blank == 0 else { return nil }
         if found.has_header == 0 {
             return "the header of the write-ahead log is damaged"

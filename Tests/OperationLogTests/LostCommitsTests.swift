@@ -3,6 +3,7 @@ import Foundation
 import GRDB
 import TestSupport
 import Testing
+import WriteAhead
 
 @testable import OperationLog
 
@@ -57,6 +58,30 @@ struct LostCommitsTests {
             #expect(try await whole.head(of: "db").offset == 10)
             #expect(whole.status.loss == nil)
             await whole.close()
+        }
+    }
+
+    @Test("of several processes that start at once the first sees that it is alone")
+    func startTogether() async throws {
+        try await withTemporaryPath { path in
+            let (first, second) = (try WakeFile(logPath: path), try WakeFile(logPath: path))
+            try first.withOpeningLock(timeout: .seconds(1)) { #expect(!first.hasOtherListeners) }
+            try second.withOpeningLock(timeout: .seconds(1)) { #expect(second.hasOtherListeners) }
+            first.leave()
+            #expect(!second.hasOtherListeners)
+        }
+    }
+
+    @Test("who closes a log that others have open leaves its commits guarded")
+    func closedBesideAnother() async throws {
+        try await withTemporaryPath { path in
+            let (staying, leaving) = (try SQLiteOperationLog(path: path), try SQLiteOperationLog(path: path))
+            try await staying.createDatabase("db")
+            _ = try await staying.append(requests(1, 1...3), to: "db")
+            await leaving.close()
+            #expect(WriteAheadMark.content(of: path)?.isOpen == true)
+            await staying.close()
+            #expect(WriteAheadMark.content(of: path)?.isOpen == false)
         }
     }
 

@@ -226,55 +226,6 @@ struct PageSumsTests {
         }
     }
 
-    @Test("what a power cut leaves of a log and of its beginning anew is no loss once all of it was copied")
-    func cutAtTheFirstCommit() throws {
-        try Self.use { path in
-            let files = try Self.killed(path)
-            try Self.put(files, at: path)
-            let queue = try DatabaseQueue(path: path, configuration: Self.configuration())
-            let mark = try #require(WriteAheadMark(path: path))
-            let writeAhead = try queue.writeWithoutTransaction { db in
-                try WriteAheadLog.checkpoint(db, isShared: false, mark: mark)
-                return try WriteAheadLog(of: db, mark: mark)
-            }
-            try queue.write { writeAhead.makeRoom($0) }
-            let file = try Data(contentsOf: URL(fileURLWithPath: path))
-            let copied = try Data(contentsOf: URL(fileURLWithPath: path + "-mark"))
-            try queue.close()
-            // The disk has a part of the room, and neither the shorter length nor the rest.
-            var cut = try #require(files["-wal"])
-            cut.replaceSubrange(0..<4_096, with: Data(count: 4_096))
-            try Self.put(["": file, "-wal": cut, "-mark": copied], at: path)
-            #expect(WriteAheadMark.loss(of: path, isSynced: true) == nil)
-            #expect(WriteAheadMark.content(of: path)?.note.0 == 8, "the owner's note stays")
-            #expect(try Self.read(path, mapped: false) == .rows((0..<9).map { "\($0)" }))
-        }
-    }
-
-    @Test("a commit after the copy is guarded like those before it")
-    func commitAfterTheCopy() throws {
-        try Self.use { path in
-            try Self.put(try Self.killed(path), at: path)
-            let queue = try DatabaseQueue(path: path, configuration: Self.configuration())
-            let mark = try #require(WriteAheadMark(path: path))
-            let writeAhead = try queue.writeWithoutTransaction { db in
-                try db.execute(sql: "PRAGMA synchronous = FULL")
-                try WriteAheadLog.checkpoint(db, isShared: false, mark: mark)
-                let log = try WriteAheadLog(of: db, mark: mark)
-                try db.execute(sql: "INSERT INTO rows VALUES ('later')")
-                return log
-            }
-            let url = URL(fileURLWithPath: path + "-wal")
-            var log = try Data(contentsOf: url)
-            #expect(WriteAheadMark.loss(of: path, isSynced: true) == nil)
-            log[3] ^= 1
-            try log.write(to: url)
-            #expect(WriteAheadMark.loss(of: path, isSynced: true) != nil)
-            withExtendedLifetime(writeAhead) {}
-            try? queue.close()
-        }
-    }
-
     @Test("a process killed between opening a file after a crash and its first commit has lost nothing")
     func killedBeforeTheFirstCommit() throws {
         try Self.use { path in
@@ -282,7 +233,7 @@ struct PageSumsTests {
             let queue = try DatabaseQueue(path: path, configuration: Self.configuration())
             let mark = try #require(WriteAheadMark(path: path))
             let writeAhead = try queue.writeWithoutTransaction { db in
-                try WriteAheadLog.checkpoint(db, isShared: false, mark: nil)
+                try WriteAheadLog.checkpoint(db, isShared: false)
                 return try WriteAheadLog(of: db, mark: mark)
             }
             try queue.write { writeAhead.makeRoom($0) }

@@ -149,9 +149,7 @@ struct WriteAheadLogTests {
             for number in 0..<30 { try store.insert(number) }
             let before = try store.length
             let other = try Store(path)
-            try other.queue.writeWithoutTransaction {
-                try WriteAheadLog.checkpoint($0, isShared: true, mark: nil)
-            }
+            try other.queue.writeWithoutTransaction { try WriteAheadLog.checkpoint($0, isShared: true) }
             #expect(try store.length == 0)
             try store.insert(30, bytes: 100)
             try store.insert(31, bytes: 100)
@@ -184,9 +182,44 @@ struct WriteAheadLogTests {
         }
     }
 
+    @Test("a power cut after a checkpoint that emptied the log, before the next commit, loses nothing")
+    func cutBeforeTheFirstCommit() throws {
+        for seed in Depth.seeds(fast: 40, deep: 2_000) {
+            try withFaultDisk(seed: seed) { disk, folder in
+                let path = folder.appendingPathComponent("store.sqlite").path
+                let before = try Store(path)
+                for number in 0..<40 { try before.insert(number) }
+                try before.queue.writeWithoutTransaction { db in
+                    // As an opening does after a kill.
+                    let mark = WriteAheadMark(path: path)
+                    try db.execute(sql: "PRAGMA synchronous = FULL")
+                    let marked = try WriteAheadLog(of: db, mark: mark)
+                    try db.execute(sql: "INSERT INTO rows VALUES (40, NULL)")
+                    try WriteAheadLog.checkpoint(db, isShared: false)
+                    let opened = try WriteAheadLog(of: db, mark: mark)
+                    withExtendedLifetime(marked) {}
+                    try db.inTransaction(.immediate) {
+                        opened.makeRoom(db)
+                        disk.cutPower()
+                        return .rollback
+                    }
+                }
+                try? before.queue.close()
+                disk.restart()
+                #expect(WriteAheadMark.loss(of: path, isSynced: true) == nil, "seed \(seed)")
+                let after = try Store(path)
+                #expect(try after.numbers() == Array(0...40), "seed \(seed)")
+                try after.queue.close()
+            }
+        }
+    }
+
     @Test(
         "a fault while room is made is none of the commit",
-        arguments: [(FaultDisk.Fault.ioError, 1), (.ioError, 2), (.shortWrite, 1), (.diskFull, 1)])
+        arguments: [
+            (FaultDisk.Fault.ioError, 1), (.ioError, 2), (.ioError, 3), (.shortWrite, 1), (.diskFull, 1),
+            (.failedSync, 1),
+        ])
     func faults(fault: FaultDisk.Fault, call: Int) throws {
         try withFaultDisk(seed: 1) { disk, folder in
             let store = try Store(folder.appendingPathComponent("store.sqlite").path)

@@ -175,10 +175,9 @@ final class LogRecovery: Sendable {
                 // Before the write-ahead log is emptied, and after.
                 try LogReader.keep(durable, db)
                 _ = try db.checkpoint(.truncate)
-                let mark = WriteAheadMark(path: path)
-                mark?.noteCopy()
                 try db.execute(sql: "PRAGMA user_version = \(LogSchema.currentVersion)")
                 try LogReader.keep(durable, db)
+                let mark = WriteAheadMark(path: path)
                 mark?.note = durable
                 return (
                     try WriteAheadLog(of: db, checkpointPages: LogLimits.checkpointPages, mark: mark),

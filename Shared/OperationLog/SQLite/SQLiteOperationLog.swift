@@ -208,7 +208,8 @@ public final class SQLiteOperationLog: OperationLog {
         writer.pool.releaseMemory()
         // It only fails for a statement still in use, and `pool` waits for those; `deinit` releases the rest.
         try? writer.pool.close()
-        writer.writeAhead.mark?.settle()
+        // Whoever closes last removes the write-ahead log. While it is there, its frames count.
+        if let file, FileIdentity("\(file.path)-wal") == nil { writer.writeAhead.mark?.settle() }
         wakeFile.leave()
     }
 
@@ -278,11 +279,11 @@ func openConnections(
         let pool = try DatabasePool(path: path, configuration: configuration)
         let (writeAhead, loss) = try pool.writeWithoutTransaction { db in
             try setDurable(db)
-            let mark = WriteAheadMark(path: path)
-            try WriteAheadLog.checkpoint(db, isShared: true, mark: isAlone ? mark : nil)
+            try WriteAheadLog.checkpoint(db, isShared: true)
             try LogSchema.migrate(db, path: path)
             try LogLeases.arrive(db, path: path)
             let loss = try before.flatMap { try LogReader.loss(db, since: $0.note) }
+            let mark = WriteAheadMark(path: path)
             if let before { mark?.note = before.note }
             return (
                 try WriteAheadLog(of: db, checkpointPages: LogLimits.checkpointPages, mark: mark), loss

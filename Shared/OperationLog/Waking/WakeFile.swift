@@ -11,7 +11,8 @@ import Synchronization
 /// log is opened again, never an operation.
 ///
 /// A listener holds a shared lock on the file's second byte, from before its first look at the log. So a
-/// writer that is alone wakes nobody, itself included.
+/// writer that is alone wakes nobody, itself included. Who waits for another's opening is no listener yet:
+/// the first of several processes that start at once is alone, and sees what a crash has left.
 ///
 /// The ring is delayed because readers of this process come first, and because one ring is enough for all
 /// commits of that moment: processes woken for each would compete for the same processors with the work
@@ -22,7 +23,7 @@ final class WakeFile: Sendable {
     let path: String
     private let descriptor: Int32
     /// True if other processes can see that this one listens; false on a file system without such locks.
-    private let isListed: Bool
+    private let isListed = Atomic(false)
     /// True while a ring is scheduled.
     private let isDue = Atomic(false)
     private let queue = DispatchQueue(label: "mimeo.operation-log.ring")
@@ -34,11 +35,14 @@ final class WakeFile: Sendable {
         guard descriptor >= 0 else {
             throw OperationLogError(.cannotOpen, "cannot open \(path): \(systemMessage(errno))")
         }
-        var listening = Self.listeners(Int16(F_RDLCK))
-        isListed = fcntl(descriptor, Self.setLock, &listening) == 0
     }
 
     deinit { Glibc.close(descriptor) }
+
+    private func listen() {
+        var listening = Self.listeners(Int16(F_RDLCK))
+        isListed.store(fcntl(descriptor, Self.setLock, &listening) == 0, ordering: .releasing)
+    }
 
     /// Stops being one of those who have the log open, before this object ends.
     func leave() {
@@ -49,7 +53,9 @@ final class WakeFile: Sendable {
     /// Tells the other processes about a commit, `LogLimits.ringDelay` from now. A failure is not reported:
     /// they poll as well.
     func ringSoon() {
-        guard !isListed || hasOtherListeners, !isDue.exchange(true, ordering: .acquiringAndReleasing) else {
+        guard !isListed.load(ordering: .acquiring) || hasOtherListeners,
+            !isDue.exchange(true, ordering: .acquiringAndReleasing)
+        else {
             return
         }
         queue.asyncAfter(deadline: .now() + .microseconds(Int(LogLimits.ringDelay.microseconds))) {
@@ -79,7 +85,7 @@ final class WakeFile: Sendable {
     /// Linux's F_OFD_GETLK and F_OFD_SETLK, which the C library declares on request only.
     private static let (findLock, setLock): (Int32, Int32) = (36, 37)
 
-    /// Runs the body while no other process is inside one for this log.
+    /// Runs the body while no other process is inside one for this log. This process listens from then on.
     func withOpeningLock<Result>(timeout: Duration, _ body: () throws -> Result) throws -> Result {
         let deadline = ContinuousClock.now + timeout
         while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
@@ -89,6 +95,7 @@ final class WakeFile: Sendable {
             usleep(useconds_t(LogLimits.busyRetry.microseconds))
         }
         defer { flock(descriptor, LOCK_UN) }
+        listen()
         return try body()
     }
 }

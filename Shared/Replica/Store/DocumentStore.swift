@@ -81,8 +81,7 @@ public final class DocumentStore: Sendable {
                 let isSynced = durability == .synced
                 // GRDB has just set NORMAL for its WAL; a store that acknowledges writes needs FULL.
                 try database.execute(sql: "PRAGMA synchronous = \(isSynced ? "FULL" : "NORMAL")")
-                let mark = WriteAheadMark(path: path)
-                if isSynced { try WriteAheadLog.checkpoint(database, isShared: false, mark: mark) }
+                if isSynced { try WriteAheadLog.checkpoint(database, isShared: false) }
                 var opened: StoreState?
                 try database.inTransaction(.immediate) {
                     try Schema.migrate(database)
@@ -93,6 +92,7 @@ public final class DocumentStore: Sendable {
                     return .commit
                 }
                 guard let opened else { preconditionFailure("a committed opening left no state") }
+                let mark = WriteAheadMark(path: path)
                 mark?.note.0 = opened.head
                 return (opened, try WriteAheadLog(of: database, mark: mark))
             }

@@ -6,7 +6,7 @@ extension ServiceError: HTTPReportable {
         switch code {
         case .notFound: .notFound
         case .adminRefused: .unauthorized
-        case .roleTooLow: .forbidden
+        case .roleTooLow, .adminElsewhere: .forbidden
         case .methodNotAllowed: .methodNotAllowed
         case .requestTimeout: .requestTimeout
         case .notAcceptable: .notAcceptable
@@ -28,12 +28,13 @@ extension ServiceError: HTTPReportable {
     public var publicCode: String { code.rawValue }
     /// The message.
     public var publicMessage: String { message }
-    /// A 429, and a 503 that passes by itself, carry `Retry-After`, a 415 the encoding that is understood
-    /// (RFC 9110 section 15.5.16).
+    /// A 429, and a 503 that passes by itself, carry `Retry-After`, a 401 the scheme, and a 415 the encoding
+    /// that is understood (RFC 9110 sections 11.6.1 and 15.5.16).
     public var httpHeaders: HTTPFields {
         switch code {
         case .encodingUnknown: [.acceptEncoding: "gzip"]
         case .tooManyRunning: [.retryAfter: "1"]
+        case .adminRefused: [.wwwAuthenticate: "Bearer"]
         case .restoreNotAccepted: [:]
         default: httpStatus == .serviceUnavailable ? [.retryAfter: "1"] : [:]
         }

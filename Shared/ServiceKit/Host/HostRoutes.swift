@@ -13,6 +13,7 @@ struct HostRoutes {
     var drain: HostDrain?
     /// Settings and log of the process, for operators; nil where nobody has told.
     var operation: HostOperation?
+    var adminReach = AdminReach()
 
     func responder() -> HostResponder {
         let routes = Router(context: ServiceContext.self)
@@ -54,8 +55,10 @@ struct HostRoutes {
 
     /// Turns errors into answers here: Hummingbird would give its own errors a body of another shape.
     private func add(_ route: ServiceMount.Route, to router: Router<ServiceContext>) {
+        let reach = AdminReach.concerns(route.path) ? adminReach : AdminReach()
         router.on(RouterPath(route.path), method: route.method) { request, context -> Response in
             do {
+                try reach.check(request, context)
                 if let known = route.query { try Self.check(request.uri.query, known) }
                 if let accept = request.headers[.accept], !route.types.isEmpty,
                     MediaTypes(accept).best(of: route.types) == nil

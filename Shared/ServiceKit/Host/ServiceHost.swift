@@ -23,6 +23,7 @@ public struct ServiceHost: Sendable {
     private let stopping: Stopping
     private var operation: HostOperation?
     private var logsRequests = false
+    private var adminReach = AdminReach()
     private let logger: Logger
     private let onListening: @Sendable (ListenAddress) async -> Void
 
@@ -82,6 +83,8 @@ public struct ServiceHost: Sendable {
             stopping: Stopping(drain: configuration.drain, grace: configuration.stop),
             logger: logger, onListening: onListening)
         logsRequests = configuration.logsRequests
+        adminReach = AdminReach(
+            isLoopback: configuration.isAdminLoopback, trustsProxy: configuration.behindProxy)
         operation = system.map { system in
             HostOperation(
                 admin: AdminCredential(configuration, system: system), audit: system.audit,
@@ -118,7 +121,7 @@ public struct ServiceHost: Sendable {
             await told(address)
             continuation.yield(address)
         }
-        (host.operation, host.logsRequests) = (operation, logsRequests)
+        (host.operation, host.logsRequests, host.adminReach) = (operation, logsRequests, adminReach)
         return try await host.serve(while: body, addresses, continuation)
     }
 
@@ -199,8 +202,9 @@ public struct ServiceHost: Sendable {
         mount.gauges.bind(HostFigures(parts: parts, drain: drain))
         let application = Application(
             responder: ObservedResponder(
-                inner: HostRoutes(parts: parts, mount: mount, drain: drain, operation: operation)
-                    .responder(),
+                inner: HostRoutes(
+                    parts: parts, mount: mount, drain: drain, operation: operation, adminReach: adminReach
+                ).responder(),
                 cors: cors, console: console, meter: meter, logsAll: logsRequests),
             server: HTTPServerBuilder {
                 UpgradeChannel(

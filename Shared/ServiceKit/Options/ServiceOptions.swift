@@ -21,6 +21,8 @@ public struct ServiceOptions: ParsableArguments, Sendable {
     @Option(help: .setting("corsOrigin")) public var corsOrigin: [String] = []
     /// True if a proxy tells where requests come from.
     @Flag(inversion: .prefixedNo, help: .setting("behindProxy")) public var behindProxy: Bool?
+    /// True if the paths under `/admin` are for programs of this machine only.
+    @Flag(inversion: .prefixedNo, help: .setting("adminLoopback")) public var adminLoopback: Bool?
     /// The time without contact with the log after which health fails.
     @Option(help: .setting("contactSeconds")) public var contactSeconds: UInt32?
     /// The time without contact with the log after which credentials are refused.
@@ -122,6 +124,8 @@ public struct ServiceConfiguration: Sendable, Equatable {
     public var adminToken: String?
     /// True if a proxy tells where requests come from.
     public var behindProxy = false
+    /// True if the paths under `/admin` are for programs of this machine only.
+    public var isAdminLoopback = false
     /// How long the host serves on after a signal to stop.
     public var drain: Duration = .zero
     /// How long running requests have to end after that.
@@ -186,6 +190,7 @@ public struct ServiceConfiguration: Sendable, Equatable {
         secretsKey = providers?.secretsKey ?? secrets?.secretsKey ?? sources.text("secretsKey")
         adminToken = providers?.adminToken ?? admin?.adminToken ?? sources.text("adminToken")
         behindProxy = try sources.flag("behindProxy", over: options.behindProxy) ?? false
+        isAdminLoopback = try sources.flag("adminLoopback", over: options.adminLoopback) ?? false
         logsRequests = try sources.flag("logRequests", over: options.logRequests) ?? false
         logForm = try form(options)
         traces = try traceOptions(options)

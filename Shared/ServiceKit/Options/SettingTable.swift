@@ -57,6 +57,12 @@ extension Setting {
             "behindProxy", .flag, of: services, default: "no",
             "Trust the last address of X-Forwarded-For. Only for use behind a proxy that sets it."),
         Setting(
+            "adminLoopback", .flag, of: services, default: "no",
+            """
+            Answer paths under /admin only to programs of this machine. With --behind-proxy the address \
+            counts that the proxy tells.
+            """),
+        Setting(
             "contactSeconds", .number(least: 1), "seconds", of: services, default: "10",
             "Time without contact with the log after which /health fails. At least 1."),
         Setting(

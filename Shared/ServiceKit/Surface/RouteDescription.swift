@@ -173,7 +173,7 @@ public struct RouteDescription: Sendable {
                 Failure(403, "AUTH-0203"), Failure(503, "SRV-0601", "SRV-0602", "SRV-0603"),
             ]
         case .admin:
-            [Failure(403, "SRV-0403"), Failure(503, "SRV-0602", "SRV-0603")]
+            [Failure(403, "SRV-0402", "SRV-0403"), Failure(503, "SRV-0602", "SRV-0603")]
                 + (path.hasPrefix("/admin/auth/")
                     ? [Failure(401, "AUTH-0407"), Failure(429, "AUTH-0410")] : [Failure(401, "SRV-0401")])
         }
