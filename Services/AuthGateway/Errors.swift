@@ -72,8 +72,9 @@ public struct AuthGatewayError: Error, Sendable, Equatable, HTTPReportable, Cust
         }
     }
 
-    /// `Retry-After`, if a retry may succeed.
+    /// `Retry-After`, if a retry may succeed; the scheme, if a credential is missing.
     public var httpHeaders: HTTPFields {
+        if httpStatus == .unauthorized { return [.wwwAuthenticate: "Bearer"] }
         if let retryAfterSeconds { return [.retryAfter: "\(retryAfterSeconds)"] }
         return httpStatus == .serviceUnavailable ? [.retryAfter: "1"] : [:]
     }

@@ -12,13 +12,9 @@ import ServiceKit
 /// machine belongs to the machine too, so a request that any proxy has touched is refused, and so is one
 /// whose `Host` is no loopback name: the page of another site that has its name point here (DNS rebinding).
 enum LocalVisitor {
-    private static let proxyFields = [
-        "x-forwarded-for", "x-forwarded-proto", "forwarded", "via", "x-real-ip",
-    ]
-
     static func isOwner(_ request: Request, _ context: ServiceContext, _ access: ConsoleAccess) -> Bool {
         guard access.offersLocalSignIn, isLoopback(host: request.head.authority),
-            !request.headers.contains(where: { proxyFields.contains($0.name.canonicalName) }),
+            !request.headers.contains(where: { ProxyFields.all.contains($0.name.canonicalName) }),
             isSameOrigin(request), let peer = context.remoteAddress, let port = peer.port,
             let place = place(of: peer, port: port)
         else { return false }

@@ -30,7 +30,7 @@ public enum ServiceErrorCode: String, Sendable, CaseIterable {
     case storageSlow = "SRV-0205"
     /// 401: the admin credential is missing or wrong.
     case adminRefused = "SRV-0401"
-    /// 403: `--admin-loopback` is set, and the request comes from another machine or through a proxy.
+    /// 403: `--admin-loopback` is set, and the request has not come over loopback alone.
     case adminElsewhere = "SRV-0402"
     /// 403: the role of the admin credential does not suffice for the route.
     case roleTooLow = "SRV-0403"

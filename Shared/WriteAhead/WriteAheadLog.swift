@@ -69,7 +69,11 @@ package final class WriteAheadLog: @unchecked Sendable {
         guard lacksRoom, let file = Self.file(of: database.sqliteConnection) else { return }
         var size: Int64 = 0
         guard file.pointee.pMethods.pointee.xFileSize(file, &size) == SQLITE_OK else { return }
-        if size == 0, file.pointee.pMethods.pointee.xSync(file, SQLITE_SYNC_NORMAL) != SQLITE_OK { return }
+        if size == 0, file.pointee.pMethods.pointee.xSync(file, SQLITE_SYNC_NORMAL) != SQLITE_OK {
+            // A later sync would succeed without having saved it: no room until the log starts again.
+            end = .max
+            return
+        }
         end = size
         guard lacksRoom else { return }
         // SQLite's file layer accepts less than 128 KiB at once.

@@ -57,7 +57,7 @@ package final class WriteAheadMark: @unchecked Sendable {
         values[words.count] = Self.sum(words)
     }
 
-    /// Notes that the log's frames were copied into the file: call it after the orderly closing.
+    /// Notes that the log's frames were copied into the file: call it when the log is gone.
     package func settle() {
         let values = place.bindMemory(to: UInt64.self, capacity: Self.words)
         let words = (0..<(Self.words - 1)).map { $0 == 1 ? 0 : values[$0] }

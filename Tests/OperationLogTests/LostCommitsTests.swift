@@ -72,6 +72,20 @@ struct LostCommitsTests {
         }
     }
 
+    @Test("a log that does not open is refused again to the next who waits for it")
+    func refusedTwice() async throws {
+        try await withTemporaryPath { path in
+            var damaged = try await Self.killed(path)
+            damaged["-wal"]?[20] ^= 1
+            try Self.put(damaged, at: path)
+            for _ in 0..<2 {
+                let error = #expect(throws: OperationLogError.self) { _ = try SQLiteOperationLog(path: path) }
+                #expect(error?.code == .corrupt)
+            }
+            #expect(try !WakeFile(logPath: path).hasOtherListeners)
+        }
+    }
+
     @Test("who closes a log that others have open leaves its commits guarded")
     func closedBesideAnother() async throws {
         try await withTemporaryPath { path in

@@ -1,3 +1,4 @@
+import HTTPTypes
 import Hummingbird
 import Logging
 import Testing
@@ -44,14 +45,32 @@ struct AdminReachTests {
                 == ["200 ", Self.refused, Self.refused, "200 ", "200 ", "200 "])
     }
 
-    @Test("behind a proxy the address counts that it tells")
+    @Test("behind a proxy all addresses count that are named; one that names none is not believed")
     func behindProxy() async throws {
-        let asked = ["203.0.113.9", "127.0.0.1", "203.0.113.9, 127.0.0.1", "127.0.0.1, 203.0.113.9"].map {
-            (Self.path, ["X-Forwarded-For": $0])
-        }
+        let names = [
+            "203.0.113.9", "127.0.0.1", "127.0.0.1,::1", "203.0.113.9, 127.0.0.1", "127.0.0.1, 203.0.113.9",
+            "127.0.0.1,", "",
+        ]
+        let asked =
+            names.map { (Self.path, ["X-Forwarded-For": $0]) } + [(Self.path, ["X-Real-IP": "127.0.0.1"])]
         #expect(
             try await statuses(["--admin-loopback", "--behind-proxy", "--drain-seconds", "0"], asked)
-                == [Self.refused, "200 ", "200 ", Self.refused])
+                == [
+                    Self.refused, "200 ", "200 ", Self.refused, Self.refused, Self.refused, Self.refused,
+                    Self.refused,
+                ])
+    }
+
+    @Test("another machine is refused whatever it says")
+    func anotherMachine() throws {
+        let reach = AdminReach(isLoopback: true, trustsProxy: true)
+        var named = HTTPFields()
+        named[try #require(HTTPField.Name(ProxyFields.forwardedFor))] = "127.0.0.1"
+        #expect(reach.isLocal([:], from: "127.0.0.1"))
+        for address in ["203.0.113.9", nil] {
+            #expect(!reach.isLocal([:], from: address))
+            #expect(!reach.isLocal(named, from: address))
+        }
     }
 
     @Test("addresses of this machine")

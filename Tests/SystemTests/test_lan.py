@@ -107,6 +107,18 @@ class Services(LanTest):
         hosts = [self.networks.host(bridge) for _ in range(count)]
         return hosts, [Avahi(self.workspace, host, str(number)) for number, host in enumerate(hosts)]
 
+    def browsed(self, avahi, count, seconds=30):
+        """The services that avahi's own tool sees, once they are so many."""
+        found = {}
+
+        def are_there():
+            found.clear()
+            found.update(avahi.browse() or {})
+            return len(found) == count
+
+        until(are_there, seconds, lambda: str(found))
+        return found
+
     def peer_without_beacons(self, name, host, avahi, port):
         """A peer whose beacons nobody hears: each has a port of its own."""
         peer = self.peer(name, host, avahi=avahi)
@@ -122,14 +134,13 @@ class Services(LanTest):
         report(f"first link by DNS-SD: {self.await_first_link(b, started):.2f} s (bar {FIRST_LINK_SECONDS} s)")
         self.await_agreement([a, b], 1)
         # Avahi's own tool reads what we announce.
-        until(lambda: len(avahis[0].browse() or {}) == 2, 30, lambda: str(avahis[0].browse()))
-        for name, text in avahis[0].browse().items():
+        for name, text in self.browsed(avahis[0], 2).items():
             self.assertRegex(name, "^mimeo-[0-9a-f]{16}$")
             self.assertRegex(text, '"v=1"')
 
         # A killed peer's service goes with its connection to the bus.
         b.kill()
-        until(lambda: len(avahis[0].browse() or {}) == 1, 30, lambda: str(avahis[0].browse()))
+        self.browsed(avahis[0], 1)
         b.start()
         self.insert(b, "after-the-kill")
         self.await_agreement([a, b], 2)
@@ -139,16 +150,15 @@ class Services(LanTest):
         until(lambda: "avahi does not run" in (self.condition(a).get("last_error") or ""), 30,
               lambda: str(self.condition(a)))
         avahis[0].start()
-        until(lambda: len(avahis[1].browse() or {}) == 2, 60, lambda: str(avahis[1].browse()))
+        self.browsed(avahis[1], 2, 60)
 
         a.execute("ALTER SYSTEM SET transports_dns_sd_registration_enabled = false")
-        until(lambda: len(avahis[1].browse() or {}) == 1, 30, lambda: str(avahis[1].browse()))
+        self.browsed(avahis[1], 1)
 
     def test_services_that_anybody_announces_make_no_link_and_keep_nobody_out(self):
         hosts, avahis = self.hosts(2)
         a = self.peer_without_beacons("a", hosts[0], avahis[0], 5001)
-        until(lambda: len(avahis[1].browse() or {}) == 1, 30, lambda: str(avahis[1].browse()))
-        (name, text), = avahis[1].browse().items()
+        (name, text), = self.browsed(avahis[1], 1).items()
         texts = text.replace('"', "").split()
         fresh = [word if not word.startswith("p=") else "p=00000000000000ff" for word in texts]
         avahis[1].publish("mimeo-00000000000000ff", "9", *fresh)

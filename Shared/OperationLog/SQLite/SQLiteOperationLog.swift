@@ -63,8 +63,14 @@ public final class SQLiteOperationLog: OperationLog {
     ) throws {
         let wakeFile = try WakeFile(logPath: path)
         let (pool, writeAhead, watching, loss) = try wakeFile.withOpeningLock(timeout: options.busyTimeout) {
-            // While others append, the log is not what a crash has left.
-            try openConnections(path: path, isAlone: !wakeFile.hasOtherListeners, options: options)
+            do {
+                // While others append, the log is not what a crash has left.
+                return try openConnections(path: path, isAlone: !wakeFile.hasOtherListeners, options: options)
+            } catch {
+                // The next one that opens it is alone, too.
+                wakeFile.leave()
+                throw error
+            }
         }
         self.loss = loss
         let hub = ChangeHub()

@@ -11,8 +11,8 @@ import Synchronization
 /// log is opened again, never an operation.
 ///
 /// A listener holds a shared lock on the file's second byte, from before its first look at the log. So a
-/// writer that is alone wakes nobody, itself included. Who waits for another's opening is no listener yet:
-/// the first of several processes that start at once is alone, and sees what a crash has left.
+/// writer that is alone wakes nobody, itself included. A process that waits for another's opening is no
+/// listener yet: the first of several processes that start at once is alone, and sees what a crash has left.
 ///
 /// The ring is delayed because readers of this process come first, and because one ring is enough for all
 /// commits of that moment: processes woken for each would compete for the same processors with the work
@@ -22,7 +22,8 @@ import Synchronization
 final class WakeFile: Sendable {
     let path: String
     private let descriptor: Int32
-    /// True if other processes can see that this one listens; false on a file system without such locks.
+    /// True if other processes can see that this one listens; false before the opening, and on a file system
+    /// without such locks.
     private let isListed = Atomic(false)
     /// True while a ring is scheduled.
     private let isDue = Atomic(false)

@@ -70,7 +70,7 @@ extension Request {
 extension Request {
     /// The client's address: the connection's, or with a trusted proxy the last one in `X-Forwarded-For`.
     public func source(_ context: ServiceContext, trustsProxy: Bool) -> String {
-        let named = headers.filter { $0.name.canonicalName == "x-forwarded-for" }.last?.value
+        let named = headers.filter { $0.name.canonicalName == ProxyFields.forwardedFor }.last?.value
         if trustsProxy, let last = named?.split(separator: ",").last {
             return String(last.filter { $0 != " " })
         }

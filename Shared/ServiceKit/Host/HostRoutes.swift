@@ -55,10 +55,14 @@ struct HostRoutes {
 
     /// Turns errors into answers here: Hummingbird would give its own errors a body of another shape.
     private func add(_ route: ServiceMount.Route, to router: Router<ServiceContext>) {
+        let audit = operation?.audit
         let reach = AdminReach.concerns(route.path) ? adminReach : AdminReach()
         router.on(RouterPath(route.path), method: route.method) { request, context -> Response in
             do {
-                try reach.check(request, context)
+                do { try reach.check(request, context) } catch {
+                    if let audit { audit.note(audit.entry("admin", .refused, request, context), error) }
+                    throw error
+                }
                 if let known = route.query { try Self.check(request.uri.query, known) }
                 if let accept = request.headers[.accept], !route.types.isEmpty,
                     MediaTypes(accept).best(of: route.types) == nil

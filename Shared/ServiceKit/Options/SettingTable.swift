@@ -59,8 +59,8 @@ extension Setting {
         Setting(
             "adminLoopback", .flag, of: services, default: "no",
             """
-            Answer paths under /admin only to programs of this machine. With --behind-proxy the address \
-            counts that the proxy tells.
+            Answer paths under /admin over loopback only. With --behind-proxy all addresses of \
+            X-Forwarded-For must be loopback addresses too.
             """),
         Setting(
             "contactSeconds", .number(least: 1), "seconds", of: services, default: "10",

@@ -164,7 +164,7 @@ public struct RouteDescription: Sendable {
 
     private var accessFailures: [Failure] {
         switch access {
-        case .anybody: []
+        case .anybody: AdminReach.concerns(path) ? [Failure(403, "SRV-0402")] : []
         case .user:
             [
                 Failure(

@@ -71,7 +71,7 @@ class Avahi:
     def browse(self):
         """The text records of the peers that this host sees by DNS-SD, by instance; None if avahi does not answer.
 
-        Its tool waits for ever where avahi goes while it asks."""
+        avahi-browse waits for ever if the daemon stops meanwhile."""
         try:
             run = subprocess.run(
                 [*self._host.prefix, "env", *[f"{key}={value}" for key, value in self.environment.items()],

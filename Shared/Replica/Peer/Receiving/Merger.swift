@@ -6,9 +6,9 @@ import GRDB
 /// Takes what a server sent into the documents, within one transaction: each update goes to the part that
 /// decides about it.
 ///
-/// `StateMerge` merges states and deltas, and applies purges; `PurgeNotices` keeps these until the states
-/// after them have come; `Refetch` says what must be asked for. Here is the order: what comes in one message,
-/// or was staged for one subscription, takes effect together.
+/// `StateMerge` merges states and deltas, and applies purges; `PurgeNotices` keeps purges until the states
+/// after them have come; `Refetch` says what must be asked for. Merger decides what takes effect together,
+/// and in which order: a message, what was staged for a subscription, void stamps with the state after them.
 struct Merger {
     private let database: Database
     private var merging: StateMerge
