@@ -94,6 +94,10 @@ final class SimulatedLog: OperationLog, @unchecked Sendable {
         pending.removeFirst(group.count)
         let (outcome, change) = file.commit(group.map(\.call))
         switch outcome {
+        // A group of operations that the log has needs nothing of the disk but room, and goes on without.
+        case .committed where disk.isOff:
+            for item in group { item.continuation.resume(throwing: closed) }
+            return try world.logLostPower()
         case .committed(let results):
             try world.committed()
             for (item, result) in zip(group, results) {
