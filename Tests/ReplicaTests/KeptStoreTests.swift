@@ -86,8 +86,8 @@ struct KeptStoreTests {
             ]
             let feed = try #require(LogID(bytes: bytes))
             let query = try SubscriptionQuery(statement: "SELECT * FROM l")
-            #expect(try replica.linkCursor(of: query.canonicalKey, at: feed)?.position.offset == 3)
-            _ = try replica.beginFeed(hasServer: true)
+            #expect(try replica.feed.linkCursor(of: query.canonicalKey, at: feed)?.position.offset == 3)
+            _ = try replica.feed.begin(hasServer: true)
             let key = DocumentKey(collection: "l", id: try DocumentID(.int(1)))
             let void = VersionVector([.init(actor: ActorID(7), time: 1)])
             try replica.store.committing { database, _ in

@@ -21,7 +21,7 @@ struct NoteTests {
     func bounded() throws {
         try withTemporaryDirectory { folder in
             let replica = try open(folder.appendingPathComponent("store"))
-            _ = try replica.beginFeed(hasServer: false)
+            _ = try replica.feed.begin(hasServer: false)
             for number in 0..<20 {
                 try replica.execute("INSERT INTO c DOCUMENTS ({'_id': \(number), 'n': 0})")
             }
@@ -35,7 +35,7 @@ struct NoteTests {
             #expect(history.hasLinks)
             #expect(replica.actor != actor)
             #expect(try count("operation", replica) == 0)
-            let listed = try replica.linkHoldings(after: nil, through: replica.head)
+            let listed = try replica.feed.linkHoldings(after: nil, through: replica.head)
             #expect(listed.candidates.count == 20)
             // Once only.
             let next = replica.actor
@@ -53,7 +53,7 @@ struct NoteTests {
     func untaken(hasServer: Bool) throws {
         try withTemporaryDirectory { folder in
             let replica = try open(folder.appendingPathComponent("store"))
-            _ = try replica.beginFeed(hasServer: hasServer)
+            _ = try replica.feed.begin(hasServer: hasServer)
             for number in 0..<3 { try replica.execute("INSERT INTO c DOCUMENTS ({'_id': \(number)})") }
             func evict(_ number: Int64) throws -> Int {
                 try replica.write { transaction in
@@ -62,7 +62,7 @@ struct NoteTests {
                 }.value
             }
             #expect(try evict(0) == (hasServer ? 0 : 1))
-            replica.noteTaken(replica.head)
+            replica.feed.noteTaken(replica.head)
             #expect(try evict(1) == 0)
             try replica.execute("UPDATE c SET n = 1 WHERE _id = 2")
             #expect(try evict(2) == (hasServer ? 0 : 1))

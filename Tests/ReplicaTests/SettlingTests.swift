@@ -27,23 +27,23 @@ struct SettlingTests {
             updates.append(DocumentUpdate(key: key, content: .state(state)))
         }
         try other.close()
-        _ = try replica.receive(
+        _ = try replica.feed.receive(
             Reception(updates: updates, cursors: [], publishes: nil, settles: [], rights: nil),
             from: try #require(feed))
     }
 
     /// A whole list, to which the server answers that it has nothing of it.
     private func list(_ replica: PeerReplica, isFirst: Bool = false) throws -> Set<DocumentKey> {
-        let through = try replica.beginLinkList(isFirst: isFirst)
+        let through = try replica.feed.beginLinkList(isFirst: isFirst)
         var named: [DocumentKey] = []
         var last: DocumentKey?
         while true {
-            let page = try replica.linkHoldings(after: last, through: through)
+            let page = try replica.feed.linkHoldings(after: last, through: through)
             named += page.candidates.map(\.key)
             if page.isLast { break }
             last = named.last
         }
-        _ = try replica.settleLinks(through: through, limit: 1_024)
+        _ = try replica.feed.settleLinks(through: through, limit: 1_024)
         _ = try replica.receive(
             Reception(updates: [], cursors: [], publishes: nil, settles: named, rights: nil))
         return Set(named)
@@ -93,12 +93,12 @@ struct SettlingTests {
             try bring(0..<3, to: replica, folder)
             let keys = try list(replica)
             #expect(try list(replica) == keys)
-            _ = try replica.beginLinkList()
+            _ = try replica.feed.beginLinkList()
             let states = try keys.map { key in
                 DocumentUpdate(
                     key: key, content: .state(try #require(try replica.read { try $0.state(of: key) })))
             }
-            _ = try replica.settleLinks(through: replica.head, limit: 8)
+            _ = try replica.feed.settleLinks(through: replica.head, limit: 8)
             _ = try replica.receive(
                 Reception(updates: states, cursors: [], publishes: nil, settles: Array(keys), rights: nil))
             #expect(try list(replica).isEmpty)
@@ -109,7 +109,7 @@ struct SettlingTests {
     /// A store with links and a server.
     private func linked(_ folder: URL) throws -> PeerReplica {
         let replica = try ReplicaTests.open(folder.appendingPathComponent("store"))
-        _ = try replica.beginFeed(hasServer: true)
+        _ = try replica.feed.begin(hasServer: true)
         return replica
     }
 }

@@ -88,8 +88,7 @@ public final class Materialization: Replica {
                 guard var state = try StoreState.load(database) else {
                     preconditionFailure("an open store has a state")
                 }
-                state.actor = actor
-                state.sequence = sequence.previous
+                state.write(as: actor, next: sequence)
                 let transaction = WriteTransaction(database, state, store.environment, liveQueries: [])
                 var result: (value: Value, operation: Operation?, warnings: [String])?
                 try database.inTransaction(.immediate) {
@@ -118,8 +117,7 @@ public final class Materialization: Replica {
                 guard var state = try StoreState.load(database) else {
                     preconditionFailure("an open store has a state")
                 }
-                state.actor = actor
-                state.sequence = sequence.previous
+                state.write(as: actor, next: sequence)
                 var results: [Result<DraftChain.Link<Value>, any Error>] = []
                 try database.inTransaction(.immediate) {
                     results = try DraftChain.all(works, goesOn: goesOn) { work in
@@ -147,7 +145,7 @@ public final class Materialization: Replica {
             if let operation {
                 try check(operation)
                 state = transaction.state
-                state.sequence = operation.sequence
+                state.wrote(operation.sequence)
             }
             link = DraftChain.Link(value: value, operation: operation, warnings: transaction.warnings)
             return .commit

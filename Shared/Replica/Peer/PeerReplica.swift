@@ -74,7 +74,7 @@ public final class PeerReplica: Replica {
         do {
             let kept = try store.read { try $0.withDatabase { try Withheld.collections($0) } }
             shared = Mutex(Shared(withheld: WithheldCollections(kept: kept)))
-            recording = FeedRecording(try Self.beginRecording(store, environment))
+            recording = try Self.beginRecording(store, environment)
         } catch {
             try? store.close()
             throw error
@@ -84,17 +84,14 @@ public final class PeerReplica: Replica {
     /// A store that has a feed marks each of its starts, whether or not anybody follows it then.
     private static func beginRecording(
         _ store: DocumentStore, _ environment: Environment
-    ) throws -> FeedRecording.State {
+    ) throws -> FeedRecording {
         let hasFeed = try store.read { transaction in
             try transaction.withDatabase { try RawStatement(cached: "SELECT 1 FROM feed", $0).hasRow() }
         }
-        guard hasFeed else { return FeedRecording.State() }
+        guard hasFeed else { return FeedRecording(identity: nil, feeds: []) }
         return try store.committing { database, state in
-            var kept = FeedRecording.State()
-            kept.identity = try FeedIdentity.begin(
-                head: state.head, creates: false, environment, database)
-            kept.feeds = try PeerFeeds.all(database)
-            return kept
+            let identity = try FeedIdentity.begin(head: state.head, creates: false, environment, database)
+            return FeedRecording(identity: identity, feeds: try PeerFeeds.all(database))
         }
     }
 
@@ -255,12 +252,12 @@ public final class PeerReplica: Replica {
             return (WriteResult(value: outcome.value, commit: state.head, written: nil), commit)
         }
         state = transaction.state
-        state.head += 1
+        state.advance()
         var operation: OwnOperation?
         if let written = made.own {
-            state.sequence = written.sequence
+            state.wrote(written.sequence)
             let bytes = try OwnOperations.insert(written, position: state.head, database)
-            try boundOperations(state.head, database)
+            try feed.boundOperations(state.head, database)
             if let bytes, bytes.count <= ReplicaLimits.toldOperationBytes {
                 operation = OwnOperation(commit: state.head, sequence: written.sequence, bytes: bytes)
             }

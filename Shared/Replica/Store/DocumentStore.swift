@@ -240,20 +240,17 @@ public final class DocumentStore: Sendable {
             throw ReplicaError(.directoryUnusable, "cannot read \(path)")
         }
         guard var state = try StoreState.load(database) else {
-            let state = StoreState(
-                actor: ActorID(environment.random()), sequence: 0, clock: HybridClock(), head: 0, file: file,
-                logID: nil,
-                logHash: 0)
+            let state = StoreState(actor: ActorID(environment.random()), file: file)
             try state.save(database)
             return state
         }
         if state.file.born == 0, state.file.isAt(file) {
             // A store of the first format, which did not record its file's time of birth.
-            state.file = file
+            state.opened(at: file)
             try state.save(database)
         }
         if state.file != file {
-            state.file = file
+            state.opened(at: file)
             try state.renewActor(environment, database)
             try FeedIdentity.forget(database)
             logger.notice("the store was copied or restored: it uses a new actor from now on")
@@ -263,7 +260,7 @@ public final class DocumentStore: Sendable {
         // only counts (because the wall clock is earlier), it would draw the stamps of its other history
         // again, so it skips some. The skip is less than the millisecond by which a store may be ahead of
         // the timestamps it has seen.
-        if durability == .synced { state.clock.skip(environment.random() % ReplicaLimits.skippedTimestamps) }
+        if durability == .synced { state.skipTimes(environment.random() % ReplicaLimits.skippedTimestamps) }
         return state
     }
 }

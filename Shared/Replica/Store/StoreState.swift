@@ -8,26 +8,89 @@ import Machine
 /// copy in memory is replaced only after that transaction has committed.
 struct StoreState: Sendable, Equatable {
     /// The actor of the next local write.
-    var actor: ActorID
+    private(set) var actor: ActorID
     /// The sequence of that actor's last operation; 0 before its first.
-    var sequence: SequenceNumber
+    private(set) var sequence: SequenceNumber
     /// The hybrid clock: everything drawn or received so far.
-    var clock: HybridClock
+    private(set) var clock: HybridClock
     /// The number of the last commit that changed a document; in a materialization the log's offset.
-    var head: UInt64
+    private(set) var head: UInt64
     /// The file of the store when it was last opened: a copy differs (rule 9).
-    var file: FileIdentity
+    private(set) var file: FileIdentity
     /// The log that a materialization folds, and its chain hash at `head`; nil on a peer.
-    var logID: LogID?
-    var logHash: UInt64
+    private(set) var logID: LogID?
+    private(set) var logHash: UInt64
     /// The greatest offset of the last change of a tombstone that was reaped later; 0 while none was.
-    var reapFloor: Offset = 0
+    private(set) var reapFloor: Offset = 0
+
+    /// The state of a new store.
+    init(actor: ActorID, file: FileIdentity) {
+        (self.actor, sequence, clock, head) = (actor, 0, HybridClock(), 0)
+        (self.file, logID, logHash) = (file, nil, 0)
+    }
+
+    private init(_ row: borrowing RawStatement) {
+        actor = ActorID(row.bits(0))
+        sequence = SequenceNumber(row.bits(1))
+        clock = HybridClock(latest: row.bits(2))
+        head = row.bits(3)
+        file = FileIdentity(device: row.bits(4), inode: row.bits(5), born: row.bits(8))
+        logID = LogID(bytes: row.bytes(6))
+        logHash = row.bits(7)
+        reapFloor = Offset(row.bits(9))
+    }
 
     /// The offset up to which a materialization has folded its log: its `head`.
-    var foldedThrough: Offset {
-        get { Offset(head) }
-        set { head = newValue.rawValue }
+    var foldedThrough: Offset { Offset(head) }
+
+    // MARK: What happens to a peer's store
+
+    /// A commit changes documents.
+    mutating func advance() { head += 1 }
+
+    /// The actor has written its operation of this sequence.
+    mutating func wrote(_ sequence: SequenceNumber) { self.sequence = sequence }
+
+    /// The store's file was found at a place.
+    mutating func opened(at file: FileIdentity) { self.file = file }
+
+    // MARK: What happens to a materialization
+
+    /// A snapshot at a position was loaded.
+    mutating func loaded(_ position: LogPosition, reapFloor: Offset) {
+        folded(to: position)
+        self.reapFloor = reapFloor
     }
+
+    /// The log is folded up to a position.
+    mutating func folded(to position: LogPosition) {
+        (logID, logHash) = (position.logID, position.hash)
+        head = position.offset.rawValue
+    }
+
+    /// A tombstone was reaped whose last change has this offset.
+    mutating func reaped(_ last: Offset) { reapFloor = max(reapFloor, last) }
+
+    /// The next operation that is drafted is of an actor that a service has leased.
+    mutating func write(as actor: ActorID, next sequence: SequenceNumber) {
+        (self.actor, self.sequence) = (actor, sequence.previous)
+    }
+
+    // MARK: The clock
+
+    /// The time of the next own stamp.
+    mutating func drawTime(_ environment: Environment) -> Timestamp {
+        clock.next(wallMilliseconds: environment.wallMilliseconds())
+    }
+
+    /// Leaves out some of the times that would be drawn next.
+    mutating func skipTimes(_ count: UInt64) { clock.skip(count) }
+
+    /// Sets the clock back: no document has a later stamp any more.
+    mutating func resetClock(to latest: Timestamp) { clock = HybridClock(latest: latest) }
+
+    /// Records a time of this store's own, which needs no bound.
+    mutating func observeOwn(_ timestamp: Timestamp) { clock.observe(timestamp) }
 
     /// Records a foreign timestamp. Throws `clockTooFarAhead` for one that leaves the clock no room; the
     /// bound is absolute, so that all stores agree (rule 21 keeps wall clocks out of this).
@@ -54,13 +117,7 @@ struct StoreState: Sendable, Equatable {
                 SELECT actor, sequence, clock, head, device, inode, log, log_hash, born, reap_floor FROM store
                 """, database)
         guard try statement.step() else { return nil }
-        return StoreState(
-            actor: ActorID(statement.bits(0)), sequence: SequenceNumber(statement.bits(1)),
-            clock: HybridClock(latest: statement.bits(2)), head: statement.bits(3),
-            file: FileIdentity(
-                device: statement.bits(4), inode: statement.bits(5), born: statement.bits(8)),
-            logID: LogID(bytes: statement.bytes(6)),
-            logHash: statement.bits(7), reapFloor: Offset(statement.bits(9)))
+        return StoreState(statement)
     }
 
     func save(_ database: Database) throws {

@@ -356,7 +356,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
 
     private func drawStamp() throws -> Stamp {
         if let stamp { return stamp }
-        let time = state.clock.next(wallMilliseconds: environment.wallMilliseconds())
+        let time = state.drawTime(environment)
         let drawn = Stamp(time: time, actor: state.actor)
         stamp = drawn
         return drawn

@@ -121,17 +121,17 @@ package struct PeerStore: SessionStore {
             if last == nil {
                 let isFirst = !linksThrough.isNoted
                 linksThrough.note(
-                    try await executor.run { try replica.beginLinkList(isFirst: isFirst) })
+                    try await executor.run { try replica.feed.beginLinkList(isFirst: isFirst) })
             }
             let through = linksThrough.commit
-            let page = try await executor.run { try replica.linkHoldings(after: last, through: through) }
+            let page = try await executor.run { try replica.feed.linkHoldings(after: last, through: through) }
             return .holdings(page.candidates, isLast: page.isLast)
         case .giveBases(let deferral):
-            return .basesGiven(areHeld: try await executor.run { try replica.giveBases(of: deferral) })
+            return .basesGiven(areHeld: try await executor.run { try replica.feed.giveBases(of: deferral) })
         case .settleLinks:
             let through = linksThrough.commit
             let wanted = try await executor.run {
-                try replica.settleLinks(through: through, limit: Limits.wantedDocuments)
+                try replica.feed.settleLinks(through: through, limit: Limits.wantedDocuments)
             }
             return wanted.isEmpty ? nil : .wanted(wanted)
         case .readHoldings(let last, ofLinks: false):

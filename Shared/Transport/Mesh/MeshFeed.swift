@@ -83,7 +83,7 @@ public final class MeshFeed: Sendable {
     private let logger: Logger
     private let setsLiveQueries: Bool
     private let hasServer: Bool
-    private let start: PeerReplica.FeedStart
+    private let start: PeerFeed.Start
     private let state: Mutex<State>
     private let listener = Mutex<Int?>(nil)
 
@@ -109,12 +109,12 @@ public final class MeshFeed: Sendable {
         self.logger = logger
         self.setsLiveQueries = setsLiveQueries
         self.hasServer = hasServer
-        start = try replica.beginFeed(hasServer: hasServer)
-        guard let head = replica.feedHead() else { preconditionFailure("a feed that has begun has a head") }
+        start = try replica.feed.begin(hasServer: hasServer)
+        guard let head = replica.feed.head() else { preconditionFailure("a feed that has begun has a head") }
         state = Mutex(State(stream: FeedStream(head: head)))
         listener.withLock { $0 = replica.addListener { [weak self] in self?.committed($0) } }
         // Commits between the two are passed over: nobody follows yet.
-        if let head = replica.feedHead() { _ = state.withLock { $0.stream.append(nil, at: head) } }
+        if let head = replica.feed.head() { _ = state.withLock { $0.stream.append(nil, at: head) } }
     }
 
     /// Ends all links, and stops following the store.
@@ -125,7 +125,7 @@ public final class MeshFeed: Sendable {
             return Array(state.links.values)
         }
         for link in links { link.deliver(.finish(SyncError(.goingAway, "this side is stopping"))) }
-        replica.endFeed()
+        replica.feed.end()
     }
 
     /// The introduction of this store.
@@ -268,7 +268,7 @@ public final class MeshFeed: Sendable {
 
     /// A commit is durable, and the next writer waits.
     private func committed(_ commit: PeerReplica.Commit) {
-        guard let position = replica.feedPosition(of: commit.number) else { return }
+        guard let position = replica.feed.position(of: commit.number) else { return }
         let told = state.withLock { $0.stream.append(commit.recorded, at: position) }
         for (tell, event) in told { tell(event) }
         if !commit.evicted.isEmpty { beginAnew(in: Set(commit.evicted.map(\.collection))) }

@@ -71,10 +71,10 @@ final class MeshStore: SessionStore {
 
     private func request(_ subscription: LinkSubscription) throws -> SubscriptionRequest {
         let (key, other) = (subscription.live.key, other)
-        let cursor = try replica.linkCursor(of: key, at: other)
+        let cursor = try replica.feed.linkCursor(of: key, at: other)
         return subscription.live.request(
             as: subscription.key, cursor: cursor?.position, rights: cursor?.rights,
-            resume: try replica.linkResumption(of: key, at: other),
+            resume: try replica.feed.linkResumption(of: key, at: other),
             holds: try replica.holdsDocuments(in: subscription.live.query.collection))
     }
 
@@ -88,7 +88,7 @@ final class MeshStore: SessionStore {
 
     /// A subscription is cancelled.
     func forgetLink(of key: [UInt8]) throws {
-        if let other = asking.withLock({ $0.feed }) { try replica.forgetLink(of: key, at: other) }
+        if let other = asking.withLock({ $0.feed }) { try replica.feed.forgetLink(of: key, at: other) }
     }
 
     /// Returns whether no eviction has ended a subscription since it began; also asked within transactions.
@@ -126,32 +126,32 @@ final class MeshStore: SessionStore {
             page.subscription = LinkSubscription.storedKey(key)
             page.updates = permitted(page.updates)
             try await executor.run { [page] in
-                try self.replica.stage(page, from: other, isClockReliable: self.link.isClockTrusted) {
+                try self.replica.feed.stage(page, from: other, isClockReliable: self.link.isClockTrusted) {
                     !self.isCurrent(key)
                 }
             }
             return .stored
         case .unstage(let key):
             let (stored, other) = (LinkSubscription.storedKey(key), other)
-            try await executor.run { try self.replica.discardLinkPages(of: stored, at: other) }
+            try await executor.run { try self.replica.feed.discardLinkPages(of: stored, at: other) }
             return .stored
         case .startOver(let key), .hide(_, let key):
             // Another peer's rights are no reason to hide anything here.
             let (stored, other) = (LinkSubscription.storedKey(key), other)
-            try await executor.run { try self.replica.forgetLink(of: stored, at: other) }
+            try await executor.run { try self.replica.feed.forgetLink(of: stored, at: other) }
             return .stored
         case .findOutdated(let candidates, let key):
             let (stored, other) = (LinkSubscription.storedKey(key), other)
             return .outdated(
                 try await executor.run {
-                    try self.replica.outdated(candidates, for: stored, at: other)
+                    try self.replica.feed.outdated(candidates, for: stored, at: other)
                 })
         case .readHeld(let request, let last, let isWhole): return try await held(request, last, isWhole)
         case .readVectors(let keys):
-            return .vectors(try await executor.run { try self.replica.feedVersions(of: keys) })
+            return .vectors(try await executor.run { try self.replica.feed.versions(of: keys) })
         case .settle(let keys, _):
             let other = other
-            try await executor.run { try self.replica.settleAhead(keys, of: other) }
+            try await executor.run { try self.replica.feed.settleAhead(keys, of: other) }
             try await answered(keys)
             return nil
         case .presenceOpens:
@@ -169,9 +169,9 @@ final class MeshStore: SessionStore {
             return nil
         case .taken(let position):
             // Of another feed, or beyond the head, it says nothing of this store.
-            guard let head = replica.feedHead(), position.logID == head.logID, position.offset <= head.offset
+            guard let head = replica.feed.head(), position.logID == head.logID, position.offset <= head.offset
             else { return nil }
-            replica.noteTaken(position.offset.rawValue)
+            replica.feed.noteTaken(position.offset.rawValue)
             link.hears(.taken(commit: position.offset.rawValue))
             return nil
         case .report(let report):
@@ -197,12 +197,12 @@ final class MeshStore: SessionStore {
             return .compared(
                 subscription: id,
                 try await executor.run {
-                    try self.replica.compareFeed(
+                    try self.replica.feed.compare(
                         page, of: query, bytes: Limits.linkPage.bytes, rows: Limits.linkPage.documents,
                         mayRead: { access.allows($0) })
                 })
         case .readStates(let keys, let held):
-            let found = try await executor.run { try self.replica.feedStates(of: keys, held: held) }
+            let found = try await executor.run { try self.replica.feed.states(of: keys, held: held) }
             return .states(found.states, at: nil, gone: found.gone)
         default: preconditionFailure("a session of two small peers asks for nothing else")
         }
@@ -215,14 +215,14 @@ final class MeshStore: SessionStore {
         let subscriptions = feed.subscriptions()
         let mark = link.writeMark
         let requests = try await executor.run {
-            try self.replica.meet(
+            try self.replica.feed.meet(
                 greeting.feed, writeMark: mark, subscriptions: subscriptions.map(\.live.key))
             return try subscriptions.map { try self.request($0) }
         }
         for request in requests {
             if let cursor = request.cursor { asking.withLock { $0.reached[request.key] = cursor } }
         }
-        guard let head = replica.feedHead() else { throw SyncError(.goingAway, "this side is stopping") }
+        guard let head = replica.feed.head() else { throw SyncError(.goingAway, "this side is stopping") }
         return MeshMeeting(head: head, requests: requests)
     }
 
@@ -235,7 +235,7 @@ final class MeshStore: SessionStore {
         return try await executor.run {
             let query = try SubscriptionQuery(
                 statement: request.statement, arguments: arguments, isRestricted: false)
-            let page = try self.replica.feedHoldings(of: query, after: last, isWhole: isWhole)
+            let page = try self.replica.feed.holdings(of: query, after: last, isWhole: isWhole)
             return .held(key: request.key, page.candidates, isLast: page.isLast)
         }
     }
@@ -248,8 +248,10 @@ final class MeshStore: SessionStore {
         let names: Offset
         switch start {
         case .cursor(let place), .resumed(let place, _):
-            guard replica.hasPosition(place) else {
-                if try await executor.run({ try self.replica.noticePutBack(place) }) { feed.wasPutBack() }
+            guard replica.feed.hasPosition(place) else {
+                if try await executor.run({ try self.replica.feed.noticePutBack(place) }) {
+                    feed.wasPutBack()
+                }
                 return nil
             }
             offset = place.offset
@@ -262,23 +264,23 @@ final class MeshStore: SessionStore {
         let bounds = CatchUpReader.Bounds(
             bytes: min(limits.bytes, maxBytes), documents: limits.documents, candidates: limits.candidates)
         return try await executor.run {
-            try self.replica.readFeed { transaction, head in
+            try self.replica.feed.read { transaction, head in
                 // What is gone is named in the order of commits too.
-                let (notes, end) = try self.replica.feedNotes(
+                let (notes, end) = try self.replica.feed.notes(
                     of: query.collection, after: max(offset, names).rawValue, limit: limits.candidates,
                     transaction)
                 var page = try CatchUpReader.page(
                     in: transaction, at: head, query: query, access: access, after: offset,
                     namesAfter: names, through: end.map { Offset($0) }, bounds: bounds, interruption: nil)
                 let told = page.documents.map(\.key) + page.candidates.map(\.key)
-                let tainted = try self.replica.tainted(told, transaction)
+                let tainted = try self.replica.feed.tainted(told, transaction)
                 page.documents.removeAll { tainted.contains($0.key) }
                 page.candidates.removeAll { tainted.contains($0.key) }
                 for note in notes
                 where note.position <= page.offset.rawValue && access.allows(note.candidate.key) {
                     page.candidates.append(note.candidate)
                 }
-                if page.head == nil { page.reached = self.replica.feedPosition(of: page.offset.rawValue) }
+                if page.head == nil { page.reached = self.replica.feed.position(of: page.offset.rawValue) }
                 return page
             }
         }
@@ -310,7 +312,7 @@ final class MeshStore: SessionStore {
         stored.cursors = stored.cursors.map { (LinkSubscription.storedKey($0.key), $0.position) }
         stored.publishes = stored.publishes.map { LinkSubscription.storedKey($0) }
         let outcome = try await executor.run { [stored, collections] in
-            try self.replica.receive(
+            try self.replica.feed.receive(
                 stored, from: other, isClockReliable: self.link.isClockTrusted, tellings: self.tellings,
                 collections: collections
             ) { key in
@@ -361,7 +363,7 @@ final class MeshStore: SessionStore {
     func askForDue() {
         feed.later { [weak self] in
             guard let self, let other = asking.withLock({ $0.hasBegun ? $0.feed : nil }),
-                let keys = try? replica.aheadDue(of: other, limit: Limits.linkAsks), !keys.isEmpty
+                let keys = try? replica.feed.aheadDue(of: other, limit: Limits.linkAsks), !keys.isEmpty
             else { return }
             deliver(.wanted(keys))
         }
@@ -370,7 +372,7 @@ final class MeshStore: SessionStore {
     private func readAsks() {
         let other = other
         let collections = Set(feed.subscriptions().map(\.live.query.collection))
-        let batch = try? replica.asks(for: other, in: collections, limit: Limits.linkAsks)
+        let batch = try? replica.feed.asks(for: other, in: collections, limit: Limits.linkAsks)
         let again = asking.withLock { asking in
             asking.isLooking = false
             defer { asking.looksAgain = false }
@@ -405,7 +407,7 @@ final class MeshStore: SessionStore {
     private func concludeAsks() {
         guard let through = asking.withLock({ $0.through }) else { return }
         // What is not noted is asked again in a later session.
-        try? replica.asked(other, through: through)
+        try? replica.feed.asked(other, through: through)
         asking.withLock { $0.through = nil }
         lookForAsks()
     }

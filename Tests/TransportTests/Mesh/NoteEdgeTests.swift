@@ -52,7 +52,7 @@ struct NoteEdgeTests {
         _ peer: MeshPeer, _ key: DocumentKey, _ contents: DocumentUpdate.Content...
     ) throws {
         let feed = try #require(LogID(bytes: Array(repeating: 9, count: 16)))
-        _ = try peer.replica.receive(
+        _ = try peer.replica.feed.receive(
             Reception(updates: contents.map { DocumentUpdate(key: key, content: $0) }, settles: [key]),
             from: feed)
     }

@@ -52,7 +52,7 @@ struct VoidWriteTests {
         let feed = try #require(LogID(bytes: Array(repeating: 9, count: 16)))
         var updates = [DocumentUpdate(key: key, content: .void(VersionVector(entries).encoded()))]
         if let state { updates.append(DocumentUpdate(key: key, content: .state(state.encoded()))) }
-        _ = try peer.replica.receive(
+        _ = try peer.replica.feed.receive(
             Reception(updates: updates, cursors: [], publishes: nil, settles: [key], rights: nil), from: feed)
     }
 

@@ -27,9 +27,7 @@ struct Folder {
                 .brokenLog, "offset \(offset) does not follow the checkpoint \(state.foldedThrough)")
         }
         let operation = try undamaged(offset) { try LoggedOperation(decoding: item.bytes) }
-        state.logID = item.position.logID
-        state.foldedThrough = offset
-        state.logHash = item.position.hash
+        state.folded(to: item.position)
         try state.observe(operation.latestTime)
         var changes: [FoldedOperation.Change] = []
         var reaped: [FoldedOperation.Change] = []
@@ -41,7 +39,7 @@ struct Folder {
                 reaped.append(
                     FoldedOperation.Change(
                         key: change.key, delta: nil, before: nil, after: [], gone: vector.encoded()))
-                state.reapFloor = max(state.reapFloor, last)
+                state.reaped(last)
             case .nothing: continue
             }
         }

@@ -86,10 +86,7 @@ extension Materialization {
         guard loading.actors == actors, loading.documents == documents, let start = loading.start else {
             throw ReplicaError(.brokenLog, "the snapshot lacks actors or documents")
         }
-        state.logID = start.position.logID
-        state.foldedThrough = start.position.offset
-        state.logHash = start.position.hash
-        state.reapFloor = start.reapFloor
+        state.loaded(start.position, reapFloor: start.reapFloor)
         loading.position = start.position
     }
 

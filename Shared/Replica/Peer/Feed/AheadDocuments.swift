@@ -145,11 +145,11 @@ extension DocumentUpdate.Content {
     }
 }
 
-extension PeerReplica {
+extension PeerFeed {
     /// Documents of a feed whose time has come.
     package func aheadDue(of feed: LogID, limit: Int) throws -> [DocumentKey] {
-        let now = correctedEnvironment.wallMilliseconds()
-        return try read { transaction in
+        let now = replica.correctedEnvironment.wallMilliseconds()
+        return try replica.read { transaction in
             try transaction.withDatabase { database in
                 guard try AheadDocuments.holdsAny(of: feed, database) else { return [] }
                 return try AheadDocuments.due(of: feed, at: now, limit: limit, database)

@@ -8,7 +8,7 @@ import Synchronization
 ///
 /// `state` guards what transactions ask; `current` belongs to the transaction that has the write lock.
 final class FeedRecording: Sendable {
-    struct State: Sendable {
+    private struct State: Sendable {
         var identity: FeedIdentity?
         /// The feeds that were met, and not forgotten.
         var feeds: Set<LogID> = []
@@ -22,15 +22,55 @@ final class FeedRecording: Sendable {
         var isPutBack = false
     }
 
-    let state: Mutex<State>
+    private let state: Mutex<State>
     private let current = Mutex<ChangeRecorder?>(nil)
 
-    init(_ state: State) { self.state = Mutex(state) }
+    /// `identity`: nil for a store without a feed. `feeds`: those that were met.
+    init(identity: FeedIdentity?, feeds: Set<LogID>) {
+        state = Mutex(State(identity: identity, feeds: feeds))
+    }
 
     var identity: FeedIdentity? { state.withLock { $0.identity } }
 
     /// True if links are served, and there is no server.
     var isWithoutServer: Bool { state.withLock { $0.identity != nil && $0.isServed && !$0.hasServer } }
+
+    /// True if the store has a server, to which links may bring news.
+    var hasServer: Bool { state.withLock { $0.hasServer } }
+
+    // MARK: What happens to the feed
+
+    /// Links follow this store from now on.
+    func serve(_ identity: FeedIdentity, met feeds: Set<LogID>, hasServer: Bool) {
+        state.withLock { state in
+            (state.identity, state.feeds) = (identity, feeds)
+            (state.isServed, state.hasServer) = (true, hasServer)
+        }
+    }
+
+    /// Nobody follows this store any more.
+    func endServing() { state.withLock { $0.isServed = false } }
+
+    /// Another feed was met.
+    func met(_ feed: LogID) { _ = state.withLock { $0.feeds.insert(feed) } }
+
+    /// Another peer has everything up to a commit.
+    func noteTaken(_ commit: UInt64) { state.withLock { $0.taken = max($0.taken, commit) } }
+
+    /// Another peer names a place of this feed.
+    /// - Returns: whether that shows for the first time that the file was put back.
+    func notePlace(_ place: LogPosition, head: UInt64) -> Bool {
+        state.withLock { state in
+            guard !state.isPutBack, let identity = state.identity, identity.id == place.logID else {
+                return false
+            }
+            let known = identity.position(of: place.offset.rawValue)
+            state.isPutBack = place.offset.rawValue > head || known.map { $0 != place } ?? false
+            return state.isPutBack
+        }
+    }
+
+    // MARK: Recording
 
     /// The recorder of the transaction that has the write lock; nil while nothing is noted.
     var recorder: ChangeRecorder? { current.withLock { $0 } }

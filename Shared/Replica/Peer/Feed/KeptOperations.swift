@@ -66,7 +66,7 @@ enum KeptOperations {
     }
 }
 
-extension PeerReplica {
+extension PeerFeed {
     /// A store without a server keeps its latest operations only; called with the write lock, after a
     /// commit's operation.
     func boundOperations(_ head: UInt64, _ database: Database) throws {
@@ -76,10 +76,10 @@ extension PeerReplica {
 
     /// Operations were deleted while there was no server: now that there is one, it is given the documents.
     func joinServer() throws {
-        let areTrimmed = try read { try $0.withDatabase { try KeptOperations.areTrimmed($0) } }
+        let areTrimmed = try replica.read { try $0.withDatabase { try KeptOperations.areTrimmed($0) } }
         guard areTrimmed else { return }
-        let withheld = withheld
-        try committing { database, state in
+        let withheld = replica.withheld
+        try replica.committing { database, state in
             try KeptOperations.join(&state, withheld: withheld, database)
             try state.renewActor(store.environment, database)
             return ((), nil)
@@ -91,15 +91,8 @@ extension PeerReplica {
     /// its actor that are not known here, so it writes on as another one.
     /// - Returns: whether it does that now, for the first time since the store was opened.
     package func noticePutBack(_ place: LogPosition) throws -> Bool {
-        let isNews = recording.state.withLock { kept -> Bool in
-            guard !kept.isPutBack, let identity = kept.identity, identity.id == place.logID else {
-                return false
-            }
-            let known = identity.position(of: place.offset.rawValue)
-            kept.isPutBack = place.offset.rawValue > head || known.map { $0 != place } ?? false
-            return kept.isPutBack
-        }
-        if isNews { try renewActor(actor) }
+        let isNews = recording.notePlace(place, head: replica.head)
+        if isNews { try replica.renewActor(replica.actor) }
         return isNews
     }
 }

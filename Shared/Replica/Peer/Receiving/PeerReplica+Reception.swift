@@ -21,13 +21,13 @@ extension PeerReplica {
                 for key in merger.missing { try Wanted.note(key, database) }
                 return (.wanting(merger.missing), nil)
             }
-            try noteUnsettled(reception, merger.state, database)
+            try feed.noteUnsettled(reception, merger.state, database)
             state = merger.state
             let outcome =
                 merger.returning.isEmpty
                 ? ReceptionOutcome.stored : .returning(Array(merger.returning))
             guard !merger.changed.isEmpty || !merger.wanted.isEmpty else { return (outcome, nil) }
-            state.head += 1
+            state.advance()
             let commit = Commit(
                 number: state.head, documents: merger.changed, actor: nil, wanted: merger.wanted)
             return (outcome, commit)

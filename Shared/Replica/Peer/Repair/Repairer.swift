@@ -59,7 +59,7 @@ extension PeerReplica {
                     isFollowed: isFollowed, returning: isFollowed ? Array(merger.returning) : []))
             let wanted = repairer.wanted + (isFollowed ? merger.wanted : [])
             guard !changed.isEmpty || !wanted.isEmpty else { return (outcome, nil) }
-            state.head += 1
+            state.advance()
             let keys = Array(changed)
             return (outcome, Commit(number: state.head, documents: keys, actor: nil, wanted: wanted))
         }
@@ -188,7 +188,7 @@ struct Repairer {
         }
         try replayWithheld()
         try wantAbsent()
-        if renews { state.sequence = restamper.sequence }
+        if renews { state.wrote(restamper.sequence) }
         try RefusedWrites.trim(database)
         try OwnOperations.forgetRetired(but: state.actor, keeping: ReplicaLimits.retiredActors, database)
         let removal = try RawStatement(cached: "DELETE FROM staged WHERE subscription = ?", database)
@@ -253,14 +253,14 @@ struct Repairer {
             guard case .stays = fate else { continue }
             latest = max(latest, try OperationHeader.peek(bytes(at: position)).timestamp)
         }
-        state.clock = HybridClock(latest: latest)
+        state.resetClock(to: latest)
     }
 
     private mutating func move(
         _ operation: Operation, at position: UInt64, _ restamper: inout Restamper
     ) throws {
-        state.clock.observe(try restamper.floor(of: operation))
-        let time = state.clock.next(wallMilliseconds: environment.wallMilliseconds())
+        state.observeOwn(try restamper.floor(of: operation))
+        let time = state.drawTime(environment)
         var collections = collections
         let moved = try restamper.move(
             operation, to: time,

@@ -207,7 +207,7 @@ extension PeerReplica {
                 for (_, bytes) in try Withheld.operations(of: collection, database) {
                     // Documents show them already; only what `.wait` waits for moves. (A repair relies on an
                     // actor's operations standing in the order of their sequences.)
-                    state.head += 1
+                    state.advance()
                     let operation = try Operation(decoding: bytes)
                     try OwnOperations.insert(operation, bytes, position: state.head, database)
                     try wantWhatIsGone(of: operation, database)

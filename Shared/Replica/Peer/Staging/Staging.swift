@@ -118,7 +118,7 @@ extension PeerReplica {
             var merger = Merger(database: database, state: state)
             try merger.hide(page.hides)
             guard !merger.changed.isEmpty else { return ((), nil) }
-            state.head += 1
+            state.advance()
             return (
                 (), Commit(number: state.head, documents: merger.changed, actor: nil, wanted: [])
             )
@@ -197,7 +197,7 @@ extension PeerReplica {
             var merger = Merger(database: database, state: state)
             try merger.hide(try Self.keys(of: collection, database))
             guard !merger.changed.isEmpty else { return ((), nil) }
-            state.head += 1
+            state.advance()
             return (
                 (), Commit(number: state.head, documents: merger.changed, actor: nil, wanted: [])
             )

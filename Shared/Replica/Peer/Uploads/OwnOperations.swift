@@ -217,7 +217,7 @@ extension PeerReplica {
 
     /// The store's record of its own writes and of the server's log, for a handshake (rules 9 and 18).
     public func ownHistory() throws -> OwnHistory {
-        try joinServer()
+        try feed.joinServer()
         let actors = try ownActors()
         var history = OwnHistory(
             heads: actors.map { ActorHead(actor: $0.actor, sequence: $0.sequence, hash: $0.hash) },

@@ -4,16 +4,16 @@ import GRDB
 
 // Documents that links brought, on their way to the server.
 
-extension PeerReplica {
+extension PeerFeed {
     /// Begins a list of what links have changed. Some documents of which the server has not seen everything
     /// are named in it again, those first that have waited longest; more of them where it `isFirst` in its
     /// session.
     /// - Returns: the commit up to which it goes.
     package func beginLinkList(isFirst: Bool = false) throws -> UInt64 {
-        let isAnyOpen = try read { transaction in
+        let isAnyOpen = try replica.read { transaction in
             try transaction.withDatabase { try MetDocuments.holdsOpen($0) }
         }
-        guard isAnyOpen else { return head }
+        guard isAnyOpen else { return replica.head }
         return try store.committing { database, state in
             try MetDocuments.nameOpen(
                 limit: isFirst ? ReplicaLimits.linkHoldings : ReplicaLimits.openHoldings,
@@ -28,8 +28,8 @@ extension PeerReplica {
     /// A page of the documents that links changed since the server was told last, up to a commit, with their
     /// vectors. Collections that are withheld from the server are left out.
     package func linkHoldings(after last: DocumentKey?, through commit: UInt64) throws -> HoldingsPage {
-        let withheld = withheld
-        return try read { transaction in
+        let withheld = replica.withheld
+        return try replica.read { transaction in
             try transaction.withDatabase { database in
                 let settled = try Settled.commit(database)
                 var page: [DocumentVersion] = []
@@ -63,13 +63,13 @@ extension PeerReplica {
             try Settled.note(commit, database)
             try MetDocuments.prune(settled: commit, database)
         }
-        return try wanted(limit: limit)
+        return try replica.wanted(limit: limit)
     }
 
     /// Documents of which the server has not seen everything are named again in later lists: the rest may
     /// come, or be refused later.
     func noteUnsettled(_ reception: Reception, _ state: StoreState, _ database: Database) throws {
-        guard recording.recorder != nil, recording.state.withLock({ $0.hasServer }) else { return }
+        guard recording.recorder != nil, recording.hasServer else { return }
         var shown: [DocumentKey: VersionVector] = [:]
         for update in reception.updates {
             guard case .state(let bytes) = update.content else { continue }

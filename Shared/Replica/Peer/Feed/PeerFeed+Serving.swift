@@ -5,13 +5,13 @@ import Exchange
 // Answers to another small peer. A peer says what it has more of, and nothing of what it does not have: there
 // is no frontier that could tell which of it was removed.
 
-extension PeerReplica {
+extension PeerFeed {
     /// The documents that a subscription's page is read from, and the position that they stand for.
-    package func readFeed<Result>(
+    package func read<Result>(
         _ body: (ReadTransaction, LogPosition) throws -> Result
     ) throws -> Result {
-        try read { transaction in
-            guard let head = feedPosition(of: try transaction.head()) else {
+        try replica.read { transaction in
+            guard let head = position(of: try transaction.head()) else {
                 throw ReplicaError(.closed, "the store has no feed")
             }
             return try body(transaction, head)
@@ -20,7 +20,7 @@ extension PeerReplica {
 
     /// Notes of a collection that came after a commit, as candidates: those of at most `limit` documents or
     /// of one commit. `through` is the commit up to which these are all; nil if there are no more.
-    package func feedNotes(
+    package func notes(
         of collection: CollectionName, after position: UInt64, limit: Int, _ transaction: ReadTransaction
     ) throws -> (notes: [(candidate: DocumentVersion, position: UInt64)], through: UInt64?) {
         try transaction.withDatabase { database in
@@ -54,11 +54,11 @@ extension PeerReplica {
 
     /// Compares a page of another's holdings with this store: states of which there is more here, matching or
     /// not, tombstones included; and of documents that it does not have those that match.
-    package func compareFeed(
+    package func compare(
         _ page: HoldingsPage, of query: SubscriptionQuery, bytes: Int, rows: Int,
         mayRead: (DocumentKey) -> Bool
     ) throws -> HoldingsAnswer {
-        try read { transaction in
+        try replica.read { transaction in
             try transaction.compareWithoutAuthority(
                 page, of: query, bytes: bytes, rows: rows, mayRead: mayRead)
         }
@@ -66,11 +66,11 @@ extension PeerReplica {
 
     /// The states of documents; nil where the asker has as much, or this store has nothing. And what is gone
     /// of them: then with whatever is here.
-    package func feedStates(
+    package func states(
         of keys: [DocumentKey], held: [DocumentVersion]
     ) throws -> (states: [(key: DocumentKey, state: EncodedState?)], gone: [DocumentVersion]) {
         let held = Dictionary(held.map { ($0.key, $0.vector) }) { $1 }
-        return try read { transaction in
+        return try replica.read { transaction in
             let gone = try transaction.withDatabase { database -> [DocumentVersion] in
                 guard try Notes.holdsAny(database) else { return [] }
                 return try keys.compactMap { key in
@@ -100,10 +100,10 @@ extension PeerReplica {
 
     /// A page of everything that is here of a subscription, or (`isWhole`) of its collection, tombstones
     /// included, ascending by id.
-    package func feedHoldings(
+    package func holdings(
         of query: SubscriptionQuery, after start: DocumentID?, isWhole: Bool
     ) throws -> HoldingsPage {
-        try read { transaction in
+        try replica.read { transaction in
             var page: [DocumentVersion] = []
             var size = 0
             var isLast = true
@@ -131,8 +131,8 @@ extension PeerReplica {
     }
 
     /// The vectors of documents that are here, tombstones included; not of tainted ones.
-    package func feedVersions(of keys: [DocumentKey]) throws -> [DocumentVersion] {
-        try read { transaction in
+    package func versions(of keys: [DocumentKey]) throws -> [DocumentVersion] {
+        try replica.read { transaction in
             try keys.compactMap { key in
                 guard let state = try transaction.toldState(of: key) else { return nil }
                 let vector = try state.withUnsafeBytes { try DocumentReader($0).vector() }
@@ -145,11 +145,11 @@ extension PeerReplica {
     package func outdated(
         _ candidates: [DocumentVersion], for subscription: [UInt8], at feed: LogID
     ) throws -> [DocumentKey] {
-        try outdated(candidates, for: LinkKey.of(subscription, at: feed))
+        try replica.outdated(candidates, for: LinkKey.of(subscription, at: feed))
     }
 }
 
-extension PeerReplica {
+extension PeerFeed {
     /// The tainted ones of documents: links are not told their states.
     package func tainted(_ keys: [DocumentKey], _ transaction: ReadTransaction) throws -> Set<DocumentKey> {
         guard try transaction.withDatabase({ try Notes.holdsVoid($0) }) else { return [] }

@@ -3,11 +3,24 @@ import DQL
 import Exchange
 import GRDB
 
-// The store as one end of a link: its own feed, and what it keeps of another's.
+/// A peer's store as one end of a link: its own feed, and what it keeps of another's.
+///
+/// A view of the store: it holds nothing, and costs nothing.
+package struct PeerFeed: Sendable {
+    let replica: PeerReplica
+
+    var store: DocumentStore { replica.store }
+    var recording: FeedRecording { replica.recording }
+}
 
 extension PeerReplica {
+    /// The store as one end of a link.
+    package var feed: PeerFeed { PeerFeed(replica: self) }
+}
+
+extension PeerFeed {
     /// A start of the store, as its greeting tells it.
-    package struct FeedStart: Sendable {
+    package struct Start: Sendable {
         /// The feed's id.
         package let feed: LogID
         /// How often the store was started, this time included.
@@ -18,7 +31,7 @@ extension PeerReplica {
 
     /// Lets other small peers follow this store, until `endFeed`. `hasServer`: documents that links bring are
     /// noted for the server. Feeds that were not met for long are forgotten.
-    package func beginFeed(hasServer: Bool) throws -> FeedStart {
+    package func begin(hasServer: Bool) throws -> Start {
         let environment = store.environment
         let latest = Int64(clamping: environment.wallMilliseconds())
         return try store.committing { database, state in
@@ -39,13 +52,8 @@ extension PeerReplica {
             try expireNotes(state, database)
             try AheadDocuments.forgetUnknown(database)
             let feeds = try PeerFeeds.all(database)
-            recording.state.withLock { kept in
-                kept.identity = identity
-                kept.feeds = feeds
-                kept.isServed = true
-                kept.hasServer = hasServer
-            }
-            return FeedStart(feed: identity.id, starts: identity.starts, start: identity.start)
+            recording.serve(identity, met: feeds, hasServer: hasServer)
+            return Start(feed: identity.id, starts: identity.starts, start: identity.start)
         }
     }
 
@@ -61,24 +69,22 @@ extension PeerReplica {
     }
 
     /// Nobody follows this store any more. What enters is still noted for the feeds that it knows.
-    package func endFeed() { recording.state.withLock { $0.isServed = false } }
+    package func end() { recording.endServing() }
 
     /// Another peer has everything that it wants of this store up to a commit.
-    package func noteTaken(_ commit: UInt64) {
-        recording.state.withLock { $0.taken = max($0.taken, commit) }
-    }
+    package func noteTaken(_ commit: UInt64) { recording.noteTaken(commit) }
 
     /// The position after the last commit; nil before `beginFeed`.
-    package func feedHead() -> LogPosition? { feedPosition(of: head) }
+    package func head() -> LogPosition? { position(of: replica.head) }
 
     /// The position after a commit.
-    package func feedPosition(of commit: UInt64) -> LogPosition? {
+    package func position(of commit: UInt64) -> LogPosition? {
         recording.identity?.position(of: commit)
     }
 
     /// Returns whether a cursor at this feed says what its owner was told.
     package func hasPosition(_ position: LogPosition) -> Bool {
-        recording.identity?.has(position, head: head) ?? false
+        recording.identity?.has(position, head: replica.head) ?? false
     }
 
     // MARK: Another's feed
@@ -97,7 +103,7 @@ extension PeerReplica {
             let asked = try LinkCursors.holdsAny(at: feed, database) ? known?.asked : nil
             try PeerFeeds.put(
                 feed, asked: asked ?? state.head, rights: writeMark, met: now, database)
-            _ = recording.state.withLock { $0.feeds.insert(feed) }
+            recording.met(feed)
         }
     }
 
@@ -106,7 +112,7 @@ extension PeerReplica {
     package func linkCursor(
         of key: [UInt8], at feed: LogID
     ) throws -> (position: LogPosition, rights: [UInt8])? {
-        try read { transaction in
+        try replica.read { transaction in
             try transaction.withDatabase { database in
                 try LinkCursors.find(key, at: feed, database).map { ($0.position, $0.rights) }
             }
@@ -124,12 +130,12 @@ extension PeerReplica {
 
     /// Drops the staged pages of a subscription at a feed.
     package func discardLinkPages(of key: [UInt8], at feed: LogID) throws {
-        try discardStaged(for: LinkKey.of(key, at: feed))
+        try replica.discardStaged(for: LinkKey.of(key, at: feed))
     }
 
     /// The sender's token for continuing after the staged pages of a subscription at a feed.
     package func linkResumption(of key: [UInt8], at feed: LogID) throws -> [UInt8]? {
-        try resumption(of: LinkKey.of(key, at: feed))
+        try replica.resumption(of: LinkKey.of(key, at: feed))
     }
 
     /// As `stage`, for a page of a feed, unless `isStale` within the transaction.
@@ -141,7 +147,7 @@ extension PeerReplica {
         page.seen = nil
         page.hides = []
         let wall = store.environment.wallMilliseconds()
-        try stage(page, unless: isStale) { updates, database in
+        try replica.stage(page, unless: isStale) { updates, database in
             try AheadDocuments.leaveOut(
                 of: updates, from: feed, wall: wall, isReliable: isClockReliable, database)
         }
@@ -155,7 +161,7 @@ extension PeerReplica {
         tellings: NoteTellings = NoteTellings(), collections: [[UInt8]: CollectionName] = [:],
         isCurrent: ([UInt8]) -> Bool = { _ in true }
     ) throws -> ReceptionOutcome {
-        try committing(from: feed) { database, state in
+        try replica.committing(from: feed) { database, state in
             var merger = Merger(
                 database: database, state: state, hasAuthority: false, recorder: recording.recorder,
                 milliseconds: store.environment.wallMilliseconds(), tellings: tellings)
@@ -193,9 +199,10 @@ extension PeerReplica {
             tellings.note(merger.toldAgain)
             state = merger.state
             guard !merger.changed.isEmpty else { return (.stored, nil) }
-            state.head += 1
+            state.advance()
             return (
-                .stored, Commit(number: state.head, documents: merger.changed, actor: nil, wanted: [])
+                .stored,
+                PeerReplica.Commit(number: state.head, documents: merger.changed, actor: nil, wanted: [])
             )
         }
     }
@@ -207,7 +214,7 @@ extension PeerReplica {
     package func asks(
         for feed: LogID, in collections: Set<CollectionName>, limit: Int
     ) throws -> (keys: [DocumentKey], through: UInt64)? {
-        try read { transaction in
+        try replica.read { transaction in
             try transaction.withDatabase { database in
                 guard let asked = try PeerFeeds.find(feed, database)?.asked else { return nil }
                 // Whole commits only: the others of the last one are asked about next.
@@ -231,7 +238,7 @@ extension PeerReplica {
     package func asked(_ feed: LogID, through commit: UInt64) throws {
         try store.committing { database, _ in
             try PeerFeeds.asked(feed, through: commit, database)
-            let settled = recording.state.withLock { $0.hasServer } ? try Settled.commit(database) : .max >> 1
+            let settled = recording.hasServer ? try Settled.commit(database) : .max >> 1
             try MetDocuments.prune(settled: settled, database)
         }
     }
