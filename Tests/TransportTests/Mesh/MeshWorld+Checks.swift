@@ -101,6 +101,9 @@ extension MeshWorld {
             let isOpen = number > 0 || inReach.contains { $0 != refused }
             guard isOpen, !inReach.allSatisfy(waits(for:)) else { continue }
             guard there.root != joined.root else { continue }
+            // A deletion is told to those who have the document: who never had it does not bring it.
+            let isBrought = try inReach.contains { try peers[$0].state(key) != nil }
+            guard joined.isLive || isBrought || !there.vector.isEmpty else { continue }
             throw fault("the server lacks something of \(key.id)\n\(try await copies(of: key))")
         }
     }

@@ -8,7 +8,7 @@ import Testing
 @Suite("A mesh of small peers", .serialized, .timeLimit(.minutes(10)))
 struct MeshWorldTests {
     /// Seeds that found a fault once, or one when a rule was taken out by hand.
-    static let kept: [UInt64] = [165, 1_001, 1_003, 1_008, 1_428, 2_050]
+    static let kept: [UInt64] = [165, 1_001, 1_003, 1_008, 1_428, 2_050, 880_000_336]
 
     @Test("comes to hold the same, whatever happens before", arguments: [0, 1, 2, 3])
     func histories(_ part: UInt64) async throws {
