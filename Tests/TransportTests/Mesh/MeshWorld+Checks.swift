@@ -39,9 +39,8 @@ extension MeshWorld {
         guard !document.vector.isEmpty else { return }
         let mark = document.vector.encoded() + [0] + note.encoded()
         if let other = seen[mark], other.root != document.root {
-            throw fault(
-                "\(other.name) and \(name): equal vectors of \(key.id), other content:\n\(other.root)\n\(document.root)"
-            )
+            let contents = "\(other.root)\n\(document.root)"
+            throw fault("\(other.name) and \(name): equal vectors of \(key.id), other content\n\(contents)")
         }
         seen[mark] = (name, document.root)
     }

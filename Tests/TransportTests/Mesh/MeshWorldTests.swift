@@ -10,8 +10,8 @@ struct MeshWorldTests {
     /// Seeds that found a fault once, or one when a rule was taken out by hand.
     static let kept: [UInt64] = [165, 1_001, 1_003, 1_008, 1_428, 2_050, 880_000_336]
 
-    /// Always the same ones in a fast run while faults of others are open (Docs/mesh.md, "Not yet"); drawn in a
-    /// deep one.
+    /// Always the same ones in a fast run while faults of others are open (Docs/mesh.md, "Not yet"); drawn in
+    /// a deep one.
     static var seeds: Range<UInt64> {
         let isDrawn = Depth.current == .deep || ProcessInfo.processInfo.environment["MIMEO_SEED"] != nil
         return isDrawn ? Depth.seeds(fast: 60, deep: 3_000) : 1..<61
