@@ -62,15 +62,9 @@ public final class SQLiteOperationLog: OperationLog {
         logger: Logger = Logger(label: "mimeo.operation-log")
     ) throws {
         let wakeFile = try WakeFile(logPath: path)
-        let (pool, writeAhead, watching, loss) = try wakeFile.withOpeningLock(timeout: options.busyTimeout) {
-            do {
-                // While others append, the log is not what a crash has left.
-                return try openConnections(path: path, isAlone: !wakeFile.hasOtherListeners, options: options)
-            } catch {
-                // The next one that opens it is alone, too.
-                wakeFile.leave()
-                throw error
-            }
+        let (pool, writeAhead, watching, loss) = try wakeFile.opening(timeout: options.busyTimeout) {
+            // While others append, the log is not what a crash has left.
+            try openConnections(path: path, isAlone: !wakeFile.hasOtherListeners, options: options)
         }
         self.loss = loss
         let hub = ChangeHub()

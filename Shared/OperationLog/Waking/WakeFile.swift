@@ -86,7 +86,21 @@ final class WakeFile: Sendable {
     /// Linux's F_OFD_GETLK and F_OFD_SETLK, which the C library declares on request only.
     private static let (findLock, setLock): (Int32, Int32) = (36, 37)
 
-    /// Runs the body while no other process is inside one for this log. This process listens from then on.
+    /// Opens the log with a body, and listens from then on, unless the body throws: the next process that
+    /// opens the log is alone, too.
+    func opening<Result>(timeout: Duration, _ body: () throws -> Result) throws -> Result {
+        try withOpeningLock(timeout: timeout) {
+            listen()
+            do {
+                return try body()
+            } catch {
+                leave()
+                throw error
+            }
+        }
+    }
+
+    /// Runs the body while no other process is inside one for this log.
     func withOpeningLock<Result>(timeout: Duration, _ body: () throws -> Result) throws -> Result {
         let deadline = ContinuousClock.now + timeout
         while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
@@ -96,7 +110,6 @@ final class WakeFile: Sendable {
             usleep(useconds_t(LogLimits.busyRetry.microseconds))
         }
         defer { flock(descriptor, LOCK_UN) }
-        listen()
         return try body()
     }
 }
