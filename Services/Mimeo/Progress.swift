@@ -40,15 +40,15 @@ final class Progress {
     }
 
     /// Shows the steps of a backup, a check or a restore while a body runs.
-    static func showing<Result: Sendable>(
-        _ body: () async throws -> Result
+    static func showing<Result>(
+        _ body: (_ progress: BackupProgress) async throws -> Result
     ) async throws -> Result {
         let progress = Mutex(Progress())
         defer { progress.withLock { $0.clear() } }
-        let told: BackupProgress.Told = { step, done, all in
-            progress.withLock { $0.show(step, Int(clamping: done), of: Int(clamping: all)) }
-        }
-        return try await BackupProgress.$told.withValue(told, operation: body)
+        return try await body(
+            BackupProgress { step, done, all in
+                progress.withLock { $0.show(step, Int(clamping: done), of: Int(clamping: all)) }
+            })
     }
 
     private func draw(_ text: String) { FileHandle.standardError.write(Data(text.utf8)) }

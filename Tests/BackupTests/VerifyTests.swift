@@ -10,8 +10,11 @@ import Testing
 
 @Suite("Verification of a log in use")
 struct VerifyTests {
-    private static func verifier(_ log: any OperationLog, _ place: Place, rate: Int? = nil) -> LogVerifier {
-        LogVerifier(log, scratch: place.folder.path, bytesPerSecond: rate, logger: Author.quiet)
+    private static func verifier(
+        _ log: any OperationLog, _ place: Place, rate: Int? = nil, progress: BackupProgress = .unwatched
+    ) -> LogVerifier {
+        LogVerifier(
+            log, scratch: place.folder.path, bytesPerSecond: rate, logger: Author.quiet, progress: progress)
     }
 
     @Test("a copy, its folding, a restore and checks tell a watcher how far they are")
@@ -29,16 +32,17 @@ struct VerifyTests {
             _ = try await log.append(all, to: "cars")
             let backups = place.folder.appendingPathComponent("backups").path
             let target = try place.log("target")
-            try await BackupProgress.$told.withValue({ step, done, all in
+            let progress = BackupProgress { step, done, all in
                 told.withLock { $0[step, default: []].append((done, all)) }
-            }) {
-                _ = try await BackupMaker(
-                    log, into: BackupFolder(backups), BackupMaker.Options(), logger: Author.quiet
-                ).make()
-                _ = try await Self.verifier(log, place).verify("cars")
-                _ = try await Restorer(backups, Restorer.Options(), logger: Author.quiet)
-                    .restore(into: target)
             }
+            _ = try await BackupMaker(
+                log, into: BackupFolder(backups), BackupMaker.Options(), logger: Author.quiet,
+                progress: progress
+            ).make()
+            _ = try await Self.verifier(log, place, progress: progress).verify("cars")
+            _ = try await Restorer(
+                backups, Restorer.Options(), logger: Author.quiet, progress: progress
+            ).restore(into: target)
             let steps = told.withLock { $0 }
             #expect(
                 Set(steps.keys)

@@ -56,14 +56,15 @@ struct BackupCommand: AsyncParsableCommand {
         /// - Parameter onlyIfGrown: true to make none that continues another one and would be empty.
         func make(
             _ options: BackupMaker.Options, _ resolved: LogPlace.Resolved, onlyIfGrown: Bool,
-            holdHours: UInt32 = 0, logger: Logger
+            holdHours: UInt32 = 0, logger: Logger, progress: BackupProgress = .unwatched
         ) async throws -> Manifest? {
-            let place = try BackupPlace(to, bucket, scratch: scratch, logger: logger)
+            let place = try BackupPlace(to, bucket, scratch: scratch, logger: logger, progress: progress)
             return try await resolved.with(name: "mimeo-backup", logger: logger) { log in
                 let notes = BackupNotes(log: log, place: to, logger: logger)
                 let began = ContinuousClock.now
                 do {
-                    let made = try await make(options, log, place, onlyIfGrown: onlyIfGrown, logger: logger)
+                    let made = try await make(
+                        options, log, place, onlyIfGrown: onlyIfGrown, logger: logger, progress: progress)
                     guard let made else { return nil }
                     await notes.made(made, in: .now - began, holdHours: self.holdHours ?? holdHours)
                     return made
@@ -76,11 +77,12 @@ struct BackupCommand: AsyncParsableCommand {
 
         private func make(
             _ options: BackupMaker.Options, _ log: any OperationLog, _ place: BackupPlace, onlyIfGrown: Bool,
-            logger: Logger
+            logger: Logger, progress: BackupProgress
         ) async throws -> Manifest? {
             switch place {
             case .folder(let path):
-                let maker = BackupMaker(log, into: BackupFolder(path), options, logger: logger)
+                let maker = BackupMaker(
+                    log, into: BackupFolder(path), options, logger: logger, progress: progress)
                 return onlyIfGrown ? try await maker.makeIfGrown() : try await maker.make()
             case .bucket(let backups, let name):
                 guard name == nil else { throw MimeoError(.usage, "--to names a backup, not their place") }
@@ -148,8 +150,9 @@ struct BackupCommand: AsyncParsableCommand {
                     "the sealing key is left out, and secrets are lost without it: --passphrase-file")
             }
             let wishes = options
-            let made = try await Progress.showing {
-                try await source.make(wishes, resolved, onlyIfGrown: false, logger: logger)
+            let made = try await Progress.showing { progress in
+                try await source.make(
+                    wishes, resolved, onlyIfGrown: false, logger: logger, progress: progress)
             }
             guard let manifest = made else { preconditionFailure("a backup that is always made is made") }
             for blob in manifest.attachments?.damaged ?? [] {
@@ -260,7 +263,7 @@ struct BackupCommand: AsyncParsableCommand {
         var scratch: String?
 
         func run() async throws {
-            let (name, results) = try await noting { try await Progress.showing { try await verified() } }
+            let (name, results) = try await noting { try await Progress.showing { try await verified($0) } }
             LineWriter.standardOutput.write([
                 "backup": .string(name), "verified": true,
                 "databases": .array(
@@ -294,15 +297,18 @@ struct BackupCommand: AsyncParsableCommand {
             }
         }
 
-        private func verified() async throws -> (name: String, databases: [BackupVerifier.Verified]) {
+        private func verified(
+            _ progress: BackupProgress
+        ) async throws -> (name: String, databases: [BackupVerifier.Verified]) {
             let logger = Logger(label: "mimeo.backup")
-            switch try BackupPlace(path, bucket, scratch: scratch, logger: logger) {
+            switch try BackupPlace(path, bucket, scratch: scratch, logger: logger, progress: progress) {
             case .folder(let path):
                 let (folder, given) = try BackupFolder.find(path)
                 guard let name = try given ?? folder.list().last?.name else {
                     throw BackupError(.unknownBackup, "\(path) has no backup")
                 }
-                let verifier = BackupVerifier(folder, scratch: scratch, logger: logger)
+                let verifier = BackupVerifier(
+                    folder, scratch: scratch, logger: logger, progress: progress)
                 return (name, try await verifier.verify(name))
             case .bucket(let backups, let name): return try await backups.verify(name)
             }

@@ -28,9 +28,14 @@ enum BackupPlace {
 
     private static let scheme = "s3://"
 
-    /// - Parameter scratch: the folder for temporary files of a bucket's backups; nil for the system's.
+    /// - Parameters:
+    ///   - scratch: the folder for temporary files of a bucket's backups; nil for the system's.
+    ///   - progress: the watcher of work on a bucket's backups.
     /// - Throws: `CLI-0101` for an address of another form.
-    init(_ text: String, _ options: BucketOptions, scratch: String?, logger: Logger) throws {
+    init(
+        _ text: String, _ options: BucketOptions, scratch: String?, logger: Logger,
+        progress: BackupProgress = .unwatched
+    ) throws {
         guard text.hasPrefix(Self.scheme) else {
             guard options.endpoint == nil, options.credentials == nil, options.region == nil else {
                 throw MimeoError(
@@ -60,7 +65,8 @@ enum BackupPlace {
         }
         self = .bucket(
             BucketBackups(
-                BucketOfBackups(address), scratch: scratch ?? NSTemporaryDirectory(), logger: logger),
+                BucketOfBackups(address), scratch: scratch ?? NSTemporaryDirectory(), logger: logger,
+                progress: progress),
             name: name)
     }
 }

@@ -76,20 +76,20 @@ struct RestoreCommand: AsyncParsableCommand {
             options.key = (resolved.secretsKey(secretsKey), try SealedKey.passphrase(file: passphraseFile))
         }
         let chosen = options
-        let place = try BackupPlace(path, bucket, scratch: scratch, logger: logger)
-        let restore = { (log: (any RestorableLog)?) in
-            switch place {
-            case .folder(let path):
-                try await Restorer(path, chosen, scratch: scratch, logger: logger).restore(into: log)
-            case .bucket(let backups, let name): try await backups.restore(name, chosen, into: log)
-            }
-        }
-        let report = try await Progress.showing {
-            dryRun
-                ? try await restore(nil)
-                : try await resolved.with(creates: true, name: "mimeo-restore", logger: logger) {
-                    try await restore($0)
+        let report = try await Progress.showing { progress in
+            let place = try BackupPlace(path, bucket, scratch: scratch, logger: logger, progress: progress)
+            let restore = { (log: (any RestorableLog)?) in
+                switch place {
+                case .folder(let path):
+                    try await Restorer(path, chosen, scratch: scratch, logger: logger, progress: progress)
+                        .restore(into: log)
+                case .bucket(let backups, let name): try await backups.restore(name, chosen, into: log)
                 }
+            }
+            guard !dryRun else { return try await restore(nil) }
+            return try await resolved.with(creates: true, name: "mimeo-restore", logger: logger) {
+                try await restore($0)
+            }
         }
         LineWriter.standardOutput.write(answer(report))
     }

@@ -49,11 +49,9 @@ struct VerifyCommand: AsyncParsableCommand {
         let blobs = try AttachmentPlace(
             folder: attachments, attachmentBucket, followsSettings: withAttachments, resolved)
         blobs.tell(logger, what: "not compared", remedy: "--with-attachments, or name them")
+        let pace = bytesPerSecond.map(Int.init)
         var isWell = true
         try await resolved.with(name: "mimeo-verify", logger: logger) { log in
-            let verifier = LogVerifier(
-                log, scratch: scratch ?? NSTemporaryDirectory(), bytesPerSecond: bytesPerSecond.map(Int.init),
-                logger: logger)
             try await blobs.compare(with: log, logger, what: "not compared")
             let all = try await log.databases()
             if let database, !all.contains(DatabaseID(database)) {
@@ -62,19 +60,27 @@ struct VerifyCommand: AsyncParsableCommand {
             }
             for id in all where database == nil || id.text == database {
                 let digests = projected.digests(of: id, logger)
-                let result = try await Progress.showing { try await verifier.verify(id, projected: digests) }
+                let result = try await Progress.showing { progress in
+                    try await LogVerifier(
+                        log, scratch: scratch ?? NSTemporaryDirectory(), bytesPerSecond: pace,
+                        logger: logger, progress: progress
+                    ).verify(id, projected: digests)
+                }
                 isWell = isWell && result.findings.isEmpty
                 LineWriter.standardOutput.write(Self.answer(result))
             }
         }
-        let pace = bytesPerSecond.map(Int.init)
         if let folder = blobs.folder {
-            let check = BlobCheck(folder: folder, bytesPerSecond: pace)
-            isWell = try await verifyBlobs(check, folder) && isWell
+            isWell =
+                try await verifyBlobs(folder) { progress in
+                    BlobCheck(folder: folder, bytesPerSecond: pace, progress: progress)
+                } && isWell
         }
         if let bucket = blobs.bucket {
-            let check = BlobCheck(BucketAttachments(bucket), bytesPerSecond: pace)
-            isWell = try await verifyBlobs(check, bucket.text) && isWell
+            isWell =
+                try await verifyBlobs(bucket.text) { progress in
+                    BlobCheck(BucketAttachments(bucket), bytesPerSecond: pace, progress: progress)
+                } && isWell
         }
         if !isWell { throw ExitCode(1) }
     }
@@ -95,8 +101,10 @@ struct VerifyCommand: AsyncParsableCommand {
     }
 
     /// Reads the blobs of each database. Damaged ones are named and stay where they are.
-    private func verifyBlobs(_ check: BlobCheck, _ place: String) async throws -> Bool {
-        let report = try await Progress.showing { try await check.run(only: database) }
+    private func verifyBlobs(
+        _ place: String, _ check: (_ progress: BackupProgress) -> BlobCheck
+    ) async throws -> Bool {
+        let report = try await Progress.showing { try await check($0).run(only: database) }
         LineWriter.standardOutput.write([
             "attachments": .string(place), "well": .bool(report.damaged.isEmpty),
             "count": .int(Int64(report.count)), "bytes": .int(report.bytes),

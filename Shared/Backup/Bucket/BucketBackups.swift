@@ -12,11 +12,14 @@ public struct BucketBackups: Sendable {
     private let bucket: any BackupBucket
     private let scratch: String
     private let logger: Logger
+    private let progress: BackupProgress
 
     /// Backups in this bucket.
     /// - Parameter scratch: a folder in which a hidden one is made for the time of each call.
-    public init(_ bucket: any BackupBucket, scratch: String, logger: Logger) {
-        (self.bucket, self.scratch, self.logger) = (bucket, scratch, logger)
+    public init(
+        _ bucket: any BackupBucket, scratch: String, logger: Logger, progress: BackupProgress = .unwatched
+    ) {
+        (self.bucket, self.scratch, self.logger, self.progress) = (bucket, scratch, logger, progress)
     }
 
     // MARK: Reading
@@ -38,7 +41,7 @@ public struct BucketBackups: Sendable {
             let whole = try await names().whole
             guard let name = name ?? whole.last, whole.contains(name) else { throw Self.unknown(name) }
             try await bringChain(name, to: folder)
-            let verifier = BackupVerifier(folder, bucket: bucket, logger: logger)
+            let verifier = BackupVerifier(folder, bucket: bucket, logger: logger, progress: progress)
             return (name, try await verifier.verify(name))
         }
     }
@@ -55,8 +58,9 @@ public struct BucketBackups: Sendable {
             let path = name.map { "\(folder.path)/\($0)" } ?? folder.path
             let chosen = try Restorer(path, options, logger: logger).choose().1
             try await bringChain(chosen, to: folder)
-            return try await Restorer("\(folder.path)/\(chosen)", options, bucket: bucket, logger: logger)
-                .restore(into: log)
+            return try await Restorer(
+                "\(folder.path)/\(chosen)", options, bucket: bucket, logger: logger, progress: progress
+            ).restore(into: log)
         }
     }
 
@@ -82,7 +86,7 @@ public struct BucketBackups: Sendable {
             if options.isIncremental { try await bringParent(of: known.whole, options, to: folder) }
             var options = options
             options.bucket = bucket
-            let maker = BackupMaker(log, into: folder, options, logger: logger)
+            let maker = BackupMaker(log, into: folder, options, logger: logger, progress: progress)
             guard let manifest = onlyIfGrown ? try await maker.makeIfGrown() : try await maker.make() else {
                 return nil
             }

@@ -4,6 +4,7 @@ import Foundation
 public struct BlobCheck {
     private let origin: any BlobOrigin
     private let bytesPerSecond: Int?
+    private let progress: BackupProgress
 
     /// The result.
     public struct Report: Sendable {
@@ -16,13 +17,15 @@ public struct BlobCheck {
     }
 
     /// - Parameter bytesPerSecond: the most to read; nil reads as fast as it can.
-    public init(folder: String, bytesPerSecond: Int? = nil) {
-        self.init(BlobFolder(folder: folder), bytesPerSecond: bytesPerSecond)
+    public init(folder: String, bytesPerSecond: Int? = nil, progress: BackupProgress = .unwatched) {
+        self.init(BlobFolder(folder: folder), bytesPerSecond: bytesPerSecond, progress: progress)
     }
 
     /// A check of any place.
-    public init(_ origin: any BlobOrigin, bytesPerSecond: Int? = nil) {
-        (self.origin, self.bytesPerSecond) = (origin, bytesPerSecond)
+    public init(
+        _ origin: any BlobOrigin, bytesPerSecond: Int? = nil, progress: BackupProgress = .unwatched
+    ) {
+        (self.origin, self.bytesPerSecond, self.progress) = (origin, bytesPerSecond, progress)
     }
 
     /// Reads all blobs, or those of one database.
@@ -33,7 +36,7 @@ public struct BlobCheck {
         for database in try await origin.databases() where only == nil || database == only {
             let shelves = try await origin.shelves(of: database)
             for (index, shelf) in shelves.enumerated() {
-                BackupProgress.tell("attachments of \(database)", UInt64(index), of: UInt64(shelves.count))
+                progress.tell("attachments of \(database)", UInt64(index), of: UInt64(shelves.count))
                 for id in try await origin.ids(on: shelf, of: database) {
                     var digest = FileDigest()
                     let before = report.bytes

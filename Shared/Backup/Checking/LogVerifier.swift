@@ -36,6 +36,7 @@ public struct LogVerifier: Sendable {
     private let scratch: String
     private let bytesPerSecond: Int?
     private let logger: Logger
+    private let progress: BackupProgress
 
     /// Something that is wrong.
     public struct Finding: Sendable, Equatable {
@@ -68,9 +69,12 @@ public struct LogVerifier: Sendable {
     /// - Parameters:
     ///   - scratch: a folder for temporary files, which may be as large as all documents.
     ///   - bytesPerSecond: the most to read of the log; nil reads as fast as it can.
-    public init(_ log: any OperationLog, scratch: String, bytesPerSecond: Int? = nil, logger: Logger) {
+    public init(
+        _ log: any OperationLog, scratch: String, bytesPerSecond: Int? = nil, logger: Logger,
+        progress: BackupProgress = .unwatched
+    ) {
         (self.log, self.scratch, self.logger) = (log, scratch, logger)
-        self.bytesPerSecond = bytesPerSecond
+        (self.bytesPerSecond, self.progress) = (bytesPerSecond, progress)
     }
 
     /// Checks one database.
@@ -97,7 +101,7 @@ public struct LogVerifier: Sendable {
             head.offset, truncated.offset, snapshot?.position.offset
         )
         var pace = Pace(bytesPerSecond)
-        let fold = try BackupFold(scratchIn: scratch, logger: logger)
+        let fold = try BackupFold(scratchIn: scratch, logger: logger, progress: progress)
         defer { fold.close() }
         var place: Offset = 0
         if truncated.offset > 0 {
@@ -155,7 +159,7 @@ public struct LogVerifier: Sendable {
             guard let last = entries.last else { break }
             if let fold { for entry in entries { try fold.take(entry, logID) } }
             place = last.offset
-            BackupProgress.tell("reading \(database)", place.rawValue, of: end.rawValue)
+            progress.tell("reading \(database)", place.rawValue, of: end.rawValue)
             try await pace.read(entries.reduce(0) { $0 + $1.bytes.count })
         }
         try fold?.fold()
@@ -164,7 +168,7 @@ public struct LogVerifier: Sendable {
     private func compare(
         _ snapshot: LogSnapshot, with fold: BackupFold, _ database: DatabaseID, _ pace: inout Pace
     ) async throws {
-        let loaded = try BackupFold(scratchIn: scratch, logger: logger)
+        let loaded = try BackupFold(scratchIn: scratch, logger: logger, progress: progress)
         defer { loaded.close() }
         try await load(snapshot, loaded, database, &pace)
         guard try loaded.digest() == fold.digest() else {

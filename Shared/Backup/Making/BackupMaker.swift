@@ -41,16 +41,18 @@ public struct BackupMaker: Sendable {
     private let folder: BackupFolder
     private let options: Options
     private let logger: Logger
+    private let progress: BackupProgress
     /// Called with the name of each step as it begins; tests end a process in one.
     private let reached: @Sendable (_ step: String) -> Void
 
     /// A maker for one backup.
     public init(
         _ log: any OperationLog, into folder: BackupFolder, _ options: Options, logger: Logger,
+        progress: BackupProgress = .unwatched,
         reached: @escaping @Sendable (_ step: String) -> Void = { _ in }
     ) {
         (self.log, self.folder, self.options, self.logger) = (log, folder, options, logger)
-        self.reached = reached
+        (self.progress, self.reached) = (progress, reached)
     }
 
     /// The system database, which is copied last.
@@ -77,7 +79,7 @@ public struct BackupMaker: Sendable {
             if let source = options.blobs ?? options.attachments.map({ BlobFolder(folder: $0) }) {
                 let copies = BlobCopies(
                     source: source, folder: making, parent: parent.map { "\(folder.path)/\($0.name)" },
-                    bucket: options.bucket)
+                    bucket: options.bucket, progress: progress)
                 manifest.attachments = try await copies.copy()
                 reached("attachments")
             }
@@ -146,7 +148,8 @@ public struct BackupMaker: Sendable {
             }
         }
         for (database, end) in ends {
-            let copy = DatabaseCopy(log: log, database: database, folder: making)
+            let copy = DatabaseCopy(
+                log: log, database: database, folder: making, progress: progress)
             let part = try await copy.part(through: end, continuing: parent?.part(of: database))
             if let part { manifest.databases.append(part) }
             reached("database")
@@ -161,7 +164,7 @@ public struct BackupMaker: Sendable {
         for place in manifest.databases.indices {
             let database = manifest.databases[place].id
             guard let run = try Runs(of: database, in: chain).all.last else { continue }
-            let fold = try BackupFold(scratchIn: folder.path, logger: logger)
+            let fold = try BackupFold(scratchIn: folder.path, logger: logger, progress: progress)
             defer { fold.close() }
             try fold.read(run)
             let digest = try fold.digest()

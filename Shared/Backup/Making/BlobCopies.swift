@@ -16,6 +16,7 @@ struct BlobCopies {
     let parent: String?
     /// The bucket for the blobs; nil puts them into the folder.
     var bucket: (any BackupBucket)?
+    let progress: BackupProgress
 
     static let folderName = "attachments"
     static let listName = "attachments.txt"
@@ -32,7 +33,7 @@ struct BlobCopies {
         for database in try await source.databases() {
             let shelves = try await source.shelves(of: database)
             for (index, shelf) in shelves.enumerated() {
-                BackupProgress.tell("attachments of \(database)", UInt64(index), of: UInt64(shelves.count))
+                progress.tell("attachments of \(database)", UInt64(index), of: UInt64(shelves.count))
                 let copies = try await copyShelf(database, shelf)
                 for (name, outcome) in copies {
                     switch outcome {

@@ -7,6 +7,7 @@ struct DatabaseCopy {
     let database: DatabaseID
     /// The backup's folder.
     let folder: String
+    let progress: BackupProgress
 
     /// Copies everything up to a place that the log has reached.
     /// - Parameter parent: the same database's part in the backup that is continued.
@@ -113,7 +114,7 @@ struct DatabaseCopy {
                 try writer.put(.entry(entry.record, hash: entry.hash))
             }
             place = LogPosition(logID: start.logID, offset: last.offset, hash: last.hash)
-            BackupProgress.tell(
+            progress.tell(
                 "copying \(database)", place.offset.rawValue - start.offset.rawValue,
                 of: end.offset.rawValue - start.offset.rawValue)
             try Task.checkCancellation()

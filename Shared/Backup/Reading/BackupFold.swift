@@ -10,12 +10,14 @@ import Replica
 final class BackupFold {
     private let folder: String
     private let replica: Materialization
+    private let progress: BackupProgress
     private var loading = SnapshotLoading()
     private var waiting: [Materialization.LogItem] = []
     private var waitingBytes = 0
 
     /// - Parameter parent: the folder for the scratch folder.
-    init(scratchIn parent: String, logger: Logger) throws {
+    init(scratchIn parent: String, logger: Logger, progress: BackupProgress) throws {
+        self.progress = progress
         let name = BackupFolder.scratch + hexadecimal(UInt64.random(in: .min ... .max))
         folder = "\(parent)/\(name)"
         replica = try Materialization(directory: folder, environment: .system, logger: logger)
@@ -39,7 +41,7 @@ final class BackupFold {
                 case .entry(let entry):
                     try take(entry, logID)
                     guard waiting.isEmpty else { break }
-                    BackupProgress.tell(
+                    progress.tell(
                         "folding \(run.first.database)", entry.offset.rawValue - run.first.from,
                         of: run.last.through - run.first.from)
                 case .end(let piece):

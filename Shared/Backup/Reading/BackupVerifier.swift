@@ -10,6 +10,7 @@ public struct BackupVerifier: Sendable {
     private let scratch: String
     private let bucket: (any BackupBucket)?
     private let logger: Logger
+    private let progress: BackupProgress
 
     /// The result for one database.
     public struct Verified: Sendable {
@@ -24,16 +25,19 @@ public struct BackupVerifier: Sendable {
     }
 
     /// - Parameter scratch: the folder for temporary files; they may be as large as all documents.
-    public init(_ folder: BackupFolder, scratch: String? = nil, logger: Logger) {
-        self.init(folder, scratch: scratch, bucket: nil, logger: logger)
+    public init(
+        _ folder: BackupFolder, scratch: String? = nil, logger: Logger, progress: BackupProgress = .unwatched
+    ) {
+        self.init(folder, scratch: scratch, bucket: nil, logger: logger, progress: progress)
     }
 
     /// - Parameter bucket: the place of the blobs; nil for the folder.
     init(
-        _ folder: BackupFolder, scratch: String? = nil, bucket: (any BackupBucket)?, logger: Logger
+        _ folder: BackupFolder, scratch: String? = nil, bucket: (any BackupBucket)?, logger: Logger,
+        progress: BackupProgress
     ) {
         (self.folder, self.scratch, self.logger) = (folder, scratch ?? folder.path, logger)
-        self.bucket = bucket
+        (self.bucket, self.progress) = (bucket, progress)
     }
 
     /// Checks one backup and its chain.
@@ -60,7 +64,7 @@ public struct BackupVerifier: Sendable {
     }
 
     private func verify(_ run: Run, _ database: DatabaseID) throws -> Verified {
-        let fold = try BackupFold(scratchIn: scratch, logger: logger)
+        let fold = try BackupFold(scratchIn: scratch, logger: logger, progress: progress)
         defer { fold.close() }
         var isCompared = false
         try fold.read(run) { piece in

@@ -8,6 +8,7 @@ struct DatabaseRestore {
     let plan: RestorePlan
     /// The name that it gets.
     let name: DatabaseID
+    let progress: BackupProgress
 
     /// - Returns: the draft.
     /// - Throws: `BAK-0202`, `BAK-0405`, the log's errors.
@@ -89,7 +90,7 @@ struct DatabaseRestore {
                     offset = offset.next
                     try await part.append(record, at: offset)
                     guard part.isFlushed else { break }
-                    BackupProgress.tell("writing \(name)", offset.rawValue, of: plan.through.rawValue)
+                    progress.tell("writing \(name)", offset.rawValue, of: plan.through.rawValue)
                 case .chunk, .end: break
                 }
                 return true

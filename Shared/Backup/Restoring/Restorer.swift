@@ -67,20 +67,24 @@ public struct Restorer: Sendable {
     private let scratch: String?
     private let bucket: (any BackupBucket)?
     private let logger: Logger
+    private let progress: BackupProgress
 
     /// A restore from a folder of backups, or from one backup in it.
     /// - Parameter scratch: the folder for temporary files; nil for the folder of backups.
-    public init(_ path: String, _ options: Options, scratch: String? = nil, logger: Logger) {
-        self.init(path, options, scratch: scratch, bucket: nil, logger: logger)
+    public init(
+        _ path: String, _ options: Options, scratch: String? = nil, logger: Logger,
+        progress: BackupProgress = .unwatched
+    ) {
+        self.init(path, options, scratch: scratch, bucket: nil, logger: logger, progress: progress)
     }
 
     /// - Parameter bucket: the place of the blobs; nil for the backup's folder.
     init(
         _ path: String, _ options: Options, scratch: String? = nil, bucket: (any BackupBucket)?,
-        logger: Logger
+        logger: Logger, progress: BackupProgress
     ) {
         (self.path, self.options, self.scratch, self.logger) = (path, options, scratch, logger)
-        self.bucket = bucket
+        (self.bucket, self.progress) = (bucket, progress)
     }
 
     /// Restores.
@@ -105,7 +109,9 @@ public struct Restorer: Sendable {
         do {
             var drafts: [DatabaseID] = []
             for plan in plans {
-                let draft = try await DatabaseRestore(log: log, plan: plan, name: self.name(of: plan)).run()
+                let draft = try await DatabaseRestore(
+                    log: log, plan: plan, name: self.name(of: plan), progress: progress
+                ).run()
                 drafts.append(draft)
                 report.databases.append(try await check(log, draft, plan, scratch ?? folder.path))
             }
@@ -185,7 +191,7 @@ public struct Restorer: Sendable {
     private func check(
         _ log: any RestorableLog, _ draft: DatabaseID, _ plan: RestorePlan, _ scratch: String
     ) async throws -> Restored {
-        let fold = try BackupFold(scratchIn: scratch, logger: logger)
+        let fold = try BackupFold(scratchIn: scratch, logger: logger, progress: progress)
         defer { fold.close() }
         let head = try await log.head(of: draft)
         guard head.offset == plan.through else {
@@ -200,7 +206,7 @@ public struct Restorer: Sendable {
             let entries = try await log.read(draft, after: offset)
             for entry in entries { try fold.take(entry, head.logID) }
             offset = entries.last?.offset ?? head.offset
-            BackupProgress.tell("checking \(name(of: plan))", offset.rawValue, of: head.offset.rawValue)
+            progress.tell("checking \(name(of: plan))", offset.rawValue, of: head.offset.rawValue)
         }
         try fold.fold()
         let digest = try fold.digest()
