@@ -7,6 +7,10 @@ run one after the other. As many jobs run at once as there are cores, and one mo
 do little else than wait have a lane of their own beside them. The longest jobs begin first. A JOB (`CRDTTests`,
 `test_kill`, `simulation-small`) runs alone; all run where none is named.
 
+A job that fails in the fast tier runs once more, alone, after all others. A job that passes then has passed, and its
+tests that failed are named in `flaky`, for the summary: each is to be mended. A run with many failed jobs repeats none,
+and the deep tier never repeats.
+
 RESULTS is a directory: it gets the names of all jobs in `planned`, then for each job `NAME.log`, `NAME.jsonl` (Swift
 Testing's event stream) or `NAME.json` (counts, see `scripts/summary.py`), and a line `NAME STATUS` in `parts`. A planned
 job without such a line has failed. A job that fails prints the telling lines of its log. An interrupt, a termination and
@@ -24,14 +28,18 @@ import sys
 import threading
 import time
 
+import summary
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-BUILD = ROOT / ".build" / "debug"
+BUILD = pathlib.Path(os.path.abspath(ROOT / ".build" / "release"))
 DEPTH = os.environ.get("MIMEO_DEPTH", "fast")
 if DEPTH not in ("fast", "deep"):
     sys.exit(f"MIMEO_DEPTH is '{DEPTH}': it has to be 'fast' or 'deep'")
 IS_DEEP = DEPTH == "deep"
 JOB_SECONDS = 4 * 3600 if IS_DEEP else 900
 STOP_SECONDS = 10
+REPEATED_JOBS = 4
+"""The most failed jobs that are repeated: more of them did not fail by chance."""
 LOG_LINES_SHOWN = 60
 LINE_CHARACTERS_SHOWN = 1_000
 LONGEST_FIRST = [
@@ -81,6 +89,37 @@ def telling(log):
     return wanted[-LOG_LINES_SHOWN:]
 
 
+def leaves(command, words=()):
+    """The commands below one that `--experimental-dump-help` describes, each as its words: those without others below."""
+    below = [each for each in command.get("subcommands", []) if each["commandName"] != "help"]
+    if not below:
+        return [words]
+    return [leaf for each in below for leaf in leaves(each, (*words, each["commandName"]))]
+
+
+def check_commands(results):
+    """Notes whether the system tests ran each command of `mimeo` and each service, all from one folder.
+
+    Returns 1 if one was left out: what no test has run is not known to work as it ships.
+    """
+    ran = set()
+    for path in results.glob("test_*.json"):
+        ran.update(tuple(words) for words in summary.written_counts(path).get("ran", []))
+    described = subprocess.run([BUILD / "mimeo", "--experimental-dump-help"], check=True, stdout=subprocess.PIPE).stdout
+    wanted = [("mimeo", *words) for words in leaves(json.loads(described)["command"])]
+    wanted += [(name,) for name in ["auth-gateway", "replicator", "query-service", "attachment-store"]]
+    found = {(pathlib.Path(words[0]).name, *words[1:]) for words in ran if pathlib.Path(words[0]).parent == BUILD}
+    missing = [" ".join(words) for words in wanted if not any(each[:len(words)] == words for each in found)]
+    print(f"the system tests ran {len(wanted) - len(missing)} of {len(wanted)} commands, in {BUILD}: "
+          f"{', '.join(sorted({words[0] for words in found}))}", flush=True)
+    failures = [f"no system test runs `{command}`" for command in missing]
+    (results / "commands.json").write_text(json.dumps(
+        {"passed": len(wanted) - len(missing), "failed": len(missing), "skipped": 0, "failures": failures}))
+    with open(results / "parts", "a", encoding="utf-8") as parts:
+        parts.write(f"commands {1 if missing else 0}\n")
+    return 1 if missing else 0
+
+
 class Run:
     """One run of some jobs. `lock` guards the parts file, what is printed, and the processes that run."""
 
@@ -110,11 +149,25 @@ class Run:
                 status = 124
         with self.lock:
             self.processes.discard(process)
+            # The last line of a job counts.
             with open(self.results / "parts", "a", encoding="utf-8") as parts:
                 parts.write(f"{name} {status}\n")
             print(f"{'ok    ' if status == 0 else 'FAILED'} {time.monotonic() - began:6.1f} s  {name}", flush=True)
             if status:
                 print("\n".join(f"    {line}" for line in telling(log)), flush=True)
+        return status
+
+    def repeat(self, job):
+        """Runs a failed job again, and keeps the first run's results beside those of the second."""
+        name = job[0]
+        for path in self.results.glob(f"{name}.*"):
+            if path.suffix in (".log", ".json", ".jsonl"):
+                path.rename(path.with_name(f"{path.name}.first"))
+        print(f"again, alone: {name}", flush=True)
+        status = self.job(job)
+        if status == 0:
+            with open(self.results / "flaky", "a", encoding="utf-8") as flaky:
+                flaky.writelines(f"{test}\n" for test in failed_tests(self.results, name))
         return status
 
     def stop(self, number, _):
@@ -124,6 +177,17 @@ class Run:
         for process in list(self.processes):
             signal_group(process, signal.SIGTERM)
         threading.Timer(STOP_SECONDS, lambda: [signal_group(p, signal.SIGKILL) for p in list(self.processes)]).start()
+
+
+def failed_tests(results, job):
+    """The tests that failed when a repeated job ran first; the job itself where no test tells."""
+    stream, counts = results / f"{job}.jsonl.first", results / f"{job}.json.first"
+    failures = []
+    if stream.exists():
+        failures = summary.swift_counts(stream)["failures"]
+    elif counts.exists():
+        failures = summary.written_counts(counts)["failures"]
+    return [f"{job}: {' '.join(failure.split())}" for failure in failures] or [f"{job}: ended without a failed test"]
 
 
 def signal_group(process, number):
@@ -152,6 +216,12 @@ def main(results, names):
     run = Run(results)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, run.stop)
+    status = execute(run, chosen)
+    return status if names or run.is_stopping else max(status, check_commands(results))
+
+
+def execute(run, chosen):
+    """Runs jobs beside each other, and in the fast tier those that failed again, one by one. Returns the exit code."""
     waiting = [job for job in chosen if job[0] in WAITING]
     computing = [job for job in chosen if job[0] not in WAITING]
     cores = len(os.sched_getaffinity(0))
@@ -160,7 +230,10 @@ def main(results, names):
         # Both begin before either is waited for.
         begun = [lane.map(run.job, waiting), pool.map(run.job, computing)]
         statuses = [status for part in begun for status in part]
-    return 1 if any(statuses) else 0
+    failed = [job for job, status in zip(waiting + computing, statuses) if status]
+    if not IS_DEEP and len(failed) <= REPEATED_JOBS:
+        failed = [job for job in failed if run.repeat(job)]
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -5,13 +5,15 @@ build), and for each job `NAME.jsonl`
 (Swift Testing's event stream) or `NAME.json` (`{"passed": n, "failed": n, "skipped": n, "failures": [text], "seconds":
 {test: s}}`; the last two may be missing). A planned job without a status, a run without a passed test and a part that failed without naming a failed test (a crash, a build or lint
 error) counts as one failure: the sum must never look better than the run was. The failures stand at the end because the
-end of a log is what a reader of it is sure to have.
+end of a log is what a reader of it is sure to have. `flaky` has the tests that failed once and passed when their job was
+repeated; they are printed, and kept in `.build/flaky.txt`.
 """
 
 import json
 import pathlib
 import sys
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent
 SHOWN_FAILURES = 12
 SHOWN_CHARACTERS = 600
 SHOWN_SLOWEST = 20
@@ -98,7 +100,17 @@ def slowest(counts):
     return ["the slowest tests:", *(f"{s:7.1f} s  {test}" for s, test in chosen)] if chosen else []
 
 
-def main(directory):
+def tell_flaky(directory, kept):
+    """Names the tests that passed at the second try only, and keeps the names in a file, if one is named."""
+    path = directory / "flaky"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    for line in lines:
+        print(f"FLAKY {line[:SHOWN_CHARACTERS]}")
+    if kept:
+        kept.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def main(directory, kept=None):
     statuses = dict.fromkeys(planned(directory), "none: it did not end")
     statuses.update(line.split() for line in (directory / "parts").read_text().splitlines())
     counts = all_counts(directory)
@@ -111,6 +123,7 @@ def main(directory):
         print(line)
     for name in broken:
         print(f"make test: {name} failed")
+    tell_flaky(directory, kept)
     passed = sum(part["passed"] for part in counts.values())
     if not passed and not failed:
         failed = 1
@@ -121,4 +134,4 @@ def main(directory):
 
 
 if __name__ == "__main__":
-    sys.exit(main(pathlib.Path(sys.argv[1])))
+    sys.exit(main(pathlib.Path(sys.argv[1]), ROOT / ".build" / "flaky.txt"))

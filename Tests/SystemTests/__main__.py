@@ -1,11 +1,14 @@
 """Runs the system tests: `python3 Tests/SystemTests [--results FILE] [NAME...]`.
 
-MIMEO_BIN names the directory of the executables (default `.build/debug`). A NAME is a module, class or test, such as
-`test_kill` or `test_http.Refusals.test_unknown_database`. `--results FILE` writes the counts as JSON for `make test`.
+MIMEO_BIN names the directory of the executables (default `.build/release`). A NAME is a module, class or test, such as
+`test_kill` or `test_http.Refusals.test_unknown_database`. `--results FILE` writes the counts as JSON for `make test`,
+and the commands of ours that were run: the executable, and the words up to the first option.
 """
 
 import argparse
+import itertools
 import json
+import os
 import pathlib
 import signal
 import sys
@@ -15,6 +18,29 @@ import unittest
 FOLDER = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(FOLDER), str(FOLDER.parent / "Support")]
 sys.dont_write_bytecode = True
+
+
+EXECUTABLES = {"mimeo", "auth-gateway", "replicator", "query-service", "attachment-store"}
+ran = set()
+"""The commands that were started: executable and words, such as `("/…/mimeo", "backup", "create")`."""
+
+
+def note_start(event, arguments):
+    """Called with each audit event of the interpreter; notes those that start an executable of ours."""
+    if event != "subprocess.Popen":
+        return
+    words = arguments[1] if isinstance(arguments[1], (list, tuple)) else [arguments[1]]
+    words = [os.fsdecode(word) for word in words]
+    # Behind a launcher such as `ip netns exec` too.
+    for index, word in enumerate(words):
+        if os.path.basename(word) in EXECUTABLES and os.path.isfile(word):
+            rest = itertools.takewhile(lambda word: not word.startswith("-"), words[index + 1:])
+            ran.add((os.path.abspath(word), *itertools.islice(rest, MOST_WORDS)))
+            return
+
+
+MOST_WORDS = 3
+"""The most words of a command: `mimeo admin api-keys list`."""
 
 
 class CountingResult(unittest.TextTestResult):
@@ -41,7 +67,7 @@ class CountingResult(unittest.TextTestResult):
         failed = len(self.failures) + len(self.errors) + len(self.unexpectedSuccesses)
         texts = [f"{test}: {trace.strip().splitlines()[-1]}" for test, trace in self.failures + self.errors]
         return {"passed": self.passed, "failed": failed, "skipped": len(self.skipped), "failures": texts,
-                "seconds": self.seconds}
+                "seconds": self.seconds, "ran": sorted(ran)}
 
 
 def end(number, _):
@@ -51,6 +77,7 @@ def end(number, _):
 
 def main():
     signal.signal(signal.SIGTERM, end)
+    sys.addaudithook(note_start)
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--results", type=pathlib.Path)
     parser.add_argument("names", nargs="*")

@@ -1,18 +1,29 @@
-"""The last line of `make test`: the sum must never look better than the run was."""
+"""The end of `make test`: the sum must never look better than the run was, and a failure by chance is named."""
 
 import importlib.util
 import io
 import json
 import pathlib
+import sys
 import tempfile
 import unittest
 from contextlib import redirect_stdout
 
 from mimeo_harness import ROOT
 
-SPECIFICATION = importlib.util.spec_from_file_location("summary", ROOT / "scripts" / "summary.py")
-summary = importlib.util.module_from_spec(SPECIFICATION)
-SPECIFICATION.loader.exec_module(summary)
+
+
+def script(name):
+    """A module of scripts/."""
+    specification = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[name] = module
+    specification.loader.exec_module(module)
+    return module
+
+
+summary = script("summary")
+run_tests = script("run_tests")
 
 
 def test_record(name, kind="function"):
@@ -114,3 +125,52 @@ class Summary(unittest.TestCase):
         records = [test_record("a"), event("testStarted", "a"), event("testEnded", "a")]
         code, lines = self.summarize({"lint": 0, "build": 0, "swift": 0, "system": 0}, records)
         self.assertEqual((code, lines), (0, ["1 passed, 0 failed, 0 skipped"]))
+
+
+class Repeats(unittest.TestCase):
+    """A job is a shell command here. It leaves counts as a system test does, and its first run makes `marker`."""
+
+    FLAKY = """test -e $0.marker && { echo '{"passed": 2, "failed": 0, "skipped": 0}' >$0.json; exit 0; }
+               touch $0.marker
+               echo '{"passed": 1, "failed": 1, "skipped": 0, "failures": ["a test: 1 != 2"]}' >$0.json; exit 1"""
+    PASSING = """echo '{"passed": 3, "failed": 0, "skipped": 0}' >$0.json"""
+    BROKEN = """echo '{"passed": 0, "failed": 1, "skipped": 0, "failures": ["another: broken"]}' >$0.json; exit 1"""
+
+    def run_jobs(self, is_deep=False, **commands):
+        """The exit code of a run, the lines of its summary, the names it kept, and what it printed."""
+        with tempfile.TemporaryDirectory() as name, redirect_stdout(io.StringIO()) as printed:
+            results = pathlib.Path(name)
+            (results / "planned").write_text("".join(f"{job}\n" for job in commands))
+            jobs = [(job, ["bash", "-c", command, results / job]) for job, command in commands.items()]
+            kept_depth, run_tests.IS_DEEP = run_tests.IS_DEEP, is_deep
+            try:
+                code = run_tests.execute(run_tests.Run(results), jobs)
+            finally:
+                run_tests.IS_DEEP = kept_depth
+            with redirect_stdout(io.StringIO()) as lines:
+                summary.main(results, results / "kept.txt")
+            return code, lines.getvalue().splitlines(), (results / "kept.txt").read_text(), printed.getvalue()
+
+    def test_a_job_that_passes_alone_has_passed_and_its_test_is_named(self):
+        code, lines, kept, printed = self.run_jobs(one=self.FLAKY, two=self.PASSING)
+        self.assertEqual((code, lines[-1]), (0, "5 passed, 0 failed, 0 skipped"))
+        self.assertIn("again, alone: one", printed)
+        self.assertNotIn("again, alone: two", printed)
+        self.assertEqual(kept, "one: a test: 1 != 2\n")
+        self.assertIn("FLAKY one: a test: 1 != 2", lines)
+
+    def test_a_job_that_fails_twice_has_failed(self):
+        code, lines, kept, _ = self.run_jobs(one=self.BROKEN)
+        self.assertEqual((code, lines[-1], kept), (1, "0 passed, 1 failed, 0 skipped", ""))
+        self.assertIn("failed: another: broken", lines)
+
+    def test_a_crash_without_results_is_named_by_its_job(self):
+        crash = "test -e $0.marker && { echo '{\"passed\": 1, \"failed\": 0, \"skipped\": 0}' >$0.json; exit 0; }; touch $0.marker; exit 139"
+        code, lines, kept, _ = self.run_jobs(one=crash)
+        self.assertEqual((code, lines[-1], kept),
+                         (0, "1 passed, 0 failed, 0 skipped", "one: ended without a failed test\n"))
+
+    def test_neither_the_deep_tier_nor_a_run_with_many_failures_repeats(self):
+        self.assertEqual(self.run_jobs(is_deep=True, one=self.FLAKY)[0], 1)
+        many = {f"job{number}": self.FLAKY for number in range(run_tests.REPEATED_JOBS + 1)}
+        self.assertEqual(self.run_jobs(**many)[0], 1)
