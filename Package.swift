@@ -30,10 +30,14 @@ func service(_ name: String, _ dependencies: [Target.Dependency], exclude: [Stri
     ]
 }
 
+/// The code of tests runs as it is written, beside optimized code of ours: it compiles in two thirds of the time.
+/// Flags of a test target concern nobody who depends on the package, because no product has it.
+let tested: [SwiftSetting] = [.unsafeFlags(["-Onone"], .when(configuration: .release))]
+
 func tests(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
     .testTarget(
-        name: name, dependencies: dependencies, path: "Tests/\(name)", exclude: exclude, swiftSettings: strict
-    )
+        name: name, dependencies: dependencies, path: "Tests/\(name)", exclude: exclude,
+        swiftSettings: strict + tested)
 }
 
 /// A product that only the server uses: an application that depends on the package with `traits: []` neither
@@ -197,7 +201,8 @@ let checks: [Target] = [
         path: "Tests/Fuzz/Targets",
         swiftSettings: strict + [.define("FUZZ_BYTES"), .define("FUZZ_TOKENS")]),
     .testTarget(
-        name: "FuzzTests", dependencies: ["FuzzTargets"], path: "Tests/Fuzz/Replay", swiftSettings: strict),
+        name: "FuzzTests", dependencies: ["FuzzTargets"], path: "Tests/Fuzz/Replay",
+        swiftSettings: strict + tested),
     .target(
         name: "DQLCorpus", dependencies: ["DQL", "CRDT", "TestSupport"], path: "Tests/Support/DQLCorpus",
         swiftSettings: strict),
@@ -281,8 +286,7 @@ let checks: [Target] = [
             "ServiceKit", "Machine", "TestSupport", "WebSocket", httpClient, nioCore, logging,
         ],
         exclude: ["Fixtures"]),
-    // Each name of the 4.x API is deprecated, and tests cannot be: the one target without warnings. Its flags
-    // concern nobody who depends on the package, because no product has it.
+    // Each name of the 4.x API is deprecated, and tests cannot be: the one target without warnings.
     .testTarget(
         name: "LegacyTests",
         dependencies: [
@@ -290,7 +294,7 @@ let checks: [Target] = [
             httpClient, nioCore, logging,
         ],
         path: "Tests/LegacyTests",
-        swiftSettings: [.swiftLanguageMode(.v5), .unsafeFlags(["-suppress-warnings"])]),
+        swiftSettings: [.swiftLanguageMode(.v5), .unsafeFlags(["-suppress-warnings"])] + tested),
     tests(
         "MimeoTests",
         [
@@ -325,12 +329,12 @@ let checks: [Target] = [
     // Handlers in all places where applications write them: no warning in language mode 5.
     .testTarget(
         name: "HandlerSamples", dependencies: ["DittoSwift", "TestSupport"],
-        path: "Tests/Samples/HandlerSamples", swiftSettings: strict + [.swiftLanguageMode(.v5)]),
+        path: "Tests/Samples/HandlerSamples", swiftSettings: strict + tested + [.swiftLanguageMode(.v5)]),
     // The samples of the documents this SDK follows, in their language mode. Some keep a `[weak self]` that
     // they do not use, so warnings stay warnings here.
     .testTarget(
         name: "SeedSamples", dependencies: ["DittoSwift", "Mimeo", "TestSupport"],
-        path: "Tests/Samples/SeedSamples", swiftSettings: [.swiftLanguageMode(.v5)]),
+        path: "Tests/Samples/SeedSamples", swiftSettings: tested + [.swiftLanguageMode(.v5)]),
 ]
 
 let package = Package(

@@ -44,7 +44,7 @@ class Packaging(SystemTest):
         if shutil.which("debootstrap") is None or os.geteuid() != 0:
             raise unittest.SkipTest("needs debootstrap and root")
         package = run(ROOT / "scripts" / "deb", self.workspace.directory / "deb", cwd=ROOT, env={
-            **os.environ, "MIMEO_BIN": os.environ.get("MIMEO_BIN", ".build/debug")}).strip()
+            **os.environ, "MIMEO_BIN": os.environ.get("MIMEO_BIN", ".build/release")}).strip()
         listed = run("dpkg-deb", "-c", package)
         for path in ("./usr/bin/mimeo", "./usr/lib/systemd/system/mimeo.service", "./etc/mimeo/mimeo.json",
                      "./usr/share/doc/mimeo/changelog.gz"):

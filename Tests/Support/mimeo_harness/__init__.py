@@ -9,7 +9,7 @@ except `use_packages` and `package_file`.
         server.query("SELECT * FROM cars")
 
 All files of a workspace are in one temporary directory. When it closes, it ends each process it started by its id, and
-removes the directory. MIMEO_BIN names the directory of the executables (default `.build/debug`); MIMEO_KEEP=1 keeps
+removes the directory. MIMEO_BIN names the directory of the executables (default `.build/release`); MIMEO_KEEP=1 keeps
 the temporary directory and prints its path.
 """
 

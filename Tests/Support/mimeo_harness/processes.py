@@ -18,7 +18,7 @@ STOP_SECONDS = 60
 
 def binary(name):
     """The path of one of our executables."""
-    directory = pathlib.Path(os.environ.get("MIMEO_BIN", ".build/debug"))
+    directory = pathlib.Path(os.environ.get("MIMEO_BIN", ".build/release"))
     path = (directory if directory.is_absolute() else ROOT / directory) / name
     if not path.exists():
         raise FileNotFoundError(f"{path} is missing: build it first, or set MIMEO_BIN")
