@@ -339,16 +339,17 @@ public final class QueryServicePart: ServicePart {
             }
         }
         var headers: HTTPFields = [:]
-        if try await spool.first().isRepeated, let name = HTTPField.Name(IdempotencyKey.repeatedField) {
+        if try await spool.first(), let name = HTTPField.Name(IdempotencyKey.repeatedField) {
             headers[name] = "true"
         }
         return StreamWriter.response(.lines, headers: headers, staysOpen: false, context) { [logger] stream in
-            while let bytes = try await spool.next() { try await stream.add(encoded: bytes) }
-            switch spool.end {
-            case .success(let last)?: try await stream.add(last, event: "end")
-            case .failure(let error)?:
-                try await stream.add(ExecuteAnswer.envelope(of: error, logger).body, event: "end")
-            case nil: preconditionFailure("lines end with a last one or an error")
+            while true {
+                switch try await spool.next() {
+                case .lines(let bytes): try await stream.add(encoded: bytes)
+                case .end(.success(let last)): return try await stream.add(last, event: "end")
+                case .end(.failure(let error)):
+                    return try await stream.add(ExecuteAnswer.envelope(of: error, logger).body, event: "end")
+                }
             }
         }
     }

@@ -80,6 +80,53 @@ struct RowLineTests {
         }
     }
 
+    /// Takes the lines of a spool up to its end.
+    private static func all(of spool: RowSpool) async throws -> (lines: ByteBuffer, end: Value) {
+        var lines = ByteBuffer()
+        while true {
+            switch try await spool.next() {
+            case .lines(var next): lines.writeBuffer(&next)
+            case .end(let end): return (lines, try end.get())
+            }
+        }
+    }
+
+    @Test(
+        "a reader as fast as the writer gets every line in order and then the end, from memory and from a file",
+        arguments: [0, Limits.spoolHeldBytes])
+    func fastReader(before: Int) async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        for _ in 0..<300 {
+            let spool = RowSpool(folder: folder)
+            // So many that all others go to the file, however fast the reader is.
+            try spool.append(ByteBuffer(repeating: 7, count: before))
+            try spool.append(ByteBuffer(integer: UInt32(0)))
+            let writer = Task.detached {
+                for number in 1..<UInt32(2_000) { try spool.append(ByteBuffer(integer: number)) }
+                spool.finish(.success("end"))
+            }
+            var (lines, end) = try await Self.all(of: spool)
+            #expect(end == "end")
+            lines.moveReaderIndex(forwardBy: before)
+            #expect(lines.readableBytes == 8_000)
+            #expect((0..<2_000).allSatisfy { lines.readInteger(as: UInt32.self) == $0 })
+            try await writer.value
+        }
+    }
+
+    @Test("a spool without lines ends at once: the first look throws its error, and so does each later step")
+    func onlyEnd() async throws {
+        let spool = RowSpool(folder: FileManager.default.temporaryDirectory.path)
+        let error = QueryError(.unavailable, "it broke")
+        async let first = spool.first()
+        spool.finish(.failure(error))
+        await #expect(throws: error) { try await first }
+        for _ in 0..<2 {
+            await #expect(throws: error) { try await Self.all(of: spool) }
+        }
+    }
+
     @Test("a spool keeps the order, holds a bounded part in memory, and refuses more than its file may have")
     func spool() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
@@ -104,8 +151,7 @@ struct RowLineTests {
             numbered.writeImmutableBuffer(piece)
             try spool.append(numbered)
         }
-        var all = ByteBuffer()
-        while var next = try await spool.next() { all.writeBuffer(&next) }
+        var (all, _) = try await Self.all(of: spool)
         for number in 0..<30 {
             #expect(all.readInteger(as: UInt32.self) == UInt32(number))
             all.moveReaderIndex(forwardBy: 100_000)

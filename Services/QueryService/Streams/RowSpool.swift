@@ -8,10 +8,25 @@ import Synchronization
 /// `Limits.spoolHeldBytes`, then in a file without a name. The evaluation never waits for the client, so it
 /// holds no snapshot open for one.
 ///
-/// One thread at a time adds lines, one task takes them. Invariant: once there is a file, all later lines go
-/// there, and they are taken after those in memory. `state` guards everything; files are written and read
-/// without the lock.
+/// One thread at a time adds lines, one task takes them. Invariants: once there is a file, all later lines go
+/// there, and they are taken after those in memory; the end comes after all lines. `state` guards everything;
+/// files are written and read without the lock.
 final class RowSpool: Sendable {
+    /// A step of the one who takes lines.
+    enum Step: Sendable {
+        /// One line or more, whole.
+        case lines(ByteBuffer)
+        /// All lines were taken: the last one, or the error in its place.
+        case end(Swift.Result<Value, any Error>)
+    }
+
+    /// A step as it was taken under the lock.
+    private enum Part: Sendable {
+        case held(ByteBuffer)
+        case filed(SpoolFile, from: Int, count: Int)
+        case end(Swift.Result<Value, any Error>)
+    }
+
     private struct State {
         var held = ByteBuffer()
         var file: SpoolFile?
@@ -53,91 +68,88 @@ final class RowSpool: Sendable {
     /// - Throws: `QUERY-0405` if they are more than the file may hold; `QUERY-0304` if they cannot be kept.
     func append(_ lines: ByteBuffer) throws(QueryError) {
         let place = state.withLock { state -> (file: SpoolFile?, written: Int)? in
-            guard state.file == nil, state.held.readableBytes < Limits.spoolHeldBytes else {
-                return (state.file, state.written)
-            }
+            state.file == nil && state.held.readableBytes < Limits.spoolHeldBytes
+                ? nil : (state.file, state.written)
+        }
+        guard let place else {
             var lines = lines
-            state.held.writeBuffer(&lines)
-            return nil
+            return change { $0.held.writeBuffer(&lines) }
         }
-        if let place {
-            guard place.written + lines.readableBytes <= limit else {
-                throw QueryError(.answerTooLarge, "\(limit)")
-            }
-            let file: SpoolFile
-            if let known = place.file { file = known } else { file = try SpoolFile(in: folder) }
-            try file.write(lines, at: place.written)
-            state.withLock { state in
-                state.file = file
-                state.written = place.written + lines.readableBytes
-            }
+        guard place.written + lines.readableBytes <= limit else {
+            throw QueryError(.answerTooLarge, "\(limit)")
         }
-        wake()
+        let file: SpoolFile
+        if let known = place.file { file = known } else { file = try SpoolFile(in: folder) }
+        try file.write(lines, at: place.written)
+        change { state in
+            state.file = file
+            state.written = place.written + lines.readableBytes
+        }
     }
 
     /// Notes that the answer was given before.
     func noteRepeated() { state.withLock { $0.isRepeated = true } }
 
     /// Ends the lines, with a last one or with an error.
-    func finish(_ end: Swift.Result<Value, any Error>) {
-        state.withLock { $0.end = end }
-        wake()
-    }
+    func finish(_ end: Swift.Result<Value, any Error>) { change { $0.end = end } }
 
-    private func wake() {
-        state.withLock { state in
-            defer { state.waiter = nil }
-            return state.waiter
-        }?.resume()
+    /// Changes the state and wakes the one who takes, in one section of the lock: a wake that came after it
+    /// could find that he has taken the lines already and waits for the next ones.
+    private func change(_ body: (inout State) -> Void) {
+        let waiter = state.withLock { state in
+            body(&state)
+            return state.waiter.take()
+        }
+        waiter?.resume()
     }
 
     // MARK: Taking
 
-    /// Waits for the first line or the end.
+    /// Waits for the first line or the end, and returns whether the answer was given before.
     /// - Throws: the error, if there is no line before it.
-    func first() async throws -> (isRepeated: Bool, hasLines: Bool) {
-        await wait { $0.held.readableBytes > 0 || $0.written > 0 }
-        let (first, error) = state.withLock { state in
-            let hasLines = state.held.readableBytes > 0 || state.written > 0
-            guard !hasLines, case .failure(let error)? = state.end else {
-                return ((state.isRepeated, hasLines), (any Error)?.none)
-            }
-            return ((state.isRepeated, hasLines), error)
-        }
-        if let error { throw error }
-        return first
+    func first() async throws -> Bool {
+        try await wait { state -> Swift.Result<Bool, any Error>? in
+            if state.held.readableBytes > 0 || state.written > 0 { return .success(state.isRepeated) }
+            return state.end.map { end in end.map { _ in state.isRepeated } }
+        }.get()
     }
 
-    /// The next lines; nil after the last.
-    func next() async throws(QueryError) -> ByteBuffer? {
-        await wait { $0.held.readableBytes > 0 || $0.taken < $0.written }
-        let step = state.withLock { state -> (bytes: ByteBuffer?, file: SpoolFile?, from: Int, count: Int) in
+    /// Waits for the next lines, or for the end after the last of them.
+    func next() async throws(QueryError) -> Step {
+        switch await wait(until: Self.take) {
+        case .held(let lines): .lines(lines)
+        case .filed(let file, let from, let count): .lines(try file.read(from: from, count: count))
+        case .end(let end): .end(end)
+        }
+    }
+
+    private static func take(_ state: inout State) -> Part? {
+        if state.held.readableBytes > 0 {
             state.isTaken = true
-            if state.held.readableBytes > 0 {
-                defer { state.held = ByteBuffer() }
-                return (state.held, nil, 0, 0)
-            }
-            let count = min(state.written - state.taken, Limits.spoolReadBytes)
-            defer { state.taken += count }
-            return (nil, state.file, state.taken, count)
+            defer { state.held = ByteBuffer() }
+            return .held(state.held)
         }
-        if let bytes = step.bytes { return bytes }
-        guard let file = step.file, step.count > 0 else { return nil }
-        return try file.read(from: step.from, count: step.count)
+        if let file = state.file, state.taken < state.written {
+            let count = min(state.written - state.taken, Limits.spoolReadBytes)
+            defer { (state.taken, state.isTaken) = (state.taken + count, true) }
+            return .filed(file, from: state.taken, count: count)
+        }
+        return state.end.map { .end($0) }
     }
 
-    /// The last line, once all others are taken.
-    var end: Swift.Result<Value, any Error>? { state.withLock { $0.end } }
-
-    /// Waits until something is there, or the end. `finish` is always called.
-    private func wait(until isThere: @Sendable (borrowing State) -> Bool) async {
-        await withCheckedContinuation { continuation in
-            let isDone = state.withLock { state in
-                if isThere(state) || state.end != nil { return true }
-                state.waiter = continuation
-                return false
+    /// Returns the first thing that `look` finds. It looks again after each wake. `finish` is always called.
+    private func wait<Found: Sendable>(until look: (inout State) -> Found?) async -> Found {
+        while true {
+            var found: Found?
+            await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+                found = state.withLock { state in
+                    let found = look(&state)
+                    if found == nil { state.waiter = continuation }
+                    return found
+                }
+                if found != nil { continuation.resume() }
             }
-            if isDone { continuation.resume() }
+            if let found { return found }
         }
     }
 }
