@@ -214,6 +214,7 @@ let checks: [Target] = [
             logging,
         ]),
     tests("CRDTTests", ["CRDT", "TestSupport"], exclude: ["Fixtures"]),
+    tests("MachineTests", ["Machine", "TestSupport"]),
     tests("DQLTests", ["DQL", "CRDT", "DQLCorpus", "TestSupport"], exclude: ["Corpus", "Samples"]),
     tests(
         "ReplicaTests",

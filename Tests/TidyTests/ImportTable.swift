@@ -49,7 +49,7 @@ struct ImportTable {
         rows: [
             "Shared/CRDT": Row(),
             "Shared/Exchange": Row(ours: ["CRDT"]),
-            "Shared/Machine": Row(platform: ["Dispatch", "Foundation"]),
+            "Shared/Machine": Row(platform: ["Dispatch", "Foundation", "Synchronization"]),
             // Decision 0043.
             "Shared/WriteAhead": Row(packages: grdb.union(["CPageSums"]), platform: cLibrary),
             "Shared/Attachments": Row(packages: ["Crypto"], platform: foundation.union(cLibrary)),
