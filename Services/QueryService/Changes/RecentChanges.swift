@@ -1,7 +1,7 @@
 import CRDT
 import Exchange
+import Machine
 import Replica
-import Synchronization
 
 /// The latest operations of one database with the states around them, for its followers: observers and
 /// readers of changes.
@@ -17,7 +17,7 @@ final class RecentChanges: Sendable {
         case gone
     }
 
-    private struct State {
+    private struct State: Sendable {
         var operations: [FoldedOperation] = []
         var bytes = 0
         var start: Offset = 0
@@ -25,14 +25,14 @@ final class RecentChanges: Sendable {
         var followers = 0
         /// After the last follower has left.
         var keptUntil: ContinuousClock.Instant?
-        var waiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
-        var nextWaiter: UInt64 = 0
+        /// Grows with each `wake`.
+        var wakes: UInt64 = 0
         /// Grows when all present followers must end.
         var generation = 0
         var isClosed = false
     }
 
-    private let state = Mutex(State())
+    private let state = Monitor(State())
 
     /// A follower for as long as it lives.
     final class Follower: Sendable {
@@ -43,15 +43,15 @@ final class RecentChanges: Sendable {
         }
         deinit { recent.leave() }
         /// True once the fold that it follows has ended.
-        var isOver: Bool { recent.state.withLock { $0.isClosed || $0.generation != generation } }
+        var isOver: Bool { recent.state.read { $0.isClosed || $0.generation != generation } }
     }
 
     /// The offset of the last operation.
-    var end: Offset { state.withLock { $0.end } }
+    var end: Offset { state.read { $0.end } }
 
     /// The fold begins at this offset.
     func begin(at offset: Offset) {
-        state.withLock { state in
+        state.change { state in
             (state.operations, state.bytes) = ([], 0)
             (state.start, state.end) = (offset, offset)
         }
@@ -59,7 +59,7 @@ final class RecentChanges: Sendable {
 
     /// Registers a follower: from now on operations are kept.
     func follow() -> Follower {
-        let generation = state.withLock { state in
+        let generation = state.change { state in
             state.followers += 1
             state.keptUntil = nil
             return state.generation
@@ -68,7 +68,7 @@ final class RecentChanges: Sendable {
     }
 
     private func leave() {
-        state.withLock { state in
+        state.change { state in
             state.followers -= 1
             if state.followers == 0 { state.keptUntil = .now + Limits.recentTime }
         }
@@ -76,7 +76,7 @@ final class RecentChanges: Sendable {
 
     /// Drops the operations that are kept: an operator has erased something in them.
     func forget() {
-        state.withLock { state in
+        state.change { state in
             (state.operations, state.bytes) = ([], 0)
             state.start = state.end
         }
@@ -85,7 +85,7 @@ final class RecentChanges: Sendable {
     /// Adds operations that were folded, in the log's order.
     func append(_ folded: [FoldedOperation]) {
         guard let first = folded.first, let last = folded.last else { return }
-        let waiters = state.withLock { state -> [CheckedContinuation<Void, Never>] in
+        state.change { state in
             let isKept = state.followers > 0 || state.keptUntil.map { $0 > .now } ?? false
             if isKept, first.position.offset == state.end.next {
                 state.operations += folded
@@ -96,9 +96,7 @@ final class RecentChanges: Sendable {
                 state.start = last.position.offset
             }
             state.end = last.position.offset
-            return Self.takeWaiters(&state)
         }
-        for waiter in waiters { waiter.resume() }
     }
 
     /// Drops the oldest quarter: in steps, since the rest moves up.
@@ -120,7 +118,7 @@ final class RecentChanges: Sendable {
 
     /// The operations after an offset.
     func read(after offset: Offset) -> Found {
-        state.withLock { state in
+        state.read { state in
             guard offset < state.end else { return .operations([]) }
             guard offset >= state.start else { return .gone }
             var bytes = 0
@@ -134,56 +132,34 @@ final class RecentChanges: Sendable {
         }
     }
 
-    /// Returns when there is an operation after an offset, after `wake`, or at once when closed. May return
-    /// earlier: the caller looks again.
+    /// Returns when there is an operation after an offset, after `wake`, when the followers must end, when it is
+    /// closed, or when the task is cancelled.
     func wait(beyond offset: Offset) async {
-        let (id, generation) = state.withLock { state in
-            state.nextWaiter += 1
-            return (state.nextWaiter, state.generation)
-        }
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let isDone = state.withLock { state in
-                    guard state.end <= offset, !state.isClosed, state.generation == generation,
-                        !Task.isCancelled
-                    else { return true }
-                    state.waiters[id] = continuation
-                    return false
-                }
-                if isDone { continuation.resume() }
-            }
-        } onCancel: {
-            state.withLock { $0.waiters.removeValue(forKey: id) }?.resume()
+        let (wakes, generation) = state.read { ($0.wakes, $0.generation) }
+        await state.wait(within: nil) { state in
+            state.end > offset || state.isClosed || state.generation != generation || state.wakes != wakes
         }
     }
 
     /// Wakes every follower, so that it looks at its clock, its credential and its client.
     func wake() {
-        let waiters = state.withLock { state in
+        state.change { state in
             if state.followers == 0, state.keptUntil.map({ $0 <= .now }) ?? false {
                 state.keptUntil = nil
                 (state.operations, state.bytes) = ([], 0)
                 state.start = state.end
             }
-            return Self.takeWaiters(&state)
+            state.wakes += 1
         }
-        for waiter in waiters { waiter.resume() }
     }
 
     /// Ends every follower; with `isFinal` also those to come.
     func endFollowers(isFinal: Bool) {
-        let waiters = state.withLock { state in
+        state.change { state in
             state.isClosed = isFinal
             state.generation += 1
             (state.operations, state.bytes) = ([], 0)
             state.start = state.end
-            return Self.takeWaiters(&state)
         }
-        for waiter in waiters { waiter.resume() }
-    }
-
-    private static func takeWaiters(_ state: inout State) -> [CheckedContinuation<Void, Never>] {
-        defer { state.waiters = [:] }
-        return Array(state.waiters.values)
     }
 }

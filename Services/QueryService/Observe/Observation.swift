@@ -2,6 +2,7 @@ import CRDT
 import DQL
 import Exchange
 import Identity
+import Machine
 import Replica
 import ServiceKit
 import Synchronization
@@ -44,7 +45,7 @@ final class Observation: Sendable {
         case ended(any HTTPReportable)
     }
 
-    private struct State {
+    private struct State: Sendable {
         var rows: [KeptRow] = []
         /// The offset up to which the rows are known to be right.
         var offset: Offset = 0
@@ -52,13 +53,13 @@ final class Observation: Sendable {
         var events: [Event] = []
         var bytes = 0
         var end: (any HTTPReportable)?
-        var waiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
-        var nextWaiter: UInt64 = 0
+        /// Grows with each `wake`.
+        var wakes: UInt64 = 0
     }
 
     let query: Query
     private let projection: Projection
-    private let state = Mutex(State())
+    private let state = Monitor(State())
     private let begun: Task<Void, any Error>
     private let running = Mutex<Task<Void, Never>?>(nil)
 
@@ -83,7 +84,7 @@ final class Observation: Sendable {
         let follower = projection.recent.follow()
         do {
             let first = try await projection.rows(of: query, from: nil)
-            state.withLock { ($0.rows, $0.offset) = (first.rows, first.offset) }
+            state.change { ($0.rows, $0.offset) = (first.rows, first.offset) }
             begun.yield(first)
         } catch {
             begun.finish(throwing: error)
@@ -91,7 +92,7 @@ final class Observation: Sendable {
         }
         begun.finish()
         do {
-            var seen = state.withLock { $0.offset }
+            var seen = state.read { $0.offset }
             while !Task.isCancelled, !follower.isOver {
                 let (through, matters) = try news(after: seen)
                 if matters {
@@ -100,7 +101,7 @@ final class Observation: Sendable {
                     seen = max(through, now.offset)
                 } else if through > seen {
                     seen = through
-                    state.withLock { $0.offset = max($0.offset, through) }
+                    state.change { $0.offset = max($0.offset, through) }
                 } else {
                     await projection.recent.wait(beyond: seen)
                 }
@@ -141,7 +142,7 @@ final class Observation: Sendable {
 
     /// The difference to the rows before; nil if there is none. Many rows are compared in the pool.
     private func event(_ now: Rows) async throws -> Event? {
-        let before = state.withLock { $0.rows }
+        let before = state.read { $0.rows }
         let compare: @Sendable () -> Event? = {
             let difference = RowDifference(from: before, to: now.rows)
             return difference.isEmpty ? nil : Event(offset: now.offset, json: Self.json(difference, now))
@@ -152,19 +153,17 @@ final class Observation: Sendable {
 
     private func publish(_ now: Rows) async throws {
         let event = try await event(now)
-        let waiters = state.withLock { state -> [CheckedContinuation<Void, Never>] in
+        state.change { state in
             state.rows = now.rows
             state.offset = max(state.offset, now.offset)
-            guard let event else { return [] }
+            guard let event else { return }
             state.version += 1
             state.events.append(event)
             state.bytes += event.json.utf8.count
             while state.bytes > Limits.eventBytes, state.events.count > 1 {
                 state.bytes -= state.events.removeFirst().json.utf8.count
             }
-            return Self.takeWaiters(&state)
         }
-        for waiter in waiters { waiter.resume() }
     }
 
     private static func json(_ difference: RowDifference, _ now: Rows) -> String {
@@ -185,28 +184,19 @@ final class Observation: Sendable {
 
     private func end(_ error: any Error) {
         let reason = ErrorAnswer.reportable(QueryError.translated(error))
-        let waiters = state.withLock { state in
-            if state.end == nil { state.end = reason }
-            return Self.takeWaiters(&state)
-        }
-        for waiter in waiters { waiter.resume() }
-    }
-
-    private static func takeWaiters(_ state: inout State) -> [CheckedContinuation<Void, Never>] {
-        defer { state.waiters = [:] }
-        return Array(state.waiters.values)
+        state.change { $0.end = $0.end ?? reason }
     }
 
     // MARK: Following
 
     /// The rows now, and the number of the last event that is in them.
     func current() -> (rows: Rows, version: Int) {
-        state.withLock { (Rows(rows: $0.rows, offset: $0.offset), $0.version) }
+        state.read { (Rows(rows: $0.rows, offset: $0.offset), $0.version) }
     }
 
     /// Returns whether nothing that the query reads was changed since an offset. False if that is not known.
     func isCurrent(since offset: Offset) -> Bool {
-        let now = state.withLock { $0.offset }
+        let now = state.read { $0.offset }
         guard offset <= now else { return false }
         var place = offset
         while place < now {
@@ -221,7 +211,7 @@ final class Observation: Sendable {
 
     /// The events after a number.
     func step(after number: Int) -> Step {
-        state.withLock { state in
+        state.read { state in
             if number == state.version, let end = state.end { return .ended(end) }
             let oldest = state.version - state.events.count
             guard number >= oldest else { return .behind }
@@ -229,31 +219,14 @@ final class Observation: Sendable {
         }
     }
 
-    /// Returns when there is an event after a number, at the end, or after `wake`. May return earlier.
+    /// Returns when there is an event after a number, at the end, after `wake`, or when the task is cancelled.
     func wait(beyond number: Int) async {
-        let id = state.withLock { state in
-            state.nextWaiter += 1
-            return state.nextWaiter
-        }
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let isDone = state.withLock { state in
-                    guard state.version == number, state.end == nil, !Task.isCancelled else { return true }
-                    state.waiters[id] = continuation
-                    return false
-                }
-                if isDone { continuation.resume() }
-            }
-        } onCancel: {
-            state.withLock { $0.waiters.removeValue(forKey: id) }?.resume()
-        }
+        let wakes = state.read { $0.wakes }
+        await state.wait(within: nil) { $0.version != number || $0.end != nil || $0.wakes != wakes }
     }
 
     /// Wakes every follower, so that it looks at its clock, its credential and its client.
-    func wake() {
-        let waiters = state.withLock { Self.takeWaiters(&$0) }
-        for waiter in waiters { waiter.resume() }
-    }
+    func wake() { state.change { $0.wakes += 1 } }
 }
 
 extension ObservedQuery {

@@ -1,8 +1,8 @@
 import CRDT
 import Foundation
+import Machine
 import NIOCore
 import ServiceKit
-import Synchronization
 
 /// Lines on their way from an evaluation to a client that may be slower: in memory up to
 /// `Limits.spoolHeldBytes`, then in a file without a name. The evaluation never waits for the client, so it
@@ -10,7 +10,7 @@ import Synchronization
 ///
 /// One thread at a time adds lines, one task takes them. Invariants: once there is a file, all later lines go
 /// there, and they are taken after those in memory; the end comes after all lines. `state` guards everything;
-/// files are written and read without the lock.
+/// files are written and read without its lock.
 final class RowSpool: Sendable {
     /// A step of the one who takes lines.
     enum Step: Sendable {
@@ -27,7 +27,7 @@ final class RowSpool: Sendable {
         case end(Swift.Result<Value, any Error>)
     }
 
-    private struct State {
+    private struct State: Sendable {
         var held = ByteBuffer()
         var file: SpoolFile?
         /// Bytes of the file that were written and taken.
@@ -38,12 +38,26 @@ final class RowSpool: Sendable {
         /// The last line, or the error in its place.
         var end: Swift.Result<Value, any Error>?
         var isRepeated = false
-        var waiter: CheckedContinuation<Void, Never>?
+
+        /// Takes the next part; nil if there is none yet.
+        mutating func take() -> Part? {
+            if held.readableBytes > 0 {
+                isTaken = true
+                defer { held = ByteBuffer() }
+                return .held(held)
+            }
+            if let file, taken < written {
+                let count = min(written - taken, Limits.spoolReadBytes)
+                defer { (taken, isTaken) = (taken + count, true) }
+                return .filed(file, from: taken, count: count)
+            }
+            return end.map { .end($0) }
+        }
     }
 
     private let folder: String
     private let limit: Int
-    private let state = Mutex(State())
+    private let state = Monitor(State())
 
     /// - Parameters:
     ///   - folder: the folder of the file, made if needed.
@@ -55,7 +69,7 @@ final class RowSpool: Sendable {
     /// Begins with the first line; a second time if the evaluation has to run again.
     /// - Throws: `QUERY-0304` if the client has got lines of the first run.
     func begin() throws(QueryError) {
-        let isTaken = state.withLock { state in
+        let isTaken = state.change { state in
             guard !state.isTaken else { return true }
             state.held.clear()
             state.written = 0
@@ -67,13 +81,13 @@ final class RowSpool: Sendable {
     /// Adds lines.
     /// - Throws: `QUERY-0405` if they are more than the file may hold; `QUERY-0304` if they cannot be kept.
     func append(_ lines: ByteBuffer) throws(QueryError) {
-        let place = state.withLock { state -> (file: SpoolFile?, written: Int)? in
+        let place = state.read { state -> (file: SpoolFile?, written: Int)? in
             state.file == nil && state.held.readableBytes < Limits.spoolHeldBytes
                 ? nil : (state.file, state.written)
         }
         guard let place else {
             var lines = lines
-            return change { $0.held.writeBuffer(&lines) }
+            return state.change { $0.held.writeBuffer(&lines) }
         }
         guard place.written + lines.readableBytes <= limit else {
             throw QueryError(.answerTooLarge, "\(limit)")
@@ -81,75 +95,36 @@ final class RowSpool: Sendable {
         let file: SpoolFile
         if let known = place.file { file = known } else { file = try SpoolFile(in: folder) }
         try file.write(lines, at: place.written)
-        change { state in
+        state.change { state in
             state.file = file
             state.written = place.written + lines.readableBytes
         }
     }
 
     /// Notes that the answer was given before.
-    func noteRepeated() { state.withLock { $0.isRepeated = true } }
+    func noteRepeated() { state.change { $0.isRepeated = true } }
 
     /// Ends the lines, with a last one or with an error.
-    func finish(_ end: Swift.Result<Value, any Error>) { change { $0.end = end } }
-
-    /// Changes the state and wakes the one who takes, in one section of the lock: a wake that came after it
-    /// could find that he has taken the lines already and waits for the next ones.
-    private func change(_ body: (inout State) -> Void) {
-        let waiter = state.withLock { state in
-            body(&state)
-            return state.waiter.take()
-        }
-        waiter?.resume()
-    }
+    func finish(_ end: Swift.Result<Value, any Error>) { state.change { $0.end = end } }
 
     // MARK: Taking
 
     /// Waits for the first line or the end, and returns whether the answer was given before.
     /// - Throws: the error, if there is no line before it.
     func first() async throws -> Bool {
-        try await wait { state -> Swift.Result<Bool, any Error>? in
+        try await state.take { state -> Swift.Result<Bool, any Error>? in
             if state.held.readableBytes > 0 || state.written > 0 { return .success(state.isRepeated) }
             return state.end.map { end in end.map { _ in state.isRepeated } }
         }.get()
     }
 
-    /// Waits for the next lines, or for the end after the last of them.
+    /// Waits for the next lines, or for the end after the last of them. `finish` is always called, also when
+    /// the client has gone.
     func next() async throws(QueryError) -> Step {
-        switch await wait(until: Self.take) {
+        switch await state.take({ $0.take() }) {
         case .held(let lines): .lines(lines)
         case .filed(let file, let from, let count): .lines(try file.read(from: from, count: count))
         case .end(let end): .end(end)
-        }
-    }
-
-    private static func take(_ state: inout State) -> Part? {
-        if state.held.readableBytes > 0 {
-            state.isTaken = true
-            defer { state.held = ByteBuffer() }
-            return .held(state.held)
-        }
-        if let file = state.file, state.taken < state.written {
-            let count = min(state.written - state.taken, Limits.spoolReadBytes)
-            defer { (state.taken, state.isTaken) = (state.taken + count, true) }
-            return .filed(file, from: state.taken, count: count)
-        }
-        return state.end.map { .end($0) }
-    }
-
-    /// Returns the first thing that `look` finds. It looks again after each wake. `finish` is always called.
-    private func wait<Found: Sendable>(until look: (inout State) -> Found?) async -> Found {
-        while true {
-            var found: Found?
-            await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-                found = state.withLock { state in
-                    let found = look(&state)
-                    if found == nil { state.waiter = continuation }
-                    return found
-                }
-                if found != nil { continuation.resume() }
-            }
-            if let found { return found }
         }
     }
 }
