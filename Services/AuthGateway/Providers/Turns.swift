@@ -1,31 +1,17 @@
-import Synchronization
+import Machine
 
 /// A bounded number of turns, given in the order in which they are asked for.
-///
-/// `state` guards all. Invariant: somebody waits only while all turns are taken.
 final class Turns: Sendable {
-    private struct Waiter {
-        let id: UInt64
-        let continuation: CheckedContinuation<Bool, Never>
-        /// Ends the wait in time.
-        let timer: Task<Void, any Error>
-
-        func resume(_ hasTurn: Bool) {
-            timer.cancel()
-            continuation.resume(returning: hasTurn)
-        }
-    }
-
-    private struct State {
+    private struct State: Sendable {
         var taken = 0
-        var waiting: [Waiter] = []
-        var last: UInt64 = 0
+        /// Callers that wait for a turn, or are about to.
+        var waiting = 0
     }
 
     private let limit: Int
     private let waitingLimit: Int
     private let patience: Duration
-    private let state = Mutex(State())
+    private let state = Monitor(State())
 
     /// - Parameters:
     ///   - limit: the number of turns.
@@ -38,62 +24,30 @@ final class Turns: Sendable {
     }
 
     /// How many wait.
-    var waiting: Int { state.withLock { $0.waiting.count } }
+    var waiting: Int { state.waiting }
 
     /// Returns true when the caller has its turn, which it ends with `end`; false if it gets none in time, or
     /// its task is cancelled.
     func begin() async -> Bool {
-        let isFree = state.withLock { state in
-            guard state.taken < limit else { return false }
-            state.taken += 1
-            return true
-        }
-        guard !isFree else { return true }
-        let id = state.withLock { state in
-            state.last += 1
-            return state.last
-        }
-        return await withTaskCancellationHandler {
-            await withCheckedContinuation { wait($0, id) }
-        } onCancel: {
-            giveUp(id)
-        }
-    }
-
-    /// Ends a turn; whoever waits longest has the next one.
-    func end() {
-        let next = state.withLock { state -> Waiter? in
-            guard state.waiting.isEmpty else { return state.waiting.removeFirst() }
-            state.taken -= 1
-            return nil
-        }
-        next?.resume(true)
-    }
-
-    private func wait(_ continuation: CheckedContinuation<Bool, Never>, _ id: UInt64) {
-        let answer = state.withLock { state -> Bool? in
-            // A turn may have ended meanwhile.
-            if state.taken < limit {
+        let isDecided = state.change { state -> Bool? in
+            guard state.taken >= limit else {
                 state.taken += 1
                 return true
             }
-            guard state.waiting.count < waitingLimit, !Task.isCancelled else { return false }
-            // Begun under the lock: it ends a wait that has begun.
-            let timer = Task { [patience] in
-                try await Task.sleep(for: patience)
-                self.giveUp(id)
-            }
-            state.waiting.append(Waiter(id: id, continuation: continuation, timer: timer))
+            guard state.waiting < waitingLimit else { return false }
+            state.waiting += 1
             return nil
         }
-        if let answer { continuation.resume(returning: answer) }
+        if let isDecided { return isDecided }
+        let hasTurn = await state.take(within: patience) { [limit] state -> Bool? in
+            guard state.taken < limit else { return nil }
+            state.taken += 1
+            return true
+        }
+        state.change { $0.waiting -= 1 }
+        return hasTurn ?? false
     }
 
-    private func giveUp(_ id: UInt64) {
-        let waiter = state.withLock { state -> Waiter? in
-            guard let index = state.waiting.firstIndex(where: { $0.id == id }) else { return nil }
-            return state.waiting.remove(at: index)
-        }
-        waiter?.resume(false)
-    }
+    /// Ends a turn; whoever waits longest has the next one.
+    func end() { state.change { $0.taken -= 1 } }
 }

@@ -5,7 +5,6 @@ import Logging
 import Machine
 import OperationLog
 import Replica
-import Synchronization
 
 /// The materializations of one process: one per database, shared by all services in it. `mimeo serve` folds a
 /// log once, and has a database on disk once.
@@ -21,7 +20,7 @@ public actor Materializations {
     /// A database's materializer while services have shares of it.
     fileprivate final class Fold: Sendable {
         let opening: Task<Materializer, any Error>
-        let ending = Ending()
+        let isOver = Monitor(false)
         init(_ opening: Task<Materializer, any Error>) { self.opening = opening }
     }
 
@@ -43,7 +42,7 @@ public actor Materializations {
         fileprivate let owner: Materializations
 
         /// Waits until the materializer follows its log no more, or the task is cancelled.
-        public func waitForEnd() async { await fold.ending.wait() }
+        public func waitForEnd() async { await fold.isOver.wait(within: nil) { $0 } }
 
         /// Gives the share back; later calls do nothing. Nothing is told to its listener any more.
         /// - Parameter discards: true to close the materializer under everybody and delete its files, so that
@@ -137,7 +136,7 @@ public actor Materializations {
         folds[database]?.following = Task {
             await materializer.run()
             if await materializer.hasLostHistory { await self.end(fold, of: database) }
-            fold.ending.end()
+            fold.isOver.change { $0 = true }
         }
     }
 
@@ -159,7 +158,7 @@ public actor Materializations {
             open.following?.cancel()
             let materializer = try? await fold.opening.value
             await materializer?.close(discards: discards)
-            fold.ending.end()
+            fold.isOver.change { $0 = true }
             // Before anybody who waits for this goes on, and looks whether it is still closing.
             closings[database] = nil
         }
@@ -178,46 +177,5 @@ extension Materializer {
         else { return }
         try? Materialization.discard(directory: folder)
         try? unused.close()
-    }
-}
-
-/// An end that tasks wait for. `state` guards all.
-private final class Ending: Sendable {
-    private struct State {
-        var isOver = false
-        var waiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
-        var next: UInt64 = 0
-    }
-
-    private let state = Mutex(State())
-
-    /// Waits for the end, or until the task is cancelled.
-    func wait() async {
-        let id = state.withLock { state in
-            state.next += 1
-            return state.next
-        }
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let isOver = state.withLock { state in
-                    if state.isOver || Task.isCancelled { return true }
-                    state.waiters[id] = continuation
-                    return false
-                }
-                if isOver { continuation.resume() }
-            }
-        } onCancel: {
-            state.withLock { $0.waiters.removeValue(forKey: id) }?.resume()
-        }
-    }
-
-    /// The end has come.
-    func end() {
-        let waiters = state.withLock { state in
-            state.isOver = true
-            defer { state.waiters = [:] }
-            return state.waiters
-        }
-        for waiter in waiters.values { waiter.resume() }
     }
 }

@@ -1,5 +1,5 @@
 import Identity
-import Synchronization
+import Machine
 
 /// Answers what linked peers ask about blobs.
 public protocol BlobShare: Sendable {
@@ -14,14 +14,14 @@ public protocol BlobShare: Sendable {
 /// open. Bounds: `Limits.blobAsks` questions of the other side wait, further ones are answered with `busy`;
 /// as many of this side are under way.
 ///
-/// `state` guards everything; it is never held across a call.
+/// `state` guards everything; its lock is never held across a call.
 final class BlobChannel: FrameChannel {
-    private struct Pending {
-        var subject: BlobAsk.Subject
-        var continuation: CheckedContinuation<BlobAnswer, Never>
+    private struct Pending: Sendable {
+        let subject: BlobAsk.Subject
+        var answer: BlobAnswer?
     }
 
-    private struct State {
+    private struct State: Sendable {
         /// The other side's key, once the link is open.
         var peerKey: String?
         var isOver = false
@@ -31,13 +31,12 @@ final class BlobChannel: FrameChannel {
         var isServing = false
         /// Frames of the session that were posted and are not sent.
         var unsent = 0
-        var waiting: CheckedContinuation<Void, Never>?
     }
 
     private let inner: any FrameChannel
     private let share: (any BlobShare)?
     private let rights: CompiledRules
-    private let state = Mutex(State())
+    private let state = Monitor(State())
 
     /// - Parameters:
     ///   - share: nil to answer that there is nothing.
@@ -47,25 +46,16 @@ final class BlobChannel: FrameChannel {
     }
 
     /// True once the link has ended.
-    var isOver: Bool { state.withLock { $0.isOver } }
+    var isOver: Bool { state.read { $0.isOver } }
 
     /// The link may be used.
     func open(peerKey: String) {
-        state.withLock { $0.peerKey = peerKey }
+        state.change { $0.peerKey = peerKey }
         serve()
     }
 
     /// The link has ended: nothing is answered any more, and nothing will be.
-    func close() {
-        let (pending, waiting) = state.withLock { state in
-            state.isOver = true
-            state.asks = []
-            defer { (state.pending, state.waiting) = ([:], nil) }
-            return (Array(state.pending.values), state.waiting)
-        }
-        waiting?.resume()
-        for one in pending { one.continuation.resume(returning: .none(.unreachable)) }
-    }
+    func close() { state.change { ($0.isOver, $0.asks) = (true, []) } }
 
     // MARK: The session's frames
 
@@ -82,21 +72,11 @@ final class BlobChannel: FrameChannel {
     }
 
     func post(_ frame: [UInt8], whenSent: @escaping @Sendable (Bool) -> Void) {
-        state.withLock { $0.unsent += 1 }
+        state.change { $0.unsent += 1 }
         inner.post(frame) { [weak self] isSent in
-            self?.wasSent()
+            self?.state.change { $0.unsent -= 1 }
             whenSent(isSent)
         }
-    }
-
-    private func wasSent() {
-        let waiting = state.withLock { state in
-            state.unsent -= 1
-            guard state.unsent == 0 else { return nil as CheckedContinuation<Void, Never>? }
-            defer { state.waiting = nil }
-            return state.waiting
-        }
-        waiting?.resume()
     }
 
     func nearby(_ work: @escaping @Sendable () -> Void) { inner.nearby(work) }
@@ -110,37 +90,29 @@ final class BlobChannel: FrameChannel {
 
     /// Asks the other side, and waits for its answer, at most `Limits.blobPatience`.
     func ask(_ ask: BlobAsk) async -> BlobAnswer {
-        let id = state.withLock { state -> UInt64 in
+        let (id, refusal) = state.change { state -> (UInt64, BlobRefusal?) in
+            guard !state.isOver, state.peerKey != nil else { return (0, .unreachable) }
+            guard state.pending.count < Limits.blobAsks else { return (0, .busy) }
             state.last += 1
-            return state.last
+            state.pending[state.last] = Pending(subject: ask.subject)
+            return (state.last, nil)
         }
-        let limit = Task {
-            guard (try? await Task.sleep(for: Limits.blobPatience)) != nil else { return }
-            settle(id, .none(.unreachable))
+        if let refusal { return .none(refusal) }
+        inner.post(BlobFrame.ask(id, ask).encoded) { [weak self] isSent in
+            if !isSent { self?.settle(id, .none(.unreachable)) }
         }
-        defer { limit.cancel() }
-        return await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let refusal = state.withLock { state -> BlobRefusal? in
-                    guard !state.isOver, state.peerKey != nil else { return .unreachable }
-                    guard state.pending.count < Limits.blobAsks else { return .busy }
-                    state.pending[id] = Pending(subject: ask.subject, continuation: continuation)
-                    return nil
-                }
-                if let refusal { return continuation.resume(returning: .none(refusal)) }
-                inner.post(BlobFrame.ask(id, ask).encoded) { [weak self] isSent in
-                    if !isSent { self?.settle(id, .none(.unreachable)) }
-                }
-                if Task.isCancelled { settle(id, .none(.unreachable)) }
-            }
-        } onCancel: {
-            settle(id, .none(.unreachable))
+        let answer = await state.take(within: Limits.blobPatience) { state in
+            state.pending[id]?.answer ?? (state.isOver ? BlobAnswer.none(.unreachable) : nil)
         }
+        state.change { $0.pending[id] = nil }
+        return answer ?? .none(.unreachable)
     }
 
     private func settle(_ id: UInt64, _ answer: BlobAnswer) {
-        guard let pending = state.withLock({ $0.pending.removeValue(forKey: id) }) else { return }
-        pending.continuation.resume(returning: Self.fits(answer, pending.subject) ? answer : .none(.wrong))
+        state.change { state in
+            guard let pending = state.pending[id], pending.answer == nil else { return }
+            state.pending[id]?.answer = Self.fits(answer, pending.subject) ? answer : .none(.wrong)
+        }
     }
 
     private static func fits(_ answer: BlobAnswer, _ subject: BlobAsk.Subject) -> Bool {
@@ -158,7 +130,7 @@ final class BlobChannel: FrameChannel {
         case nil: break
         case .answer(let id, let answer): settle(id, answer)
         case .ask(let id, let ask):
-            let isTaken = state.withLock { state in
+            let isTaken = state.change { state in
                 guard !state.isOver else { return true }
                 guard state.asks.count < Limits.blobAsks else { return false }
                 state.asks.append((id, ask))
@@ -173,7 +145,7 @@ final class BlobChannel: FrameChannel {
 
     /// Answers what waits, one after the other, unless that is under way.
     private func serve() {
-        let begins = state.withLock { state in
+        let begins = state.change { state in
             guard !state.isServing, !state.isOver, state.peerKey != nil, !state.asks.isEmpty else {
                 return false
             }
@@ -184,7 +156,7 @@ final class BlobChannel: FrameChannel {
         Task { [self] in
             while let (id, ask, peerKey) = next() {
                 let answer = await share?.answer(ask, to: peerKey, rights: rights) ?? .none(.missing)
-                await untilClear()
+                await state.wait { $0.unsent == 0 || $0.isOver }
                 await withCheckedContinuation { continuation in
                     inner.post(BlobFrame.answer(id, answer).encoded) { _ in continuation.resume() }
                 }
@@ -193,25 +165,13 @@ final class BlobChannel: FrameChannel {
     }
 
     private func next() -> (UInt64, BlobAsk, String)? {
-        state.withLock { state in
+        state.change { state in
             guard !state.isOver, !state.asks.isEmpty, let peerKey = state.peerKey else {
                 state.isServing = false
                 return nil
             }
             let (id, ask) = state.asks.removeFirst()
             return (id, ask, peerKey)
-        }
-    }
-
-    /// Waits until no frame of the session waits to be sent.
-    private func untilClear() async {
-        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-            let isClear = state.withLock { state in
-                guard state.unsent > 0, !state.isOver else { return true }
-                state.waiting = continuation
-                return false
-            }
-            if isClear { continuation.resume() }
         }
     }
 }
