@@ -1,4 +1,6 @@
 import Foundation
+import Logging
+import Replica
 import TestSupport
 import Testing
 
@@ -195,6 +197,24 @@ struct TransactionTests {
             let ids = try await ditto.store.execute(query: "SELECT _id FROM c").items
             #expect(ids.count == 3)
             #expect(ids.contains { $0.value["_id"] as? String == made })
+        }
+    }
+
+    @Test(
+        "a transaction that the store does not begin ends with its error, and waits for no statements",
+        arguments: [false, true])
+    func notBegun(isReadOnly: Bool) async throws {
+        try await withTemporaryDirectory { directory in
+            let closed = try PeerReplica(
+                directory: directory.path, environment: .system, logger: Logger(label: "test"))
+            try closed.close()
+            try await withDitto { ditto in
+                let session = TransactionSession(ditto.store.engine, isReadOnly: isReadOnly)
+                let error = #expect(throws: ReplicaError.self) {
+                    try session.run(on: closed) { Issue.record("it has begun") }
+                }
+                #expect(error?.code == .closed)
+            }
         }
     }
 

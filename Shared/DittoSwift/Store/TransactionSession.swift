@@ -183,6 +183,8 @@ final class TransactionSession: Sendable {
                 }
             }
         }
+        // A transaction that the store did not begin gets no statements, and no end to wait for.
+        if !hasBegun { _ = try outcome.get() }
         finish(outcome, pending, ending)
     }
 
