@@ -104,8 +104,8 @@ let shared: [Target] = [
     module(
         "ServiceKit",
         [
-            "CBuildCommit", "CRDT", "CZlib", "DQL", "Exchange", "Identity", "Machine", "OperationLog",
-            "Postgres",
+            "CBuildCommit", "CCrashEnd", "CRDT", "CZlib", "DQL", "Exchange", "Identity", "Machine",
+            "OperationLog", "Postgres",
             "Replica", "WebSocket", crypto, hummingbird, httpClient, httpTypes, nioCore, nioPosix, nioHTTP,
             nioSSL, logging, arguments,
             serverProduct("HummingbirdCore", "hummingbird"),
@@ -116,7 +116,7 @@ let shared: [Target] = [
             serverProduct("ServiceLifecycle", "swift-service-lifecycle"),
             serverProduct("UnixSignals", "swift-service-lifecycle"),
         ],
-        exclude: ["CBuildCommit", "CZlib"], embedded: ["Client/mimeo.js"]),
+        exclude: ["CBuildCommit", "CCrashEnd", "CZlib"], embedded: ["Client/mimeo.js"]),
     .systemLibrary(
         name: "CZlib", path: "Shared/ServiceKit/CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     module("Postgres", ["CRDT", "DQL", "OperationLog", "CLibPQ", logging], exclude: ["CLibPQ"]),
@@ -184,6 +184,7 @@ let services: [Target] =
         .target(
             name: "CBuildCommit", path: "Shared/ServiceKit/CBuildCommit",
             cSettings: commit.map { [.define("MIMEO_BUILD_COMMIT", to: "\"\($0)\"")] } ?? []),
+        .target(name: "CCrashEnd", path: "Shared/ServiceKit/CCrashEnd"),
     ]
 
 let checks: [Target] = [

@@ -26,7 +26,7 @@ public struct MimeoCommand: AsyncParsableCommand {
 
     /// Entry point for `main.swift`.
     public static func runAsProcess() async -> Never {
-        ServiceMain.bootstrapLog()
+        ServiceMain.bootstrap()
         do {
             var command = try parseAsRoot()
             try EnvironmentKeys.check()

@@ -117,6 +117,11 @@ class Compose(SystemTest):
             self.assertRegex(stages[stage], r"(?m)^USER mimeo$")
         self.assertRegex(stages["services"], r"^FROM runtime ")
 
+    def test_a_crash_in_an_image_ends_it_at_once(self):
+        """Docker starts it again as soon as it is gone; a backtrace would keep it."""
+        runtime = (COMPOSE / "Dockerfile").read_text().split(" AS runtime\n")[1].split("\nFROM ")[0]
+        self.assertRegex(runtime, r"(?m)^ENV .*\bSWIFT_BACKTRACE=enable=no$")
+
     def test_the_scripts_are_sound(self):
         for script in [COMPOSE / "secrets", COMPOSE / "stage", *(COMPOSE / "container").iterdir()]:
             self.run_command("bash", "-n", script)

@@ -1,5 +1,6 @@
 """The Debian package: its files, and in full its installation in a fresh Debian."""
 
+import configparser
 import json
 import os
 import pathlib
@@ -37,6 +38,16 @@ class Packaging(SystemTest):
         for script in ("postinst", "prerm", "postrm"):
             self.assertTrue((DEBIAN / script).stat().st_mode & 0o100, script)
             run("sh", "-n", DEBIAN / script)
+
+    def test_a_crash_is_followed_by_a_start_however_often(self):
+        sections = configparser.ConfigParser(strict=False, interpolation=None)
+        sections.optionxform = str
+        sections.read(DEBIAN / "mimeo.service")
+        self.assertEqual(sections["Unit"]["StartLimitIntervalSec"], "0")
+        service = sections["Service"]
+        self.assertEqual(service["Restart"], "on-failure")
+        self.assertEqual(service["RestartSec"], "500ms")
+        self.assertEqual(service["Environment"], "SWIFT_BACKTRACE=enable=no")
 
     def test_the_package_installs_in_a_fresh_debian(self):
         if not pick(fast=False, deep=True):

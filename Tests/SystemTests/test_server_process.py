@@ -1,10 +1,12 @@
 """The life of `mimeo serve`: what it prints, how it ends, what it costs at rest."""
 
 import contextlib
+import os
 import pathlib
 import resource
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import time
@@ -85,6 +87,42 @@ class Lifetime(SystemTest):
         server = OneProcess(self.workspace).start()
         self.assertEqual((server.data / "auth").stat().st_mode & 0o777, 0o700)
         self.assertNotIn(server.token, server.process.log_path.read_text())
+
+
+class Crash(SystemTest):
+    """A crash ends a process at once: nobody waits for a backtrace on its open sockets."""
+
+    GONE_SECONDS = 5
+    """A backtrace takes ten seconds and more, on a busy machine minutes. The goal is one second; it is reported."""
+
+    def crash(self, process, address, sent):
+        with socket.create_connection(address, timeout=30) as client:
+            client.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            self.assertTrue(client.recv(1))
+            began = time.monotonic()
+            os.kill(process.pid, sent)
+            self.assertEqual(process.wait(self.GONE_SECONDS), -sent, process.log_tail())
+            report(f"{process.name} is gone {1000 * (time.monotonic() - began):.0f} ms after {sent.name}")
+            with contextlib.suppress(ConnectionResetError):
+                while client.recv(1 << 16):
+                    pass
+        with self.assertRaises(ConnectionRefusedError):
+            socket.create_connection(address, timeout=30)
+        last = process.log_tail(1)
+        self.assertRegex(last, rf"^mimeo \d+\.\d+\.\d+.*: ended by {sent.name}$", process.log_tail())
+
+    def test_one_process_is_gone_at_once_and_says_by_which_signal(self):
+        server = OneProcess(self.workspace)
+        for sent in (signal.SIGSEGV, signal.SIGILL, signal.SIGABRT):
+            with self.subTest(sent.name):
+                server.start()
+                self.crash(server.process, server.address, sent)
+
+    def test_each_of_four_services_is_gone_at_once(self):
+        cluster = FourProcesses(self.workspace).start()
+        for service in FourProcesses.services:
+            with self.subTest(service):
+                self.crash(cluster.processes[service], cluster.address_of(service), signal.SIGILL)
 
 
 class Observability(SystemTest):

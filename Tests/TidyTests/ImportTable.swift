@@ -101,9 +101,10 @@ struct ImportTable {
                     "WebSocket",
                 ],
                 packages: [
-                    "ArgumentParser", "AsyncHTTPClient", "CBuildCommit", "CZlib", "Crypto", "HTTPTypes",
-                    "Hummingbird", "HummingbirdCore", "Metrics", "NIOCore", "NIOHTTP1", "NIOHTTPTypes",
-                    "NIOHTTPTypesHTTP1", "NIOPosix", "NIOSSL", "ServiceLifecycle", "Tracing", "UnixSignals",
+                    "ArgumentParser", "AsyncHTTPClient", "CBuildCommit", "CCrashEnd", "CZlib", "Crypto",
+                    "HTTPTypes", "Hummingbird", "HummingbirdCore", "Metrics", "NIOCore", "NIOHTTP1",
+                    "NIOHTTPTypes", "NIOHTTPTypesHTTP1", "NIOPosix", "NIOSSL", "ServiceLifecycle", "Tracing",
+                    "UnixSignals",
                 ],
                 // Threads of evaluations wait on semaphores.
                 platform: foundation.union(["Dispatch"])),

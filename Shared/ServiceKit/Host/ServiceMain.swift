@@ -1,4 +1,5 @@
 import ArgumentParser
+import CCrashEnd
 import Foundation
 import Logging
 import ServiceLifecycle
@@ -10,7 +11,7 @@ public enum ServiceMain {
     /// flags, 1 for everything else. Messages and the log go to stderr; `LOG_LEVEL` sets the log's level,
     /// from trace to critical.
     public static func run<Command: AsyncParsableCommand>(_ command: Command.Type) async -> Never {
-        bootstrapLog()
+        bootstrap()
         raiseFileLimit()
         do {
             var parsed = try command.parseAsRoot()
@@ -57,8 +58,15 @@ public enum ServiceMain {
         FileHandle.standardOutput.write(Data(lines.map { $0 + "\n" }.joined().utf8))
     }
 
-    /// Sends the log to stderr, once per process.
-    public static func bootstrapLog() {
+    /// First call of every program, once per process: the log goes to stderr, and a crash ends the process at
+    /// once, with one line instead of a backtrace (`CCrashEnd`), so that clients see it and a manager restarts
+    /// it. `SWIFT_BACKTRACE=enable=yes` brings the backtrace back.
+    public static func bootstrap() {
+        crash_end_install("mimeo \(BuildVersion.text)")
+        bootstrapLog()
+    }
+
+    private static func bootstrapLog() {
         let word = ProcessInfo.processInfo.environment["LOG_LEVEL"] ?? ""
         let found = logLevel(word)
         if found == nil, !word.isEmpty {
