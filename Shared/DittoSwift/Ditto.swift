@@ -46,8 +46,8 @@ public final class Ditto: Sendable {
         }
     }
 
-    /// The allowed transports to other peers. See `DittoTransportConfig` for the part that this version
-    /// uses.
+    /// The allowed transports to other peers: at first those to peers nearby. See `DittoTransportConfig` for
+    /// the part that this version uses.
     public var transportConfig: DittoTransportConfig {
         get { transports.withLock { $0 } }
         set {
@@ -78,20 +78,40 @@ public final class Ditto: Sendable {
 
     /// Opens the database; creates it if it does not exist.
     /// - Throws: `validationError(.invalidDittoConfig)`; `storeError(.persistenceDirectoryLocked)` after
-    ///   about a second; `storeError(.backendError)` for a damaged store or one of a newer version, which is
-    ///   left unchanged.
+    ///   about a second; `storeError(.backendError)` for a damaged store, one of a newer version or one of
+    ///   another database (`STORE-0106`), which is left unchanged.
     public class func open(config: DittoConfig = .default) async throws -> Ditto {
-        do {
-            return try await Engine.openingQueue.run { try openSync(config: config) }
-        } catch {
-            throw DittoSwiftError.translated(error)
-        }
+        try await opened { try Opening(config) }
     }
 
     /// As `open(config:)`, but blocks the calling thread.
     public class func openSync(config: DittoConfig = .default) throws -> Ditto {
         do {
             return try Ditto(Opening(config))
+        } catch {
+            throw DittoSwiftError.translated(error)
+        }
+    }
+
+    /// Opens a store to look into it, of whatever database it is: for the command line. Sync must not be
+    /// started, because the store need not be of the configuration's database.
+    package class func open(store directory: URL) async throws -> Ditto {
+        var config = DittoConfig.default
+        config.persistenceDirectory = directory
+        return try await opened { [config] in
+            try Opening(config, transports: DittoTransportConfig(), isAnyDatabase: true)
+        }
+    }
+
+    /// As `open(config:)`, with all transports to other peers off: for the command line and for tests, which
+    /// turn on those that they mean.
+    package class func openAlone(config: DittoConfig) async throws -> Ditto {
+        try await opened { try Opening(config, transports: DittoTransportConfig()) }
+    }
+
+    private class func opened(_ opening: @escaping @Sendable () throws -> Opening) async throws -> Ditto {
+        do {
+            return try await Engine.openingQueue.run { try Ditto(opening()) }
         } catch {
             throw DittoSwiftError.translated(error)
         }
@@ -106,7 +126,7 @@ public final class Ditto: Sendable {
         logFiles = opening.logFiles
         let name = DeviceName()
         self.name = name
-        transports = Mutex(DittoTransportConfig())
+        transports = Mutex(opening.transports)
         diskUsage = DiskUsage(engine, root: absolutePersistenceDirectory)
         smallPeerInfo = DittoSmallPeerInfo(engine)
         store = DittoStore(engine)
@@ -114,6 +134,7 @@ public final class Ditto: Sendable {
         sync = opening.sync
         let links = opening.links
         self.links = links
+        links?.apply(opening.transports)
         let files = IdentityFiles(directory: opening.directory.path)
         let (ownKey, known, connection, settings) = (OwnKey(files), auth?.peerKey, sync, engine.settings)
         presence = DittoPresence(

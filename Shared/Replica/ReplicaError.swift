@@ -15,6 +15,10 @@ public enum ReplicaErrorCode: String, Sendable, CaseIterable {
     case damaged = "STORE-0104"
     /// The replica was closed.
     case closed = "STORE-0105"
+    /// The store belongs to another database than the one that it is opened for. Nothing was read, sent or
+    /// changed. Use another directory for that database, or empty this one, which gives up what the server
+    /// of its own database has not acknowledged.
+    case otherDatabase = "STORE-0106"
     /// A local write makes a document exceed the hard size limit.
     case documentTooLarge = "STORE-0201"
     /// A transaction changes more than fits one operation.

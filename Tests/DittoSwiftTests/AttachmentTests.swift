@@ -20,7 +20,7 @@ struct AttachmentTests {
     }
 
     private func open(_ server: EmbeddedServer, _ directory: URL, _ name: String) async throws -> Ditto {
-        let ditto = try await Ditto.open(
+        let ditto = try await Ditto.openAlone(
             config: DittoConfig(
                 databaseID: server.databaseID, connect: .server(url: server.url),
                 persistenceDirectory: directory.appendingPathComponent(name)))
@@ -48,7 +48,7 @@ struct AttachmentTests {
     func local() async throws {
         try await withTemporaryDirectory { directory in
             let (url, data) = try file(directory, 600_000)
-            let ditto = try await Ditto.open(config: .local(directory.appendingPathComponent("store")))
+            let ditto = try await Ditto.openAlone(config: .local(directory.appendingPathComponent("store")))
             let made = try await ditto.store.newAttachment(path: url.path, metadata: ["name": "x.bin"])
             #expect(made.len == 600_000 && made.metadata == ["name": "x.bin"])
             #expect(try made.data() == data && made.getData() == data)
@@ -92,7 +92,7 @@ struct AttachmentTests {
     @Test("what is no file and what is no token is refused by the case an application catches")
     func refused() async throws {
         try await withTemporaryDirectory { directory in
-            let ditto = try await Ditto.open(config: .local(directory.appendingPathComponent("store")))
+            let ditto = try await Ditto.openAlone(config: .local(directory.appendingPathComponent("store")))
             let store = ditto.store
             let none = directory.appendingPathComponent("none").path
             #expect(
@@ -158,7 +158,7 @@ struct AttachmentTests {
     @Test("a file that changes while it is copied is refused, and leaves nothing", arguments: [true, false])
     func changing(grows: Bool) async throws {
         try await withTemporaryDirectory { directory in
-            let ditto = try await Ditto.open(config: .local(directory.appendingPathComponent("store")))
+            let ditto = try await Ditto.openAlone(config: .local(directory.appendingPathComponent("store")))
             let (url, data) = try file(directory, 12_000_000)
             let isOver = Atomic(false)
             let writer = Thread {
@@ -272,7 +272,8 @@ struct AttachmentTests {
                     try await open(server, directory, "a"), try await open(server, directory, "b")
                 )
                 for ditto in [a, b] { try ditto.sync.start() }
-                let probe = try await Ditto.open(config: .local(directory.appendingPathComponent("probe")))
+                let probe = try await Ditto.openAlone(
+                    config: .local(directory.appendingPathComponent("probe")))
                 let known = try await probe.store.newAttachment(path: url.path)
                 await probe.close()
                 let token: [String: Any?] = ["id": known.id, "len": known.len, "metadata": [String: Any?]()]

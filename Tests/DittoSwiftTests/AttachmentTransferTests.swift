@@ -17,7 +17,7 @@ struct AttachmentTransferTests {
     }
 
     private func open(_ server: EmbeddedServer, _ directory: URL, _ name: String) async throws -> Ditto {
-        let ditto = try await Ditto.open(
+        let ditto = try await Ditto.openAlone(
             config: DittoConfig(
                 databaseID: server.databaseID, connect: .server(url: server.url),
                 persistenceDirectory: directory.appendingPathComponent(name)))
@@ -214,7 +214,7 @@ struct AttachmentTransferTests {
     @Test("a device keeps what its documents mention and what the application holds, and removes the rest")
     func collected() async throws {
         try await withTemporaryDirectory { directory in
-            let ditto = try await Ditto.open(config: .local(directory.appendingPathComponent("store")))
+            let ditto = try await Ditto.openAlone(config: .local(directory.appendingPathComponent("store")))
             let store = ditto.store
             let mentioned = try await store.newAttachment(data: Data([1])).id
             try await insert(try await store.newAttachment(data: Data([1])), ditto, id: "1")

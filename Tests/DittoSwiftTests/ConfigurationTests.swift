@@ -137,7 +137,7 @@ struct ConfigurationTests {
     @Test("an unusable configuration is a validation error, whichever way it is opened")
     func publicError() async throws {
         let config = DittoConfig(databaseID: "", connect: .smallPeersOnly())
-        await #expect { try await Ditto.open(config: config) } throws: { error in
+        await #expect { try await Ditto.openAlone(config: config) } throws: { error in
             if case DittoSwiftError.validationError(.invalidDittoConfig) = error { true } else { false }
         }
         #expect { try Ditto.openSync(config: config) } throws: { error in
@@ -160,7 +160,7 @@ struct ConfigurationTests {
             var config = DittoConfig.default
             config.persistenceDirectory = directory
             config.connect = .smallPeersOnly(privateKey: sharedKey)
-            let ditto = try await Ditto.open(config: config)
+            let ditto = try await Ditto.openAlone(config: config)
             guard case .smallPeersOnly(let shown) = ditto.config.connect else {
                 Issue.record("another connection than was asked for")
                 return

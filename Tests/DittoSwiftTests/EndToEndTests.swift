@@ -6,7 +6,7 @@ import Testing
 @Suite("Two peers and a server in one process", .timeLimit(.minutes(5)))
 struct EndToEndTests {
     private func open(_ server: EmbeddedServer, _ directory: URL, _ name: String) async throws -> Ditto {
-        let ditto = try await Ditto.open(
+        let ditto = try await Ditto.openAlone(
             config: DittoConfig(
                 databaseID: server.databaseID, connect: .server(url: server.url),
                 persistenceDirectory: directory.appendingPathComponent(name)))

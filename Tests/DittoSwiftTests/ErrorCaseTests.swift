@@ -129,7 +129,7 @@ struct ErrorCaseTests {
             func open(_ change: (inout DittoConfig) -> Void) async -> String? {
                 var config = DittoConfig.local(directory.appendingPathComponent("store"))
                 change(&config)
-                return await name { await (try Ditto.open(config: config)).close() }
+                return await name { await (try Ditto.openAlone(config: config)).close() }
             }
             let invalid = "validationError.invalidDittoConfig"
             #expect(await open { $0.databaseID = "" } == invalid)
@@ -144,7 +144,7 @@ struct ErrorCaseTests {
             // A directory with something else in place of the store: told, and left as it is.
             let other = directory.appendingPathComponent("other")
             try FileManager.default.createDirectory(at: other, withIntermediateDirectories: true)
-            let ditto = try await Ditto.open(config: .local(other))
+            let ditto = try await Ditto.openAlone(config: .local(other))
             await ditto.close()
             let stored = try #require(
                 try FileManager.default.contentsOfDirectory(atPath: other.path).first {
@@ -162,10 +162,10 @@ struct ErrorCaseTests {
     @Test("a locked directory, from an instance of this process")
     func locked() async throws {
         try await withTemporaryDirectory { directory in
-            let ditto = try await Ditto.open(config: .local(directory))
+            let ditto = try await Ditto.openAlone(config: .local(directory))
             let start = ContinuousClock.now
             #expect(
-                await name { _ = try await Ditto.open(config: .local(directory)) }
+                await name { _ = try await Ditto.openAlone(config: .local(directory)) }
                     == "storeError.persistenceDirectoryLocked")
             #expect(ContinuousClock.now - start >= .milliseconds(750))
             await ditto.close()
@@ -193,7 +193,7 @@ struct ErrorCaseTests {
                 var config = DittoConfig.local(directory.appendingPathComponent("store"))
                 config.databaseID = server.databaseID
                 config.connect = .server(url: server.url)
-                let ditto = try await Ditto.open(config: config)
+                let ditto = try await Ditto.openAlone(config: config)
                 #expect(
                     await name { try ditto.sync.start() } == "authenticationError.expirationHandlerMissing")
                 #expect(

@@ -127,7 +127,8 @@ struct GuaranteeTests {
             let names = ["a", "b", "c"]
             var instances: [Ditto] = []
             for name in names {
-                instances.append(try await Ditto.open(config: .local(directory.appendingPathComponent(name))))
+                instances.append(
+                    try await Ditto.openAlone(config: .local(directory.appendingPathComponent(name))))
             }
             for (number, ditto) in instances.enumerated() {
                 for document in 0...number {
@@ -147,7 +148,7 @@ struct GuaranteeTests {
             let original = directory.appendingPathComponent("original")
             let copy = directory.appendingPathComponent("copy")
             func actor(_ folder: URL, _ id: Int) async throws -> UInt64 {
-                let ditto = try await Ditto.open(config: .local(folder))
+                let ditto = try await Ditto.openAlone(config: .local(folder))
                 try await ditto.store.execute(query: "INSERT INTO c DOCUMENTS ({'_id': \(id)})")
                 let actor = try ditto.store.engine.replica().actor.rawValue
                 await ditto.close()

@@ -6,17 +6,20 @@ import Testing
 
 @Suite("Small peers that find each other", .timeLimit(.minutes(3)))
 struct LanTests {
-    /// Two instances of a database that nobody else has, without any address; beacons are frequent.
-    private func withPair(_ body: (_ here: Ditto, _ there: Ditto) async throws -> Void) async throws {
+    /// Two instances of a database that nobody else has, without any address.
+    private func withPair(
+        opened open: (DittoConfig) async throws -> Ditto = { try await Ditto.openAlone(config: $0) },
+        _ body: (_ here: Ditto, _ there: Ditto) async throws -> Void
+    ) async throws {
         try await withTemporaryDirectory { directory in
             let database = UUID().uuidString
             var opened: [Ditto] = []
             for name in ["here", "there"] {
-                let ditto = try await Ditto.open(
-                    config: DittoConfig(
-                        databaseID: database, connect: .smallPeersOnly(privateKey: nil),
-                        persistenceDirectory: directory.appendingPathComponent(name)))
-                opened.append(ditto)
+                opened.append(
+                    try await open(
+                        DittoConfig(
+                            databaseID: database, connect: .smallPeersOnly(privateKey: nil),
+                            persistenceDirectory: directory.appendingPathComponent(name))))
             }
             try await body(opened[0], opened[1])
             for ditto in opened { await ditto.close() }
@@ -28,11 +31,10 @@ struct LanTests {
             .items.first?.value
     }
 
-    @Test("an insert on one reaches an observer on the other, with nothing but enableAllPeerToPeer")
+    @Test("an insert on one reaches an observer on the other, though nobody has configured any transport")
     func twoPeers() async throws {
-        try await withPair { here, there in
+        try await withPair(opened: { try await Ditto.open(config: $0) }) { here, there in
             for ditto in [here, there] {
-                ditto.updateTransportConfig { $0.enableAllPeerToPeer() }
                 try ditto.sync.registerSubscription(query: "SELECT * FROM boats")
                 try ditto.sync.start()
             }

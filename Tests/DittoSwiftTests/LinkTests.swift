@@ -13,7 +13,7 @@ struct LinkTests {
     private func open(
         _ directory: URL, _ name: String, key: String?, database: String = "boats"
     ) async throws -> Ditto {
-        let ditto = try await Ditto.open(
+        let ditto = try await Ditto.openAlone(
             config: DittoConfig(
                 databaseID: database, connect: .smallPeersOnly(privateKey: key),
                 persistenceDirectory: directory.appendingPathComponent(name)))

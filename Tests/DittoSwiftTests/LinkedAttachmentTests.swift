@@ -12,7 +12,7 @@ struct LinkedAttachmentTests {
     private let key = PeerKey().pem
 
     private func open(_ directory: URL, _ name: String) async throws -> Ditto {
-        let ditto = try await Ditto.open(
+        let ditto = try await Ditto.openAlone(
             config: DittoConfig(
                 databaseID: "boats", connect: .smallPeersOnly(privateKey: key),
                 persistenceDirectory: directory.appendingPathComponent(name)))

@@ -119,7 +119,7 @@ struct LoggerTests {
     func evictions() async throws {
         try await gathering(.warning) { shown in
             try await withTemporaryDirectory { directory in
-                let ditto = try await Ditto.open(
+                let ditto = try await Ditto.openAlone(
                     config: DittoConfig(
                         databaseID: "evictions", connect: .smallPeersOnly(privateKey: nil),
                         persistenceDirectory: directory))
@@ -155,7 +155,8 @@ struct LoggerTests {
     func files() async throws {
         try await gathering(.error) { shown in
             try await withTemporaryDirectory { directory in
-                let ditto = try await Ditto.open(config: .local(directory.appendingPathComponent("store")))
+                let ditto = try await Ditto.openAlone(
+                    config: .local(directory.appendingPathComponent("store")))
                 try await warn(ditto, "for the files")
                 let target = directory.appendingPathComponent("log.jsonl.gz")
                 let bytes = try await DittoLogger.export(to: target)

@@ -31,7 +31,7 @@ struct LoginTests {
     @Test("the right token logs in, a wrong one is refused with the server's code")
     func rightAndWrong() async throws {
         try await withServer { server, directory in
-            let ditto = try await Ditto.open(config: config(server, directory))
+            let ditto = try await Ditto.openAlone(config: config(server, directory))
             let auth = try #require(ditto.auth)
             let statuses = Collected<DittoAuthenticationStatus>()
             let observer = auth.observeStatus { statuses.add($0) }
@@ -56,7 +56,7 @@ struct LoginTests {
     @Test("a login that is broken off is no failure, and hides none")
     func cancelled() async throws {
         try await withServer { server, directory in
-            let ditto = try await Ditto.open(config: config(server, directory))
+            let ditto = try await Ditto.openAlone(config: config(server, directory))
             let auth = try #require(ditto.auth)
             await #expect(throws: DittoSwiftError.self) {
                 try await auth.login(token: "wrong", provider: .development)
@@ -74,7 +74,7 @@ struct LoginTests {
     @Test("closures get the provider's information or the error; names of 4.x work")
     func completions() async throws {
         try await withServer { server, directory in
-            let ditto = try await Ditto.open(config: config(server, directory))
+            let ditto = try await Ditto.openAlone(config: config(server, directory))
             let outcomes = Collected<String>()
             ditto.auth?.login(token: server.token, provider: .development) { info, error in
                 outcomes.add("\(info ?? "-") \(error == nil)")
@@ -93,7 +93,7 @@ struct LoginTests {
     @Test("sync without a handler does not start")
     func handlerMissing() async throws {
         try await withServer { server, directory in
-            let ditto = try await Ditto.open(config: config(server, directory))
+            let ditto = try await Ditto.openAlone(config: config(server, directory))
             #expect { try ditto.sync.start() } throws: { error in
                 guard case DittoSwiftError.authenticationError(.expirationHandlerMissing) = error else {
                     return false
@@ -108,7 +108,7 @@ struct LoginTests {
     @Test("the handler is asked with 0 when a login is needed, and again after one that failed")
     func handlerIsAsked() async throws {
         try await withServer { server, directory in
-            let ditto = try await Ditto.open(config: config(server, directory))
+            let ditto = try await Ditto.openAlone(config: config(server, directory))
             let asked = Collected<TimeInterval>()
             ditto.auth?.expirationHandler = { ditto, secondsRemaining in
                 asked.add(secondsRemaining)
@@ -125,10 +125,10 @@ struct LoginTests {
     @Test("a session outlives a restart, without another login")
     func restart() async throws {
         try await withServer { server, directory in
-            let first = try await Ditto.open(config: config(server, directory))
+            let first = try await Ditto.openAlone(config: config(server, directory))
             try await first.auth?.login(token: server.token, provider: .development)
             await first.close()
-            let second = try await Ditto.open(config: config(server, directory))
+            let second = try await Ditto.openAlone(config: config(server, directory))
             #expect(second.auth?.status.isAuthenticated == true)
             let asked = Collected<TimeInterval>()
             second.auth?.expirationHandler = { _, seconds in asked.add(seconds) }
@@ -143,7 +143,7 @@ struct LoginTests {
     private func leaveSession(
         _ server: EmbeddedServer, _ directory: URL, _ change: (inout StoredSession) -> Void
     ) async throws {
-        let ditto = try await Ditto.open(config: config(server, directory))
+        let ditto = try await Ditto.openAlone(config: config(server, directory))
         try await ditto.auth?.login(token: server.token, provider: .development)
         await ditto.close()
         let files = IdentityFiles(directory: ditto.absolutePersistenceDirectory.path)
@@ -159,7 +159,7 @@ struct LoginTests {
                 session.startedAt -= 100
                 session.expiresAt = Date().timeIntervalSince1970 + 50
             }
-            let ditto = try await Ditto.open(config: config(server, directory))
+            let ditto = try await Ditto.openAlone(config: config(server, directory))
             let asked = Collected<TimeInterval>()
             ditto.auth?.expirationHandler = { ditto, secondsRemaining in
                 asked.add(secondsRemaining)
@@ -179,7 +179,7 @@ struct LoginTests {
     @Test("a login while sync goes on is taken by the session that runs")
     func loginWhileSyncing() async throws {
         try await withServer { server, directory in
-            let writer = try await Ditto.open(config: config(server, directory, "writer"))
+            let writer = try await Ditto.openAlone(config: config(server, directory, "writer"))
             try await writer.auth?.login(token: server.token, provider: .development)
             writer.auth?.expirationHandler = { _, _ in }
             try writer.sync.start()
@@ -189,7 +189,7 @@ struct LoginTests {
             // A session that lasts for an hour, and reads nothing.
             let token = try await token(server, directory, .nothing)
             try await leaveSession(server, directory) { $0.accessToken = token }
-            let reader = try await Ditto.open(config: config(server, directory))
+            let reader = try await Ditto.openAlone(config: config(server, directory))
             reader.auth?.expirationHandler = { _, _ in }
             try reader.sync.registerSubscription(query: "SELECT * FROM c")
             try reader.sync.start()
@@ -211,7 +211,7 @@ struct LoginTests {
             let rules = AccessRules(queriesByCollection: ["boats": ["true"]])
             let token = try await token(server, directory, Grant(read: .everything, write: rules))
             try await leaveSession(server, directory) { $0.accessToken = token }
-            let ditto = try await Ditto.open(config: config(server, directory))
+            let ditto = try await Ditto.openAlone(config: config(server, directory))
             ditto.auth?.expirationHandler = { _, _ in }
             try await ditto.store.execute(query: "INSERT INTO boats DOCUMENTS ({'_id': 1})")
             try await ditto.store.execute(query: "INSERT INTO cars DOCUMENTS ({'_id': 1})")
@@ -241,7 +241,7 @@ struct LoginTests {
     private func token(
         _ server: EmbeddedServer, _ directory: URL, _ grant: Grant
     ) async throws -> String {
-        let ditto = try await Ditto.open(config: config(server, directory))
+        let ditto = try await Ditto.openAlone(config: config(server, directory))
         let peerKey = try #require(ditto.auth?.peerKey)
         await ditto.close()
         let found = FileManager.default.enumerator(at: directory, includingPropertiesForKeys: nil)
@@ -283,7 +283,7 @@ struct LoginTests {
     func refusedToken() async throws {
         try await withServer { server, directory in
             try await leaveSession(server, directory) { $0.accessToken = "nonsense" }
-            let ditto = try await Ditto.open(config: config(server, directory))
+            let ditto = try await Ditto.openAlone(config: config(server, directory))
             let asked = Collected<TimeInterval>()
             ditto.auth?.expirationHandler = { ditto, secondsRemaining in
                 asked.add(secondsRemaining)
@@ -299,13 +299,13 @@ struct LoginTests {
     @Test("a session that was copied from another store opens nothing here: a login is asked for")
     func copiedSession() async throws {
         try await withServer { server, directory in
-            let other = try await Ditto.open(config: config(server, directory, "other"))
+            let other = try await Ditto.openAlone(config: config(server, directory, "other"))
             try await other.auth?.login(token: server.token, provider: .development)
             await other.close()
             let files = IdentityFiles(directory: other.absolutePersistenceDirectory.path)
             let copied = try #require(files.session()).accessToken
             try await leaveSession(server, directory) { $0.accessToken = copied }
-            let ditto = try await Ditto.open(config: config(server, directory))
+            let ditto = try await Ditto.openAlone(config: config(server, directory))
             let asked = Collected<TimeInterval>()
             ditto.auth?.expirationHandler = { ditto, secondsRemaining in
                 asked.add(secondsRemaining)
@@ -322,7 +322,7 @@ struct LoginTests {
     func foreignSession() async throws {
         try await withServer { server, directory in
             try await leaveSession(server, directory) { $0.databaseID = "other" }
-            let ditto = try await Ditto.open(config: config(server, directory))
+            let ditto = try await Ditto.openAlone(config: config(server, directory))
             #expect(ditto.auth?.status.isAuthenticated == false)
             await ditto.close()
         }
@@ -331,7 +331,7 @@ struct LoginTests {
     @Test("a login brings a certificate of the store's own key, which a logout removes")
     func certificate() async throws {
         try await withServer { server, directory in
-            let ditto = try await Ditto.open(config: config(server, directory))
+            let ditto = try await Ditto.openAlone(config: config(server, directory))
             try await ditto.auth?.login(token: server.token, provider: .development)
             let files = IdentityFiles(directory: ditto.absolutePersistenceDirectory.path)
             let kept = try #require(files.certificate())
@@ -353,7 +353,7 @@ struct LoginTests {
     @Test("keys and sessions are for their owner's eyes only")
     func modes() async throws {
         try await withServer { server, directory in
-            let ditto = try await Ditto.open(config: config(server, directory))
+            let ditto = try await Ditto.openAlone(config: config(server, directory))
             try await ditto.auth?.login(token: server.token, provider: .development)
             let folder = ditto.absolutePersistenceDirectory.appendingPathComponent("ditto_auth").path
             for (path, mode) in [
@@ -369,7 +369,7 @@ struct LoginTests {
     @Test("logging out ends sync, forgets the session and keeps the documents; the cleanup may evict them")
     func logout() async throws {
         try await withServer { server, directory in
-            let ditto = try await Ditto.open(config: config(server, directory))
+            let ditto = try await Ditto.openAlone(config: config(server, directory))
             ditto.auth?.expirationHandler = { ditto, _ in
                 _ = try? await ditto.auth?.login(token: server.token, provider: .development)
             }
@@ -389,7 +389,7 @@ struct LoginTests {
     @Test("a server that is not there is an error at once")
     func unreachable() async throws {
         try await withTemporaryDirectory { directory in
-            let ditto = try await Ditto.open(
+            let ditto = try await Ditto.openAlone(
                 config: DittoConfig(
                     databaseID: "x", connect: .server(url: "http://127.0.0.1:1"),
                     persistenceDirectory: directory))

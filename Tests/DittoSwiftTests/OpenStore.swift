@@ -6,7 +6,7 @@ func withDitto(
     isolation: isolated (any Actor)? = #isolation, _ body: (Ditto) async throws -> Void
 ) async throws {
     try await withTemporaryDirectory { directory in
-        let ditto = try await Ditto.open(config: .local(directory))
+        let ditto = try await Ditto.openAlone(config: .local(directory))
         do {
             try await body(ditto)
         } catch {

@@ -11,7 +11,7 @@ struct PlainServerTests {
         try await withTemporaryDirectory { directory in
             try await EmbeddedServer.run(data: directory.appendingPathComponent("server").path) { server in
                 let secure = server.url.replacing("http://", with: "https://")
-                let ditto = try await Ditto.open(
+                let ditto = try await Ditto.openAlone(
                     config: DittoConfig(
                         databaseID: server.databaseID, connect: .server(url: secure),
                         persistenceDirectory: directory.appendingPathComponent("a")))

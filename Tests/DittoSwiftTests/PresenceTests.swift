@@ -13,7 +13,7 @@ struct PresenceTests {
         try await withTemporaryDirectory { directory in
             var keys: [String] = []
             for name in ["a", "a", "b"] {
-                let ditto = try await Ditto.open(config: .local(directory.appendingPathComponent(name)))
+                let ditto = try await Ditto.openAlone(config: .local(directory.appendingPathComponent(name)))
                 let peer = ditto.presence.graph.localPeer
                 #expect(peer.deviceName == ditto.deviceName)
                 #expect(peer.os == .current)
@@ -32,7 +32,7 @@ struct PresenceTests {
     @Test("stopping an observer waits for the call that is under way, and no other comes")
     func stopping() async throws {
         try await withTemporaryDirectory { directory in
-            let ditto = try await Ditto.open(config: .local(directory))
+            let ditto = try await Ditto.openAlone(config: .local(directory))
             let (begun, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
             let calls = Collected<Int>()
             let observer = ditto.presence.observe { _ in
@@ -62,7 +62,7 @@ struct PresenceTests {
         try await withTemporaryDirectory { directory in
             let data = directory.appendingPathComponent("server").path
             try await EmbeddedServer.run(data: data) { server in
-                let ditto = try await Ditto.open(
+                let ditto = try await Ditto.openAlone(
                     config: DittoConfig(
                         databaseID: server.databaseID, connect: .server(url: server.url),
                         persistenceDirectory: directory.appendingPathComponent("a")))
@@ -186,7 +186,7 @@ struct PeersAroundTests {
         try await withTemporaryDirectory { directory in
             var peers: [Ditto] = []
             for name in ["a", "b", "c"] {
-                let ditto = try await Ditto.open(
+                let ditto = try await Ditto.openAlone(
                     config: DittoConfig(
                         databaseID: "boats", connect: .smallPeersOnly(privateKey: key),
                         persistenceDirectory: directory.appendingPathComponent(name)))
@@ -326,14 +326,14 @@ struct PeersAroundTests {
         try await withTemporaryDirectory { directory in
             let data = directory.appendingPathComponent("server").path
             try await EmbeddedServer.run(data: data) { server in
-                let ditto = try await Ditto.open(
+                let ditto = try await Ditto.openAlone(
                     config: DittoConfig(
                         databaseID: server.databaseID, connect: .server(url: server.url),
                         persistenceDirectory: directory.appendingPathComponent("a")))
                 ditto.auth?.expirationHandler = { ditto, _ in
                     _ = try? await ditto.auth?.login(token: server.token, provider: .development)
                 }
-                let other = try await Ditto.open(
+                let other = try await Ditto.openAlone(
                     config: DittoConfig(
                         databaseID: server.databaseID, connect: .server(url: server.url),
                         persistenceDirectory: directory.appendingPathComponent("b")))

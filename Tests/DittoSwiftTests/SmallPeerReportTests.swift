@@ -13,7 +13,7 @@ struct SmallPeerReportTests {
             let data = directory.appendingPathComponent("server").path
             try await EmbeddedServer.run(data: data) { server in
                 func open(_ name: String) async throws -> Ditto {
-                    let ditto = try await Ditto.open(
+                    let ditto = try await Ditto.openAlone(
                         config: DittoConfig(
                             databaseID: server.databaseID, connect: .server(url: server.url),
                             persistenceDirectory: directory.appendingPathComponent(name)))

@@ -19,11 +19,11 @@ struct StoreFixtureTests {
         try await withTemporaryDirectory { directory in
             let copy = directory.appendingPathComponent("store")
             try FileManager.default.copyItem(at: Self.folder.appendingPathComponent(name), to: copy)
-            let ditto = try await Ditto.open(config: .local(copy))
+            let ditto = try await Ditto.openAlone(config: .local(copy))
             try await body(ditto)
             await ditto.close()
             // And once more, as this version has left it.
-            let again = try await Ditto.open(config: .local(copy))
+            let again = try await Ditto.openAlone(config: .local(copy))
             #expect(try await again.store.execute(query: "SELECT * FROM cars").items.count == 3)
             await again.close()
         }
@@ -77,7 +77,7 @@ struct StoreFixtureTests {
             // SQLite's header keeps `user_version` here, big end first.
             bytes.replaceSubrange(60..<64, with: [0, 0, 0, 99])
             try bytes.write(to: file)
-            await #expect { _ = try await Ditto.open(config: .local(copy)) } throws: {
+            await #expect { _ = try await Ditto.openAlone(config: .local(copy)) } throws: {
                 storeReason($0) == "backendError"
             }
             #expect(try Data(contentsOf: file) == bytes)

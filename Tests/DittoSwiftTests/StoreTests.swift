@@ -83,8 +83,8 @@ struct StoreTests {
     @Test("a directory is open once; closing frees it")
     func lock() async throws {
         try await withTemporaryDirectory { directory in
-            let first = try await Ditto.open(config: .local(directory))
-            await #expect { try await Ditto.open(config: .local(directory)) } throws: { error in
+            let first = try await Ditto.openAlone(config: .local(directory))
+            await #expect { try await Ditto.openAlone(config: .local(directory)) } throws: { error in
                 if case DittoSwiftError.storeError(.persistenceDirectoryLocked) = error {
                     true
                 } else {
@@ -93,7 +93,7 @@ struct StoreTests {
             }
             try await first.store.execute(query: "INSERT INTO c DOCUMENTS ({'_id': 1})")
             await first.close()
-            let second = try await Ditto.open(config: .local(directory))
+            let second = try await Ditto.openAlone(config: .local(directory))
             #expect(try await second.store.execute(query: "SELECT * FROM c").items.count == 1)
             await second.close()
         }
@@ -119,14 +119,14 @@ struct StoreTests {
     func dropped() async throws {
         try await withTemporaryDirectory { directory in
             do {
-                let ditto = try await Ditto.open(config: .local(directory))
+                let ditto = try await Ditto.openAlone(config: .local(directory))
                 try await ditto.store.execute(query: "INSERT INTO c DOCUMENTS ({'_id': 1})")
             }
             // It closes behind the last reference's back.
             var reopened: Ditto?
             #expect(
                 await eventually {
-                    reopened = try? await Ditto.open(config: .local(directory))
+                    reopened = try? await Ditto.openAlone(config: .local(directory))
                     return reopened != nil
                 })
             let again = try #require(reopened)

@@ -13,7 +13,7 @@ struct SystemTests {
     @Test("ALTER SYSTEM sets and shows, until the store closes unless PERSIST is said")
     func parameters() async throws {
         try await withTemporaryDirectory { directory in
-            let first = try await Ditto.open(config: .local(directory))
+            let first = try await Ditto.openAlone(config: .local(directory))
             let set = "ALTER SYSTEM SET DQL_REQUEST_TIMEOUT_SECONDS = 7"
             #expect(try await rows(first, set) == [#"{"dql_request_timeout_seconds":7}"#])
             try await first.store.execute(
@@ -22,7 +22,7 @@ struct SystemTests {
                 try await rows(first, "SHOW dql_statement_cache_size") == [#"{"dql_statement_cache_size":3}"#]
             )
             await first.close()
-            let second = try await Ditto.open(config: .local(directory))
+            let second = try await Ditto.openAlone(config: .local(directory))
             #expect(
                 try await rows(second, "SHOW dql_request_timeout_seconds")
                     == [#"{"dql_request_timeout_seconds":0}"#])
@@ -32,7 +32,7 @@ struct SystemTests {
                 ])
             try await second.store.execute(query: "ALTER SYSTEM RESET ALL")
             await second.close()
-            let third = try await Ditto.open(config: .local(directory))
+            let third = try await Ditto.openAlone(config: .local(directory))
             #expect(
                 try await rows(third, "SHOW dql_statement_cache_size")
                     == [#"{"dql_statement_cache_size":4096}"#])
@@ -45,7 +45,7 @@ struct SystemTests {
         try await withTemporaryDirectory { directory in
             let file = directory.appendingPathComponent("system_parameters.json")
             try Data("{".utf8).write(to: file)
-            await #expect { try await Ditto.open(config: .local(directory)) } throws: { error in
+            await #expect { try await Ditto.openAlone(config: .local(directory)) } throws: { error in
                 error.localizedDescription.hasPrefix("SDK-0403: ")
             }
             #expect(try Data(contentsOf: file) == Data("{".utf8))

@@ -221,7 +221,7 @@ struct TransactionTests {
     @Test("closing waits for the transactions that are open")
     func closing() async throws {
         try await withTemporaryDirectory { directory in
-            let ditto = try await Ditto.open(config: .local(directory))
+            let ditto = try await Ditto.openAlone(config: .local(directory))
             let tally = Tally()
             async let done: Void = ditto.store.transaction { transaction in
                 await tally.add()
@@ -233,7 +233,7 @@ struct TransactionTests {
             await tally.add()
             try await done
             await closed
-            let again = try await Ditto.open(config: .local(directory))
+            let again = try await Ditto.openAlone(config: .local(directory))
             #expect(try await count(again.store) == 1)
             await again.close()
         }

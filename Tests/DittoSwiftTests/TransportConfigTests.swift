@@ -6,7 +6,34 @@ import Testing
 
 @Suite("Transport configuration")
 struct TransportConfigTests {
-    @Test("everything is off until it is turned on, with the documented numbers")
+    @Test(
+        "an instance comes with the peers nearby that this system has, beside a server too; others turn it off"
+    )
+    func ofNewInstances() async throws {
+        try await withTemporaryDirectory { directory in
+            let connects: [DittoConfigConnect] = [.smallPeersOnly(), .server(url: "http://127.0.0.1:1")]
+            for (number, connect) in connects.enumerated() {
+                let ditto = try await Ditto.open(
+                    config: DittoConfig(
+                        databaseID: "nearby", connect: connect,
+                        persistenceDirectory: directory.appendingPathComponent("\(number)")))
+                var expected = DittoTransportConfig()
+                expected.peerToPeer.lan.isEnabled = true
+                #expect(ditto.transportConfig == expected)
+                func lan() async throws -> Any? {
+                    try await ditto.store.execute(
+                        query: "SELECT is_enabled FROM system:transports_info WHERE _id = 'lan'"
+                    ).items.first?.value["is_enabled"] ?? nil
+                }
+                #expect(try await lan() as? Bool == true)
+                ditto.transportConfig = DittoTransportConfig()
+                #expect(try await lan() as? Bool == false)
+                await ditto.close()
+            }
+        }
+    }
+
+    @Test("a configuration of one's own is off until it is turned on, with the documented numbers")
     func defaults() {
         var config = DittoTransportConfig()
         #expect(config.connect.tcpServers.isEmpty && config.connect.webSocketURLs.isEmpty)

@@ -148,7 +148,7 @@ struct WebhookLoginTests {
     private func open(
         _ server: EmbeddedServer, _ directory: URL, _ role: String?
     ) async throws -> Ditto {
-        let ditto = try await Ditto.open(
+        let ditto = try await Ditto.openAlone(
             config: DittoConfig(
                 databaseID: server.databaseID, connect: .server(url: server.url),
                 persistenceDirectory: directory.appendingPathComponent(role ?? "peer")))

@@ -119,11 +119,11 @@ struct GuideTests {
     private func peer(
         _ server: EmbeddedServer, _ directory: URL, _ role: String, _ called: Gathered<String> = Gathered()
     ) -> Ditto {
-        Ditto(
-            identity: .onlineWithAuthentication(
+        Ditto.alone(
+            .onlineWithAuthentication(
                 appID: server.databaseID, authenticationDelegate: Login(role: role, called: called),
                 customAuthURL: URL(string: server.url)),
-            persistenceDirectory: directory.appendingPathComponent(role))
+            in: directory.appendingPathComponent(role))
     }
 
     private struct Login: DittoAuthenticationDelegate {

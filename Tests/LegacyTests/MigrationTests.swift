@@ -93,6 +93,7 @@ struct MigrationTests {
                 let (id, token, url) = (server.databaseID, server.token, server.url)
                 let old = try Old.start(id, token, url, directory.appendingPathComponent("old"))
                 let new = try await New.start(id, token, url, directory.appendingPathComponent("new"))
+                for ditto in [old, new] { ditto.transportConfig = DittoTransportConfig() }
                 let subscription = new.store["cars"].findAll().subscribe()
                 try old.store["cars"].upsert(["_id": "a"])
                 #expect(await eventually { new.store["cars"].findAll().exec().count == 1 })

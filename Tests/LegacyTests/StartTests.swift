@@ -124,11 +124,17 @@ struct StartTests {
                 await failure(
                     .onlinePlayground(appID: "a b", token: "t", customAuthURL: URL(string: "http://h")),
                     in: other) == ("validationError.invalidDittoConfig", "SDK-0101"))
-            #expect(
-                await failure(
-                    .onlineWithAuthentication(appID: "a", authenticationDelegate: delegate), in: other) == (
-                        "validationError.invalidDittoConfig", "SDK-0102"
-                    ))
+            let withoutServer: [DittoIdentity] = [
+                .onlineWithAuthentication(appID: "a", authenticationDelegate: delegate),
+                .onlineWithAuthentication(
+                    appID: "a", authenticationDelegate: delegate, enableDittoCloudSync: false),
+                .onlinePlayground(appID: "a", token: "t"),
+                .onlinePlayground(appID: "a", token: "t", enableDittoCloudSync: false),
+            ]
+            for identity in withoutServer {
+                #expect(
+                    await failure(identity, in: other) == ("validationError.invalidDittoConfig", "SDK-0102"))
+            }
             #expect(
                 await failure(
                     .onlinePlayground(appID: "a", token: "t", customAuthURL: URL(string: "ftp://h")),
@@ -150,6 +156,24 @@ struct StartTests {
             ditto.stopSync()
             try ditto.tryStartSync()
             #expect(ditto.isSyncActive && ditto.sync.isActive)
+        }
+    }
+
+    @Test("two peers without a server find each other, though nobody has configured any transport")
+    func nearby() async throws {
+        try await withTemporaryDirectory { directory in
+            let id = UUID().uuidString
+            let peers = ["a", "b"].map { name in
+                Ditto(
+                    identity: .offlinePlayground(appID: id),
+                    persistenceDirectory: directory.appendingPathComponent(name))
+            }
+            let subscription = peers[1].store["cars"].findAll().subscribe()
+            for ditto in peers { try ditto.startSync() }
+            try peers[0].store["cars"].upsert(["_id": "x"])
+            #expect(await eventually { peers[1].store["cars"].findAll().exec().map(\.id) == ["x"] })
+            subscription.cancel()
+            for ditto in peers { await ditto.close() }
         }
     }
 
@@ -176,18 +200,18 @@ struct StartTests {
             try await EmbeddedServer.run(data: directory.appendingPathComponent("server").path) { server in
                 let url = try #require(URL(string: server.url))
                 let called = Gathered<String>()
-                let a = Ditto(
-                    identity: .onlinePlayground(
+                let a = Ditto.alone(
+                    .onlinePlayground(
                         appID: server.databaseID, token: server.token, enableDittoCloudSync: false,
                         customAuthURL: url),
-                    persistenceDirectory: directory.appendingPathComponent("a"))
-                let b = Ditto(
-                    identity: .onlineWithAuthentication(
+                    in: directory.appendingPathComponent("a"))
+                let b = Ditto.alone(
+                    .onlineWithAuthentication(
                         appID: server.databaseID,
                         authenticationDelegate: Delegate(
                             called: called, token: server.token, provider: "__playgroundProvider"),
                         customAuthURL: url),
-                    persistenceDirectory: directory.appendingPathComponent("b"))
+                    in: directory.appendingPathComponent("b"))
                 a.updateTransportConfig { $0.connect.websocketURLs.insert("wss://example.org") }
                 let conditions = Gathered<String>()
                 let watcher = Watcher(conditions)

@@ -68,7 +68,7 @@ func withLegacyStore(
     isolation: isolated (any Actor)? = #isolation, _ body: (Ditto) async throws -> Void
 ) async throws {
     try await withTemporaryDirectory { directory in
-        let ditto = Ditto(persistenceDirectory: directory)
+        let ditto = Ditto.alone(in: directory)
         do {
             try await body(ditto)
         } catch {
@@ -80,6 +80,14 @@ func withLegacyStore(
 }
 
 extension Ditto {
+    /// An instance of the 4.x API without any transport to other peers, which comes with those to peers
+    /// nearby: tests must not find each other.
+    static func alone(_ identity: DittoIdentity = .offlinePlayground(), in directory: URL) -> Ditto {
+        let ditto = Ditto(identity: identity, persistenceDirectory: directory)
+        ditto.transportConfig = DittoTransportConfig()
+        return ditto
+    }
+
     /// The rows of a statement of the current API.
     func rows(_ query: String, _ arguments: [String: Any?] = [:]) async throws -> [[String: Any?]] {
         try await store.execute(query: query, arguments: arguments).items.map(\.value)

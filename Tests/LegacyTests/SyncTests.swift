@@ -12,12 +12,12 @@ struct SyncTests {
     ) async throws {
         try await withTemporaryDirectory { directory in
             try await EmbeddedServer.run(data: directory.appendingPathComponent("server").path) { server in
-                let old = Ditto(
-                    identity: .onlinePlayground(
+                let old = Ditto.alone(
+                    .onlinePlayground(
                         appID: server.databaseID, token: server.token,
                         customAuthURL: URL(string: server.url)),
-                    persistenceDirectory: directory.appendingPathComponent("old"))
-                let new = try await Ditto.open(
+                    in: directory.appendingPathComponent("old"))
+                let new = try await Ditto.openAlone(
                     config: DittoConfig(
                         databaseID: server.databaseID, connect: .server(url: server.url),
                         persistenceDirectory: directory.appendingPathComponent("new")))

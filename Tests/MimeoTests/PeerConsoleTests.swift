@@ -32,7 +32,7 @@ struct PeerConsoleTests {
         try await withTemporaryDirectory { directory in
             let data = directory.appendingPathComponent("server").path
             try await EmbeddedServer.run(data: data) { server in
-                let ditto = try await Ditto.open(
+                let ditto = try await Ditto.openAlone(
                     config: DittoConfig(
                         databaseID: server.databaseID, connect: .server(url: server.url),
                         persistenceDirectory: directory.appendingPathComponent("peer")))

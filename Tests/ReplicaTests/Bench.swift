@@ -43,9 +43,12 @@ let quiet: Logger = {
 
 /// Opens a store; every call with a fresh environment draws the same actors unless the seed differs.
 func open(
-    _ folder: URL, _ environment: TestEnvironment = TestEnvironment()
+    _ folder: URL, _ environment: TestEnvironment = TestEnvironment(), owner: DatabaseID? = nil,
+    recorded: DatabaseID? = nil
 ) throws -> PeerReplica {
-    try PeerReplica(directory: folder.path, environment: environment.environment, logger: quiet)
+    try PeerReplica(
+        directory: folder.path, owner: owner.map { StoreOwner($0) { recorded } },
+        environment: environment.environment, logger: quiet)
 }
 
 /// Opens a fold of a log.

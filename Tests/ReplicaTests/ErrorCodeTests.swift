@@ -51,6 +51,9 @@ struct ErrorCodeTests {
             let store = try open(folder)
             try store.close()
             try store.execute("DELETE FROM c")
+        case .otherDatabase:
+            try open(folder, owner: "a").close()
+            _ = try open(folder, owner: "b")
         case .documentTooLarge:
             try open(folder).execute("INSERT INTO c DOCUMENTS ({'_id': 1, 't': :t, 'u': :t})", large)
         case .transactionTooLarge:

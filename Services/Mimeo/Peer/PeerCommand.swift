@@ -83,7 +83,7 @@ struct PeerCommand: AsyncParsableCommand {
         _ databaseID: String, in store: String, _ connect: DittoConfigConnect
     ) async throws -> Ditto {
         do {
-            return try await Ditto.open(
+            return try await Ditto.openAlone(
                 config: DittoConfig(
                     databaseID: databaseID, connect: connect,
                     persistenceDirectory: URL(fileURLWithPath: store, isDirectory: true)))

@@ -16,12 +16,18 @@ struct LocalRunner: StatementRunner {
     let ditto: Ditto
 
     /// Opens the store in a directory, like `persistenceDirectory` in DittoSwift.
+    /// - Parameter database: the database that it has to be of; nil for any.
     /// - Throws: `CLI-0201`, `CLI-0202`.
-    init(store: String) async throws {
+    init(store: String, database: String? = nil) async throws {
+        let directory = URL(fileURLWithPath: store, isDirectory: true)
         do {
-            var config = DittoConfig.default
-            config.persistenceDirectory = URL(fileURLWithPath: store, isDirectory: true)
-            ditto = try await Ditto.open(config: config)
+            guard let database else {
+                ditto = try await Ditto.open(store: directory)
+                return
+            }
+            ditto = try await Ditto.openAlone(
+                config: DittoConfig(
+                    databaseID: database, connect: .smallPeersOnly(), persistenceDirectory: directory))
         } catch {
             throw MimeoError(opening: error)
         }

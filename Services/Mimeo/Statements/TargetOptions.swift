@@ -58,12 +58,20 @@ struct TargetOptions: ParsableArguments {
         return try Credential(server, keys, sources)?.secret.isTyped ?? false
     }
 
+    /// The database that the store has to be of; nil if none is named. Beside the flag `--store`, variables
+    /// and the file of `--config` do not count: they may name a server and its database.
+    private func databaseOfStore() throws -> String? {
+        guard store == nil, server.database == nil else { return server.database }
+        return try server.sources().text("database")
+    }
+
     /// Opens the store, or logs in to the server.
     /// - Throws: `CLI-0101`, `CLI-0201`, `CLI-0202`, `CLI-0301`, `CLI-0302`, `CLI-0401`, `SRV-0104`,
     ///   `SRV-0108`.
     func runner() async throws -> any StatementRunner {
         switch try target() {
-        case .store(let store): return try await LocalRunner(store: store)
+        case .store(let store):
+            return try await LocalRunner(store: store, database: try databaseOfStore())
         case .server: return try await RemoteRunner.open(server, keys)
         }
     }

@@ -6,13 +6,15 @@ import Synchronization
 /// `peer-key.pem` is created once; `session.json` and `certificate.json` come and go with logins. All are
 /// secrets (0600).
 struct IdentityFiles: Sendable {
+    static let folder = "ditto_auth"
+
     private let keyFile: ProtectedFile
     private let sessionFile: ProtectedFile
     private let certificateFile: ProtectedFile
 
     init(directory: String) {
         let folder = URL(fileURLWithPath: directory, isDirectory: true)
-            .appendingPathComponent("ditto_auth", isDirectory: true)
+            .appendingPathComponent(Self.folder, isDirectory: true)
         keyFile = ProtectedFile(url: folder.appendingPathComponent("peer-key.pem"))
         sessionFile = ProtectedFile(url: folder.appendingPathComponent("session.json"))
         certificateFile = ProtectedFile(url: folder.appendingPathComponent("certificate.json"))

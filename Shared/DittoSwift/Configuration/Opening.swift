@@ -1,5 +1,7 @@
+import CRDT
 import Foundation
 import Logging
+import Replica
 
 /// The parts of an instance that can fail to open.
 struct Opening {
@@ -14,17 +16,28 @@ struct Opening {
     let sync: DittoSync
     /// The links with small peers; nil if the store could not be opened.
     let links: PeerLinks?
+    /// The transports that the instance comes with.
+    let transports: DittoTransportConfig
     /// False if the store could not be opened.
     let isOpen: Bool
 
     /// Opens the store of a configuration.
-    init(_ given: DittoConfig) throws {
+    /// - Parameter isAnyDatabase: true to look into the store of whatever database. It neither takes the
+    ///   configuration's id nor is refused for it, so sync must not be started.
+    init(
+        _ given: DittoConfig, transports: DittoTransportConfig = .ofNewInstance, isAnyDatabase: Bool = false
+    ) throws {
         let (logger, logFiles) = Self.logger()
         let opened = try OpenedConfig(given, root: Ditto.defaultRootDirectory)
         if UUID(uuidString: given.databaseID) == nil {
             logger.warning("the database id is not a UUID", metadata: ["database": "\(given.databaseID)"])
         }
-        let engine = try Engine(directory: opened.directory, logger: logger)
+        let files = IdentityFiles(directory: opened.directory)
+        let owner = StoreOwner(DatabaseID(given.databaseID)) {
+            files.session().map { DatabaseID($0.databaseID) }
+        }
+        let engine = try Engine(
+            directory: opened.directory, owner: isAnyDatabase ? nil : owner, logger: logger)
         config = opened.redacted
         directory = URL(fileURLWithPath: opened.directory, isDirectory: true)
         server = opened.server
@@ -33,22 +46,22 @@ struct Opening {
         if let server {
             let authenticator = try DittoAuthenticator(
                 server: server, databaseID: given.databaseID,
-                files: IdentityFiles(directory: opened.directory), logger: logger)
+                files: files, logger: logger)
             self.authenticator = authenticator
             let links = try PeerLinks(
                 engine, databaseID: given.databaseID, authority: .server(authenticator, server),
-                files: IdentityFiles(directory: opened.directory))
+                files: files)
             self.links = links
             sync = try DittoSync(engine, server, given.databaseID, authenticator, links, logger)
         } else {
             authenticator = nil
             let links = try PeerLinks(
                 engine, databaseID: given.databaseID,
-                authority: opened.sharedKey.map { .shared($0) } ?? .none,
-                files: IdentityFiles(directory: opened.directory))
+                authority: opened.sharedKey.map { .shared($0) } ?? .none, files: files)
             self.links = links
             sync = DittoSync(engine, links)
         }
+        self.transports = transports
         isOpen = true
     }
 
@@ -67,6 +80,7 @@ struct Opening {
         server = nil
         authenticator = nil
         links = nil
+        transports = .ofNewInstance
         sync = DittoSync(engine, nil)
         isOpen = false
     }

@@ -37,8 +37,8 @@ public enum DittoFileSystemType: CustomStringConvertible, Sendable {
 
 extension DiskUsageItem {
     /// The folders of the original, by name; the store itself is not among them.
-    private static let folders = [
-        "ditto_attachments", "ditto_auth", "ditto_logs", "ditto_metrics", "ditto_system_info",
+    static let folders = [
+        "ditto_attachments", IdentityFiles.folder, "ditto_logs", "ditto_metrics", "ditto_system_info",
     ]
 
     /// Measures a persistence directory, in the shape that `DiskUsage.item` describes.

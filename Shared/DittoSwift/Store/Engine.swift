@@ -45,8 +45,10 @@ final class Engine: Sendable {
         var transports: (@Sendable () -> [ObjectValue])?
     }
 
-    init(directory: String, logger: Logger) throws {
-        let replica = try PeerReplica(directory: directory, environment: environment, logger: logger)
+    /// - Parameter owner: the database that the store is opened for; nil to look into one of any database.
+    init(directory: String, owner: StoreOwner?, logger: Logger) throws {
+        let replica = try PeerReplica(
+            directory: directory, owner: owner, environment: environment, logger: logger)
         settings = try StoreSettings(
             directory: directory, environment: ProcessInfo.processInfo.environment, logger: logger)
         let observers = ObserverRegistry()

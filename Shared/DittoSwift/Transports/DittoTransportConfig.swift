@@ -6,6 +6,11 @@ import Foundation
 /// at the addresses named here; a change acts at once while sync is started. Bluetooth, `awdl` and
 /// `wifiAware` are kept and not used. `system:transports_info` tells the condition of each transport, and
 /// which address cannot be used.
+///
+/// An instance comes with every transport to peers nearby that this system has: `peerToPeer.lan`. A
+/// configuration that the application makes begins with everything off. So
+/// `ditto.transportConfig = DittoTransportConfig()` turns everything off, and
+/// `ditto.updateTransportConfig { $0.setAllPeerToPeer(enabled: false) }` the peers nearby.
 public struct DittoTransportConfig: Codable, Equatable, Sendable {
     /// Transports to small peers nearby.
     public var peerToPeer = DittoPeerToPeer()
@@ -18,6 +23,13 @@ public struct DittoTransportConfig: Codable, Equatable, Sendable {
 
     /// Everything off.
     public init() {}
+
+    /// The transports that an instance comes with, with a server or without.
+    static var ofNewInstance: DittoTransportConfig {
+        var config = DittoTransportConfig()
+        config.peerToPeer.lan.isEnabled = true
+        return config
+    }
 
     /// Turns on every transport to small peers nearby.
     public mutating func enableAllPeerToPeer() { setAllPeerToPeer(enabled: true) }

@@ -67,10 +67,13 @@ public final class PeerReplica: Replica {
     }
 
     /// Opens or creates the store in a directory. Throws `directoryLocked` after about a second,
-    /// `directoryUnusable`, `newerFormat` or `damaged`.
-    public init(directory: String, environment: Environment, logger: Logger) throws {
+    /// `directoryUnusable`, `newerFormat` or `damaged`; `otherDatabase` for a store of another owner.
+    /// - Parameter owner: the database to open it for; nil to look into a store of any database.
+    public init(
+        directory: String, owner: StoreOwner? = nil, environment: Environment, logger: Logger
+    ) throws {
         store = try DocumentStore(
-            directory: directory, durability: .synced, environment: environment, logger: logger)
+            directory: directory, owner: owner, durability: .synced, environment: environment, logger: logger)
         do {
             let kept = try store.read { try $0.withDatabase { try Withheld.collections($0) } }
             shared = Mutex(Shared(withheld: WithheldCollections(kept: kept)))

@@ -65,6 +65,13 @@ final class DirectoryLock: Sendable {
         }
     }
 
+    /// Notes that the store was removed on purpose.
+    func forgetStore() {
+        descriptor.withLock { descriptor in
+            if let descriptor { _ = ftruncate(descriptor, 0) }
+        }
+    }
+
     /// Creates the directory, for its owner only, and its missing parents with the umask's rights; an
     /// existing one stays unchanged. Throws `directoryUnusable`.
     static func create(_ directory: String) throws(ReplicaError) {

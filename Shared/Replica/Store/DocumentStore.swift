@@ -44,9 +44,11 @@ public final class DocumentStore: Sendable {
     }
 
     /// Opens or creates the store in a directory. Throws `directoryLocked`, for a synced one after about a
-    /// second and else at once, `directoryUnusable`, `newerFormat` or `damaged`.
+    /// second and else at once, `directoryUnusable`, `newerFormat`, `damaged` or, if an owner is named,
+    /// `otherDatabase`.
     init(
-        directory: String, durability: Durability, environment: Environment, logger: Logger
+        directory: String, owner: StoreOwner? = nil, durability: Durability, environment: Environment,
+        logger: Logger
     ) throws {
         try DirectoryLock.create(directory)
         // A service whose folder is in use takes another one (`Materializer`): it would wait for nothing.
@@ -85,6 +87,8 @@ public final class DocumentStore: Sendable {
                 var opened: StoreState?
                 try database.inTransaction(.immediate) {
                     try Schema.migrate(database)
+                    let isNew = try StoreState.load(database) == nil
+                    try owner?.claim(isNew: isNew, directory: directory, database)
                     let state = try Self.openState(
                         database, path: path, durability, environment, logger)
                     try Self.checkMark(state, path, durability)

@@ -27,7 +27,7 @@ private struct Documents: Sendable {
 
 /// Transactions of one document each and of 1,000, ours and bare SQLite's by turns on the same disk.
 func measureRates(_ directory: String) async throws {
-    let ditto = try await Ditto.open(config: config(directory + "/ours"))
+    let ditto = try await Ditto.openAlone(config: config(directory + "/ours"))
     let reference = try Bare(directory + "/reference.sqlite")
     var ours: (single: [Double], large: [Double]) = ([], [])
     var bare: (single: [Double], large: [Double]) = ([], [])
@@ -76,7 +76,7 @@ func measureRates(_ directory: String) async throws {
 /// From a write to the callback that tells it: 100 observers, each of which reads documents of its own. One
 /// observer is concerned by each write.
 func measureLatency(_ directory: String) async throws {
-    let ditto = try await Ditto.open(config: config(directory))
+    let ditto = try await Ditto.openAlone(config: config(directory))
     try await ditto.store.execute(query: "CREATE INDEX IF NOT EXISTS sensors_city ON sensors (city)")
     let all = (0..<4_000).map(sensor)
     try await ditto.store.execute(query: "INSERT INTO sensors DOCUMENTS (:all)", arguments: ["all": all])
@@ -120,7 +120,7 @@ func measureLatency(_ directory: String) async throws {
 
 /// The differ on 10,000 items: 100 of them changed; 50 gone, 50 new; and all in the opposite order.
 func measureDiffer(_ directory: String) async throws {
-    let ditto = try await Ditto.open(config: config(directory))
+    let ditto = try await Ditto.openAlone(config: config(directory))
     let store = ditto.store
     for start in stride(from: 0, to: 10_000, by: 1_000) {
         try await store.execute(

@@ -31,7 +31,7 @@ private let writesPerTransaction = 50
 /// 200 observers on 50,000 documents while 2,000 writes a second arrive: memory, and whether every observer
 /// ends with what is there.
 func watch(_ directory: String, seconds: Double) async throws {
-    let ditto = try await Ditto.open(config: config(directory))
+    let ditto = try await Ditto.openAlone(config: config(directory))
     try await load(ditto)
     let told = Mutex([Told](repeating: Told(), count: teams))
     let calls = Mutex(0)

@@ -8,7 +8,7 @@ private let width = 7
 func openOnce(_ directory: String) async {
     let start = Clock.seconds()
     do {
-        let ditto = try await Ditto.open(config: config(directory))
+        let ditto = try await Ditto.openAlone(config: config(directory))
         await ditto.close()
         say(["open": true, "seconds": Clock.seconds() - start])
     } catch DittoSwiftError.storeError(.persistenceDirectoryLocked(let message)) {
@@ -21,7 +21,7 @@ func openOnce(_ directory: String) async {
 /// Transactions of several documents, one after the other, until the process is killed; the line with a
 /// transaction's number comes after its commit. Goes on where it was.
 func writeForEver(_ directory: String) async throws {
-    let ditto = try await Ditto.open(config: config(directory))
+    let ditto = try await Ditto.openAlone(config: config(directory))
     var number = try await last(ditto) + 1
     say(["from": number])
     while true {
@@ -49,7 +49,7 @@ func writeForEver(_ directory: String) async throws {
 
 /// Prints the last of those transactions, and those that the store lacks or has in part.
 func check(_ directory: String) async throws {
-    let ditto = try await Ditto.open(config: config(directory))
+    let ditto = try await Ditto.openAlone(config: config(directory))
     let groups = try await ditto.store.execute(
         query: "SELECT number, COUNT(*) AS n FROM parts GROUP BY number")
     var counts: [Int: Int] = [:]

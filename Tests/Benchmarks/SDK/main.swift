@@ -41,7 +41,7 @@ case "observers": try await watch(directory, seconds: Double(arguments.dropFirst
 case "write": try await writeForEver(directory)
 case "check": try await check(directory)
 case "hold":
-    let ditto = try await Ditto.open(config: config(directory))
+    let ditto = try await Ditto.openAlone(config: config(directory))
     say(["open": true])
     while readLine() != nil {}
     await ditto.close()

@@ -77,7 +77,7 @@ struct HandlerSamples {
         try await withTemporaryDirectory { directory in
             var config = DittoConfig.default
             config.persistenceDirectory = directory
-            let ditto = try await Ditto.open(config: config)
+            let ditto = try await Ditto.openAlone(config: config)
             try await body(ditto)
             await ditto.close()
         }

@@ -247,7 +247,7 @@ struct PatternTests {
         try await withTemporaryDirectory { directory in
             var config = DittoConfig.default
             config.persistenceDirectory = directory
-            let ditto = try await Ditto.open(config: config)
+            let ditto = try await Ditto.openAlone(config: config)
             try await body(ditto)
             await ditto.close()
         }
@@ -265,6 +265,7 @@ struct PatternTests {
                         databaseID: server.databaseID, url: server.url, token: server.token,
                         persistenceDirectory: directory.appendingPathComponent(name))
                     let ditto = try #require(application.ditto)
+                    ditto.transportConfig = DittoTransportConfig()
                     for collection in collections {
                         try ditto.sync.registerSubscription(query: "SELECT * FROM \(collection)")
                     }

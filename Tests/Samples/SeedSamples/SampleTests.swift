@@ -21,6 +21,7 @@ struct SampleTests {
                     root: directory.appendingPathComponent("b"))
                 let a = try #require(first.ditto)
                 let b = try #require(second.ditto)
+                for ditto in [a, b] { ditto.transportConfig = DittoTransportConfig() }
                 let outcomes = Outcomes()
                 let subscription = try StoreSamples.subscribe(b)
                 let observer = try StoreSamples.observe(b, outcomes)
@@ -43,7 +44,7 @@ struct SampleTests {
         try await withTemporaryDirectory { directory in
             let data = directory.appendingPathComponent("server").path
             try await EmbeddedServer.run(data: data) { server in
-                let ditto = try await Ditto.open(
+                let ditto = try await Ditto.openAlone(
                     config: DittoConfig(
                         databaseID: server.databaseID, connect: .server(url: server.url),
                         persistenceDirectory: directory.appendingPathComponent("a")))
@@ -116,7 +117,7 @@ struct SampleTests {
     @Test("the current API, signature by signature, does what its names say")
     func surface() async throws {
         try await withTemporaryDirectory { directory in
-            let ditto = try await Ditto.open(config: local(directory))
+            let ditto = try await Ditto.openAlone(config: local(directory))
             let application = SurfaceApplication(ditto)
             #expect(try application.instance() == ["none", "0", "false", "true"])
             application.authentication()

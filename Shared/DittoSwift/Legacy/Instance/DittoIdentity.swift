@@ -6,7 +6,8 @@ import Foundation
 public enum DittoIdentity {
     /// No server; as `DittoConfigConnect.smallPeersOnly()`. Any text is an application's id.
     case offlinePlayground(appID: String? = nil, siteID: UInt64? = nil)
-    /// A server, with the login of its development token.
+    /// A server, with the login of its development token. `enableDittoCloudSync` has no meaning: an instance
+    /// needs the server's URL, here or in the environment, whether it is true or false.
     case onlinePlayground(
         appID: String, token: String, enableDittoCloudSync: Bool = true, customAuthURL: URL? = nil)
     /// A server, with logins by the delegate, which is held as long as the instance.
@@ -55,14 +56,14 @@ extension DittoIdentity {
         case .offlinePlayground: return config(.smallPeersOnly(), Self.databaseID(appID))
         case .sharedKey(_, let key, _):
             return config(.smallPeersOnly(privateKey: key), Self.databaseID(appID))
-        case .onlinePlayground(_, _, let usesServer, let url),
-            .onlineWithAuthentication(_, _, let usesServer, let url):
+        case .onlinePlayground(_, _, _, let url), .onlineWithAuthentication(_, _, _, let url):
             let known = environment[Self.serverVariable].flatMap { URL(string: $0) }
             if let url = url ?? known { return config(.server(url: url), appID) }
-            guard usesServer else { return config(.smallPeersOnly(), Self.databaseID(appID)) }
+            // Also without cloud sync: a peer without a server would link in the clear and trust everybody.
             throw SDKError(
                 .serverURLInvalid,
-                "the identity names no server: pass customAuthURL, or set \(Self.serverVariable)")
+                "the identity names no server: pass customAuthURL, or set \(Self.serverVariable);"
+                    + " webSocketURLs of a transport configuration name no server to log in to")
         case .manual:
             throw SDKError(
                 .identityUnsupported,
