@@ -62,7 +62,7 @@ public enum DQLErrorCode: String, Sendable, CaseIterable {
     case unknownParameter = "DQL-0216"
     /// A `system:` collection that does not exist.
     case unknownCollection = "DQL-0217"
-    /// A write to a collection whose name begins with `__`.
+    /// A write to a collection whose name begins with `__`, other than an UPDATE of `__small_peer_info`.
     case reservedCollection = "DQL-0218"
     /// `conflicts` of anything but a field.
     case notAField = "DQL-0219"

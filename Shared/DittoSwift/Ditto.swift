@@ -157,6 +157,7 @@ public final class Ditto: Sendable {
                 }))
         self.report = report
         smallPeerInfo.onNews { [weak report] in report?.wake() }
+        if opening.hasDatabase { engine.setReport { [weak report] in await report?.provide() } }
         sync.onStatus { [weak self, weak presence, weak transfers, weak report] in
             presence?.changed()
             transfers?.wake()

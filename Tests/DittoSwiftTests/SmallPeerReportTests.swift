@@ -7,6 +7,35 @@ import Testing
 
 @Suite("What a small peer tells about itself")
 struct SmallPeerReportTests {
+    @Test(
+        "a statement that asks for the report of this peer finds it, without a connection, and may add to it")
+    func ownReport() async throws {
+        try await withDitto { ditto in
+            let key = ditto.presence.graph.localPeer.peerKey
+            func reports() async throws -> [[String: Any?]] {
+                try await ditto.store.execute(
+                    query: "SELECT * FROM __small_peer_info WHERE _id = :peerKey", arguments: ["peerKey": key]
+                ).items.map(\.value)
+            }
+            ditto.smallPeerInfo.isEnabled = false
+            #expect(try await reports().isEmpty)
+            ditto.smallPeerInfo.isEnabled = true
+            try await ditto.store.execute(query: "INSERT INTO cars DOCUMENTS ({'_id': 1}), ({'_id': 2})")
+            let changed = try await ditto.store.execute(
+                query: "UPDATE __small_peer_info SET logs.requested_at = 7 WHERE _id = :peerKey",
+                arguments: ["peerKey": key])
+            #expect(changed.mutatedDocumentIDs().map(\.stringValue) == [key])
+            let report = try #require(try await reports().first)
+            #expect((report["logs"] as? [String: Any?])?["requested_at"] as? Int == 7)
+            #expect((report["collections"] as? [String: Any?])?["cars"] as? Int == 2)
+            #expect(report["device_name"] as? String == ditto.deviceName)
+            #expect(try await reports().count == 1)
+            await #expect {
+                try await ditto.store.execute(query: "DELETE FROM __small_peer_info")
+            } throws: { $0.localizedDescription.hasPrefix("DQL-0218") }
+        }
+    }
+
     @Test("it reaches the server as a document, with metadata, subscriptions and collections; or not at all")
     func published() async throws {
         try await withTemporaryDirectory { directory in
@@ -49,6 +78,20 @@ struct SmallPeerReportTests {
                 #expect((info["local_subscriptions"] as? [Any?])?.first as? String == "SELECT * FROM cars")
                 #expect((info["collections"] as? [String: Any?])?["cars"] as? Int == 2)
                 #expect((info["sdk"] as? [String: Any?])?["version"] as? String == Ditto.version)
+                // Another peer asks it for something.
+                let key = till.presence.graph.localPeer.peerKey
+                try till.sync.registerSubscription(
+                    query: "SELECT * FROM __small_peer_info WHERE _id = :key", arguments: ["key": key])
+                try await office.store.execute(
+                    query: "UPDATE __small_peer_info SET logs.requested_at = 7 WHERE _id = :key",
+                    arguments: ["key": key])
+                func asked(_ ditto: Ditto) async throws -> Int? {
+                    let report = try await ditto.store.execute(
+                        query: "SELECT * FROM __small_peer_info WHERE _id = :key", arguments: ["key": key]
+                    ).items.first?.value
+                    return (report?["logs"] as? [String: Any?])?["requested_at"] as? Int
+                }
+                #expect(try await eventually { try await asked(till) == 7 })
                 // Said anew, told anew.
                 try till.smallPeerInfo.setMetadata(["shop": "east"])
                 #expect(
@@ -56,6 +99,7 @@ struct SmallPeerReportTests {
                         (try await told(by: till)?["metadata"] as? [String: Any?])?["shop"] as? String
                             == "east"
                     })
+                #expect(try await asked(office) == 7)
                 let known = try await quiet.store.execute(query: "SELECT * FROM __small_peer_info").items
                 #expect(known.isEmpty)
                 for ditto in [office, quiet, till] { await ditto.close() }

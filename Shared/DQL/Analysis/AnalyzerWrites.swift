@@ -28,7 +28,8 @@ extension Analyzer {
     }
 
     mutating func plan(_ update: UpdateStatement) throws(DQLError) -> UpdatePlan {
-        try checkWritable(update.source.collection)
+        let isReport = utf8Equal(update.source.collection.name.text, reportCollectionName)
+        if update.source.collection.isSystem || !isReport { try checkWritable(update.source.collection) }
         let targets = try targets(update.source, update.selection)
         let binding = binder.scope.sources[0]
         var resolver = TargetResolver(source: source, binding: binding)

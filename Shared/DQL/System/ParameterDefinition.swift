@@ -145,5 +145,8 @@ public enum SyncScope: String, Sendable, CaseIterable {
     }
 }
 
+/// The reports of small peers, which tools ask and answer by fields of their own: UPDATE may change them.
+let reportCollectionName = "__small_peer_info"
+
 /// Collections whose names begin with it belong to the system: statements may read them, but not write them.
 let reservedCollectionPrefix = "__"

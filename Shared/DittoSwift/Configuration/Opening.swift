@@ -18,6 +18,8 @@ struct Opening {
     let links: PeerLinks?
     /// The transports that the instance comes with.
     let transports: DittoTransportConfig
+    /// False if the store could not be opened, and for one that is only looked into.
+    let hasDatabase: Bool
     /// False if the store could not be opened.
     let isOpen: Bool
 
@@ -62,6 +64,7 @@ struct Opening {
             sync = DittoSync(engine, links)
         }
         self.transports = transports
+        hasDatabase = !isAnyDatabase
         isOpen = true
     }
 
@@ -82,6 +85,7 @@ struct Opening {
         links = nil
         transports = .ofNewInstance
         sync = DittoSync(engine, nil)
+        hasDatabase = false
         isOpen = false
     }
 

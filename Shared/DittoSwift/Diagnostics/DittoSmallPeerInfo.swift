@@ -12,7 +12,8 @@ public enum DittoSmallPeerInfoSyncScope: Sendable {
 
 /// This small peer's report about itself, for operators of many peers. It is a document of the collection
 /// `__small_peer_info`, written while sync is connected: every `small_peer_info_publish_interval_secs`, and
-/// after the metadata was set.
+/// after the metadata was set; and for the first statement that reads or changes reports. UPDATE may give it
+/// more fields, which stay: so a tool asks a device for something, if the device subscribes to its report.
 public final class DittoSmallPeerInfo: Sendable {
     private struct State {
         var metadata = ObjectValue()

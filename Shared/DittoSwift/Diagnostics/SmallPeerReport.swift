@@ -9,7 +9,8 @@ import Synchronization
 /// which sync sends to the server like any other.
 ///
 /// Written while there is a connection, every `small_peer_info_publish_interval_secs` and as soon as the
-/// application has set new metadata. `signal` advances when a report may be due.
+/// application has set new metadata; and before the first statement of an opening that reads or changes
+/// reports, so that it finds this peer's. `signal` advances when a report may be due.
 final class SmallPeerReport: Sendable {
     /// Facts about this peer from other parts of the SDK.
     struct Source: Sendable {
@@ -22,6 +23,8 @@ final class SmallPeerReport: Sendable {
 
     private struct State {
         var task: Task<Void, Never>?
+        /// Writes the report that the first statement about reports needs; nil before one.
+        var first: Task<Void, Never>?
         var isShutDown = false
     }
 
@@ -49,12 +52,35 @@ final class SmallPeerReport: Sendable {
         }
     }
 
-    func shutDown() {
-        let task = state.withLock { state in
-            state.isShutDown = true
-            return state.task
+    /// Writes the report for the first statement about reports; returns when it is there.
+    func provide() async {
+        guard isWanted else { return }
+        let task = state.withLock { state -> Task<Void, Never>? in
+            guard !state.isShutDown else { return nil }
+            let task = state.first ?? Task { [weak self] in await self?.report() }
+            state.first = task
+            return task
         }
-        task?.cancel()
+        await task?.value
+    }
+
+    func shutDown() {
+        let tasks = state.withLock { state in
+            state.isShutDown = true
+            return [state.task, state.first]
+        }
+        for task in tasks { task?.cancel() }
+    }
+
+    private var isWanted: Bool { info.isEnabled && info.syncScope == .bigPeerOnly }
+
+    private func report() async {
+        do {
+            info.wasTold()
+            try await tell()
+        } catch {
+            engine.logger.debug("the report of this peer cannot be written", metadata: ["error": "\(error)"])
+        }
     }
 
     private func run() async {
@@ -63,16 +89,9 @@ final class SmallPeerReport: Sendable {
             let version = signal.version
             let interval = engine.settings.parameters.smallPeerInfoInterval
             let isDue = info.hasNews || (interval > .zero && told.duration(to: .now) >= interval)
-            if isDue, source.isConnected(), info.isEnabled, info.syncScope == .bigPeerOnly {
+            if isDue, source.isConnected(), isWanted {
                 told = .now
-                do {
-                    info.wasTold()
-                    try await tell()
-                } catch {
-                    engine.logger.debug(
-                        "the report of this peer cannot be written", metadata: ["error": "\(error)"]
-                    )
-                }
+                await report()
             }
             let left = source.isConnected() ? interval - told.duration(to: .now) : .seconds(3_600)
             await signal.wait(
@@ -122,7 +141,8 @@ final class SmallPeerReport: Sendable {
         for name in names.sorted().prefix(limit) {
             let quoted = name.text.split(separator: "`", omittingEmptySubsequences: false).joined(
                 separator: "``")
-            let rows = try await engine.execute("SELECT COUNT(*) AS n FROM `\(quoted)`", ObjectValue()).rows
+            let statement = try engine.settings.prepare("SELECT COUNT(*) AS n FROM `\(quoted)`")
+            let rows = try await engine.execute(statement, ObjectValue()).rows
             counts.append((key: name.text, value: rows.first?["n"] ?? .int(0)))
         }
         return ObjectValue(unique: counts)

@@ -43,6 +43,8 @@ final class Engine: Sendable {
         var scopesWidened: (@Sendable () -> Void)?
         /// The rows of the transports; nil before the instance is open.
         var transports: (@Sendable () -> [ObjectValue])?
+        /// Writes this peer's report, if there is none of this opening yet.
+        var report: (@Sendable () async -> Void)?
     }
 
     /// - Parameter owner: the database that the store is opened for; nil to look into one of any database.
@@ -122,6 +124,9 @@ final class Engine: Sendable {
     /// The rows of `system:transports_info`.
     func transportInformation() -> [ObjectValue] { foreign.withLock { $0.transports }?() ?? [] }
 
+    /// Sets the author of this peer's report.
+    func setReport(_ report: @escaping @Sendable () async -> Void) { foreign.withLock { $0.report = report } }
+
     private func noteForeignUpdate() {
         let now = Int64(clamping: environment.wallMilliseconds())
         foreign.withLock { $0.lastUpdate = now }
@@ -131,8 +136,17 @@ final class Engine: Sendable {
     /// task that waits for it is cancelled.
     func execute(_ text: String, _ arguments: ObjectValue) async throws -> StatementOutcome {
         let statement = try settings.prepare(text)
+        // A statement about the reports finds this peer's own, also before sync has written it.
+        if statement.collections.contains(SmallPeerReport.collection) {
+            await foreign.withLock { $0.report }?()
+        }
+        return try await execute(statement, arguments)
+    }
+
+    /// As above, for a prepared statement, without providing this peer's report first.
+    func execute(_ statement: PreparedStatement, _ arguments: ObjectValue) async throws -> StatementOutcome {
         let replica = try replica()
-        return try await recorded(text, statement.kind) { running in
+        return try await recorded(statement.text, statement.kind) { running in
             // Statements that inspect or end running requests, or change their limit, do not wait for a
             // turn.
             guard !statement.isSystem, !statement.reads(.activeRequests) else {
