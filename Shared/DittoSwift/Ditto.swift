@@ -175,10 +175,18 @@ public final class Ditto: Sendable {
         }
         sync.owner.set(self)
         auth?.owner.set(self)
-        guard opening.isOpen else { return }
+        if opening.isOpen { begin(opening.directory) }
+    }
+
+    /// Begins the work of an open instance.
+    private func begin(_ directory: URL) {
+        let settings = engine.settings
+        engine.logger.debug(
+            "the store is open",
+            metadata: ["database": "\(config.databaseID)", "sdk": "\(Ditto.version)"])
         keeper.begin()
         // Last, so that a failed opening leaves no log.
-        logFiles.open(in: opening.directory.path) {
+        logFiles.open(in: directory.path) {
             let parameters = settings.parameters
             return LogFiles.Policy(
                 bytes: parameters.logFileBytes, age: parameters.logFileAge, count: parameters.logFiles)

@@ -1,5 +1,6 @@
 import CRDT
 import Foundation
+import Mimeo
 import TestSupport
 import Testing
 
@@ -169,6 +170,72 @@ struct LoggerTests {
                 #expect(line?["time"]?.stringValue?.hasSuffix("Z") == true)
                 #expect(shown.all.allSatisfy { !$0.contains("for the files") })
                 await ditto.close()
+            }
+        }
+    }
+
+    @Test("an export tells of a healthy instance: login, session and sync, from their beginning to their end")
+    func healthy() async throws {
+        try await gathering(.error) { _ in
+            try await withTemporaryDirectory { directory in
+                let data = directory.appendingPathComponent("server").path
+                try await EmbeddedServer.run(data: data) { server in
+                    let ditto = try await Ditto.openAlone(
+                        config: DittoConfig(
+                            databaseID: server.databaseID, connect: .server(url: server.url),
+                            persistenceDirectory: directory.appendingPathComponent("store")))
+                    ditto.auth?.expirationHandler = { ditto, _ in
+                        _ = try? await ditto.auth?.login(token: server.token, provider: .development)
+                    }
+                    try ditto.sync.start()
+                    #expect(await eventually { ditto.sync.status.text == "connected" })
+                    await ditto.sync.stopAndWait()
+                    ditto.auth?.logout()
+                    let text = try await exported()
+                    let messages = [
+                        "the store is open", "sync has started", "the application is asked to log in",
+                        "logging in", "logged in", "connecting with the server",
+                        "the session with the server has begun", "the session with the server has ended",
+                        "sync has stopped", "logged out",
+                    ]
+                    for message in messages { #expect(text.contains("\"\(message)\""), "\(message)") }
+                    #expect(!text.contains(server.token))
+                    await ditto.close()
+                }
+            }
+        }
+    }
+
+    @Test("a link with a peer is told of at both ends, when it begins and when it ends")
+    func links() async throws {
+        try await gathering(.info) { shown in
+            try await withTemporaryDirectory { directory in
+                var opened: [Ditto] = []
+                for name in ["a", "b"] {
+                    opened.append(
+                        try await Ditto.openAlone(
+                            config: DittoConfig(
+                                databaseID: "told", connect: .smallPeersOnly(privateKey: nil),
+                                persistenceDirectory: directory.appendingPathComponent(name))))
+                }
+                opened[0].updateTransportConfig { config in
+                    config.listen.tcp.isEnabled = true
+                    config.listen.tcp.interfaceIP = "127.0.0.1"
+                    config.listen.tcp.port = 0
+                }
+                try opened[0].sync.start()
+                #expect(await eventually { opened[0].sync.linkReport?.listening.isEmpty == false })
+                let port = opened[0].sync.linkReport?.listening.first?.port ?? 0
+                opened[1].updateTransportConfig { $0.connect.tcpServers = ["127.0.0.1:\(port)"] }
+                try opened[1].sync.start()
+                let keys = opened.map { $0.presence.graph.localPeer.peerKey }
+                func told(_ message: String) -> Int {
+                    keys.count { key in shown.all.contains { $0.contains(message) && $0.contains(key) } }
+                }
+                #expect(await eventually { told("3 linked with a peer") == 2 })
+                await opened[1].sync.stopAndWait()
+                #expect(await eventually { told("3 a link with a peer has ended") == 2 })
+                for ditto in opened { await ditto.close() }
             }
         }
     }

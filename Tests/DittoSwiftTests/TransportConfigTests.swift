@@ -7,7 +7,7 @@ import Testing
 @Suite("Transport configuration")
 struct TransportConfigTests {
     @Test(
-        "an instance comes with the peers nearby that this system has, beside a server too; others turn it off"
+    @Test("an instance comes with the peers nearby on, beside a server too; the application turns them off")
     )
     func ofNewInstances() async throws {
         try await withTemporaryDirectory { directory in

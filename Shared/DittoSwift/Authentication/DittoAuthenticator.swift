@@ -116,6 +116,7 @@ public final class DittoAuthenticator: Sendable {
         ditto?.sync.stop()
         state.withLock { $0.logouts += 1 }
         set(nil)
+        logger.info("logged out")
         if let ditto { cleanup?(ditto) }
     }
 }
@@ -174,6 +175,7 @@ extension DittoAuthenticator {
         state.withLock { $0.loginsUnderWay += 1 }
         defer { ended() }
         let request = LoginRequest(databaseID: databaseID, provider: provider, token: token, peerKey: peerKey)
+        logger.debug("logging in", metadata: ["provider": "\(provider)"])
         do {
             let answer = try await request.send(to: server.login)
             let now = SystemClock.exactSeconds()
@@ -182,6 +184,8 @@ extension DittoAuthenticator {
                 userID: answer.userID, startedAt: now, expiresAt: now + answer.lifetimeSeconds)
             guard set(session, where: { $0.logouts == logouts }) else { throw CancellationError() }
             state.withLock { $0.lastFailure = nil }
+            logger.info(
+                "logged in", metadata: ["provider": "\(provider)", "seconds": "\(answer.lifetimeSeconds)"])
             await certify(session)
             return answer.clientInfo
         } catch let error as CancellationError {
@@ -334,6 +338,8 @@ extension DittoAuthenticator {
     /// Calls the handler. Returns when there is a new session, or after `pause` when no login is in flight.
     private func askForLogin(secondsRemaining: TimeInterval, pause: Duration) async {
         let (handler, before) = state.withLock { ($0.handler, $0.session) }
+        logger.debug(
+            "the application is asked to log in", metadata: ["secondsRemaining": "\(secondsRemaining)"])
         if let handler, let ditto = owner.ditto { await handler.call(ditto, secondsRemaining) }
         let earliest = ContinuousClock.now + pause
         while !Task.isCancelled {

@@ -101,7 +101,8 @@ public final class DittoSync: Sendable {
                     .expirationHandlerMissing,
                     "set auth.expirationHandler before starting sync: it has to log in")
             }
-            then(isActive: true) { [peer, authenticator, links] in
+            then(isActive: true) { [peer, authenticator, links, logger] in
+                logger.info("sync has started", metadata: ["server": "\(peer != nil)"])
                 authenticator?.beginRenewing()
                 peer?.start()
                 links?.start()
@@ -113,10 +114,11 @@ public final class DittoSync: Sendable {
 
     /// Stops sync. A connection may still take a moment to close.
     public func stop() {
-        then(isActive: false) { [peer, authenticator, links] in
+        then(isActive: false) { [peer, authenticator, links, logger] in
             authenticator?.endRenewing()
             await peer?.stop()
             await links?.stop()
+            logger.info("sync has stopped")
         }
     }
 

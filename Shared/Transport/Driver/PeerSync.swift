@@ -249,8 +249,10 @@ public final class PeerSync: Sendable {
 
     private func run() async {
         var pause = ReconnectPause()
+        var told: String?
         while !Task.isCancelled {
             let (reason, isHealthy) = await connect()
+            noteEnd(reason, after: &told)
             guard !Task.isCancelled else { break }
             // Once: if the next attempt fails, it is followed by a pause like any other.
             let restarts = state.withLock { state in
@@ -262,6 +264,20 @@ public final class PeerSync: Sendable {
             if isHealthy { pause.reset() }
             try? await Task.sleep(for: pause.next(random: environment.random()))
         }
+    }
+
+    /// Logs the end of a session or of an attempt. The reason of attempts that fail alike is shown once.
+    private func noteEnd(_ reason: String, after told: inout String?) {
+        let hadSession = state.withLock { $0.status == .connected }
+        let reason = Task.isCancelled ? "sync was stopped" : reason
+        defer { told = hadSession ? nil : reason }
+        guard !hadSession else {
+            return logger.info("the session with the server has ended", metadata: ["reason": "\(reason)"])
+        }
+        let isNew = reason != told && !Task.isCancelled
+        logger.log(
+            level: isNew ? .info : .debug, "there is no session with the server",
+            metadata: ["reason": "\(reason)"])
     }
 
     /// One attempt: connects, runs the session to its end. Returns why it ended, and whether it was open
@@ -279,8 +295,15 @@ public final class PeerSync: Sendable {
             var client = WebSocketConfiguration()
             client.maximumMessageBytes = Sync.Limits.frameBytes + 4_096
             client.set(configuration.keepAlive())
+            let address = configuration.address
+            // Without path and query, which may hold a secret.
+            logger.debug(
+                "connecting with the server",
+                metadata: [
+                    "host": "\(address.host)", "port": "\(address.port)", "tls": "\(address.isSecure)",
+                ])
             let socket = WebSocketClient(
-                address: configuration.address, headers: [("Authorization", "Bearer \(token)")],
+                address: address, headers: [("Authorization", "Bearer \(token)")],
                 subprotocols: ["mimeo.sync.1"], configuration: client, tls: configuration.tls)
             let (error, isLost, farewell) = try await socket.run { [token] connection, answer in
                 let proof = answer[Self.challengeHeader].flatMap { self.configuration.proof($0, token) }
@@ -373,6 +396,7 @@ public final class PeerSync: Sendable {
     private func heard(_ report: Report, _ whenOpen: @Sendable () -> Void) {
         if case .connected = report {
             whenOpen()
+            logger.info("the session with the server has begun")
             set(.connected)
         }
         if case .writeRefused(let refusal) = report {

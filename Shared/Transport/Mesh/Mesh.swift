@@ -95,6 +95,8 @@ public final class Mesh: Sendable {
         var told: (certificate: [UInt8], endsAtSeconds: Int64)?
         /// A newer own certificate that the conversation was given, and has not sent yet.
         var offered: (certificate: [UInt8], endsAtSeconds: Int64)?
+        /// True once the link may sync.
+        var wasOpened = false
         init(_ kind: LinkKind, isDialer: Bool) {
             self.kind = kind
             self.isDialer = isDialer
@@ -224,7 +226,7 @@ public final class Mesh: Sendable {
                 let allows = await parts.ask(peer)
                 self.onLoop { mesh, state in mesh.receive(.answered(id, allows: allows), state) }
             }
-        case .open(let id): state.live[id]?.talk?.open()
+        case .open(let id): opened(id, state)
         case .close(let id, let reason): close(id, reason, state)
         case .warn(let text): parts.logger.warning("\(text)")
         }
@@ -459,8 +461,28 @@ public final class Mesh: Sendable {
         onLoop { mesh, state in mesh.end(id, reason, state) }
     }
 
+    /// The link may sync.
+    private func opened(_ id: LinkID, _ state: State) {
+        guard let live = state.live[id] else { return }
+        live.wasOpened = true
+        parts.logger.info(
+            "linked with a peer",
+            metadata: [
+                "peer": "\(live.greeting?.peerKey ?? "")", "transport": "\(live.kind.rawValue)",
+                "dialed": "\(live.isDialer)",
+            ])
+        live.talk?.open()
+    }
+
     private func end(_ id: LinkID, _ reason: SyncError, _ state: State) {
-        guard state.live.removeValue(forKey: id) != nil else { return }
+        guard let live = state.live.removeValue(forKey: id) else { return }
+        parts.logger.log(
+            level: live.wasOpened ? .info : .debug,
+            live.wasOpened ? "a link with a peer has ended" : "no link came of a connection",
+            metadata: [
+                "peer": "\(live.greeting?.peerKey ?? "unknown")", "transport": "\(live.kind.rawValue)",
+                "dialed": "\(live.isDialer)", "reason": "\(reason)",
+            ])
         receive(.ended(id, reason), state)
     }
 }
