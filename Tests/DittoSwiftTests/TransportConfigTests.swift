@@ -6,9 +6,7 @@ import Testing
 
 @Suite("Transport configuration")
 struct TransportConfigTests {
-    @Test(
     @Test("an instance comes with the peers nearby on, beside a server too; the application turns them off")
-    )
     func ofNewInstances() async throws {
         try await withTemporaryDirectory { directory in
             let connects: [DittoConfigConnect] = [.smallPeersOnly(), .server(url: "http://127.0.0.1:1")]
