@@ -23,11 +23,11 @@ public struct AttachmentOptions: Sendable, Equatable {
 /// The flags of the place of attachments, which the doctor has too.
 public struct AttachmentBucketFlags: ParsableArguments, Sendable {
     /// `http(s)://HOST[:PORT]/BUCKET[/PREFIX]`.
-    @Option(help: .setting("attachmentBucket")) public var attachmentBucket: String?
+    @Option(setting: "attachmentBucket") public var attachmentBucket: String?
     /// The region that requests are signed for.
-    @Option(help: .setting("attachmentBucketRegion")) public var attachmentBucketRegion: String?
+    @Option(setting: "attachmentBucketRegion") public var attachmentBucketRegion: String?
     /// The file with the credentials.
-    @Option(help: .setting("attachmentBucketCredentials")) public var attachmentBucketCredentials: String?
+    @Option(setting: "attachmentBucketCredentials") public var attachmentBucketCredentials: String?
 
     /// Empty, for the parser.
     public init() {}

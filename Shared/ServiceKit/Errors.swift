@@ -12,7 +12,8 @@ public enum ServiceErrorCode: String, Sendable, CaseIterable {
     case certificateUnusable = "SRV-0106"
     /// `--cors-origin` is neither `*` nor `http(s)://HOST[:PORT]`.
     case corsOriginInvalid = "SRV-0107"
-    /// A `MIMEO_…` variable of the environment is misspelt, or is a setting that only flags and file take.
+    /// A `MIMEO_…` variable of the environment is misspelt or empty, or is a setting that only flags and file
+    /// take; or a flag of the command line is empty.
     case environmentInvalid = "SRV-0108"
     /// The listener's certificate has ended, and clients refuse it. Only logged: the listener serves on.
     case certificateEnded = "SRV-0109"

@@ -31,7 +31,9 @@ struct FolderTests {
         }
     }
 
-    @Test("a server's data folder and those in it are its owner's only, also one that exists")
+    @Test(
+        "a server's data folder is made for its owner only; one that exists stays, with private folders in it"
+    )
     func data() async throws {
         try await withTemporaryDirectory { directory in
             let made = directory.appendingPathComponent("a/b")
@@ -39,10 +41,13 @@ struct FolderTests {
             try makeOpenFolder(existing)
             for data in [made.path, existing.path] { try await EmbeddedServer.run(data: data) { _ in } }
             #expect(try mode(made) == 0o700)
-            for name in ["auth", "replicator", "attachments"] {
-                #expect(try mode(made.appendingPathComponent(name)) == 0o700, "\(name)")
+            for folder in [made, existing] {
+                for name in ["auth", "replicator", "attachments", "system"] {
+                    #expect(try mode(folder.appendingPathComponent(name)) == 0o700, "\(name)")
+                }
+                #expect(try mode(folder.appendingPathComponent("log.sqlite")) == 0o600)
             }
-            #expect(try mode(existing) == 0o700)
+            #expect(try mode(existing) == 0o755)
         }
     }
 

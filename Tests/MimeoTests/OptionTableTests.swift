@@ -35,6 +35,36 @@ struct OptionTableTests {
         }
     }
 
+    @Test("an empty path, address or name is refused by its flag's name, wherever it is given")
+    func emptyTexts() throws {
+        let texts = ["dir", "file", "place", "origin", "url", "host:port", "id"]
+        var count = 0
+        for command in CommandOptions.commands {
+            for option in try CommandOptions.of(command.type) where texts.contains(option.valueName ?? "") {
+                // An empty list of the documents' own fields, and addresses that are read as such.
+                guard let flag = option.flags.first, flag != "cors-origin", option.valueName != "host:port"
+                else { continue }
+                for given in [["--\(flag)", ""], ["--\(flag)="]] {
+                    let error = #expect(throws: (any Error).self, "\(command.name) \(given)") {
+                        _ = try command.type.parse(given)
+                    }
+                    guard let error else { continue }
+                    let text = command.type.fullMessage(for: error)
+                    #expect(text.contains("SRV-0108: --\(flag) is empty"), "\(command.name): \(text)")
+                    #expect(command.type.exitCode(for: error) == .validationFailure)
+                    count += 1
+                }
+            }
+        }
+        #expect(count > 150)
+        for command in [RestoreCommand.self, BackupCommand.List.self] as [any ParsableCommand.Type] {
+            let error = #expect(throws: (any Error).self) { _ = try command.parse([""]) }
+            #expect(error.map { command.fullMessage(for: $0).contains("PLACE is empty") } == true)
+        }
+        let filed = #expect(throws: ServiceError.self) { try configuration(#"{"data": ""}"#) }
+        #expect(filed?.code == .configurationInvalid && filed?.message.contains("'data' is empty") == true)
+    }
+
     @Test("a service has settings and words only: a setting also works in the file and in the environment")
     func servicesHaveSettingsOnly() throws {
         for command in CommandOptions.commands.prefix(5) {

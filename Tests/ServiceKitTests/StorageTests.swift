@@ -339,20 +339,23 @@ struct StorageTests {
         }
     }
 
-    @Test("a data folder that others could read is private after the opening, with its files")
+    @Test(
+        "services' files that others could read are private after the opening; other things stay as they are")
     func privateFiles() async throws {
         try await withTemporaryDirectory { folder in
             let data = folder.appendingPathComponent("data")
             let manager = FileManager.default
             let inner = data.appendingPathComponent("query/cars")
             try manager.createDirectory(at: inner, withIntermediateDirectories: true)
+            let foreign = data.appendingPathComponent("photos")
+            try manager.createDirectory(at: foreign, withIntermediateDirectories: true)
             let first = try SQLiteOperationLog(path: "\(data.path)/log.sqlite", logger: Self.quiet)
             try await first.createDatabase("cars")
             try Data().write(to: inner.appendingPathComponent("replica.sqlite-wal"))
             try Data().write(to: data.appendingPathComponent("notes.txt"))
             await first.close()
-            var paths = ["", "query", "query/cars"]
-            for path in paths {
+            var paths = ["query", "query/cars"]
+            for path in paths + ["", "photos"] {
                 try manager.setAttributes([.posixPermissions: 0o755], ofItemAtPath: "\(data.path)/\(path)")
             }
             let files = ["log.sqlite", "log.sqlite-wake", "query/cars/replica.sqlite-wal"]
@@ -366,6 +369,11 @@ struct StorageTests {
                 let mode =
                     try manager.attributesOfItem(atPath: "\(data.path)/\(path)")[.posixPermissions] as? Int
                 #expect((mode ?? 0o777) & 0o077 == 0, "\(path)")
+            }
+            for path in ["", "photos"] {
+                let mode =
+                    try manager.attributesOfItem(atPath: "\(data.path)/\(path)")[.posixPermissions] as? Int
+                #expect(mode == 0o755, "\(path)")
             }
             await log.close()
         }

@@ -6,12 +6,12 @@ import ServiceKit
 /// The server and the admin credential of a command: from the command line or the environment, else from a
 /// profile. The credential itself has no flag, since a command line can be seen by others.
 struct AdminTarget: ParsableArguments {
-    @Option(help: .setting("url")) var url: String?
-    @Option(help: .setting("database")) var database: String?
-    @Option(help: .setting("profile")) var profile: String?
-    @Option(help: .setting("profiles")) var profiles: String?
-    @Option(help: .setting("adminCredentialFile")) var adminCredentialFile: String?
-    @Option(help: .setting("config")) var config: String?
+    @Option(setting: "url") var url: String?
+    @Option(setting: "database") var database: String?
+    @Option(setting: "profile") var profile: String?
+    @Option(setting: "profiles") var profiles: String?
+    @Option(setting: "adminCredentialFile") var adminCredentialFile: String?
+    @Option(setting: "config") var config: String?
 
     /// Environment and configuration file.
     /// - Throws: `SRV-0104`, `SRV-0108`.

@@ -16,7 +16,9 @@ struct SupportBundleCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var server: AdminTarget
-    @Option(help: ArgumentHelp("The file to write (default mimeo-support.tar).", valueName: "file"))
+    @Option(
+        help: ArgumentHelp("The file to write (default mimeo-support.tar).", valueName: "file"),
+        transform: GivenText.of("--output"))
     var output: String?
 
     /// Files of the bundle and the paths that they come from.

@@ -2,6 +2,7 @@ import ArgumentParser
 import CRDT
 import DQL
 import DittoSwift
+import ServiceKit
 
 /// `mimeo export`: writes documents of a store or a server to a file.
 struct ExportCommand: AsyncParsableCommand {
@@ -24,7 +25,9 @@ struct ExportCommand: AsyncParsableCommand {
     var query: String?
     @Option(help: "The format: ndjson, json or csv.")
     var format = ExportFormat.ndjson
-    @Option(help: ArgumentHelp("The file to write; standard output if missing.", valueName: "file"))
+    @Option(
+        help: ArgumentHelp("The file to write; standard output if missing.", valueName: "file"),
+        transform: GivenText.of("--output"))
     var output: String?
 
     func validate() throws {

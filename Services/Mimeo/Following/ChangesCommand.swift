@@ -1,6 +1,7 @@
 import ArgumentParser
 import CRDT
 import Foundation
+import ServiceKit
 import Synchronization
 
 /// `mimeo changes`: prints the changes of documents from a server's log.
@@ -41,7 +42,8 @@ struct ChangesCommand: AsyncParsableCommand {
     var limit: Int?
     @Option(
         help: ArgumentHelp(
-            "A file with the place: read if it exists, written as lines are printed.", valueName: "file"))
+            "A file with the place: read if it exists, written as lines are printed.", valueName: "file"),
+        transform: GivenText.of("--cursor"))
     var cursor: String?
 
     func validate() throws {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import CRDT
+import ServiceKit
 
 /// `mimeo import`: imports the documents of a file into a store or a server.
 struct ImportCommand: AsyncParsableCommand {
@@ -55,7 +56,9 @@ struct ImportCommand: AsyncParsableCommand {
     var keepGoing = false
     @Flag(help: "Read everything, write nothing: print the types and the first documents.")
     var dryRun = false
-    @Argument(help: ArgumentHelp("The file to import; - is standard input.", valueName: "file"))
+    @Argument(
+        help: ArgumentHelp("The file to import; - is standard input.", valueName: "file"),
+        transform: GivenText.of("FILE"))
     var file: String
 
     func run() async throws {

@@ -22,10 +22,11 @@ struct BackupCommand: AsyncParsableCommand {
     /// The wishes that `create` and `follow` share.
     struct Source: ParsableArguments {
         @OptionGroup var place: LogPlace
-        @Option(help: .setting("secretsKey")) var secretsKey: String?
+        @Option(setting: "secretsKey") var secretsKey: String?
         @Option(
             help: ArgumentHelp(
-                "The folder of backups, made if it is missing; or s3://BUCKET/PREFIX.", valueName: "place"))
+                "The folder of backups, made if it is missing; or s3://BUCKET/PREFIX.", valueName: "place"),
+            transform: GivenText.of("--to"))
         var to: String
         @OptionGroup var bucket: BucketOptions
         @Option(
@@ -36,20 +37,23 @@ struct BackupCommand: AsyncParsableCommand {
         @Option(
             help: ArgumentHelp(
                 "With a bucket, the folder for the files on their way; the system's if missing.",
-                valueName: "dir"))
+                valueName: "dir"), transform: GivenText.of("--scratch"))
         var scratch: String?
-        @Option(help: ArgumentHelp("Back up this database of the log only.", valueName: "id"))
+        @Option(
+            help: ArgumentHelp("Back up this database of the log only.", valueName: "id"),
+            transform: GivenText.of("--database"))
         var database: String?
         @Option(
             help: ArgumentHelp(
                 "The attachment-store's folder. Without it, and without a bucket, blobs are left out.",
-                valueName: "dir"))
+                valueName: "dir"), transform: GivenText.of("--attachments"))
         var attachments: String?
         @OptionGroup var attachmentBucket: AttachmentBucketFlags
         @Flag(help: AttachmentPlace.flagHelp)
         var withAttachments = false
         @Option(
-            help: ArgumentHelp("Seal the sealing key with the passphrase in this file.", valueName: "file"))
+            help: ArgumentHelp("Seal the sealing key with the passphrase in this file.", valueName: "file"),
+            transform: GivenText.of("--passphrase-file"))
         var passphraseFile: String?
 
         /// Makes a backup.
@@ -217,7 +221,9 @@ struct BackupCommand: AsyncParsableCommand {
             commandName: "list", abstract: "List the backups of a folder, oldest first.",
             discussion: "One JSON object a line. A backup that cannot be read has an error instead.")
 
-        @Argument(help: ArgumentHelp("The folder of backups, or s3://BUCKET/PREFIX.", valueName: "place"))
+        @Argument(
+            help: ArgumentHelp("The folder of backups, or s3://BUCKET/PREFIX.", valueName: "place"),
+            transform: GivenText.of("PLACE"))
         var folder: String
         @OptionGroup var bucket: BucketOptions
 
@@ -252,14 +258,14 @@ struct BackupCommand: AsyncParsableCommand {
         @Argument(
             help: ArgumentHelp(
                 "A folder of backups (its newest), or one backup in it; or s3://BUCKET/PREFIX[/BACKUP].",
-                valueName: "place"))
+                valueName: "place"), transform: GivenText.of("PLACE"))
         var path: String
         @OptionGroup var bucket: BucketOptions
         @OptionGroup var server: LogPlace
         @Option(
             help: ArgumentHelp(
                 "The folder for temporary files; if missing that of backups, with a bucket the system's.",
-                valueName: "dir"))
+                valueName: "dir"), transform: GivenText.of("--scratch"))
         var scratch: String?
 
         func run() async throws {
@@ -324,7 +330,9 @@ struct BackupCommand: AsyncParsableCommand {
                 and --keep-weekly weeks that have one, by UTC. Backups that cannot be read are left alone.
                 """)
 
-        @Argument(help: ArgumentHelp("The folder of backups, or s3://BUCKET/PREFIX.", valueName: "place"))
+        @Argument(
+            help: ArgumentHelp("The folder of backups, or s3://BUCKET/PREFIX.", valueName: "place"),
+            transform: GivenText.of("PLACE"))
         var folder: String
         @OptionGroup var bucket: BucketOptions
         @Option(help: "Backups that stay whatever their days.")

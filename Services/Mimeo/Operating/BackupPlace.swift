@@ -9,14 +9,15 @@ import ServiceKit
 struct BucketOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "The service of s3://BUCKET. Default: https://s3.REGION.amazonaws.com.", valueName: "origin"))
+            "The service of s3://BUCKET. Default: https://s3.REGION.amazonaws.com.", valueName: "origin"),
+        transform: GivenText.of("--endpoint"))
     var endpoint: String?
     @Option(help: ArgumentHelp("The bucket's region. Default: us-east-1.", valueName: "name"))
     var region: String?
     @Option(
         help: ArgumentHelp(
             "File with the bucket's credentials: the access key's id and the secret, each on a line.",
-            valueName: "file"))
+            valueName: "file"), transform: GivenText.of("--credentials"))
     var credentials: String?
 }
 

@@ -19,12 +19,14 @@ struct DoctorCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var place: LogPlace
-    @Option(help: .setting("projection")) var projection: String?
-    @Option(help: .setting("secretsKey")) var secretsKey: String?
-    @Option(help: .setting("tlsCertificate")) var tlsCertificate: String?
-    @Option(help: .setting("tlsKey")) var tlsKey: String?
+    @Option(setting: "projection") var projection: String?
+    @Option(setting: "secretsKey") var secretsKey: String?
+    @Option(setting: "tlsCertificate") var tlsCertificate: String?
+    @Option(setting: "tlsKey") var tlsKey: String?
     @OptionGroup var attachments: AttachmentBucketFlags
-    @Option(help: ArgumentHelp("Look at the age of the newest backup in this folder.", valueName: "dir"))
+    @Option(
+        help: ArgumentHelp("Look at the age of the newest backup in this folder.", valueName: "dir"),
+        transform: GivenText.of("--backups"))
     var backups: String?
     @Flag(help: "Print a JSON object.")
     var json = false

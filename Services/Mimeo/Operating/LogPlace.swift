@@ -7,9 +7,9 @@ import ServiceKit
 
 /// The storage of a server, for commands that work on it without the server: `--data`, `--log`, `--config`.
 struct LogPlace: ParsableArguments {
-    @Option(help: .setting("data")) var data: String?
-    @Option(help: .setting("log")) var log: String?
-    @Option(help: .setting("config")) var config: String?
+    @Option(setting: "data") var data: String?
+    @Option(setting: "log") var log: String?
+    @Option(setting: "config") var config: String?
 
     /// The places that are used, all flags, variables and the file taken together.
     struct Resolved {

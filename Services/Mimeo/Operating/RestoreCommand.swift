@@ -21,35 +21,43 @@ struct RestoreCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var place: LogPlace
-    @Option(help: .setting("secretsKey")) var secretsKey: String?
+    @Option(setting: "secretsKey") var secretsKey: String?
     @Argument(
         help: ArgumentHelp(
-            "A folder of backups, or one backup in it; or s3://BUCKET/PREFIX[/BACKUP].", valueName: "place"))
+            "A folder of backups, or one backup in it; or s3://BUCKET/PREFIX[/BACKUP].", valueName: "place"),
+        transform: GivenText.of("PLACE"))
     var path: String
     @OptionGroup var bucket: BucketOptions
     @Option(
         help: ArgumentHelp(
             "latest, a time (2026-11-26T08:30:00Z), or with --database an offset.", valueName: "point"))
     var to = "latest"
-    @Option(help: ArgumentHelp("Restore this database only.", valueName: "id"))
+    @Option(
+        help: ArgumentHelp("Restore this database only.", valueName: "id"),
+        transform: GivenText.of("--database"))
     var database: String?
-    @Option(name: .customLong("as"), help: ArgumentHelp("The database's new name.", valueName: "id"))
+    @Option(
+        name: .customLong("as"), help: ArgumentHelp("The database's new name.", valueName: "id"),
+        transform: GivenText.of("--as"))
     var newName: String?
     @Flag(help: "Replace what is in the log. The server must be stopped.")
     var replace = false
     @Flag(help: "Check the backup and tell what would be restored; write nothing.")
     var dryRun = false
-    @Option(help: ArgumentHelp("Put the blobs into this folder of an attachment-store.", valueName: "dir"))
+    @Option(
+        help: ArgumentHelp("Put the blobs into this folder of an attachment-store.", valueName: "dir"),
+        transform: GivenText.of("--attachments"))
     var attachments: String?
     @OptionGroup var attachmentBucket: AttachmentBucketFlags
     @Option(
         help: ArgumentHelp(
-            "Put the sealing key back, opened with the passphrase in this file.", valueName: "file"))
+            "Put the sealing key back, opened with the passphrase in this file.", valueName: "file"),
+        transform: GivenText.of("--passphrase-file"))
     var passphraseFile: String?
     @Option(
         help: ArgumentHelp(
             "The folder for temporary files; if missing that of backups, with a bucket the system's.",
-            valueName: "dir"))
+            valueName: "dir"), transform: GivenText.of("--scratch"))
     var scratch: String?
 
     func validate() throws {

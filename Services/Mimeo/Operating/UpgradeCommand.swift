@@ -16,10 +16,11 @@ struct UpgradeCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var place: LogPlace
-    @Option(help: .setting("projection")) var projection: String?
+    @Option(setting: "projection") var projection: String?
     @Option(
         help: ArgumentHelp(
-            "Look at the store of a small peer too, a persistenceDirectory; repeatable.", valueName: "dir"))
+            "Look at the store of a small peer too, a persistenceDirectory; repeatable.", valueName: "dir"),
+        transform: GivenText.of("--peer-store"))
     var peerStore: [String] = []
     @Flag(help: "Look, and change nothing.")
     var check = false

@@ -23,19 +23,24 @@ struct VerifyCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var place: LogPlace
-    @Option(help: .setting("projection")) var projection: String?
-    @Option(help: ArgumentHelp("Check the blobs of this attachment-store's folder.", valueName: "dir"))
+    @Option(setting: "projection") var projection: String?
+    @Option(
+        help: ArgumentHelp("Check the blobs of this attachment-store's folder.", valueName: "dir"),
+        transform: GivenText.of("--attachments"))
     var attachments: String?
     @OptionGroup var attachmentBucket: AttachmentBucketFlags
     @Flag(help: AttachmentPlace.flagHelp)
     var withAttachments = false
-    @Option(help: ArgumentHelp("Check this database only.", valueName: "id"))
+    @Option(
+        help: ArgumentHelp("Check this database only.", valueName: "id"),
+        transform: GivenText.of("--database"))
     var database: String?
     @Option(
         help: ArgumentHelp("The most to read in a second, of the log and of blobs.", valueName: "bytes"))
     var bytesPerSecond: UInt32?
     @Option(
-        help: ArgumentHelp("The folder for temporary files, as large as all documents.", valueName: "dir"))
+        help: ArgumentHelp("The folder for temporary files, as large as all documents.", valueName: "dir"),
+        transform: GivenText.of("--scratch"))
     var scratch: String?
 
     func validate() throws {

@@ -8,13 +8,13 @@ import ServiceKit
 /// A command line is visible to every process of the machine, so the token may also come from a file, from
 /// the first line of standard input, from the environment or from the file of `--config`.
 struct ServerTarget: ParsableArguments {
-    @Option(help: .setting("url")) var url: String?
-    @Option(help: .setting("database")) var database: String?
-    @Option(help: .setting("provider")) var provider: String?
+    @Option(setting: "url") var url: String?
+    @Option(setting: "database") var database: String?
+    @Option(setting: "provider") var provider: String?
     // A token may begin with a dash.
     @Option(parsing: .unconditional, help: .setting("token")) var token: String?
-    @Option(help: .setting("tokenFile")) var tokenFile: String?
-    @Option(help: .setting("config")) var config: String?
+    @Option(setting: "tokenFile") var tokenFile: String?
+    @Option(setting: "config") var config: String?
 
     /// Environment and configuration file.
     /// - Throws: `SRV-0104`, `SRV-0108`.
@@ -63,7 +63,7 @@ struct ServerTarget: ParsableArguments {
 /// An API key instead of a login, for commands that only use HTTP.
 struct APIKeyOptions: ParsableArguments {
     @Option(parsing: .unconditional, help: .setting("apiKey")) var apiKey: String?
-    @Option(help: .setting("apiKeyFile")) var apiKeyFile: String?
+    @Option(setting: "apiKeyFile") var apiKeyFile: String?
 }
 
 /// The token or API key of a command: from the command line, else the environment, else the file of

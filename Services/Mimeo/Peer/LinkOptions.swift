@@ -1,6 +1,7 @@
 import ArgumentParser
 import DittoSwift
 import Foundation
+import ServiceKit
 
 /// The options by which `mimeo peer` links with other peers.
 struct LinkOptions: ParsableArguments {
@@ -18,7 +19,8 @@ struct LinkOptions: ParsableArguments {
     var lan = false
     @Option(
         help: ArgumentHelp(
-            "A P-256 private key as openssl writes it, which all peers share.", valueName: "file"))
+            "A P-256 private key as openssl writes it, which all peers share.", valueName: "file"),
+        transform: GivenText.of("--shared-key"))
     var sharedKey: String?
     @Option(
         help: ArgumentHelp("Only peers of the same group link with each other.", valueName: "number"))

@@ -25,7 +25,7 @@ struct PeerCommand: AsyncParsableCommand {
             another process uses the store. Exit code 3 is for commands that need the server.
             """)
 
-    @Option(help: .setting("store")) var store: String?
+    @Option(setting: "store") var store: String?
     @OptionGroup var server: ServerTarget
     @Option(help: ArgumentHelp("A query to subscribe to; may be repeated.", valueName: "select"))
     var subscribe: [String] = []

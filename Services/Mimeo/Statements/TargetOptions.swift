@@ -3,7 +3,7 @@ import ServiceKit
 
 /// The store or server that a command works on.
 struct TargetOptions: ParsableArguments {
-    @Option(help: .setting("store")) var store: String?
+    @Option(setting: "store") var store: String?
     @OptionGroup var server: ServerTarget
     @OptionGroup var keys: APIKeyOptions
 

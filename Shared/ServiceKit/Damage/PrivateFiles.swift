@@ -16,11 +16,31 @@ enum PrivateFiles {
         }
     }
 
-    /// Protects a folder with what services keep in it. Attachments are many, and were private from the
-    /// start: their folder protects them.
+    /// Protects what services keep in a data folder, by its names: other things may lie there too.
+    /// Attachments are many, and were private from the start: their folder protects them.
     static func protect(dataFolder: String) throws(ServiceError) {
-        try protect(dataFolder)
-        try protect(inside: dataFolder, depth: 3)
+        for name in folders {
+            let path = "\(dataFolder)/\(name)"
+            var status = stat()
+            // Not through links: they lead to somebody else's files.
+            guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { continue }
+            try protect(path)
+            // Secrets that others could read are refused, not mended: somebody may have read them.
+            guard name != "attachments", name != "auth" else { continue }
+            try protect(inside: path, depth: 2)
+        }
+    }
+
+    /// The folders that services make in a data folder, those of earlier versions too.
+    private static let folders = [
+        "attachment-documents", "attachments", "audit", "auth", "past", "past-tail", "query", "replicator",
+        "system", "temporary",
+    ]
+
+    /// True if others can write into a folder, and so could put something else in place of its files.
+    static func othersCanWrite(_ folder: String) -> Bool {
+        var status = stat()
+        return stat(folder, &status) == 0 && status.st_mode & 0o002 != 0
     }
 
     private static func protect(inside folder: String, depth: Int) throws(ServiceError) {
@@ -34,8 +54,7 @@ enum PrivateFiles {
             guard kind == S_IFDIR || kind == S_IFREG else { continue }
             guard kind == S_IFDIR || name.contains(".sqlite") else { continue }
             try protect(path)
-            // Secrets that others could read are refused, not mended: somebody may have read them.
-            guard kind == S_IFDIR, name != "attachments", name != "auth" else { continue }
+            guard kind == S_IFDIR else { continue }
             try protect(inside: path, depth: depth - 1)
         }
     }

@@ -8,8 +8,7 @@ extension ServiceConfiguration {
     /// the host has ended. If PostgreSQL does not answer yet, waits for `PostgresLimits.startPatience`.
     ///
     /// From then on the log lines of this process have the configured form, and its traces are recorded.
-    /// Its files are its owner's only,
-    /// and those that are there become so.
+    /// Its files are its owner's only, and those that are there become so.
     /// - Parameter room: refuses appends while a disk is nearly full.
     /// - Throws: `SRV-0203` for the folder, `SRV-0204` for an empty log beside an older one's folders,
     ///   `OperationLogError` for the file or server.
@@ -20,6 +19,9 @@ extension ServiceConfiguration {
         // The data folder first: `folder()` creates it for its owner only, `openSQLite` would not.
         let data = try self.folder()
         try PrivateFiles.protect(dataFolder: data)
+        if PrivateFiles.othersCanWrite(data) {
+            logger.warning("others can write into the data folder \(data): give the server one of its own")
+        }
         let name =
             switch log {
             case .postgres: "the operation log in PostgreSQL"

@@ -32,6 +32,9 @@ struct ConfigurationFile: Sendable, Equatable {
             guard let setting = Setting.named(name), name != "config", !setting.isWord else {
                 throw Self.unknown(name, in: path)
             }
+            guard setting.kind != .text || value != "" else {
+                throw Self.invalid("--config: \(path): '\(name)' is empty: give it a value, or leave it out")
+            }
             guard Self.fits(value, setting.kind) else {
                 throw Self.invalid(
                     "--config: \(path): the value of '\(name)' must be \(setting.kind.description)")

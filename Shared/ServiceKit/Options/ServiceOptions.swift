@@ -8,15 +8,15 @@ import Logging
 /// file of `--config`, the file the default.
 public struct ServiceOptions: ParsableArguments, Sendable {
     /// The data folder.
-    @Option(help: .setting("data")) public var data: String?
+    @Option(setting: "data") public var data: String?
     /// The address.
-    @Option(help: .setting("listen")) public var listen: String?
+    @Option(setting: "listen") public var listen: String?
     /// The operation log.
-    @Option(help: .setting("log")) public var log: String?
+    @Option(setting: "log") public var log: String?
     /// The certificate chain.
-    @Option(help: .setting("tlsCertificate")) public var tlsCertificate: String?
+    @Option(setting: "tlsCertificate") public var tlsCertificate: String?
     /// The certificate's key.
-    @Option(help: .setting("tlsKey")) public var tlsKey: String?
+    @Option(setting: "tlsKey") public var tlsKey: String?
     /// The origins of web pages that may call the service.
     @Option(help: .setting("corsOrigin")) public var corsOrigin: [String] = []
     /// True if a proxy tells where requests come from.
@@ -34,17 +34,17 @@ public struct ServiceOptions: ParsableArguments, Sendable {
     /// The share of a disk that is kept free.
     @Option(help: .setting("diskReservePercent")) public var diskReservePercent: UInt32?
     /// `text` or `json`.
-    @Option(help: .setting("logFormat")) public var logFormat: String?
+    @Option(setting: "logFormat") public var logFormat: String?
     /// True if every request has a line in the log.
     @Flag(inversion: .prefixedNo, help: .setting("logRequests")) public var logRequests: Bool?
     /// `log`, or the URL of a collector.
-    @Option(help: .setting("traces")) public var traces: String?
+    @Option(setting: "traces") public var traces: String?
     /// The share of new traces that are recorded.
     @Option(help: .setting("tracePercent")) public var tracePercent: UInt32?
     /// True if a new log may begin beside an older one's folders.
     @Flag(help: .setting("newLog")) public var newLog = false
     /// The configuration file.
-    @Option(help: .setting("config")) public var config: String?
+    @Option(setting: "config") public var config: String?
 
     /// Empty, for the parser.
     public init() {}
@@ -53,7 +53,7 @@ public struct ServiceOptions: ParsableArguments, Sendable {
 /// Flags of services that keep a projection.
 public struct ProjectionOptions: ParsableArguments, Sendable {
     /// The projection.
-    @Option(help: .setting("projection")) public var projection: String?
+    @Option(setting: "projection") public var projection: String?
 
     /// Empty, for the parser.
     public init() {}
@@ -63,7 +63,7 @@ public struct ProjectionOptions: ParsableArguments, Sendable {
 /// that process instead of reading them from the log.
 public struct IssuerOptions: ParsableArguments, Sendable {
     /// The auth-gateway's origin.
-    @Option(help: .setting("issuer")) public var issuer: String?
+    @Option(setting: "issuer") public var issuer: String?
 
     /// Empty, for the parser.
     public init() {}
@@ -72,7 +72,7 @@ public struct IssuerOptions: ParsableArguments, Sendable {
 /// The admin credential of services, except the auth-gateway.
 public struct AdminOptions: ParsableArguments, Sendable {
     /// The file of the admin credential.
-    @Option(help: .setting("adminToken")) public var adminToken: String?
+    @Option(setting: "adminToken") public var adminToken: String?
 
     /// Empty, for the parser.
     public init() {}
@@ -81,7 +81,7 @@ public struct AdminOptions: ParsableArguments, Sendable {
 /// Flags of services that open sealed secrets, except the auth-gateway.
 public struct SecretsOptions: ParsableArguments, Sendable {
     /// The file of the key that seals the secrets.
-    @Option(help: .setting("secretsKey")) public var secretsKey: String?
+    @Option(setting: "secretsKey") public var secretsKey: String?
 
     /// Empty, for the parser.
     public init() {}
@@ -90,11 +90,11 @@ public struct SecretsOptions: ParsableArguments, Sendable {
 /// Flags of the auth-gateway.
 public struct ProviderOptions: ParsableArguments, Sendable {
     /// The file of providers.
-    @Option(help: .setting("providers")) public var providers: String?
+    @Option(setting: "providers") public var providers: String?
     /// The file of the key that seals the secrets.
-    @Option(help: .setting("secretsKey")) public var secretsKey: String?
+    @Option(setting: "secretsKey") public var secretsKey: String?
     /// The file of the admin credential.
-    @Option(help: .setting("adminToken")) public var adminToken: String?
+    @Option(setting: "adminToken") public var adminToken: String?
     /// True if the development token is printed to a file or pipe too.
     @Flag(inversion: .prefixedNo, help: .setting("showToken")) public var showToken: Bool?
     /// True if an operator accepts that the log was put back.
@@ -319,8 +319,9 @@ public struct ServiceConfiguration: Sendable, Equatable {
         adminToken ?? URL(fileURLWithPath: dataFolder).appendingPathComponent("auth/admin.token").path
     }
 
-    /// The path of a folder in the data folder, or of the data folder itself. Missing folders are created;
-    /// the data folder and folders in it are readable by their owner only, existing ones too.
+    /// The path of a folder in the data folder, or of the data folder itself. Missing folders are created,
+    /// readable by their owner only; folders in the data folder become so if they exist. A data folder that
+    /// exists keeps its mode: it may be a volume, or a folder with other things in it, such as `/tmp`.
     /// - Throws: `SRV-0203`.
     public func folder(_ names: String...) throws(ServiceError) -> String {
         var url = URL(fileURLWithPath: dataFolder, isDirectory: true).standardizedFileURL
@@ -329,6 +330,7 @@ public struct ServiceConfiguration: Sendable, Equatable {
         for name in names {
             url.appendPathComponent(name, isDirectory: true)
             try Self.make(url, permissions: 0o700)
+            try PrivateFiles.protect(url.path)
         }
         return url.path
     }
@@ -340,10 +342,7 @@ public struct ServiceConfiguration: Sendable, Equatable {
             var isFolder: ObjCBool = false
             return manager.fileExists(atPath: url.path, isDirectory: &isFolder) && isFolder.boolValue
         }
-        guard !exists() else {
-            if permissions != nil { try PrivateFiles.protect(url.path) }
-            return
-        }
+        guard !exists() else { return }
         do {
             try manager.createDirectory(
                 at: url, withIntermediateDirectories: permissions == nil,

@@ -109,7 +109,7 @@ public struct Setting: Sendable {
 }
 
 extension ArgumentHelp {
-    /// The help of a setting's flag, from the table: `@Option(help: .setting("tlsKey")) var tlsKey: String?`.
+    /// The help of a setting's flag, from the table: `@Option(setting: "tlsKey") var tlsKey: String?`.
     public static func setting(_ name: String) -> ArgumentHelp {
         guard let setting = Setting.named(name) else {
             preconditionFailure("the flag '\(name)' has no row in Setting.all")
