@@ -70,6 +70,9 @@ extension ReplicaError {
         case .SQLITE_MISUSE: return ReplicaError(.closed, "the store was closed meanwhile")
         case .SQLITE_FULL:
             return ReplicaError(.storageFailed, "the disk is full; the transaction was rolled back")
+        case _ where failure.extendedResultCode == .SQLITE_IOERR_GETTEMPPATH:
+            return ReplicaError(
+                .storageFailed, "no folder for temporary files can be written; name one with TMPDIR")
         default: return ReplicaError(.storageFailed, "the transaction was rolled back: \(detail)")
         }
     }

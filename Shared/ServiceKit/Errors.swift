@@ -29,6 +29,9 @@ public enum ServiceErrorCode: String, Sendable, CaseIterable {
     /// Only told by `/health`: each of the last commits of the log took a second or more. Nothing is refused;
     /// look at its disk, or at PostgreSQL's synchronous standby.
     case storageSlow = "SRV-0205"
+    /// Only told by `/health`: temporary files cannot be made in the data folder, so large sorts fail; give
+    /// the folder `temporary` in it to the server's user.
+    case temporaryFolderUnusable = "SRV-0206"
     /// 401: the admin credential is missing or wrong.
     case adminRefused = "SRV-0401"
     /// 403: `--admin-loopback` is set, and the request has not come over loopback alone.

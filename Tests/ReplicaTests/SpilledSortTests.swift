@@ -1,6 +1,7 @@
 import CRDT
 import DQL
 import DQLCorpus
+import Foundation
 import TestSupport
 import Testing
 
@@ -37,6 +38,26 @@ struct SpilledSortTests {
                         rows.map { "\($0)" } == (try naive.rows(statement)).map { "\($0)" }, "\(statement)")
                 }
             }
+        }
+    }
+
+    @Test("its file lies in the folder that is set, without a name; a folder that cannot be used is refused")
+    func folder() throws {
+        try withTemporaryDirectory { folder in
+            try TemporaryFiles.lie(in: folder.path)
+            let spill = try SpilledSort([])
+            // More than SQLite keeps in memory.
+            for _ in 0..<8 { try spill.add([], .string(String(repeating: "x", count: 1_000_000))) }
+            let manager = FileManager.default
+            let open = try manager.contentsOfDirectory(atPath: "/proc/self/fd").compactMap {
+                try? manager.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")
+            }
+            #expect(open.contains { $0.contains(folder.lastPathComponent) && $0.hasSuffix("(deleted)") })
+            #expect(try manager.contentsOfDirectory(atPath: folder.path) == [])
+            let error = #expect(throws: ReplicaError.self) {
+                try TemporaryFiles.lie(in: folder.appendingPathComponent("missing").path)
+            }
+            #expect(error?.code == .storageFailed)
         }
     }
 

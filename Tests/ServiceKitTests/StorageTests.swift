@@ -339,6 +339,20 @@ struct StorageTests {
         }
     }
 
+    @Test("temporary files lie in the data folder, and health fails while they cannot be made there")
+    func temporaryFiles() async throws {
+        try await withTemporaryDirectory { folder in
+            let configuration = try Self.configuration(folder.appendingPathComponent("data"))
+            let log = try configuration.openLog(logger: Self.quiet)
+            let part = StoragePart(
+                log: log, room: nil, temporary: configuration.temporaryFolder, ledger: DamageLedger())
+            #expect(await part.health().detail == nil)
+            try FileManager.default.removeItem(atPath: configuration.temporaryFolder)
+            #expect(await part.health().detail?.hasPrefix("SRV-0206: temporary files cannot be made") == true)
+            await log.close()
+        }
+    }
+
     @Test(
         "services' files that others could read are private after the opening; other things stay as they are")
     func privateFiles() async throws {

@@ -33,8 +33,8 @@ enum PrivateFiles {
 
     /// The folders that services make in a data folder, those of earlier versions too.
     private static let folders = [
-        "attachment-documents", "attachments", "audit", "auth", "past", "past-tail", "query", "replicator",
-        "system", "temporary",
+        "attachment-documents", "attachments", "audit", "auth", "past", "past-rows", "past-tail", "query",
+        "replicator", "system", "temporary",
     ]
 
     /// True if others can write into a folder, and so could put something else in place of its files.

@@ -1,4 +1,5 @@
 import CRDT
+import Foundation
 import OperationLog
 
 /// The storage as a part of a host: one place for the health of log, copies and disks.
@@ -10,14 +11,19 @@ public struct StoragePart: ServicePart {
     public let name = "storage"
     private let log: any OperationLog
     private let room: DiskRoom?
+    private let temporary: String
     private let ledger: DamageLedger
 
     /// A part for this log.
-    /// - Parameter room: the disks that the services write to; nil watches none.
-    public init(log: any OperationLog, room: DiskRoom?) { self.init(log: log, room: room, ledger: .shared) }
+    /// - Parameters:
+    ///   - room: the disks that the services write to; nil watches none.
+    ///   - temporary: the folder of SQLite's temporary files.
+    public init(log: any OperationLog, room: DiskRoom?, temporary: String) {
+        self.init(log: log, room: room, temporary: temporary, ledger: .shared)
+    }
 
-    init(log: any OperationLog, room: DiskRoom?, ledger: DamageLedger) {
-        (self.log, self.room, self.ledger) = (log, room, ledger)
+    init(log: any OperationLog, room: DiskRoom?, temporary: String = "/", ledger: DamageLedger) {
+        (self.log, self.room, self.temporary, self.ledger) = (log, room, temporary, ledger)
     }
 
     /// Reads the log.
@@ -33,7 +39,7 @@ public struct StoragePart: ServicePart {
     }
 
     /// Failing while the log is damaged, a copy was damaged repeatedly, a disk is nearly full or read-only,
-    /// or the log's storage is slow.
+    /// temporary files cannot be made, or the log's storage is slow.
     public func health() async -> HealthCheck {
         if let damage = log.status.damage {
             let place = damage.offset.map { " at offset \($0)" } ?? ""
@@ -51,6 +57,11 @@ public struct StoragePart: ServicePart {
             return .failing(
                 "\(OperationLogErrorCode.nearlyFull.rawValue): a disk is nearly full "
                     + "(\(room.freePercent) % free): writes are refused, reads go on")
+        }
+        if access(temporary, W_OK | X_OK) != 0 {
+            return .failing(
+                "\(ServiceErrorCode.temporaryFolderUnusable.rawValue): temporary files cannot be made in "
+                    + "\(temporary): large sorts fail; give the folder to the server's user")
         }
         if let refusal = storageRefusal { return .failing("\(refusal.code.rawValue): \(refusal.message)") }
         if let pace = (log as? GuardedLog)?.slowPace {

@@ -2,13 +2,15 @@ import Foundation
 import Logging
 import OperationLog
 import Postgres
+import Replica
 
 extension ServiceConfiguration {
     /// Opens the operation log that the flags name, and creates its folder if necessary. Close the log after
     /// the host has ended. If PostgreSQL does not answer yet, waits for `PostgresLimits.startPatience`.
     ///
     /// From then on the log lines of this process have the configured form, and its traces are recorded.
-    /// Its files are its owner's only, and those that are there become so.
+    /// Its files are its owner's only, and those that are there become so. SQLite's temporary files lie in the
+    /// data folder.
     /// - Parameter room: refuses appends while a disk is nearly full.
     /// - Throws: `SRV-0203` for the folder, `SRV-0204` for an empty log beside an older one's folders,
     ///   `OperationLogError` for the file or server.
@@ -19,6 +21,7 @@ extension ServiceConfiguration {
         // The data folder first: `folder()` creates it for its owner only, `openSQLite` would not.
         let data = try self.folder()
         try PrivateFiles.protect(dataFolder: data)
+        try TemporaryFiles.lie(in: try folder(Self.temporaryName))
         if PrivateFiles.othersCanWrite(data) {
             logger.warning("others can write into the data folder \(data): give the server one of its own")
         }

@@ -319,6 +319,13 @@ public struct ServiceConfiguration: Sendable, Equatable {
         adminToken ?? URL(fileURLWithPath: dataFolder).appendingPathComponent("auth/admin.token").path
     }
 
+    static let temporaryName = "temporary"
+
+    /// The folder of SQLite's temporary files.
+    public var temporaryFolder: String {
+        URL(fileURLWithPath: dataFolder).appendingPathComponent(Self.temporaryName).path
+    }
+
     /// The path of a folder in the data folder, or of the data folder itself. Missing folders are created,
     /// readable by their owner only; folders in the data folder become so if they exist. A data folder that
     /// exists keeps its mode: it may be a volume, or a folder with other things in it, such as `/tmp`.
