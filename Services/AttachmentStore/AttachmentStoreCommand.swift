@@ -34,7 +34,11 @@ public struct AttachmentStoreCommand: AsyncParsableCommand {
             options: try attachments.options(configuration),
             admin: AdminCredential(configuration, system: system), room: room, logger: logger)
         let host = try ServiceHost(
-            configuration, parts: [SystemDatabasePart(system), StoragePart(log: log, room: room, temporary: configuration.temporaryFolder), store],
+            configuration,
+            parts: [
+                SystemDatabasePart(system),
+                StoragePart(log: log, room: room, temporary: configuration.temporaryFolder), store,
+            ],
             logger: logger
         ) { address in
             ServiceMain.say("url: \(address.origin)")

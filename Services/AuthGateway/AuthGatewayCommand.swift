@@ -27,7 +27,11 @@ public struct AuthGatewayCommand: AsyncParsableCommand {
         let system = try configuration.systemDatabase(on: log, logger: logger)
         let gateway = try AuthGateway(configuration, log: log, system: system, logger: logger)
         let host = try ServiceHost(
-            configuration, parts: [SystemDatabasePart(system), StoragePart(log: log, room: room, temporary: configuration.temporaryFolder), gateway],
+            configuration,
+            parts: [
+                SystemDatabasePart(system),
+                StoragePart(log: log, room: room, temporary: configuration.temporaryFolder), gateway,
+            ],
             logger: logger
         ) { address in
             let development = gateway.development

@@ -53,7 +53,7 @@ public enum MimeoNoteCode: String, Sendable, CaseIterable {
     case keyRepeated = "CLI-W106"
     /// Records were skipped.
     case recordsSkipped = "CLI-W107"
-    /// A value of an export has no JSON text and was written as something else.
+    /// A value of an export or an answer has no JSON text and was written as something else.
     case valueChanged = "CLI-W108"
 }
 

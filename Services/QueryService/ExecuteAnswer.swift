@@ -42,6 +42,7 @@ struct ExecuteAnswer: Sendable {
     /// The last line: the envelope without rows.
     var lastLine: Value {
         var rest = self
+        rest.warnings += Self.changes(in: items)
         rest.items = []
         if results != nil { rest.results = [] }
         return rest.envelope
@@ -58,7 +59,18 @@ struct ExecuteAnswer: Sendable {
     private func envelope(_ offset: Offset) -> Value {
         Self.envelope(
             transactionID: offset, queryType: queryType.rawValue, items: items,
-            mutatedDocumentIDs: mutatedDocumentIDs, error: ObjectValue(), warnings: warnings)
+            mutatedDocumentIDs: mutatedDocumentIDs, error: ObjectValue(),
+            warnings: warnings + Self.changes(in: items))
+    }
+
+    /// The warning of rows with a number that JSON cannot hold; none for others.
+    static func changes(in rows: [Value]) -> [String] {
+        rows.lazy.compactMap(\.unwritableNumber).first.map { [changed($0)] } ?? []
+    }
+
+    /// The warning of a number that JSON cannot hold.
+    static func changed(_ number: Double) -> String {
+        "a row has \(number), which JSON cannot hold: null stands in its place"
     }
 
     /// The envelope of an error, with its status.

@@ -42,7 +42,10 @@ public struct QueryServiceCommand: AsyncParsableCommand {
             access: ConsoleAccess(configuration, isWhole: false))
         let host = try ServiceHost(
             configuration,
-            parts: [SystemDatabasePart(system), StoragePart(log: log, room: room, temporary: configuration.temporaryFolder), part, console],
+            parts: [
+                SystemDatabasePart(system),
+                StoragePart(log: log, room: room, temporary: configuration.temporaryFolder), part, console,
+            ],
             logger: logger
         ) { address in
             ServiceMain.say("url: \(address.origin)")

@@ -38,7 +38,11 @@ public struct ReplicatorCommand: AsyncParsableCommand {
             sessions: sessions, admin: AdminCredential(configuration, system: system),
             pool: EvaluationPool(evaluation), logger: logger)
         let host = try ServiceHost(
-            configuration, parts: [SystemDatabasePart(system), StoragePart(log: log, room: room, temporary: configuration.temporaryFolder), part],
+            configuration,
+            parts: [
+                SystemDatabasePart(system),
+                StoragePart(log: log, room: room, temporary: configuration.temporaryFolder), part,
+            ],
             logger: logger
         ) { address in
             ServiceMain.say("url: \(address.origin)")

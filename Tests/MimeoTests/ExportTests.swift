@@ -89,6 +89,18 @@ struct ExportTests {
         }
     }
 
+    @Test("an answer on the command line tells of a number that JSON cannot hold; a plain one has no warning")
+    func unwritable() async throws {
+        try await withStore { runner, _ in
+            for (expression, count) in [("1e308 * 10", 1), ("[-1e308 * 10]", 1), ("1e308", 0)] {
+                let answer = await runner.run(
+                    "SELECT \(expression) AS x FROM system:dual", arguments: ObjectValue())
+                let warnings = answer.json["warnings"]?.arrayValue ?? []
+                #expect(warnings.compactMap { $0["code"] } == Array(repeating: "CLI-W108", count: count))
+            }
+        }
+    }
+
     @Test(
         "an export without rows has its columns, and imports as no documents",
         arguments: ExportFormat.allCases)

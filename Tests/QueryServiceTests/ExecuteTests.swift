@@ -35,6 +35,25 @@ struct ExecuteTests {
         }
     }
 
+    @Test(
+        "a number that JSON cannot hold is null with a warning, wherever it stands in a row",
+        arguments: [("1e308 * 10", "inf"), ("-1e308 * 10", "-inf"), ("[{'a': 1e308 * 10}]", "inf")])
+    func unwritable(expression: String, told: String) async throws {
+        try await QueryBench.run { _, client async throws in
+            _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'x': \(expression)})")
+            let warning: Value = [
+                "description": .string(
+                    "a row has \(told), which JSON cannot hold: null stands in its place")
+            ]
+            for statement in ["SELECT x FROM c", "UPDATE c SET n = 1 RETURNING x"] {
+                let answer = try await client.execute(statement)
+                #expect(answer.rows.first?.contains("null") == true)
+                #expect(answer.body["warnings"] == [warning] && answer.body["totalWarningsCount"] == 1)
+            }
+            #expect(try await client.execute("SELECT _id FROM c").body["warnings"] == [])
+        }
+    }
+
     @Test("INSERT, UPDATE, SELECT and DELETE with arguments, each seeing the one before")
     func statements() async throws {
         try await QueryBench.run { _, client async throws in

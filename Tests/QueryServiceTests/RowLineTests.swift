@@ -38,6 +38,10 @@ struct RowLineTests {
             #expect(lines.prefix(2) == [["_id": 1], ["_id": 2]])
             #expect(lines[2]["items"] == [] && lines[2]["transactionId"] == 1)
             #expect(lines[2]["queryType"] == "select")
+            let (_, infinite) = try await Self.open(
+                client, ["statement": "SELECT RAW 1e308 * 10 FROM c"])
+            #expect(infinite.prefix(2) == [.null, .null])
+            #expect(infinite[2]["totalWarningsCount"] == 1)
             let (_, past) = try await Self.open(client, ["statement": "SELECT * FROM c", "asOf": 0])
             #expect(past.count == 1 && past[0]["transactionId"] == 0)
             let (_, written) = try await Self.open(

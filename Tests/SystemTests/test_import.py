@@ -219,6 +219,18 @@ class OnServer(SystemTest):
         wrong = mimeo("import", *target[:-1], "no-token", "--collection", "c", path)
         self.assertEqual(wrong.returncode, 3, wrong.stderr)
 
+    def test_an_export_from_a_server_tells_of_numbers_that_json_cannot_hold(self):
+        server = OneProcess(self.workspace).start()
+        target = ["--url", server.origin, "--database", server.database, "--token", server.token]
+        server.execute("INSERT INTO c DOCUMENTS ({'_id': 'i', 'x': 1e308 * 10}), ({'_id': 'j', 'x': 1})")
+        for form in ("ndjson", "json", "csv"):
+            for rows in (["--collection", "c"], ["--query", "SELECT * FROM c"]):
+                run = mimeo("export", *target, *rows, "--format", form, "--output", self.workspace.directory / "out")
+                self.assertEqual(run.returncode, 0, run.stderr)
+                told = [warning["message"] for warning in json.loads(run.stdout)["warnings"]]
+                self.assertEqual(len(told), 1, told)
+                self.assertIn("a row has inf", told[0])
+
     def test_an_export_goes_where_its_path_leads(self):
         """A link stays and its file keeps its mode; a pipe is written to, and stays one."""
         path = self.workspace.directory / "a.ndjson"

@@ -93,7 +93,7 @@ enum ExportRows {
 
     /// Calls `body` with each row in turn. A collection is read in parts, by ids that are read first, so that
     /// memory does not grow with its documents.
-    /// - Returns: the warnings of the SELECT.
+    /// - Returns: the warnings of the SELECT, or of a server about values of the documents.
     /// - Throws: `CLI-0301`, `CLI-0302`, `CLI-0405`.
     @discardableResult
     func forEach(
@@ -113,15 +113,16 @@ enum ExportRows {
             let ids = try await Self.items(runner, "SELECT _id FROM \(collection.quoted)").compactMap {
                 $0["_id"]
             }
+            var warnings: [Value] = []
             for start in stride(from: 0, to: ids.count, by: Limits.exportBatchDocuments) {
                 let part = ids[start..<min(start + Limits.exportBatchDocuments, ids.count)]
                 let arguments = ObjectValue([(key: "ids", value: .array(Array(part)))])
                 let text = "SELECT * FROM \(collection.quoted) USE IDS LIST :ids"
-                for row in try await Self.items(runner, text, arguments) {
-                    try body(row.objectValue ?? ObjectValue())
-                }
+                let result = try await Self.result(runner, text, arguments)
+                for row in result.items { try body(row.objectValue ?? ObjectValue()) }
+                for warning in result.warnings where !warnings.contains(warning) { warnings.append(warning) }
             }
-            return []
+            return warnings
         }
     }
 
@@ -135,7 +136,11 @@ enum ExportRows {
         _ runner: any StatementRunner, _ text: String, _ arguments: ObjectValue = ObjectValue()
     ) async throws -> Answer.Result {
         switch try await runner.run(text, arguments: arguments) {
-        case .result(let result): return result
+        case .result(var result):
+            // The writer tells this of the values that it has, and names their document.
+            let changed = Value.string(MimeoNoteCode.valueChanged.rawValue)
+            result.warnings.removeAll { $0["code"] == changed }
+            return result
         case .failure(let problem): throw MimeoError(.exportFailed, problem.text)
         }
     }

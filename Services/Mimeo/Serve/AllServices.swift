@@ -57,7 +57,8 @@ public struct AllServices: Sendable {
             ["attachment-documents", "past-tail"] + (configuration.projection == nil ? ["query"] : [])
         for unused in ownFolds { Materializations.removeUnused(in: try configuration.folder(unused)) }
         parts = [
-            SystemDatabasePart(system), StoragePart(log: log, room: room, temporary: configuration.temporaryFolder),
+            SystemDatabasePart(system),
+            StoragePart(log: log, room: room, temporary: configuration.temporaryFolder),
             gateway,
             ReplicatorPart(
                 log: log, authenticator: authenticator, materializations: materializations,

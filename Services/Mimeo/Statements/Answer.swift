@@ -38,10 +38,15 @@ enum Answer: Sendable {
     var isFailure: Bool { if case .failure = self { true } else { false } }
 
     init(_ outcome: StatementOutcome) {
+        var warnings = outcome.warnings.map(\.json)
+        if let number = outcome.rows.lazy.compactMap(\.unwritableNumber).first {
+            let text = "a row has \(number), which JSON cannot hold: null stands in its place"
+            warnings.append(["code": .string(MimeoNoteCode.valueChanged.rawValue), "message": .string(text)])
+        }
         self = .result(
             Result(
                 items: outcome.rows, mutatedDocumentIDs: outcome.mutatedDocumentIDs.map(\.value),
-                commitID: outcome.commit, warnings: outcome.warnings.map(\.json)))
+                commitID: outcome.commit, warnings: warnings))
     }
 
     init(_ failure: Failure) { self = .failure(Problem(failure)) }

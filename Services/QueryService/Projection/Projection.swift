@@ -288,6 +288,7 @@ actor Projection {
             of: documents, for: job.steps.map(\.statement), rules: job.rights.read)
         var bytes = AnswerBytes(limit: limit)
         var results: [StatementResult] = []
+        var changed: Double?
         for (index, step) in job.steps.enumerated() {
             job.transaction?.running = index
             let readable: any DocumentSource =
@@ -310,6 +311,7 @@ actor Projection {
                 return true
             }
             try lines?.flush()
+            changed = changed ?? lines?.unwritableNumber
             results.append(result)
         }
         job.transaction?.running = nil
@@ -317,7 +319,8 @@ actor Projection {
         var answer = ExecuteAnswer(
             transactionID: try documents.offset(), queryType: job.statement.kind,
             items: results.count == 1 ? results[0].rows : results.flatMap(\.rows),
-            warnings: results[0].warnings.map(\.message))
+            warnings: results[0].warnings.map(\.message) + (changed.map { [ExecuteAnswer.changed($0)] } ?? [])
+        )
         answer.results = job.results([])
         return answer
     }

@@ -181,12 +181,15 @@ private final class SpoolFile: Sendable {
 struct RowLines {
     private let spool: RowSpool
     private var buffer = ByteBuffer()
+    /// The first number of the rows that JSON cannot hold.
+    private(set) var unwritableNumber: Double?
 
     init(_ spool: RowSpool) { self.spool = spool }
 
     /// Adds a row. Throws as `RowSpool.append`.
     mutating func add(_ row: Value) throws(QueryError) {
         buffer.writeString(JSONText.print(row))
+        unwritableNumber = unwritableNumber ?? row.unwritableNumber
         buffer.writeString("\n")
         if buffer.readableBytes >= Limits.writeBytes { try flush() }
     }

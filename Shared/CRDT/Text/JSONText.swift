@@ -41,6 +41,19 @@ public enum JSONText {
     }
 }
 
+extension Value {
+    /// The first number in it that JSON cannot hold, an infinity or NaN; nil if there is none. `JSONText`
+    /// prints null in its place.
+    public var unwritableNumber: Double? {
+        switch self {
+        case .double(let number) where !number.isFinite: number
+        case .array(let elements): elements.lazy.compactMap(\.unwritableNumber).first
+        case .object(let object): object.entries.lazy.compactMap(\.value.unwritableNumber).first
+        default: nil
+        }
+    }
+}
+
 private struct JSONPrinter {
     let sortedKeys: Bool
     var text = ""

@@ -53,10 +53,11 @@ enum Conversion {
     }
 
     /// Digits with fraction and exponent; not the other spellings that `Double(_:)` accepts (`nan`,
-    /// `0x1p3`).
+    /// `0x1p3`), and none that is beyond all doubles.
     private static func decimal(_ text: String) -> Double? {
         let allowed = text.utf8.allSatisfy { Lexer.isDigit($0) || "+-.eE".utf8.contains($0) }
-        return allowed ? Double(text) : nil
+        guard allowed, let number = Double(text), number.isFinite else { return nil }
+        return number
     }
 
     private static func boolean(_ value: Value) -> Value? {
