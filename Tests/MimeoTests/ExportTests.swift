@@ -147,6 +147,12 @@ struct ExportTests {
                 .query("SELECT t AS `x y` FROM c WHERE t = '1'"), .csv, to: url, runner)
             #expect(try String(contentsOf: url, encoding: .utf8) == "\"x y\"\n\"1\"\n")
             #expect(quoted["importOptions"] == ["--text", "x y"])
+            let dashed = try await export(
+                .query("SELECT m AS `-x`, t AS `-y` FROM c"), .csv, to: url, runner)
+            #expect(dashed["importOptions"] == ["--types=-x=json"])
+            let dashedText = try await export(
+                .query("SELECT t AS `-x y` FROM c WHERE t = '1'"), .csv, to: url, runner)
+            #expect(dashedText["importOptions"] == ["--text=-x y"])
             #expect(answer["columns"]?["d"] == "decimal" && answer["columns"]?["n"] == "integer")
         }
     }

@@ -44,6 +44,9 @@ struct HostTests {
         } _: { address async throws in
             while events.value.isEmpty { try await Task.sleep(for: .milliseconds(5)) }
             #expect(try await ask(address, "/health").status == 200)
+            for path in ["/health", "/health/live", "/health/ready", "/metrics"] {
+                #expect(try await ask(address, "\(path)?_=1732800000").status == 200, "\(path)")
+            }
         }
         #expect(events.value == ["began", "ended"])
     }

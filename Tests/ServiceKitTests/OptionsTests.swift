@@ -91,9 +91,18 @@ struct OptionsTests {
 
     @Test(
         "a listen address is HOST:PORT",
-        arguments: ["4000", "host", ":80", "a:b", "a:65536", "::1:80", "a/b:1"])
+        arguments: ["4000", "host", ":80", "a:b", "a:65536", "::1:80", "a/b:1", "*.*:1", " :1", "a b:1"])
     func listen(text: String) {
         #expect(code("--listen=\(text)") == .listenInvalid)
+    }
+
+    @Test("the host * is every interface, and its URL one that a client on the machine can use")
+    func everyInterface() throws {
+        let address = try ListenAddress("*:4000")
+        #expect(address.host == "0.0.0.0" && address.origin == "http://127.0.0.1:4000")
+        #expect(try ListenAddress("[::]:4000").origin == "http://[::1]:4000")
+        #expect(try ListenAddress("[fe80::1%eth0]:4000").host == "fe80::1%eth0")
+        #expect(try ListenAddress("bücher.example:1").host == "bücher.example")
     }
 
     @Test("a storage URL is sqlite:PATH or postgres://…, for a log and for a projection")

@@ -228,8 +228,7 @@ class OnServer(SystemTest):
                 run = mimeo("export", *target, *rows, "--format", form, "--output", self.workspace.directory / "out")
                 self.assertEqual(run.returncode, 0, run.stderr)
                 told = [warning["message"] for warning in json.loads(run.stdout)["warnings"]]
-                self.assertEqual(len(told), 1, told)
-                self.assertIn("a row has inf", told[0])
+                self.assertEqual(len([text for text in told if "a row has inf" in text]), 1, told)
 
     def test_an_export_goes_where_its_path_leads(self):
         """A link stays and its file keeps its mode; a pipe is written to, and stays one."""

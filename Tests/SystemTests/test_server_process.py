@@ -46,8 +46,8 @@ class Lifetime(SystemTest):
         self.assertEqual((server.announced_url, server.database, server.token), first)
         self.assertEqual(server.query("SELECT * FROM cars"), [{"_id": "1"}])
 
-    def test_an_interrupt_and_a_termination_end_it_cleanly(self):
-        for sent in (signal.SIGINT, signal.SIGTERM):
+    def test_an_interrupt_a_termination_and_a_hangup_end_it_cleanly(self):
+        for sent in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             with self.subTest(sent):
                 server = OneProcess(self.workspace, sent.name.lower()).start()
                 self.assertEqual(server.stop(sent), 0, server.process.log_tail())

@@ -77,10 +77,15 @@ struct CSVWriter: ExportWriting {
     /// The flags with which an import reads the table as it was.
     private var importOptions: [String] {
         let names = columns.filter { $0.type == .json }.map { "\($0.name)=json" }
-        if !names.isEmpty { return ["--types", names.joined(separator: ",")] }
+        if !names.isEmpty { return Self.given("--types", names.joined(separator: ",")) }
         // Quotes mean nothing where everything is quoted, so the names of texts have to be given.
         let quotesAll = columns.allSatisfy { $0.type == .text && Self.header($0.name) != $0.name }
-        return quotesAll ? columns.flatMap { ["--text", $0.name] } : []
+        return quotesAll ? columns.flatMap { Self.given("--text", $0.name) } : []
+    }
+
+    /// A flag and its value; in one word if the value would be taken for a flag.
+    private static func given(_ flag: String, _ value: String) -> [String] {
+        value.hasPrefix("-") ? ["\(flag)=\(value)"] : [flag, value]
     }
 
     private mutating func flush() throws {

@@ -73,7 +73,9 @@ struct LinkOptions: ParsableArguments {
         guard let colon = text.lastIndex(of: ":"), colon != text.startIndex,
             let port = UInt16(text[text.index(after: colon)...]), port >= least
         else { throw MimeoError(.usage, "\(option) takes host:port, not '\(text)'") }
-        return (String(text[..<colon]), port)
+        let host = String(text[..<colon])
+        // A resolver would make loopback of it.
+        return (host == "*" && least == 0 ? "0.0.0.0" : host, port)
     }
 
     /// The shared key's text; nil for none.

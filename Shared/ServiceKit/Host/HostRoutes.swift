@@ -111,17 +111,19 @@ struct HostRoutes {
     var ownRoutes: [ServiceMount.Route] {
         let (parts, drain) = (parts, drain)
         let figures = HostFigures(parts: parts, drain: drain)
+        // Monitors add parameters of their own, such as a time that keeps caches away: a refusal would look
+        // like a sick server.
         var routes = [
-            ServiceMount.Route(method: .get, path: "/health", query: []) { _, _ in
+            ServiceMount.Route(method: .get, path: "/health", query: nil) { _, _ in
                 await Self.health(parts, drain)
             },
-            ServiceMount.Route(method: .get, path: "/health/live", query: []) { _, _ in
+            ServiceMount.Route(method: .get, path: "/health/live", query: nil) { _, _ in
                 .json(JSONText.print(["status": "live", "version": .string(BuildVersion.number)]).utf8)
             },
-            ServiceMount.Route(method: .get, path: "/health/ready", query: []) { _, _ in
+            ServiceMount.Route(method: .get, path: "/health/ready", query: nil) { _, _ in
                 Self.ready(await figures.reasons())
             },
-            ServiceMount.Route(method: .get, path: "/metrics", query: []) { _, _ in
+            ServiceMount.Route(method: .get, path: "/metrics", query: nil) { _, _ in
                 await figures.measure()
                 return Response(
                     status: .ok, headers: [.contentType: "text/plain; version=0.0.4; charset=utf-8"],
@@ -154,7 +156,7 @@ struct HostRoutes {
         for part in parts {
             let checked = part is SystemDatabasePart ? [part] : system + [part]
             routes.append(
-                ServiceMount.Route(method: .get, path: "/admin/\(part.name)/health", query: []) { _, _ in
+                ServiceMount.Route(method: .get, path: "/admin/\(part.name)/health", query: nil) { _, _ in
                     await Self.health(checked, drain)
                 })
         }

@@ -47,8 +47,18 @@ public enum ServiceMain {
         setrlimit(files, &limit)
     }
 
-    /// Signals that end a service in order.
-    public static let stopSignals: [UnixSignal] = [.sigint, .sigterm]
+    /// Signals that end a service in order. A hangup is one of them, unless whoever started the process had
+    /// it ignored, as nohup does.
+    public static var stopSignals: [UnixSignal] {
+        var action = sigaction()
+        let isHangupIgnored = sigaction(SIGHUP, nil, &action) == 0 && isIgnored(action)
+        return isHangupIgnored ? [.sigint, .sigterm] : [.sigint, .sigterm, .sighup]
+    }
+
+    private static func isIgnored(_ action: sigaction) -> Bool {
+        // `SIG_IGN` is a cast that Swift does not import.
+        unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == 1
+    }
 
     /// True if stdout is a terminal. If not, the output may be stored.
     public static var isTerminal: Bool { isatty(FileHandle.standardOutput.fileDescriptor) == 1 }

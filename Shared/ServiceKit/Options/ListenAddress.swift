@@ -16,7 +16,7 @@ public struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
     /// Loopback, on a port that the system chooses; for tests.
     public static let anyLoopbackPort = ListenAddress(host: "127.0.0.1", port: 0)
 
-    /// Reads `HOST:PORT`.
+    /// Reads `HOST:PORT`. The host `*` is every interface; a resolver would make loopback of it.
     /// - Throws: `SRV-0101`.
     public init(_ text: String) throws(ServiceError) {
         guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]),
@@ -28,13 +28,19 @@ public struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
         } else if host.contains(":") {
             throw Self.invalid(text)
         }
-        guard !host.isEmpty, !host.contains("/") else { throw Self.invalid(text) }
-        self.init(host: host, port: port)
+        guard !host.isEmpty, host == "*" || host.allSatisfy(Self.isOfHost) else { throw Self.invalid(text) }
+        self.init(host: host == "*" ? "0.0.0.0" : host, port: port)
+    }
+
+    /// True for a character of a name or an address, with the `%` before an interface's name.
+    private static func isOfHost(_ character: Character) -> Bool {
+        character.isLetter || character.isNumber || ".-_:%".contains(character)
     }
 
     private static func invalid(_ text: String) -> ServiceError {
         ServiceError(
-            .listenInvalid, "--listen: '\(text)' is not a HOST:PORT, like 127.0.0.1:4000 or [::1]:4000")
+            .listenInvalid,
+            "--listen: '\(text)' is not a HOST:PORT, like 127.0.0.1:4000, [::1]:4000 or *:4000")
     }
 
     /// `HOST:PORT`.

@@ -41,7 +41,7 @@ extension Setting {
         Setting(
             "listen", .text, "host:port", of: services,
             default: "127.0.0.1 and the command's port, 4000 to 4004",
-            "Address to serve on; port 0 lets the system choose."),
+            "Address to serve on; host * is every interface, port 0 lets the system choose."),
         Setting(
             "log", .text, "url", of: services.union(lookers), default: "DATA/log.sqlite",
             "Operation log: sqlite:PATH or postgres://…."),

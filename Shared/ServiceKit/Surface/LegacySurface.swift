@@ -27,7 +27,8 @@ extension Surface {
         RouteDescription(
             .delete, "/api/v1/collections/:collection/documents/:id", "deleteDocument", .user,
             "Deletes a document.",
-            details: "The id is a text, or JSON if it begins like JSON.",
+            details:
+                "The id is a text, or JSON if it is JSON: 777 is the number, \"777\" (%22777%22) the text.",
             parameters: [
                 .header("X-DITTO-CLIENT-ID", .text, "Taken and not needed."),
                 .header("Idempotency-Key", .text, "Names a write that may be sent again."),
