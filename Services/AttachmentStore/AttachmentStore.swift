@@ -104,7 +104,7 @@ public final class AttachmentStore: ServicePart {
         }.mount(on: &mount)
         for version in ["v4", "v5"] { mountRoutes(version, on: &mount) }
         mount.on(.get, "/api/v5/attachments/:id/chunks") { request, context in
-            let (identity, id, _) = try await self.readable(request, context)
+            let (identity, id, _) = try await self.readable(request, context, wantsBytes: true)
             return try await ChunkRoute(place: self.shelf(of: identity.databaseID).blobs).respond(id)
         }
         guard let admin else { return }
@@ -131,29 +131,32 @@ public final class AttachmentStore: ServicePart {
         }
         for method in [HTTPRequest.Method.get, .head] {
             mount.on(method, "/api/\(version)/attachments/:id") { request, context in
-                let (identity, id, name) = try await self.readable(request, context)
+                let (identity, id, described) = try await self.readable(
+                    request, context, wantsBytes: request.headers[.accept] == "application/octet-stream")
+                let asked = request.uri.queryParameters.get("filename").flatMap { FileName.checked($0) }
+                var file = described
+                if let asked { file.name = asked }
                 return try await DownloadRoute(
                     place: self.shelf(of: identity.databaseID).blobs,
                     standing: { try self.authenticator.requireStanding(of: identity) },
-                    fileName: request.uri.queryParameters.get("filename").flatMap { FileName.checked($0) }
-                        ?? name,
+                    file: file, isSaved: asked != nil,
                     write: { try await context.write($0, to: &$1) }
                 ).respond(to: request, id: id)
             }
         }
     }
 
-    /// The attachment that a request asks for, if its client may read it; with the name that a document gives
-    /// the file.
+    /// The attachment that a request asks for, if its client may read it; with name and type that a document
+    /// gives the file.
     private func readable(
-        _ request: Request, _ context: ServiceContext
-    ) async throws -> (identity: Identity, id: BlobID, name: String?) {
+        _ request: Request, _ context: ServiceContext, wantsBytes: Bool
+    ) async throws -> (identity: Identity, id: BlobID, file: FileDescription) {
         let identity = try await authenticator.identity(for: request)
         guard identity.rights.read.allowsAnything else {
             throw IdentityError.notPermitted("read attachments")
         }
         let id = try BlobFailure.from { try BlobID(context.parameters.require("id")) }
-        guard let allowance = try await allowance(id, identity) else {
+        guard let file = try await file(id, identity, wantsBytes: wantsBytes) else {
             // The same answer as for an unknown id, so that the client does not learn whether the attachment
             // exists.
             throw BlobFailure(error: .unknown)
@@ -162,7 +165,7 @@ public final class AttachmentStore: ServicePart {
             let blobs = try shelf(of: identity.databaseID).blobs
             if try await blobs.wasCollected(id) { throw BlobFailure(error: .gone) }
         }
-        return (identity, id, allowance.fileName)
+        return (identity, id, file)
     }
 
     /// Closes the materializations.
@@ -248,18 +251,24 @@ public final class AttachmentStore: ServicePart {
         ]
     }
 
-    private func allowance(
-        _ id: BlobID, _ identity: Identity
-    ) async throws -> BlobReferences.Allowance? {
-        if identity.grant.read.everything { return BlobReferences.Allowance() }
+    private func file(
+        _ id: BlobID, _ identity: Identity, wantsBytes: Bool = true
+    ) async throws -> FileDescription? {
+        if identity.grant.read.everything {
+            // A peer asks for bytes alone, and does not wait for documents to be read. Without documents the
+            // file is bytes.
+            if wantsBytes { return FileDescription() }
+            let opened = try? await usable(identity.databaseID)
+            return (try? await opened?.file(id, by: identity.rights.read)) ?? FileDescription()
+        }
         let database = identity.databaseID
         let opened = try await usable(database)
         do {
-            return try await opened.allows(id, by: identity.rights.read)
+            return try await opened.file(id, by: identity.rights.read)
         } catch {
             // The read has found the documents damaged: they are rebuilt.
             guard await opened.hasLostHistory else { throw error }
-            return try await usable(database).allows(id, by: identity.rights.read)
+            return try await usable(database).file(id, by: identity.rights.read)
         }
     }
 

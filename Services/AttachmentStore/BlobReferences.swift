@@ -21,11 +21,11 @@ final class BlobReferences: Sendable {
         var isWhole = false
         var documents: [String: Set<DocumentKey>] = [:]
         var blobs: [DocumentKey: [String]] = [:]
-        /// File names in the metadata of tokens, by document and attachment.
-        var names: [DocumentKey: [String: String]] = [:]
+        /// Files by the metadata of tokens, by document and attachment.
+        var files: [DocumentKey: [String: FileDescription]] = [:]
 
         mutating func forget(_ key: DocumentKey) {
-            names[key] = nil
+            files[key] = nil
             for blob in blobs.removeValue(forKey: key) ?? [] {
                 documents[blob]?.remove(key)
                 if documents[blob]?.isEmpty == true { documents[blob] = nil }
@@ -38,7 +38,8 @@ final class BlobReferences: Sendable {
             try document.root.forEachAttachment { token in
                 guard let id = try? BlobID(token.id) else { return }
                 found.append(id.text)
-                if let name = FileName.of(token) { names[key, default: [:]][id.text] = name }
+                let file = FileDescription(token)
+                if !file.isEmpty { files[key, default: [:]][id.text] = file }
             }
             guard !found.isEmpty else { return }
             blobs[key] = found
@@ -103,15 +104,9 @@ final class BlobReferences: Sendable {
     /// True if the log was reset to an earlier state, so that this object must be closed and opened again.
     var hasLostHistory: Bool { get async { await materializer.hasLostHistory } }
 
-    /// A document that a client may read refers to the attachment.
-    struct Allowance: Sendable {
-        /// The file name in the document's token.
-        var fileName: String?
-    }
-
-    /// Returns whether a document that these rules allow refers to the attachment, as of the log's head now,
-    /// and the name that it gives the file; nil if none does.
-    func allows(_ id: BlobID, by rules: CompiledRules) async throws -> Allowance? {
+    /// Returns the file as a document describes it that these rules allow and that refers to the attachment,
+    /// as of the log's head now; nil if none does.
+    func file(_ id: BlobID, by rules: CompiledRules) async throws -> FileDescription? {
         // A refusal must not rest on an old state.
         try await materializer.advance()
         return try await materializer.executor.run { [self] in
@@ -119,7 +114,7 @@ final class BlobReferences: Sendable {
                 try update(&table)
                 let allowed = (table.documents[id.text] ?? []).filter { rules.allows($0) }
                 guard !allowed.isEmpty else { return nil }
-                return Allowance(fileName: allowed.compactMap { table.names[$0]?[id.text] }.min())
+                return allowed.compactMap { table.files[$0]?[id.text] }.min() ?? FileDescription()
             }
         }
     }

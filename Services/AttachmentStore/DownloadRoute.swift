@@ -9,8 +9,10 @@ struct DownloadRoute {
     let place: any BlobPlace
     /// Throws when the client's credential is revoked, or may be; called before each chunk.
     let standing: @Sendable () throws -> Void
-    /// The name under which a client is to save it.
-    var fileName: String?
+    /// Name and type of the file.
+    var file = FileDescription()
+    /// True if the client wants to save what could be shown.
+    var isSaved = false
     /// Writes a piece, and returns when the next one may come.
     var write: @Sendable (ByteBuffer, inout any ResponseBodyWriter) async throws -> Void = {
         try await $1.write($0)
@@ -21,7 +23,8 @@ struct DownloadRoute {
         let length = blob.info.length
         let tag = "\"\(id)\""
         var headers: HTTPFields = [
-            .eTag: tag, .acceptRanges: "bytes", .cacheControl: "private, max-age=31536000, immutable",
+            .eTag: tag, .acceptRanges: "bytes",  // Packed on the way, a range would be one of other bytes.
+            .cacheControl: "private, max-age=31536000, immutable, no-transform",
         ]
         if let known = request.headers[.ifMatch], known != "*", !known.contains(tag) {
             throw AttachmentStoreError(
@@ -30,9 +33,9 @@ struct DownloadRoute {
         if let known = request.headers[.ifNoneMatch], known == "*" || known.contains(tag) {
             return Response(status: .notModified, headers: headers)
         }
-        headers[.contentType] = "application/octet-stream"
+        headers[.contentType] = file.contentType
         headers[.xContentTypeOptions] = "nosniff"
-        if let fileName { headers[.contentDisposition] = FileName.disposition(fileName) }
+        if let disposition = file.disposition(isSaved: isSaved) { headers[.contentDisposition] = disposition }
         var wanted: ByteRange?
         if let range = request.headers[.range], request.headers[.ifRange].map({ $0 == tag }) ?? true {
             wanted = ByteRange(range)

@@ -25,12 +25,13 @@ enum FileName {
         return name.isEmpty || name == "." || name == ".." ? nil : name
     }
 
-    /// `Content-Disposition` by RFC 6266: never shown within a page, under this name.
-    static func disposition(_ name: String) -> String {
+    /// `Content-Disposition` by RFC 6266, with the name if there is one.
+    static func disposition(_ name: String?, _ kind: String) -> String {
+        guard let name else { return kind }
         let plain = String(name.map { $0.isASCII && $0 != "\"" && $0 != "%" ? $0 : "_" })
         var allowed = CharacterSet.alphanumerics.intersection(CharacterSet(charactersIn: "\0"..."~"))
         allowed.insert(charactersIn: "!#$&+-.^_`|~")
         let encoded = name.addingPercentEncoding(withAllowedCharacters: allowed) ?? plain
-        return "attachment; filename=\"\(plain)\"; filename*=UTF-8''\(encoded)"
+        return "\(kind); filename=\"\(plain)\"; filename*=UTF-8''\(encoded)"
     }
 }

@@ -129,12 +129,43 @@ struct StoredAttachmentTests {
             let expected = "attachment; filename=\"_ _1_.jpg\"; filename*=UTF-8''%C3%A9%20%221%22.jpg"
             #expect(named.headers["content-disposition"] == expected)
             #expect(named.headers["x-content-type-options"] == "nosniff")
-            #expect(try await client.get(id).headers["content-disposition"] == nil)
+            #expect(try await client.get(id).headers["content-disposition"] == expected)
+            let bytes = try await client.get(id, ["Accept": "application/octet-stream"])
+            #expect(bytes.headers["content-disposition"] == nil)
             let asked = try await client.get("\(id)?filename=..%2F..%2Fa%0D%0Ab")
             #expect(
                 asked.headers["content-disposition"]
                     == "attachment; filename=\"....ab\"; filename*=UTF-8''....ab")
             #expect(try await client.get(id, ["If-Match": "\"x\""]).code == "ATT-0105")
+        }
+    }
+
+    @Test(
+        "a download has its token's type; a browser shows it only if nothing can run, and is told no type of code",
+        arguments: [
+            ("image/png", "image/png", "inline"), ("IMAGE/JPEG; q=1", "image/jpeg", "inline"),
+            ("text/plain", "text/plain; charset=utf-8", "inline"), ("video/mp4", "video/mp4", "inline"),
+            ("image/svg+xml", "image/svg+xml", "attachment"),
+            ("application/json", "application/json", "attachment"),
+            ("text/html", "application/octet-stream", nil),
+            ("text/javascript", "application/octet-stream", nil),
+            ("application/xhtml+xml", "application/octet-stream", nil),
+            ("image/png\r\nX: y", "application/octet-stream", nil),
+            ("image", "application/octet-stream", nil),
+        ])
+    func types(given: String, type: String, disposition: String?) async throws {
+        let fixture = try StoreFixture()
+        let author = Author(fixture.log)
+        try await fixture.serving { client async throws in
+            let id = try await client.upload(.bytes([1])).stored?.id ?? ""
+            let token = AttachmentToken(id: id, length: 1, metadata: [(key: "mime_type", value: given)])
+            try await author.insert("car", ["photo": token?.marked ?? .null])
+            let shown = try await client.get(id)
+            #expect(shown.headers["content-type"] == type)
+            #expect(shown.headers["content-disposition"] == disposition)
+            #expect(shown.headers["x-content-type-options"] == "nosniff")
+            let saved = try await client.get("\(id)?filename=a")
+            #expect(saved.headers["content-disposition"]?.hasPrefix("attachment; filename=\"a\"") == true)
         }
     }
 

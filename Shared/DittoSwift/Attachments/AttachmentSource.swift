@@ -77,6 +77,8 @@ struct AttachmentServer: AttachmentSource {
         _ id: BlobID, from offset: Int64, _ body: @Sendable ([UInt8]) async throws -> Void
     ) async throws {
         var request = try await request(id.text)
+        // Name and type of the file are in the token.
+        request.headers.add(name: "Accept", value: "application/octet-stream")
         if offset > 0 { request.headers.add(name: "Range", value: "bytes=\(offset)-") }
         let response = try await execute(request)
         switch (response.status.code, offset) {

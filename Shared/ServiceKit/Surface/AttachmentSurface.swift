@@ -23,15 +23,19 @@ extension Surface {
                     .get, "/api/\(version)/attachments/:id", "downloadAttachment\(version.uppercased())",
                     .user,
                     "Sends a file, or a range of it.",
-                    details: "404 for a file that no document refers to that the token may read.",
+                    details: """
+                        404 for a file that no document refers to that the token may read. Name and type are \
+                        those in the metadata of a document's token; with Accept: application/octet-stream \
+                        the documents are not asked.
+                        """,
                     parameters: [
                         .header("Range", .text, "bytes=FROM-THROUGH"),
                         .header("If-None-Match", .text, "The ETag of a copy that the client has."),
-                        .query("filename", .text, "The name in Content-Disposition."),
+                        .query("filename", .text, "The name in Content-Disposition, to save the file."),
                     ],
                     answers: [
-                        .init(200, "The file.", .of(["application/octet-stream"], .bytes)),
-                        .init(206, "The range.", .of(["application/octet-stream"], .bytes)),
+                        .init(200, "The file.", .of(["application/octet-stream", "*/*"], .bytes)),
+                        .init(206, "The range.", .of(["application/octet-stream", "*/*"], .bytes)),
                         .init(304, "The client's copy is the file."),
                     ],
                     failures: [
