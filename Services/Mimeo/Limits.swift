@@ -72,4 +72,10 @@ enum Limits {
     static let completionSeconds = 2.0
     /// Pause after which pasted lines have arrived: a terminal hands them over at once.
     static let pasteMilliseconds: Int32 = 20
+
+    /// Tries to lock the note of a running server, and microseconds between two: a client that looks at it
+    /// holds the lock for less.
+    static let noteLockTries = 20
+    /// See `noteLockTries`.
+    static let noteLockPause: UInt32 = 20_000
 }

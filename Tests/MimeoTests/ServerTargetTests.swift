@@ -94,6 +94,45 @@ struct ServerTargetTests {
         #expect(throws: MimeoError.self) { try target([], ["MIMEO_STORE": "s", "MIMEO_URL": "http://a"]) }
     }
 
+    @Test("where nothing names a server, the one that runs on the data folder is used, while it runs")
+    func running() async throws {
+        try await withTemporaryDirectory { directory in
+            let token = directory.appendingPathComponent("token").path
+            try Data("quiet\n".utf8).write(to: URL(fileURLWithPath: token))
+            func begin() -> RunningServer? {
+                RunningServer(
+                    folder: directory.path, url: "http://127.0.0.1:1", database: "d", tokenFile: token)
+            }
+            let note = try #require(begin())
+            let environment = ["MIMEO_DATA": directory.path]
+            func target(_ arguments: [String], _ more: [String: String] = [:]) throws -> TargetOptions.Target?
+            {
+                let options = try TargetOptions.parse(arguments)
+                return try options.target(options.server.sources(environment.merging(more) { $1 }))
+            }
+            #expect(try target([]) == .server("http://127.0.0.1:1"))
+            #expect(try target(["--store", "s"]) == .store("s"))
+            #expect(try target([], ["MIMEO_STORE": "s"]) == .store("s"))
+            #expect(try target([], ["MIMEO_URL": "http://a"]) == .server("http://a"))
+            let login = try await ServerTarget.parse([]).login(environment)
+            #expect(login.databaseID == "d" && login.token == "quiet")
+            let named = try await ServerTarget.parse(["--database", "e", "--token", "t"]).login(environment)
+            #expect(named.databaseID == "e" && named.token == "t")
+            // Nobody else serves from the folder, and nobody else may write the note.
+            #expect(begin() == nil)
+            let file = directory.appendingPathComponent("server.json").path
+            let text = try Data(contentsOf: URL(fileURLWithPath: file))
+            chmod(file, 0o644)
+            #expect(try target([]) == nil)
+            chmod(file, 0o600)
+            note.end()
+            #expect(try target([]) == nil)
+            try text.write(to: URL(fileURLWithPath: file))
+            chmod(file, 0o600)
+            #expect(try target([]) == nil)
+        }
+    }
+
     @Test("the command line's key or token wins over the environment's, and two of one rank are an error")
     func keys() async throws {
         let server = try ServerTarget.parse(server)

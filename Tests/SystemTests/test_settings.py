@@ -60,6 +60,49 @@ class Settings(SystemTest):
             index += 1
         return lines
 
+    def test_a_client_finds_the_server_that_runs_here(self):
+        """Not after its end, nor what a killed one left; a server or a store that is named comes first."""
+        here = self.workspace.directory
+        plain = {key: value for key, value in os.environ.items() if not key.startswith("MIMEO_")}
+
+        def dql(*arguments):
+            return subprocess.run(
+                [binary("mimeo"), "dql", *map(str, arguments), "SELECT 1 AS x FROM system:dual"], cwd=here, env=plain,
+                capture_output=True, text=True, timeout=60, check=False)
+
+        data = here / "mimeo-data"
+        server, lines = self.start("found", binary("mimeo"), "serve", "--data", data, "--listen", "127.0.0.1:0")
+        run = dql()
+        self.assertEqual(json.loads(run.stdout)["items"], [{"x": 1}], run.stderr)
+        self.assertIn(lines["url"], run.stderr)
+        self.assertIn(lines["database"], run.stderr)
+        self.assertEqual(stat.S_IMODE(os.stat(data / "server.json").st_mode), 0o600)
+        run = dql("--store", here / "store")
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        kept = (data / "server.json").read_bytes()
+        self.assertEqual(server.stop(), 0)
+        self.assertFalse((data / "server.json").exists())
+        (data / "server.json").write_bytes(kept)
+        (data / "server.json").chmod(0o600)
+        run = dql()
+        self.assertEqual(run.returncode, 2, run.stdout + run.stderr)
+        self.assertIn("CLI-0101", run.stderr)
+
+    def test_an_empty_path_is_refused_and_makes_nothing(self):
+        here = self.workspace.directory / "here"
+        here.mkdir(mode=0o755)
+        for arguments in (["serve", "--data", ""], ["serve", "--data="], ["dql", "--store", "", "SELECT 1"],
+                          ["export", "--store", "", "--collection", "c"], ["peer", "--store", "", "--lan"],
+                          ["backup", "create", "--data", "", "--to", "x"], ["backup", "list", ""],
+                          ["serve", "--admin-token", ""], ["serve", "--config", ""], ["serve", "--providers", ""]):
+            with self.subTest(arguments):
+                run = mimeo(*arguments, cwd=here)
+                self.assertEqual(run.returncode, 2, run.stdout + run.stderr)
+                self.assertIn("SRV-0108: ", run.stderr)
+                self.assertIn(" is empty", run.stderr)
+        self.assertEqual(list(here.iterdir()), [])
+        self.assertEqual(stat.S_IMODE(here.stat().st_mode), 0o755)
+
     def test_one_file_for_server_and_client_and_flags_over_it(self):
         config = self.workspace.directory / "mimeo.json"
         port = free_port()

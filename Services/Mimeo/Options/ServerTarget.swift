@@ -16,12 +16,27 @@ struct ServerTarget: ParsableArguments {
     @Option(setting: "tokenFile") var tokenFile: String?
     @Option(setting: "config") var config: String?
 
-    /// Environment and configuration file.
+    /// Environment and configuration file; where they name no server and no store, also the server that runs
+    /// on the data folder of `MIMEO_DATA`, or on `./mimeo-data`.
     /// - Throws: `SRV-0104`, `SRV-0108`.
     func sources(
         _ environment: [String: String] = ProcessInfo.processInfo.environment
     ) throws(ServiceError) -> SettingSources {
-        try SettingSources(config: config, environment: environment)
+        var sources = try SettingSources(config: config, environment: environment)
+        if url == nil, sources.text("url") == nil, sources.text("store") == nil {
+            let folder = sources.text("data") ?? Setting.named("data")?.byDefault ?? "."
+            sources.running = RunningServer.settings(of: folder)
+        }
+        return sources
+    }
+
+    /// Tells a person which server was found, if no one named it.
+    func tellFound(_ sources: SettingSources) {
+        guard url == nil, let found = sources.running["url"] else { return }
+        let database = (try? databaseID(sources)) ?? ""
+        LineWriter.standardError.write(
+            text: "mimeo: no server was named; the one that runs here is used: \(found), database \(database)"
+        )
     }
 
     /// The server, checked.
@@ -111,12 +126,14 @@ struct Credential {
         case commandLine
         case environment
         case file
+        case running
 
         var source: SettingSources.Source? {
             switch self {
             case .commandLine: nil
             case .environment: .environment
             case .file: .file
+            case .running: .running
             }
         }
 
@@ -125,6 +142,7 @@ struct Credential {
             case .commandLine: SettingSources.flag(setting)
             case .environment: SettingSources.variable(setting)
             case .file: "'\(setting)' of the file of --config"
+            case .running: "the token of the server that runs here"
             }
         }
     }
@@ -139,6 +157,7 @@ extension RemoteRunner {
     ) async throws -> RemoteRunner {
         let sources = try server.sources(environment)
         let origin = try server.origin(sources)
+        server.tellFound(sources)
         guard let credential = try Credential(server, keys, sources) else {
             throw MimeoError(
                 .usage, "a token is missing: give --token-file, --token or \(Credential.tokenVariable)")

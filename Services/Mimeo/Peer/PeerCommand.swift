@@ -41,7 +41,12 @@ struct PeerCommand: AsyncParsableCommand {
         guard let store = store ?? sources.text("store") else {
             throw MimeoError(.usage, "--store is missing")
         }
-        let hasServer = server.url != nil || sources.text("url") != nil
+        let isNamed =
+            server.url != nil || sources.text("url", in: .environment) != nil
+            || sources.text("url", in: .file) != nil
+        // A peer with links needs no server, so a server that only happens to run here is none of its.
+        let hasServer = isNamed || !links.hasAny && sources.running["url"] != nil
+        if hasServer { server.tellFound(sources) }
         guard hasServer || links.hasAny else {
             throw MimeoError(
                 .usage,

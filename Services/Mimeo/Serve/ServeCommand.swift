@@ -4,6 +4,7 @@ import AuthGateway
 import Logging
 import Replicator
 import ServiceKit
+import Synchronization
 
 /// `mimeo serve`: all four services in this process.
 struct ServeCommand: AsyncParsableCommand {
@@ -28,8 +29,16 @@ struct ServeCommand: AsyncParsableCommand {
             configuration, options: try partOptions(configuration), logger: logger,
             // So that each service's lines have its name, and its level can be changed.
             named: { Logger(label: $0) })
+        let note = Mutex<RunningServer?>(nil)
+        defer { note.withLock { $0?.end() } }
+        let folder = try configuration.folder()
         let host = try ServiceHost(configuration, parts: services.parts, logger: logger) { address in
             let development = services.development
+            note.withLock {
+                $0 = RunningServer(
+                    folder: folder, url: address.origin, database: development.id,
+                        tokenFile: development.tokenFile)
+            }
             ServiceMain.say("url: \(address.origin)", "database: \(development.id)")
             ServiceMain.say(development.tokenLine(isShown: configuration.showsToken))
             ServiceMain.say(Self.examples(origin: address.origin, development))

@@ -20,14 +20,15 @@ struct TargetOptions: ParsableArguments {
         }
     }
 
-    /// The one target: of the command line, else the environment, else the file of `--config`; nil if there
-    /// is none.
+    /// The one target: of the command line, else the environment, else the file of `--config`, else the
+    /// server that runs here; nil if there is none.
     /// - Throws: `CLI-0101` if one of these places names a store and a server.
     func target(_ sources: SettingSources) throws(MimeoError) -> Target? {
         let places = [
             (store, server.url),
             (sources.text("store", in: .environment), sources.text("url", in: .environment)),
             (sources.text("store", in: .file), sources.text("url", in: .file)),
+            (nil, sources.text("url", in: .running)),
         ]
         for place in places {
             switch place {
@@ -44,7 +45,8 @@ struct TargetOptions: ParsableArguments {
     /// - Throws: `CLI-0101` if there is none or two, `SRV-0104`, `SRV-0108`.
     func target() throws -> Target {
         guard let target = try target(try server.sources()) else {
-            throw MimeoError(.usage, "give either --store or --url")
+            throw MimeoError(
+                .usage, "give either --store or --url; no server runs on ./mimeo-data, or on MIMEO_DATA")
         }
         return target
     }

@@ -1,16 +1,19 @@
 import Foundation
 
 /// The places where a command finds settings that its flags do not give: the environment, then the file of
-/// `--config`.
+/// `--config`, then the note of a server that runs on this machine.
 public struct SettingSources: Sendable, Equatable {
     /// One of the places.
     public enum Source: Sendable {
         case environment
         case file
+        case running
     }
 
     private let environment: [String: String]
     private let file: ConfigurationFile?
+    /// Settings that a running server has told, by their names.
+    public var running: [String: String] = [:]
 
     /// - Parameter config: the value of the flag `--config`; without it `MIMEO_CONFIG` is used.
     /// - Throws: `SRV-0104`, `SRV-0108`.
@@ -28,12 +31,13 @@ public struct SettingSources: Sendable, Equatable {
         switch source {
         case .environment: environment[Self.setting(name).variable]
         case .file: file?[name]
+        case .running: running[name]
         }
     }
 
     /// A setting's text; nil if it is not set.
     public func text(_ name: String) -> String? {
-        text(name, in: .environment) ?? text(name, in: .file)
+        text(name, in: .environment) ?? text(name, in: .file) ?? text(name, in: .running)
     }
 
     /// The texts of a list, which have commas or blanks between them.
