@@ -52,6 +52,36 @@ struct GzipTests {
         #expect(throws: Inflater.Malformed.self) { try unpacked(changed, by: 9) }
     }
 
+    @Test("zeros after a member are padding, wherever the pieces are cut; before the first they are no gzip")
+    func padding() throws {
+        let bytes = Self.packed("one ") + [0, 0] + Self.packed("two") + Array(repeating: 0, count: 20)
+        for length in [1, 5, 1_000] { #expect(try unpacked(bytes, by: length) == "one two") }
+        #expect(throws: Inflater.Malformed.self) { try unpacked([0] + bytes, by: 9) }
+    }
+
+    /// Reads bytes that arrive in pieces of seven.
+    private func read(_ bytes: [UInt8]) throws -> [UInt8] {
+        var rest = bytes[...]
+        let reader = GzipReader {
+            defer { rest = rest.dropFirst(7) }
+            return Array(rest.prefix(7))
+        }
+        var text: [UInt8] = []
+        while case let piece = try reader.next(), !piece.isEmpty { text += piece }
+        #expect(try reader.next() == [])
+        return text
+    }
+
+    @Test("a reader takes piece after piece until the end, which must be one")
+    func reader() throws {
+        let text = (0..<20_000).map { "row \($0 % 91),\($0)\n" }.joined()
+        let bytes = Self.packed(text)
+        #expect(try read(bytes + Self.packed("the end")) == Array((text + "the end").utf8))
+        for wrong in [Array(bytes.dropLast()), Array(bytes.prefix(1)), bytes + [9]] {
+            #expect(throws: GzipReader.Malformed.self) { try read(wrong) }
+        }
+    }
+
     @Test("each piece of a stream can be unpacked when it arrives")
     func stream() throws {
         let deflater = Deflater()

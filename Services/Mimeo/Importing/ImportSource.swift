@@ -1,4 +1,5 @@
 import Foundation
+import ServiceKit
 
 /// A text that can be read several times: types and lists are found in a first pass, documents read in a
 /// second one.
@@ -27,7 +28,7 @@ final class ImportSource {
     private let isPacked: Bool
 
     /// - Parameter path: `-` is standard input.
-    /// - Throws: `CLI-0401`; `CLI-0402` for an archive.
+    /// - Throws: `CLI-0401`; `CLI-0402` for an archive and other files that are no text.
     init(path: String) throws {
         let name = path == "-" ? "standard input" : path
         let given = path == "-" ? FileHandle.standardInput : FileHandle(forReadingAtPath: path)
@@ -38,10 +39,10 @@ final class ImportSource {
         let handle = Self.isFile(given) ? given : try Self.spooled(given, name)
         size = Int(try Self.reading(name) { try handle.seekToEnd() })
         try Self.reading(name) { try handle.seek(toOffset: 0) }
-        let head = [UInt8](try Self.reading(name) { try handle.read(upToCount: 4) } ?? Data())
-        isPacked = head.starts(with: Gunzip.mark)
+        let head = [UInt8](try Self.reading(name) { try handle.read(upToCount: 16) } ?? Data())
+        isPacked = head.starts(with: GzipReader.mark)
         (self.name, self.handle) = (name, handle)
-        if head == [0x50, 0x4B, 3, 4] {
+        if head.starts(with: [0x50, 0x4B, 3, 4]) {
             throw MimeoError(
                 .fileKindUnknown,
                 "\(name) is a ZIP archive (as spreadsheets are); save it as CSV, or unpack it")
@@ -54,8 +55,12 @@ final class ImportSource {
             try Self.reading(name) { try handle.seek(toOffset: 0) }
             position = 0
             guard isPacked else { return FileBytes(name: name, encoding: encoding) { try self.chunk() } }
-            var gunzip = Gunzip(name: name) { try self.chunk() }
-            return FileBytes(name: name, encoding: encoding) { try gunzip.next() }
+            let gzip = GzipReader { try self.chunk() }
+            return FileBytes(name: name, encoding: encoding) { [name] in
+                do { return try gzip.next() } catch is GzipReader.Malformed {
+                    throw MimeoError(.fileMalformed, "\(name): the gzip data is damaged or cut off")
+                }
+            }
         }
     }
 

@@ -12,6 +12,7 @@ final class Inflater: @unchecked Sendable {
     private let stream: UnsafeMutablePointer<z_stream>
     private var input = ByteBuffer()
     private var isWithinMember = false
+    private var hasMember = false
 
     init() {
         stream = .allocate(capacity: 1)
@@ -33,6 +34,11 @@ final class Inflater: @unchecked Sendable {
     /// The next bytes of the output, or nil when there is no more input.
     func next() throws(Malformed) -> ByteBuffer? {
         while input.readableBytes > 0 {
+            if hasMember, !isWithinMember, input.getInteger(at: input.readerIndex, as: UInt8.self) == 0 {
+                // Some tools pad a file with zeros after its last member.
+                input.moveReaderIndex(forwardBy: 1)
+                continue
+            }
             var output = ByteBuffer()
             var result = Z_OK
             let (stream, step) = (stream, Limits.gzipStepBytes)
@@ -50,7 +56,9 @@ final class Inflater: @unchecked Sendable {
             isWithinMember = result != Z_STREAM_END
             switch result {
             case Z_OK, Z_BUF_ERROR: break
-            case Z_STREAM_END: inflateReset(stream)
+            case Z_STREAM_END:
+                hasMember = true
+                inflateReset(stream)
             default: throw Malformed()
             }
             if output.readableBytes > 0 { return output }
@@ -60,6 +68,39 @@ final class Inflater: @unchecked Sendable {
 
     /// - Throws: `Malformed` if the input ended within a member.
     func finish() throws(Malformed) { if isWithinMember { throw Malformed() } }
+}
+
+/// Unpacks gzip that its owner reads piece by piece, such as a file. Memory is bounded by a piece of the input
+/// and a step of the output.
+public struct GzipReader {
+    /// The input is damaged, ends too early, or goes on with something that is no gzip.
+    public struct Malformed: Error {}
+
+    /// The first two bytes of every gzip file.
+    public static let mark: [UInt8] = [0x1F, 0x8B]
+
+    private let inflater = Inflater()
+    private let read: () throws -> [UInt8]
+
+    /// - Parameter read: returns the next packed bytes; empty at the end.
+    public init(read: @escaping () throws -> [UInt8]) { self.read = read }
+
+    /// The next unpacked bytes; empty at the end.
+    /// - Throws: `Malformed`, and the errors of `read`.
+    public func next() throws -> [UInt8] {
+        while true {
+            do throws(Inflater.Malformed) {
+                if let piece = try inflater.next() { return Array(piece.readableBytesView) }
+            } catch { throw Malformed() }
+            let more = try read()
+            guard more.isEmpty else {
+                inflater.feed(ByteBuffer(bytes: more))
+                continue
+            }
+            do throws(Inflater.Malformed) { try inflater.finish() } catch { throw Malformed() }
+            return []
+        }
+    }
 }
 
 /// Packs with gzip step by step.
