@@ -55,6 +55,8 @@ public enum MimeoNoteCode: String, Sendable, CaseIterable {
     case recordsSkipped = "CLI-W107"
     /// A value of an export or an answer has no JSON text and was written as something else.
     case valueChanged = "CLI-W108"
+    /// Documents without an id got new ones, in a collection that has others.
+    case idsMade = "CLI-W109"
 }
 
 /// The error that ends a command. It holds no secret.

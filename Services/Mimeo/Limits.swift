@@ -10,6 +10,14 @@ enum Limits {
     static let recordBytes = 64 * 1_048_576
     /// Rows from which a table's delimiter is found out: enough for rows of text with commas to differ.
     static let sampledRows = 50
+    /// Rows of equal width below lines of fewer columns that make a table: fewer may be an accident.
+    static let likeRows = 3
+    /// Columns that a note names.
+    static let shownColumns = 5
+    /// Different texts without a number in a column of numbers that a note takes for marks of missing values.
+    static let namedMarks = 3
+    /// Bytes of a text from which its kind is told.
+    static let headBytes = 256
     /// Most lists of objects that are remembered below the outer object of a JSON text, for a hint.
     static let listsFound = 10
     /// Deepest list that `--path` can name, in keys; objects below are read whole.

@@ -54,11 +54,73 @@ struct ColumnTypeTests {
         #expect(
             try told(["1", "2.5", "N/A", "4"]) == [
                 "CLI-W102 f.csv: column 'v' (line 4: N/A) stays text, since a cell is no number; "
-                    + "--types COLUMN=TYPE overrides"
+                    + "--null N/A overrides"
             ])
         #expect(try told(["1", "0", "true"]).first?.contains("(line 4: true)") == true)
         #expect(try told(["1", "x", "y"]) == [])
         #expect(try told(["true", "no"]) == [])
+    }
+
+    @Test(
+        "the flags that a note names do it: the column has another type, no document is lost, nothing is told",
+        arguments: [
+            (["2.5", "NA", "4"], "--null NA overrides", [], ["NA"]),
+            (
+                ["1", "-", "3", "4", "(none)", "5"], "--null - --null '(none)' overrides", [],
+                ["-", "(none)"]
+            ),
+            (
+                ["10", "N/A", "007", "8", "9"], "--null N/A --types v=integer overrides", ["v=integer"],
+                ["N/A"]
+            ),
+            (["1", "02", "3"], "--types v=integer overrides", ["v=integer"], []),
+            (["9223372036854775808", "1"], "--types v=decimal overrides", ["v=decimal"], []),
+            (["1", "0", "true"], "--types v=boolean overrides", ["v=boolean"], []),
+            (["1", "2", " ?", "4"], "--null ' ?' overrides", [], [" ?"]),
+        ] as [([String], String, [String], [String])])
+    func remedies(cells: [String], flags: String, types: [String], nulls: [String]) throws {
+        let text = "k,v\n" + cells.map { "x,\($0)\n" }.joined()
+        let told = try notes { _ = try table(text, ReadingOptions(), $0) }
+        #expect(told.count == 1 && told[0].hasSuffix("; " + flags), "\(told)")
+        let options = ReadingOptions(types: try types.flatMap(ImportCommand.types), nulls: Set(nulls))
+        let notes = ImportNotes()
+        let reader = try CSVDocumentReader(source(text), options, notes: notes)
+        #expect(notes.all.isEmpty && reader.columns[1].type != .text)
+        #expect(try all(reader).count == cells.count)
+    }
+
+    @Test("where no flag makes a column numbers, none is named")
+    func noRemedy() throws {
+        func told(_ cells: String) throws -> String? {
+            let text = "k,v\n" + cells.split(separator: ",").map { "x,\($0)\n" }.joined()
+            return try notes { _ = try table(text, ReadingOptions(), $0) }.first
+        }
+        #expect(try told("7,8,9,true")?.hasSuffix("; no other type fits all its cells") == true)
+        #expect(try told("1e400,1.5")?.hasSuffix("; no other type fits all its cells") == true)
+        let many = "--null TEXT, once for each such text, overrides"
+        #expect(try told("1,2,3,4,5,a,b,c,d")?.hasSuffix(many) == true)
+    }
+
+    @Test("cells of --null are left out in every column, quoted or not, also where --types says the type")
+    func nulls() throws {
+        let text = "k,v,w\nNA,2.5,-9\nb,NA,\"NA\"\nc,4,7\n"
+        let out = ReadingOptions(nulls: ["NA", "-9"])
+        let rows = [object(("v", 2.5)), object(("k", "b")), object(("k", "c"), ("v", 4.0), ("w", 7))]
+        #expect(try table(text, out) == rows)
+        let typed = ReadingOptions(types: [("v", .decimal), ("w", .integer)], nulls: out.nulls)
+        #expect(try table(text, typed) == rows)
+        #expect(try table("a,b\n\"\",x\n", ReadingOptions(nulls: [""])) == [object(("b", "x"))])
+        #expect(try table("a\nNAN\n", out) == [object(("a", "NAN"))])
+    }
+
+    @Test("a cell that is none of the type that was asked for is found before the first document is read")
+    func earlyErrors() throws {
+        let rows = (0..<40).map { "\($0)\n" }.joined()
+        let options = ReadingOptions(types: [("n", .integer)])
+        #expect(
+            failure { _ = try CSVDocumentReader(source("n\n\(rows)x\n"), options, notes: ImportNotes()) }
+                == "CLI-0403: f.csv:42: 'x' is no integer, the type of column 'n'; --null x leaves such cells out"
+        )
     }
 
     @Test("values are those that the cells say")
@@ -82,15 +144,15 @@ struct ColumnTypeTests {
         #expect(
             told == [
                 "CLI-W102 f.csv: column 'zip' (line 3: 01) stays text, since a cell has a leading zero; "
-                    + "--types COLUMN=TYPE overrides",
+                    + "--types zip=integer overrides",
                 "CLI-W102 f.csv: column 'n' (line 2: 9223372036854775808) stays text, since a cell "
-                    + "does not fit 64 bits; --types COLUMN=TYPE overrides",
+                    + "does not fit 64 bits; --types n=decimal overrides",
                 "CLI-W102 f.csv: column 'q' (line 2: 5) stays text, since a cell is quoted; "
-                    + "--types COLUMN=TYPE overrides",
+                    + "--types q=integer overrides",
                 "CLI-W102 f.csv: column 'tel' (line 2: +1) stays text, since a cell has a plus sign; "
-                    + "--types COLUMN=TYPE overrides",
+                    + "--types tel=integer overrides",
                 "CLI-W102 f.csv: column 'part' (line 2: 12E4) stays text, since a cell has an exponent "
-                    + "without a sign, as a name may; --types COLUMN=TYPE overrides",
+                    + "without a sign, as a name may; --types part=decimal overrides",
             ])
     }
 
@@ -118,7 +180,8 @@ struct ColumnTypeTests {
             ])
         #expect(
             failure { _ = try table("a\n1\nx\n", ReadingOptions(types: [("a", .integer)])) }
-                == "CLI-0403: f.csv:3: 'x' is no integer, the type of column 'a'")
+                == "CLI-0403: f.csv:3: 'x' is no integer, the type of column 'a'; --null x leaves such cells out"
+        )
         #expect(
             failure { _ = try table("a\n9223372036854775808\n", ReadingOptions(types: [("a", .integer)])) }?
                 .contains("is no integer") == true)

@@ -64,7 +64,26 @@ struct ImporterTests {
             #expect(await items(runner, "SELECT * FROM `my ``cars```") == [["_id": 1, "a": 2, "b": 1]])
             let more = try write(#"[{"_id": 1, "a": 2}, {"_id": 2}, {}]"#, "b.json", directory)
             #expect(
-                try await load(more, name, runner) == Importer.Outcome(documents: 3, updated: 1, commit: 3))
+                try await load(more, name, runner)
+                    == Importer.Outcome(documents: 3, updated: 1, commit: 3, before: 1, nameless: 1))
+        }
+    }
+
+    @Test("documents that come without ids are told where there are others: a second time they come in twice")
+    func namelessDocuments() async throws {
+        func told(_ outcome: Importer.Outcome) -> [String] { notes { outcome.note(collection: "c", $0) } }
+        try await withStore { runner, directory in
+            let file = try write("k,n\nx,1\ny,2\n", "a.csv", directory)
+            #expect(told(try await load(file, "c", runner)) == [])
+            #expect(
+                told(try await load(file, "c", runner)) == [
+                    "CLI-W109 2 documents have no _id and got new ones, beside the 2 that were in 'c' before: the "
+                        + "same file would come in twice; --id FIELD takes the ids from a field"
+                ])
+            #expect(told(try await load(file, "c", runner, id: "k")) == [])
+            let mixed = try write(#"[{"_id": 1}, {}]"#, "a.json", directory)
+            #expect(
+                told(try await load(mixed, "c", runner)).first?.hasPrefix("CLI-W109 1 document has ") == true)
         }
     }
 
@@ -168,7 +187,7 @@ struct ImporterTests {
                 ($0 as? MimeoError)?.code == .importFailed
             }
             let ignored = try await load(file, "c", runner, .ignore)
-            #expect(ignored == Importer.Outcome(documents: 2, ignored: 1, commit: ignored.commit))
+            #expect(ignored == Importer.Outcome(documents: 2, ignored: 1, commit: ignored.commit, before: 1))
             #expect(await items(runner, "SELECT * FROM c WHERE _id = 1") == [["_id": 1, "a": 1, "b": 1]])
             let updated = try await load(file, "c", runner, .updateLocalDiff)
             #expect(updated.documents == 2 && updated.updated == 2)

@@ -16,7 +16,8 @@ struct JSONReadingTests {
             (#"{"type":"FeatureCollection","features":[]}"#, 0, ["CLI-W103"]),
             (#"{"_id":1,"lines":[{"sku":1},{"sku":2}]}"#, 1, ["CLI-W103"]),
             (#"{"mixed":[{},1]}"#, 1, ["CLI-W103"]), (#"{"data":{"rows":[{},{}]}}"#, 1, ["CLI-W103"]),
-            ("{\"a\":\n1}{\"a\":2} {\"a\":[{}]}", 3, ["CLI-W103"]),
+            ("{\"a\":\n1}{\"a\":2} {\"a\":[{}]}", 3, ["CLI-W103"]), ("[{}]\n[{},{}]", 3, ["CLI-W103"]),
+            ("[][{}][]\u{FEFF}[{}]", 2, ["CLI-W103"]), ("[]\n[]", 0, ["CLI-W103"]),
         ] as [(String, Int, [String])])
     func shapes(text: String, count: Int, told: [String]) throws {
         let notes = ImportNotes()
@@ -49,7 +50,10 @@ struct JSONReadingTests {
             ("", "f.json:1: the text is empty"),
             ("[{},\n{\"a\": \n}]", "f.json:2: invalid JSON: not a value, at line 2"),
             ("[{}", "f.json:1: invalid JSON: a comma or closing bracket"),
-            ("[{}] 1", "f.json:1: invalid JSON: text follows"),
+            ("[{}] 1", "f.json:1: invalid JSON: text follows"), ("[{}],[{}]", "f.json:1: invalid JSON: text"),
+            ("[{}]\n{}", "f.json:2: invalid JSON: text follows"),
+            ("[{}][5]", "f.json:1: document 2: not a JSON"),
+            ("[{}\u{1E}]", "f.json:1: invalid JSON: a comma"),
             ("{\"a\":1} 2", "f.json:1: invalid JSON: text follows"),
             ("{\"a\":1", "f.json:1: invalid JSON: a comma"),
             ("{\"a\":nonsense,\n\"b\":[{}]}", "f.json:1: invalid JSON: an unknown word"),

@@ -31,7 +31,7 @@ struct TableReadingTests {
         "the delimiter is found out",
         arguments: [
             ("a;b\n1;2,5\n2;3,75\n", ";"), ("a\tb\n1\tx, y\n", "tab"), ("a|b\n1|2\n", "|"),
-            ("a,b\n1,2\n", ","),
+            ("a,b\n1,2\n", ","), ("a,b;\n1,2\n3,4\n", ","), ("a;b\n1,5;2;\n3;4;\n", ";"),
             ("sep=;\na;b\n1;2\n", ";"), ("sep=|\r\na|b\r\n1|2\r\n", "|"), ("a;b,c\n1;2,5\n", ";"),
             ("a,\"b;c\"\n\"1;2\",3\n", ","), ("a,b;c\n\"x\ny\",2\n\"x\ny\",3\n", ","), ("a\n1\n", ","),
             ("a,b,c\n1,\"x;y;z\",2\n", ","), ("\"sep=;\"\r\na;b\r\n1;2\r\n", ";"),

@@ -1,10 +1,13 @@
 """`mimeo import` and `export` from outside: where files come from, what is told, servers, large files, exit codes."""
 
+import bz2
 import gzip
 import http.server
 import json
+import lzma
 import os
 import pty
+import re
 import subprocess
 import threading
 
@@ -100,6 +103,87 @@ class Importing(SystemTest):
         self.assertEqual([warning["code"] for warning in answer["warnings"]], ["CLI-W107"])
         self.assertIn("a.csv:3", run.stderr)
         self.assertEqual(sorted(item["a"] for item in self.items()), [1, 4])
+
+    def terminal(self, *arguments):
+        """Output and exit code of an import whose standard output is a terminal."""
+        ours, theirs = pty.openpty()
+        run = subprocess.Popen(
+            [binary("mimeo"), "import", "--store", str(self.store), "--collection", "c", *map(str, arguments)],
+            stdout=theirs, stderr=subprocess.PIPE, cwd=ROOT)
+        os.close(theirs)
+        seen = b""
+        try:
+            while part := os.read(ours, 100_000):
+                seen += part
+        except OSError:  # the end of what the other side wrote
+            pass
+        os.close(ours)
+        errors = run.communicate()[1].decode()
+        return seen.decode().replace("\r\n", "\n"), run.returncode, errors
+
+    def test_a_terminal_gets_a_text_and_a_program_json(self):
+        """The same counts, types and warnings; --answer decides, and an error stays on stderr."""
+        path = self.file("shops.csv", "id;area;city\nn1;0.5;Oslo\nn2;n/a;Bergen\nn3;7;Moss\nn4;8;Voss\n")
+        shown, code, errors = self.terminal(path, "--id", "id")
+        self.assertEqual((code, errors), (0, ""))
+        self.assertEqual(shown.splitlines()[:4], [
+            "4 documents imported into 'c' (csv, delimiter ';')", "  id    text", "  area  text", "  city  text"])
+        self.assertRegex(shown, r"warning CLI-W102: .*shops\.csv: column 'area' \(line 3: n/a\).*--null n/a")
+        shown = self.terminal(path, "--id", "id", "--null", "n/a", "--answer", "json")[0]
+        answer = json.loads(shown)
+        self.assertEqual((answer["updated"], answer["columns"]["area"], answer["warnings"]), (4, "decimal", []))
+        run = mimeo("import", "--collection", "c", "--dry-run", "--answer", "text", path)
+        self.assertTrue(run.stdout.startswith("4 documents read, nothing written (csv, delimiter ';')\n"), run.stdout)
+        self.assertIn('{"id":"n1","area":"0.5","city":"Oslo"}\n', run.stdout)
+        shown, code, errors = self.terminal(self.folder / "none.csv")
+        self.assertEqual((shown, code), ("", 1))
+        self.assertIn("CLI-0401", errors)
+
+    def test_a_second_import_without_ids_is_told(self):
+        """It adds all documents again; with --id it updates, and there is nothing to tell."""
+        path = self.file("a.csv", "sku,price\nx1,0.75\nx2,1.50\n")
+        self.assertEqual(self.load(path)["warnings"], [])
+        again = self.load(path)
+        self.assertEqual([warning["code"] for warning in again["warnings"]], ["CLI-W109"])
+        self.assertIn("--id", again["warnings"][0]["message"])
+        self.assertEqual(len(self.items()), 4)
+        self.load(path, "--id", "sku")
+        keyed = self.load(path, "--id", "sku")
+        self.assertEqual((keyed["updated"], keyed["warnings"]), (2, []))
+        self.assertEqual(len(self.items()), 6)
+
+    def test_tables_without_a_header_and_with_missing_values(self):
+        """Flags as a shell gives them: values may begin with a dash."""
+        text = "9;-;0.5\n8;-999;1.5\n"
+        answer = self.load("--columns", "-x,y,z", "--null", "-", "--null", "-999", "-", given=text)
+        self.assertEqual(answer["columns"], {"-x": "integer", "y": "empty", "z": "decimal"})
+        self.assertEqual(sorted(item["-x"] for item in self.items()), [8, 9])
+        self.assertEqual(sum("y" in item for item in self.items()), 0)
+        typed = self.load("--no-header", "--types", "column1=text", "-", given=text)
+        self.assertEqual((typed["documents"], typed["columns"]["column1"]), (2, "text"))
+        told = self.load("-", given="7,8\n9,10\n")
+        self.assertEqual([warning["code"] for warning in told["warnings"]], ["CLI-W103", "CLI-W109"])
+        self.assertIn("--no-header", told["warnings"][0]["message"])
+
+    def test_the_message_of_lines_before_a_table_has_the_flag_that_reads_it(self):
+        """As exports of statistics have them."""
+        path = self.file("a.csv", "Source: a survey\n\nkey,area\nk1,2.5\nk2,3\nk3,4\n")
+        message = self.load(path, code=1)
+        flags = re.search(r"--skip-lines (\d+)", message)
+        self.assertIsNotNone(flags, message)
+        self.assertEqual(self.load(path, "--id", "key", *flags.group().split())["documents"], 3)
+        self.assertEqual({item["_id"]: item["area"] for item in self.items()}, {"k1": 2.5, "k2": 3, "k3": 4})
+
+    def test_other_packers_are_named_with_their_command(self):
+        """By the first bytes, in a file of any name and from standard input."""
+        for pack, command in ((bz2.compress, "bzip2 -dc"), (lzma.compress, "xz -dc")):
+            packed = pack(ROWS.encode())
+            for name in ("a.csv", f"a.csv.{command[:2]}", "a.txt"):
+                with self.subTest(command, name=name):
+                    message = self.load(self.file(name, packed), code=2)
+                    self.assertIn("CLI-0402", message)
+                    self.assertIn(command, message)
+                    self.assertNotIn("encoding", message)
 
     def test_a_progress_bar_is_for_terminals(self):
         """Drawn on stderr if that is a terminal, and removed at the end; stdout has the answer alone."""

@@ -1,8 +1,10 @@
-/// The delimiter of a table, and whether its first line is Excel's `sep=;` instead of the header.
+/// How a table is written: its delimiter, and what stands before its first row, such as Excel's `sep=;`.
 struct CSVDialect: Equatable {
-    var delimiter = UInt8(ascii: ",")
-    /// Number of bytes before the header.
-    var skippedBytes = 0
+    private(set) var delimiter = UInt8(ascii: ",")
+    /// Number of bytes before the first row.
+    private(set) var skippedBytes = 0
+    /// The number of the first row's line, from 1.
+    private(set) var firstLine = 1
 
     /// Delimiters that are found out, the likeliest first where rows fit several: a comma is often part of a
     /// number or a text.
@@ -12,11 +14,18 @@ struct CSVDialect: Equatable {
     private static let rareDelimiters = "^~:\u{1}\u{1F}".utf8.map { $0 }
 
     /// Finds the dialect of a table.
-    /// - Parameter given: the value of `--delimiter`.
+    /// - Parameters:
+    ///   - given: the value of `--delimiter`.
+    ///   - skippedLines: the value of `--skip-lines`.
     /// - Throws: `CLI-0401`, `CLI-0403`.
-    init(_ source: TextSource, given: UInt8?) throws {
-        let named = try Self.separatorLine(source)
-        if let named { (delimiter, skippedBytes) = named }
+    init(_ source: TextSource, given: UInt8?, skippedLines: Int = 0) throws {
+        try skip(skippedLines, source)
+        let named = try separatorLine(source)
+        if let named {
+            delimiter = named.delimiter
+            skippedBytes += named.length
+            firstLine += 1
+        }
         if let given {
             delimiter = given
         } else if named == nil {
@@ -24,10 +33,30 @@ struct CSVDialect: Equatable {
         }
     }
 
+    /// The rows from the first one on.
+    func rows(_ source: TextSource) throws -> CSVRows {
+        CSVRows(name: source.name, bytes: try open(source), delimiter: delimiter, firstLine: firstLine)
+    }
+
+    private func open(_ source: TextSource) throws -> FileBytes {
+        var bytes = try source.open()
+        for _ in 0..<skippedBytes { _ = try bytes.next() }
+        return bytes
+    }
+
+    private mutating func skip(_ lines: Int, _ source: TextSource) throws {
+        var bytes = try source.open()
+        while firstLine <= lines, let byte = try bytes.next() {
+            skippedBytes += 1
+            let isCR = byte == UInt8(ascii: "\r")
+            if try byte == UInt8(ascii: "\n") || isCR && bytes.peek() != UInt8(ascii: "\n") { firstLine += 1 }
+        }
+    }
+
     /// The delimiter that the line `sep=;` names, and the length of that line. Some writers quote the line
     /// like any other cell.
-    private static func separatorLine(_ source: TextSource) throws -> (UInt8, Int)? {
-        var bytes = try source.open()
+    private func separatorLine(_ source: TextSource) throws -> (delimiter: UInt8, length: Int)? {
+        var bytes = try open(source)
         var line: [UInt8] = []
         while line.count < 9, let byte = try bytes.next() {
             line.append(byte)
@@ -47,30 +76,59 @@ struct CSVDialect: Equatable {
         guard let end = rest.first, [UInt8(ascii: "\n"), UInt8(ascii: "\r")].contains(end) else { return nil }
         let length = line.count - rest.count + (rest.starts(with: "\r\n".utf8) ? 2 : 1)
         // A quoted one can be the header of a table with one column.
-        if isQuoted, try widths(source, delimiter, after: length).first ?? 1 == 1 { return nil }
+        if isQuoted {
+            var below = self
+            below.skippedBytes += length
+            below.delimiter = delimiter
+            if try below.sample(source).first?.width ?? 1 == 1 { return nil }
+        }
         return (delimiter, length)
     }
 
-    /// Takes the delimiter with which most of the first rows are as wide as the header, then the one with the
-    /// widest header.
+    /// Takes the delimiter with which most of the first rows fit the header, then the one with which most are
+    /// as wide, then the one with the widest header.
     private mutating func guess(_ source: TextSource) throws {
-        var best = (share: -1, width: 1)
+        var best = (share: -1, same: -1, width: 1)
+        var found = delimiter
         for candidate in Self.candidates {
-            let widths = try Self.widths(source, candidate)
-            guard let width = widths.first, width > 1 else { continue }
-            let share = 10 * widths.count { $0 == width } / widths.count
-            if (share, width) > best {
-                (best, delimiter) = ((share, width), candidate)
-            }
+            delimiter = candidate
+            let rows = try sample(source)
+            guard let header = rows.first, header.width > 1 else { continue }
+            let share = 10 * rows.count { header.fits($0) } / rows.count
+            let same = 10 * rows.count { $0.width == header.width } / rows.count
+            if (share, same, header.width) > best { (best, found) = ((share, same, header.width), candidate) }
         }
-        if best.width == 1 { try refuseRareDelimiter(source) }
+        delimiter = found
+        guard best.width == 1 else { return }
+        try refuseLinesBefore(source)
+        try refuseRareDelimiter(source)
+    }
+
+    /// Refuses a table whose first line is one column where most lines below are rows of several.
+    private func refuseLinesBefore(_ source: TextSource) throws {
+        for candidate in Self.candidates {
+            var other = self
+            other.delimiter = candidate
+            let rows = try other.sample(source)
+            guard let start = RowShape.tableBelow(rows), rows[start...].count >= Limits.likeRows else {
+                continue
+            }
+            let line = rows[start].line
+            throw MimeoError(
+                .fileMalformed,
+                "\(source.name):\(firstLine): the first line is one column, but from line \(line) on "
+                    + "'\(Self.name(candidate))' cuts rows into \(rows[start].width): --skip-lines \(line - 1) "
+                    + "leaves out the lines before, --delimiter comma keeps one column")
+        }
     }
 
     /// Refuses a table of one column that another character cuts into rows of equal width: as one column it
     /// would be garbage, and as a delimiter that character is too rare to be taken for one.
     private func refuseRareDelimiter(_ source: TextSource) throws {
         for rare in Self.rareDelimiters {
-            let widths = try Self.widths(source, rare)
+            var other = self
+            other.delimiter = rare
+            let widths = try other.sample(source).map(\.width)
             guard let width = widths.first, width > 1, widths.count > 1, widths.allSatisfy({ $0 == width })
             else { continue }
             let name = Self.name(rare)
@@ -81,25 +139,21 @@ struct CSVDialect: Equatable {
         }
     }
 
-    /// The widths of the first rows; 0 for a row that cannot be read with this delimiter.
-    private static func widths(
-        _ source: TextSource, _ delimiter: UInt8, after skippedBytes: Int = 0
-    ) throws -> [Int] {
-        var bytes = try source.open()
-        for _ in 0..<skippedBytes { _ = try bytes.next() }
-        var rows = CSVRows(name: source.name, bytes: bytes, delimiter: delimiter)
-        var widths: [Int] = []
+    /// The shapes of the first rows; one of width 0 ends them that cannot be read with this delimiter.
+    func sample(_ source: TextSource) throws -> [RowShape] {
+        var rows = try rows(source)
+        var shapes: [RowShape] = []
         do {
-            while widths.count < Limits.sampledRows, let row = try rows.next() {
-                widths.append(row.fields.count)
+            while shapes.count < Limits.sampledRows, let row = try rows.next() {
+                shapes.append(RowShape(row))
             }
         } catch let error as MimeoError where error.code != .fileMalformed {
             throw error
         } catch {
             // With another delimiter the row may be right; if with none, reading it says so.
-            widths.append(0)
+            shapes.append(RowShape(line: firstLine, width: 0, endsEmpty: false))
         }
-        return widths
+        return shapes
     }
 
     /// The delimiter's name in messages and answers.
@@ -128,5 +182,43 @@ struct CSVDialect: Equatable {
             else { return nil }
             return only
         }
+    }
+}
+
+/// The shape of a row, from which things about a table are found out before it is read.
+struct RowShape: Equatable {
+    /// The number of its first line, from 1.
+    var line: Int
+    /// Number of its fields.
+    var width: Int
+    /// True if nothing stands behind its last delimiter.
+    var endsEmpty: Bool
+
+    init(line: Int, width: Int, endsEmpty: Bool) {
+        (self.line, self.width, self.endsEmpty) = (line, width, endsEmpty)
+    }
+
+    init(_ row: CSVRows.Row) {
+        line = row.line
+        width = row.fields.count
+        endsEmpty = width > 1 && row.fields.last == CSVRows.Field(text: "", isQuoted: false)
+    }
+
+    /// True if a row is as wide as this header, apart from a delimiter at the end of one of them.
+    func fits(_ row: RowShape) -> Bool {
+        row.width == width || hasSurplus(row) || endsEmpty && row.width == width - 1
+    }
+
+    /// True if a row is one field wider than this header and that field is empty: a delimiter ends the row.
+    func hasSurplus(_ row: RowShape) -> Bool { !endsEmpty && row.endsEmpty && row.width == width + 1 }
+
+    /// The place of the row at which a table seems to begin, below lines of fewer columns: most rows are as wide
+    /// as that one. Nil if the first row is as wide, or there is none.
+    static func tableBelow(_ rows: [RowShape]) -> Int? {
+        let counts = Dictionary(rows.map { ($0.width, 1) }) { $0 + $1 }
+        guard let first = rows.first, let most = counts.max(by: { ($0.value, $0.key) < ($1.value, $1.key) }),
+            most.key > first.width, most.value > 1, most.value * 2 >= rows.count
+        else { return nil }
+        return rows.firstIndex { $0.width == most.key }
     }
 }

@@ -10,17 +10,6 @@ struct CSVRows {
         /// The number of its first line, from 1.
         var line: Int
         var fields: [Field]
-
-        /// Refuses a row of another width than the header's.
-        /// - Throws: `RecordError`.
-        func check(width: Int, _ name: String, _ delimiter: UInt8) throws {
-            guard fields.count != width else { return }
-            let found = "\(fields.count) \(fields.count == 1 ? "field" : "fields")"
-            throw RecordError(
-                place: "\(name):\(line)",
-                problem: "the row has \(found), the header has \(width) "
-                    + "(the delimiter is '\(CSVDialect.name(delimiter))')")
-        }
     }
 
     private enum Place { case start, plain, quoted, afterQuote }
@@ -55,6 +44,7 @@ struct CSVRows {
         var place = Place.start
         var isQuoted = false
         var size = 0
+        try bytes.skipMark()
         func finishField() {
             if let string = String(validating: text, as: UTF8.self) {
                 row.fields.append(Field(text: string, isQuoted: isQuoted))

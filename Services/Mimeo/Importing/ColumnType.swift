@@ -82,6 +82,10 @@ struct ColumnSurvey {
     private var inexact: Obstacle?
     /// The first cell that looks like no number.
     private var stranger: Obstacle?
+    /// Different cells that look like neither numbers nor booleans; some of them, if they are many.
+    private var strangers: [String] = []
+    /// Types that all cells but the strangers can have if `--types` asks for it.
+    private var fitting: [ColumnType] = [.integer, .decimal, .boolean]
 
     /// Takes notice of a cell.
     mutating func add(_ field: CSVRows.Field, line: Int) {
@@ -94,27 +98,38 @@ struct ColumnSurvey {
                 if !field.text.isEmpty { meetStranger(field.text, line) }
                 return
             }
+            fit(field.text)
             return obstruct("is quoted", field.text, line)
         }
         switch look {
         case .boolean:
             booleans += 1
-            meetStranger(field.text, line)
+            fitting.removeAll { $0 != .boolean }
+            stranger = stranger ?? Obstacle(reason: "is no number", text: field.text, line: line)
         case .number(.integer(let number)):
             integers += 1
+            if fitting.last == .boolean { fit(field.text) }
             if inexact == nil, Int64(exactly: Double(number)) != number {
                 inexact = Obstacle(
                     reason: "has more digits than a decimal keeps", text: field.text, line: line)
             }
-        case .number(.decimal): decimals += 1
-        case .number(.inexact(let reason)): obstruct(reason, field.text, line)
+        case .number(.decimal):
+            decimals += 1
+            fitting.removeAll { $0 != .decimal }
+        case .number(.inexact(let reason)):
+            fit(field.text)
+            obstruct(reason, field.text, line)
         case .other: meetStranger(field.text, line)
         }
     }
 
     private mutating func meetStranger(_ text: String, _ line: Int) {
         stranger = stranger ?? Obstacle(reason: "is no number", text: text, line: line)
+        guard strangers.count <= Limits.namedMarks, !strangers.contains(text) else { return }
+        strangers.append(text)
     }
+
+    private mutating func fit(_ text: String) { fitting.removeAll { $0.value(text) == nil } }
 
     private mutating func obstruct(_ reason: String, _ text: String, _ line: Int) {
         obstructed += 1
@@ -138,6 +153,28 @@ struct ColumnSurvey {
         let isNear = integers + decimals + booleans + obstructed + blanks == cells
         if isNear, let first { return first }
         return (integers + decimals) * 2 > cells ? stranger : nil
+    }
+
+    /// The flags with which columns that have an obstacle get another type, as the end of a sentence.
+    static func remedy(_ columns: [(name: String, survey: ColumnSurvey)]) -> String {
+        var nulls: [String] = []
+        var types: [String] = []
+        var isOpen = false
+        for (name, survey) in columns {
+            guard let type = survey.fitting.first else { continue }
+            if survey.strangers.count > Limits.namedMarks { isOpen = true }
+            nulls += survey.strangers.filter { !nulls.contains($0) }
+            // Without its strangers a column is numbers by itself, unless it has another obstacle.
+            if survey.obstructed + survey.blanks + survey.booleans > 0 || survey.inexact != nil {
+                types.append("\(name)=\(type.rawValue)")
+            }
+        }
+        if isOpen { return "--null TEXT, once for each such text, overrides" }
+        let flags =
+            nulls.map { "--null \(ImportNotes.argument($0))" }
+            + (types.isEmpty ? [] : ["--types \(ImportNotes.argument(types.joined(separator: ",")))"])
+        return flags.isEmpty
+            ? "no other type fits all its cells" : flags.joined(separator: " ") + " overrides"
     }
 
     private enum Look { case boolean, number(NumberText), other }

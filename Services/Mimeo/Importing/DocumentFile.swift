@@ -33,6 +33,20 @@ struct ReadingOptions {
     var extendedJSON = false
     /// True to skip records that are wrong.
     var keepGoing = false
+    /// False if the first row of a table is a document.
+    var hasHeader = true
+    /// The names of the columns of a table without a header.
+    var columns: [String]?
+    /// Number of lines before a table.
+    var skippedLines = 0
+    /// Cells of a table that are left out, as empty ones are.
+    var nulls: Set<String> = []
+
+    /// True if there is an option that only tables can follow.
+    var isForTables: Bool {
+        delimiter != nil || !types.isEmpty || !hasHeader || columns != nil || skippedLines > 0
+            || !nulls.isEmpty
+    }
 }
 
 /// The formats of files with documents.
@@ -50,7 +64,7 @@ enum FileFormat: String, CaseIterable, ExpressibleByArgument {
         if isPacked { parts.removeLast() }
         switch parts.count > 1 ? parts.last : nil {
         case "json", "geojson": self = .json
-        case "ndjson", "jsonl": self = .ndjson
+        case "ndjson", "jsonl", "geojsonl", "geojsons", "jsonseq": self = .ndjson
         case "csv": self = .csv
         case "tsv", "tab": self = .tsv
         case "txt": return nil
@@ -58,8 +72,8 @@ enum FileFormat: String, CaseIterable, ExpressibleByArgument {
         default:
             throw MimeoError(
                 .fileKindUnknown,
-                "'\(path)' is not a .json, .geojson, .ndjson, .jsonl, .csv, .tsv or .txt file (or such a "
-                    + "one with .gz); --format csv, tsv, json or ndjson names its format")
+                "'\(path)' is not a .json, .geojson, .ndjson, .jsonl, .jsonseq, .csv, .tsv or .txt file (or "
+                    + "such a one with .gz); --format csv, tsv, json or ndjson names its format")
         }
     }
 }
@@ -81,9 +95,10 @@ struct DocumentFile {
         path: String, format: FileFormat? = nil, encoding: TextEncoding? = nil,
         options: ReadingOptions = ReadingOptions()
     ) throws {
+        // First: a packed file is told by its content, rather than by the ending of its name.
+        source = try ImportSource(path: path)
         named = try format ?? FileFormat(path: path)
         given = format
-        source = try ImportSource(path: path)
         text = source.text(encoding: encoding)
         self.encoding = encoding
         self.options = options
@@ -93,41 +108,60 @@ struct DocumentFile {
     /// - Throws: `CLI-0101`, `CLI-0401`, `CLI-0403`.
     func reader(notes: ImportNotes) throws -> OpenFile {
         try noteEncoding(notes)
-        let first = try firstByte()
-        let looksLikeJSON = first == UInt8(ascii: "{") || first == UInt8(ascii: "[")
-        // Nothing at all is an export without rows, unless the options say that it is a table.
-        let isEmpty = first == nil && options.delimiter == nil && options.types.isEmpty
-        var format = named ?? (looksLikeJSON ? .json : isEmpty ? .ndjson : .csv)
-        if given == nil, format == .ndjson, first == UInt8(ascii: "[") {
-            notes.add(
-                .inputGuessed, "\(text.name): JSON, an array of documents; --format ndjson takes it by line")
-            format = .json
-        }
+        let head = try head()
+        var format = try format(head, notes)
         try check(format)
-        if format.isTable {
-            var options = options
-            if given == .tsv { options.delimiter = options.delimiter ?? UInt8(ascii: "\t") }
-            let reader = try CSVDocumentReader(text, options, notes: notes)
-            return OpenFile(
-                format: format, columns: reader.columns, delimiter: reader.dialect.delimiter, reader: reader)
-        }
-        if format == .json {
+        if format.isTable { return try table(format, notes) }
+        if let script = ScriptText(head) { throw script.error(text.name) }
+        let isSequence = head.first == JSONCursor.recordSeparator
+        if format == .json || isSequence {
             let outline = try JSONOutline(text, path: options.path, keepGoing: options.keepGoing)
             guard case .lines = outline.shape, options.path == nil else {
                 return OpenFile(
-                    format: format, reader: try JSONDocumentReader(text, outline, options, notes))
+                    format: .json, reader: try JSONDocumentReader(text, outline, options, notes))
             }
-            notes.add(.inputGuessed, "\(text.name): NDJSON, one document a line")
+            if !isSequence { notes.add(.inputGuessed, "\(text.name): NDJSON, one document a line") }
             format = .ndjson
         }
         return OpenFile(format: format, reader: try NDJSONReader(text, options, notes: notes))
     }
 
+    /// The format that option, name and content tell.
+    private func format(_ head: [UInt8], _ notes: ImportNotes) throws -> FileFormat {
+        let first = head.first
+        if let named {
+            guard given == nil, named == .ndjson, first == UInt8(ascii: "[") else { return named }
+            notes.add(
+                .inputGuessed, "\(text.name): JSON, an array of documents; --format ndjson takes it by line")
+            return .json
+        }
+        // Nothing at all is an export without rows, unless the options say that it is a table.
+        guard let first else { return options.isForTables ? .csv : .ndjson }
+        if options.skippedLines > 0 { return .csv }
+        let looksLikeJSON = "{[".utf8.contains(first) || first == JSONCursor.recordSeparator
+        return looksLikeJSON || ScriptText(head) != nil ? .json : .csv
+    }
+
+    private func table(_ format: FileFormat, _ notes: ImportNotes) throws -> OpenFile {
+        var options = options
+        if given == .tsv { options.delimiter = options.delimiter ?? UInt8(ascii: "\t") }
+        let reader = try CSVDocumentReader(text, options, notes: notes)
+        if given == nil, let kind = reader.header.cells.flatMap(HeaderDoubt.kind) {
+            notes.add(
+                .inputGuessed,
+                "\(text.name): read as a table, although its first row \(kind); --format names its format")
+        }
+        return OpenFile(
+            format: format, columns: reader.columns, delimiter: reader.dialect.delimiter, reader: reader)
+    }
+
     /// Refuses options that the format cannot follow, rather than ignore them.
     private func check(_ format: FileFormat) throws {
-        if !format.isTable, options.delimiter != nil || !options.types.isEmpty {
+        if !format.isTable, options.isForTables {
             throw MimeoError(
-                .usage, "--delimiter, --text and --types are for tables; \(text.name) is \(format.rawValue)")
+                .usage,
+                "--delimiter, --text, --types, --null, --no-header, --columns and --skip-lines are for tables; "
+                    + "\(text.name) is \(format.rawValue)")
         }
         if format.isTable, options.path != nil || options.extendedJSON {
             throw MimeoError(.usage, "--path and --extended-json are for JSON; \(text.name) is a table")
@@ -146,12 +180,15 @@ struct DocumentFile {
             .inputGuessed, "\(text.name): the encoding is \(actual.rawValue), by the mark at its beginning")
     }
 
-    private func firstByte() throws -> UInt8? {
+    /// The beginning of the text, from the first byte that is no space.
+    private func head() throws -> [UInt8] {
         var bytes = try text.open()
-        while let byte = try bytes.next() {
-            if ![0x20, 0x09, 0x0A, 0x0D].contains(byte) { return byte }
+        var head: [UInt8] = []
+        while head.count < Limits.headBytes, let byte = try bytes.next() {
+            if head.isEmpty, [0x20, 0x09, 0x0A, 0x0D].contains(byte) { continue }
+            head.append(byte)
         }
-        return nil
+        return head
     }
 }
 

@@ -1,5 +1,8 @@
-/// The bytes of a text as UTF-8, read in chunks, without a byte order mark at the beginning.
+/// The bytes of a text as UTF-8, read in chunks, without a byte order mark at the beginning and Control-Z at
+/// the end.
 struct FileBytes {
+    private static let endMark: UInt8 = 0x1A
+
     private let name: String
     private let read: () throws -> [UInt8]
     private let encoding: TextEncoding?
@@ -7,6 +10,8 @@ struct FileBytes {
     private var chunk: [UInt8] = []
     private var place = 0
     private var isAtEnd = false
+    /// The number of end marks that wait for what follows them.
+    private var held = 0
 
     /// - Parameters:
     ///   - encoding: the value of `--encoding`.
@@ -41,8 +46,31 @@ struct FileBytes {
         return decoding?.encoding ?? encoding ?? .utf8
     }
 
+    /// Takes byte order marks if they are next: files that were put together have one at each beginning.
+    /// - Returns: whether there was one.
+    @discardableResult
+    mutating func skipMark() throws -> Bool {
+        var hasMark = false
+        while try peek() == TextDecoding.mark[0] {
+            while chunk.count - place < TextDecoding.mark.count, let more = try piece() {
+                (chunk, place) = (Array(chunk[place...]) + more, 0)
+            }
+            guard chunk[place...].starts(with: TextDecoding.mark) else { break }
+            place += TextDecoding.mark.count
+            hasMark = true
+        }
+        return hasMark
+    }
+
     /// Reads the next chunk; false at the end.
     private mutating func fill() throws -> Bool {
+        guard let next = try piece() else { return false }
+        (chunk, place) = (next, 0)
+        return true
+    }
+
+    /// The next bytes, at least one; nil at the end.
+    private mutating func piece() throws -> [UInt8]? {
         while !isAtEnd {
             var bytes: [UInt8] = []
             if decoding == nil {
@@ -57,10 +85,22 @@ struct FileBytes {
                 bytes = try read()
                 isAtEnd = bytes.isEmpty
             }
-            chunk = try decoding?.decode(bytes, isEnd: isAtEnd) ?? bytes
-            place = 0
-            if !chunk.isEmpty { return true }
+            var text = try decoding?.decode(bytes, isEnd: isAtEnd) ?? bytes
+            holdEndMarks(&text)
+            if !text.isEmpty { return text }
         }
-        return false
+        return nil
+    }
+
+    /// Takes Control-Z, by which old systems end a text, off the end of a piece until more text follows.
+    private mutating func holdEndMarks(_ text: inout [UInt8]) {
+        if held > 0, !text.isEmpty {
+            text.insert(contentsOf: repeatElement(Self.endMark, count: held), at: 0)
+            held = 0
+        }
+        let marks = text.reversed().prefix { $0 == Self.endMark }.count
+        guard marks > 0, marks < Limits.fileChunkBytes else { return }
+        text.removeLast(marks)
+        held = marks
     }
 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import CRDT
+import Foundation
 import ServiceKit
 
 /// `mimeo import`: imports the documents of a file into a store or a server.
@@ -7,18 +8,18 @@ struct ImportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import", abstract: "Import a CSV, JSON or NDJSON file into a store or a server.",
         discussion: """
-            Tables (.csv, .tsv) have a header row. Each column gets one type: integer, decimal or boolean \
-            if all its cells are and nothing is lost, otherwise text; a leading zero, a plus sign, quotes \
-            or too many digits make it text. Empty cells are left out. The delimiter is found out (comma, \
-            semicolon, tab, pipe).
+            Tables (.csv, .tsv) have a header row, or --no-header. Each column gets one type: integer, \
+            decimal or boolean if all its cells are and nothing is lost, otherwise text; a leading zero, a \
+            plus sign, quotes or too many digits make it text. Empty cells and those of --null are left \
+            out. The delimiter is found out (comma, semicolon, tab, pipe).
             JSON (.json, .geojson): an array of objects, one object, or an outer object with one array of \
-            objects, whose elements are the documents. NDJSON (.ndjson, .jsonl): one object per line. For \
-            .txt and standard input the content tells. Files may be packed with gzip.
+            objects, whose elements are the documents. NDJSON (.ndjson, .jsonl, .jsonseq): one object per \
+            line. For .txt and standard input the content tells. Files may be packed with gzip.
             Each transaction holds up to \(Limits.importBatchDocuments) documents (or about 4 MiB); after \
             an error the documents of earlier transactions stay imported.
-            Prints {"collection", "format", "documents", "updated", "ignored", "skipped", "commitID", \
-            "warnings"}, for a table also "delimiter" and "columns" with the types. Exit code 1 if a \
-            record was wrong, also if --keep-going skipped it.
+            Prints a summary on a terminal, elsewhere {"collection", "format", "documents", "updated", \
+            "ignored", "skipped", "commitID", "warnings"}, for a table also "delimiter" and "columns" with \
+            the types. Exit code 1 if a record was wrong, also if --keep-going skipped it.
             """)
 
     @OptionGroup var target: TargetOptions
@@ -33,9 +34,29 @@ struct ImportCommand: AsyncParsableCommand {
     var encoding: TextEncoding?
     @Option(help: ArgumentHelp("A table's delimiter: a character, or tab.", valueName: "character"))
     var delimiter: String?
-    @Option(help: ArgumentHelp("A column to read as text; may be repeated.", valueName: "column"))
+    @Option(
+        name: .customLong("skip-lines"),
+        help: ArgumentHelp("The number of lines before a table's first row.", valueName: "number"))
+    var skippedLines = 0
+    @Flag(name: .customLong("no-header"), help: "The first row of a table is a document, not the header.")
+    var isWithoutHeader = false
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp(
+            "The names of the columns of a table without a header.", valueName: "column,..."))
+    var columns: String?
+    @Option(
+        name: .customLong("null"), parsing: .unconditionalSingleValue,
+        help: ArgumentHelp(
+            "A text, such as NA, for cells of a table that are left out; may be repeated.", valueName: "text")
+    )
+    var nulls: [String] = []
+    @Option(
+        parsing: .unconditionalSingleValue,
+        help: ArgumentHelp("A column to read as text; may be repeated.", valueName: "column"))
     var text: [String] = []
     @Option(
+        parsing: .unconditionalSingleValue,
         help: ArgumentHelp(
             "Types of columns: \(ColumnType.options). May be repeated.", valueName: "column=type,..."))
     var types: [String] = []
@@ -56,6 +77,11 @@ struct ImportCommand: AsyncParsableCommand {
     var keepGoing = false
     @Flag(help: "Read everything, write nothing: print the types and the first documents.")
     var dryRun = false
+    @Option(
+        help: ArgumentHelp(
+            "The form of the answer: text or json, instead of text on a terminal and json elsewhere.",
+            valueName: "form"))
+    var answer: AnswerForm?
     @Argument(
         help: ArgumentHelp("The file to import; - is standard input.", valueName: "file"),
         transform: GivenText.of("FILE"))
@@ -96,12 +122,16 @@ struct ImportCommand: AsyncParsableCommand {
                 answer["updated"] = .int(Int64(outcome.updated))
                 answer["ignored"] = .int(Int64(outcome.ignored))
                 answer["commitID"] = .int(Int64(clamping: outcome.commit))
+                outcome.note(collection: self.collection, notes)
             }
         }
         progress.clear()
         answer["skipped"] = .int(Int64(skips.count))
         finish(&answer, open, notes, skips)
-        LineWriter.standardOutput.write(.object(answer))
+        switch AnswerForm.chosen(self.answer, isTerminal: isatty(STDOUT_FILENO) == 1) {
+        case .json: LineWriter.standardOutput.write(.object(answer))
+        case .text: LineWriter.standardOutput.write(text: ImportSummary(answer).text)
+        }
         if skips.count > 0 { throw ExitCode(1) }
     }
 
@@ -142,6 +172,11 @@ struct ImportCommand: AsyncParsableCommand {
             }
             options.delimiter = byte
         }
+        guard skippedLines >= 0 else { throw MimeoError(.usage, "--skip-lines must be 0 or more") }
+        options.skippedLines = skippedLines
+        options.columns = try columns.map(TableHeader.columns)
+        options.hasHeader = columns == nil && !isWithoutHeader
+        options.nulls = Set(nulls)
         options.types = try types.flatMap(Self.types) + text.map { ($0, .text) }
         return options
     }

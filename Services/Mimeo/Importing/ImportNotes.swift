@@ -36,6 +36,13 @@ final class ImportNotes {
             })
     }
 
+    /// A text as a shell's command line has it.
+    static func argument(_ text: String) -> String {
+        let isPlain =
+            !text.isEmpty && text.allSatisfy { $0.isLetter || $0.isNumber || "_./:=,+-".contains($0) }
+        return isPlain ? text : "'\(text.replacing("'", with: "'\\''"))'"
+    }
+
     /// A piece of a file's text for a message, in one line of bounded length.
     static func cut(_ text: String) -> String {
         let line = String(text.prefix(Limits.quotedCharacters + 1).map { $0.isNewline ? " " : $0 })

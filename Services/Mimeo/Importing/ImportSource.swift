@@ -42,10 +42,8 @@ final class ImportSource {
         let head = [UInt8](try Self.reading(name) { try handle.read(upToCount: 16) } ?? Data())
         isPacked = head.starts(with: GzipReader.mark)
         (self.name, self.handle) = (name, handle)
-        if head.starts(with: [0x50, 0x4B, 3, 4]) {
-            throw MimeoError(
-                .fileKindUnknown,
-                "\(name) is a ZIP archive (as spreadsheets are); save it as CSV, or unpack it")
+        if let kind = ForeignFile(head) {
+            throw MimeoError(.fileKindUnknown, "\(name) is \(kind.name); \(kind.remedy)")
         }
     }
 

@@ -33,6 +33,21 @@ struct Importer {
         var ignored = 0
         /// The last commit.
         var commit: UInt64 = 0
+        /// Number of documents of the target before the import.
+        var before = 0
+        /// Number of documents that came without an id, and got a new one.
+        var nameless = 0
+
+        /// Tells that documents without ids came beside others: a second import of a file makes all of them
+        /// again.
+        func note(collection: String, _ notes: ImportNotes) {
+            guard nameless > 0, before > 0 else { return }
+            notes.add(
+                .idsMade,
+                "\(nameless) \(nameless == 1 ? "document has" : "documents have") no _id and got new ones, beside "
+                    + "the \(before) that were in '\(collection)' before: the same file would come in twice; --id "
+                    + "FIELD takes the ids from a field")
+        }
     }
 
     private struct Batch {
@@ -53,6 +68,7 @@ struct Importer {
         // Nobody else writes to an open store, so the growth of the count is the number of inserts. On a
         // server others do; there the figure is as right as they are idle.
         let before = try await count()
+        outcome.before = before
         do {
             while let record = try feed.next() {
                 // A statement may contain an id only once, so a repeated id begins the next batch.
@@ -97,6 +113,7 @@ struct Importer {
         switch answer {
         case .result(let written):
             outcome.documents += records.count
+            outcome.nameless += records.count { $0.document["_id"] == nil }
             if policy == .ignore { outcome.ignored += records.count - written.mutatedDocumentIDs.count }
             outcome.commit = max(outcome.commit, written.commitID)
             for fields in surplus { outcome.commit = max(outcome.commit, try await remove(fields)) }

@@ -7,6 +7,11 @@ struct JSONCursor {
     private var bytes: FileBytes
     /// The current line, from 1.
     private(set) var line = 1
+    /// True once a mark of a JSON text sequence was taken.
+    private(set) var isSequence = false
+
+    /// The mark before each text of a JSON text sequence.
+    static let recordSeparator: UInt8 = 0x1E
 
     init(_ source: TextSource) throws {
         name = source.name
@@ -20,6 +25,20 @@ struct JSONCursor {
         while let byte = try bytes.peek() {
             guard Self.isSpace(byte) else { return byte }
             _ = try take()
+        }
+        return nil
+    }
+
+    /// The first byte of the next text: after spaces, marks of a sequence (RFC 7464), and byte order marks, which
+    /// files that were put together have. Nil at the end.
+    mutating func peekText() throws -> UInt8? {
+        while let byte = try peek() {
+            if byte == Self.recordSeparator {
+                _ = try take()
+                isSequence = true
+            } else if try !bytes.skipMark() {
+                return byte
+            }
         }
         return nil
     }
@@ -128,6 +147,10 @@ struct JSONOutline {
     /// True if the outer object has an `_id`, as documents have.
     private(set) var hasID = false
     private(set) var isFeatureCollection = false
+    /// Number of arrays that follow each other.
+    private(set) var arrays = 0
+    /// True for a JSON text sequence.
+    private(set) var isSequence = false
 
     private let path: String?
     private let keepGoing: Bool
@@ -137,16 +160,21 @@ struct JSONOutline {
         self.path = path
         self.keepGoing = keepGoing
         var cursor = try JSONCursor(source)
-        switch try cursor.peek() {
+        switch try cursor.peekText() {
         case UInt8(ascii: "["):
             shape = .array
-            _ = try elements(&cursor)
+            repeat {
+                _ = try elements(&cursor)
+                arrays += 1
+            } while try cursor.peekText() == UInt8(ascii: "[")
             if try cursor.peek() != nil { throw cursor.failure("invalid JSON: text follows the array") }
         case UInt8(ascii: "{"):
+            isSequence = cursor.isSequence
+            if isSequence { shape = .sequence }
             let first = cursor.line
             try object(&cursor, [])
             let last = cursor.line
-            guard let next = try cursor.peek() else { return }
+            guard let next = try cursor.peekText() else { return }
             guard next == UInt8(ascii: "{") else {
                 throw cursor.failure("invalid JSON: text follows the value")
             }

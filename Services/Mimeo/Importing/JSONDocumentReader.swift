@@ -1,7 +1,7 @@
 import CRDT
 
 /// The documents of a JSON text: the elements of an array, those of the list in an outer object, one object,
-/// or objects one after another.
+/// or arrays or objects one after another.
 ///
 /// A first pass finds the list and checks the text; `next` reads one element after another, so that memory
 /// does not grow with the file.
@@ -13,6 +13,10 @@ struct JSONDocumentReader: DocumentReading {
     private var cursor: JSONCursor
     private var place = Place.element
     private var count = 0
+    /// True before the first element of an array.
+    private var isFirst = true
+    /// True where other arrays may follow the array.
+    private var mayRepeat = false
 
     /// - Throws: `CLI-0401`, `CLI-0403`.
     init(_ source: TextSource, _ options: ReadingOptions = ReadingOptions(), notes: ImportNotes) throws {
@@ -27,7 +31,10 @@ struct JSONDocumentReader: DocumentReading {
         let list = try Self.list(outline, options.path, source.name, notes)
         cursor = try JSONCursor(source)
         switch (outline.shape, list) {
-        case (.array, _): try enterArray()
+        case (.array, _):
+            _ = try cursor.peekText()
+            try enterArray()
+            mayRepeat = true
         case (.lines, _), (.sequence, _): place = .sequence
         case (.object, let keys?):
             for key in keys { try enterObject(key) }
@@ -40,20 +47,23 @@ struct JSONDocumentReader: DocumentReading {
         switch place {
         case .end: return nil
         case .sequence:
-            guard try cursor.peek() != nil else { return nil }
+            guard try cursor.peekText() != nil else { return nil }
             return try document()
         case .only:
             place = .end
             return try document()
         case .element:
-            let isFirst = count == 0
-            if try cursor.take("]") {
-                place = .end
-                return nil
+            while try cursor.take("]") {
+                guard mayRepeat, try cursor.peekText() != nil else {
+                    place = .end
+                    return nil
+                }
+                try enterArray()
             }
             guard try isFirst || cursor.take(",") else {
                 throw cursor.failure("invalid JSON: a comma or closing bracket is missing")
             }
+            isFirst = false
             return try document()
         }
     }
@@ -67,6 +77,7 @@ struct JSONDocumentReader: DocumentReading {
 
     private mutating func enterArray() throws {
         guard try cursor.take("[") else { throw cursor.failure("the text changed while it was read") }
+        isFirst = true
     }
 
     private mutating func enterObject(_ wanted: String) throws {
@@ -96,7 +107,14 @@ struct JSONDocumentReader: DocumentReading {
             return named
         }
         guard case .object = outline.shape else {
-            if case .array = outline.shape { return nil }
+            if case .array = outline.shape {
+                guard outline.arrays > 1 else { return nil }
+                notes.add(
+                    .inputGuessed,
+                    "\(name): \(outline.arrays) arrays one after another, each of documents")
+                return nil
+            }
+            if outline.isSequence { return nil }
             notes.add(.inputGuessed, "\(name): objects one after another, each a document")
             return nil
         }
@@ -121,7 +139,7 @@ struct JSONDocumentReader: DocumentReading {
     }
 }
 
-/// The documents of a text with one object a line; empty lines are skipped.
+/// The documents of a text with one object a line; empty lines and the marks of a sequence are skipped.
 struct NDJSONReader: DocumentReading {
     private let name: String
     private let reading: JSONReading
@@ -148,6 +166,7 @@ struct NDJSONReader: DocumentReading {
         guard !isAtEnd else { return nil }
         line += 1
         var text: [UInt8] = []
+        try bytes.skipMark()
         while let byte = try bytes.next() {
             if byte == UInt8(ascii: "\n") { return text }
             if byte == UInt8(ascii: "\r") {
@@ -158,6 +177,8 @@ struct NDJSONReader: DocumentReading {
                 throw MimeoError(
                     .fileMalformed, "\(name):\(line): the line is longer than \(Limits.recordBytes) bytes")
             }
+            // A JSON text sequence has a mark before each text.
+            if text.isEmpty, byte == JSONCursor.recordSeparator { continue }
             text.append(byte)
         }
         isAtEnd = true
