@@ -94,11 +94,15 @@ class Browser:
         elif method == "Network.requestWillBeSent":
             self.requested.append(params["request"]["url"])
 
+    def _post(self, method, params):
+        """Sends a command without waiting for its answer; returns its number."""
+        self._number += 1
+        self._socket.send(json.dumps({"id": self._number, "method": method, "params": params}).encode(), TEXT)
+        return self._number
+
     def send(self, method, seconds=STEP_SECONDS, **params):
         """A command of the protocol, and its result."""
-        self._number += 1
-        number = self._number
-        self._socket.send(json.dumps({"id": number, "method": method, "params": params}).encode(), TEXT)
+        number = self._post(method, params)
         with self._arrived:
             if not self._arrived.wait_for(lambda: number in self._answers, seconds):
                 raise PageError(f"no answer to {method} in {seconds} s")
@@ -186,6 +190,18 @@ class Browser:
         common = {"key": name, "windowsVirtualKeyCode": code, "modifiers": CONTROL if control else 0}
         self.send("Input.dispatchKeyEvent", type="keyDown", **common, **({"text": text} if text and not control else {}))
         self.send("Input.dispatchKeyEvent", type="keyUp", **common)
+
+    def type(self, text, pause=0.005):
+        """Types characters at a pace that no page sets: the next one comes also if the last is not shown yet."""
+        numbers = []
+        for character in text:
+            numbers.append(self._post("Input.dispatchKeyEvent", {"type": "char", "text": character}))
+            time.sleep(pause)
+        with self._arrived:
+            if not self._arrived.wait_for(lambda: all(one in self._answers for one in numbers), STEP_SECONDS):
+                raise PageError(f"the page does not take {text[:80]!r}")
+            for one in numbers:
+                del self._answers[one]
 
     def resize(self, width, height, scale=1):
         self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=False)

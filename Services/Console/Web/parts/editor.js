@@ -4,7 +4,7 @@
  * until it is there, a plain text field does the same.
  */
 
-import { html, useEffect, useRef } from "../vendor/preact.js";
+import { html, useEffect, useLayoutEffect, useRef } from "../vendor/preact.js";
 import { functions, keywords, parameters } from "../language.js";
 import { field, name } from "../dql.js";
 import { pathText } from "../format.js";
@@ -92,12 +92,15 @@ export function Editor(props) {
   const editor = useRef(/** @type {any} */ (null));
   const latest = useRef(props);
   latest.current = props;
+  // The text that the page and the editor had in common last: sent up by the editor, or given by the page.
+  const common = useRef(props.value);
   useEffect(() => {
     let isGone = false;
     loadEditor().then((CodeMirror) => {
       const area = place.current?.querySelector("textarea");
       if (isGone || !area) return;
       const had = document.activeElement === area;
+      const { selectionStart, selectionEnd } = area;
       editor.current = CodeMirror.fromTextArea(area, {
         mode: props.mode, lineNumbers: true, lineWrapping: true, matchBrackets: true, autoCloseBrackets: true,
         indentUnit: 2, tabSize: 2, readOnly: props.readOnly ?? false, inputStyle: "textarea", viewportMargin: 20,
@@ -108,7 +111,14 @@ export function Editor(props) {
           Tab: false, "Shift-Tab": false,
         },
       });
-      editor.current.on("change", () => latest.current.change(editor.current.getValue()));
+      common.current = editor.current.getValue();
+      editor.current.setSelection(...[selectionStart, selectionEnd].map((at) => editor.current.posFromIndex(at)));
+      editor.current.on("change", () => {
+        const text = editor.current.getValue();
+        if (text === common.current) return;
+        common.current = text;
+        latest.current.change(text);
+      });
       editor.current.on("inputRead", (/** @type {any} */ _, /** @type {any} */ input) => {
         if (latest.current.names && /^[\w`.]$/.test(input.text[0])) hint();
       });
@@ -127,8 +137,12 @@ export function Editor(props) {
     });
     return () => { isGone = true; editor.current?.toTextArea(); editor.current = null; };
   }, []);
-  useEffect(() => {
-    if (editor.current && editor.current.getValue() !== props.value) editor.current.setValue(props.value);
+  // A text that came from the editor is never set again: by then more may have been typed, and an older text
+  // would be another change, and so on for ever. Hence also at once after drawing, before the next key.
+  useLayoutEffect(() => {
+    if (!editor.current || props.value === common.current) return;
+    common.current = props.value;
+    editor.current.setValue(props.value);
   }, [props.value]);
   const show = (/** @type {any} */ mark) => {
     const found = editor.current;
