@@ -30,6 +30,38 @@ struct ConflictTests {
         DocumentKey(collection: "boats", id: try DocumentID(.string(id)))
     }
 
+    @Test("a history names the writes that a write did not know of, also where the earlier value shows")
+    func history() async throws {
+        try await QueryBench.each { bench in
+            let log = try await bench.openLog()
+            let fram = try Self.key("fram")
+            try await Self.append(
+                log, actor: 11, at: 1_700_000_000_000, author: "pk-anna", fram,
+                [(["name"], "Fram"), (["masts"], 3)])
+            try await Self.append(
+                log, actor: 12, at: 1_700_000_060_000, author: "user:ben", fram,
+                [(["name"], "Forward"), (["length"], 39)])
+            // It comes last, and is older than both.
+            try await Self.append(
+                log, actor: 13, at: 1_600_000_000_000, author: "pk-carl", fram, [(["name"], "Avant")])
+            try await bench.serving(log) { client in
+                _ = try await client.execute("UPDATE boats SET name = 'Fram II' WHERE _id = 'fram'")
+                let answer = try await client.get("/api/v5/history/boats/fram").lines[0]
+                let entries = answer["entries"]?.arrayValue ?? []
+                #expect(entries.map { $0["transactionId"] } == [4, 3, 2, 1])
+                let told = entries.map { entry -> [Value?] in
+                    let changes = entry["changes"]?.arrayValue ?? []
+                    return changes.filter { $0["path"] == ["name"] }.map { $0["concurrentWith"] }
+                }
+                #expect(told == [[nil], [[1, 2]], [[1]], [nil]])
+                let others = entries.flatMap { $0["changes"]?.arrayValue ?? [] }
+                    .filter { $0["path"] != ["name"] }
+                #expect(!others.isEmpty && others.allSatisfy { $0["concurrentWith"] == nil })
+            }
+            await log.close()
+        }
+    }
+
     @Test("are told with their authors and times, until a write chooses one")
     func told() async throws {
         try await QueryBench.each { bench in

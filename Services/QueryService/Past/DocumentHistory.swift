@@ -79,14 +79,19 @@ struct DocumentHistory: Sendable {
 }
 
 extension DocumentHistory.Entry {
-    /// The entry for people: who, when, and each change of the document.
-    func value(author: String) throws -> Value {
+    /// The entry for people: who, when, and each change of the document. A change that did not know of other
+    /// writes of its field names their offsets: both values are kept until a later write.
+    /// - Parameter offsets: those of the writes that are known, by their stamps.
+    func value(author: String, offsets: [Stamp: Offset]) throws -> Value {
         var entry = ObjectValue([
             (key: "transactionId", value: .int(Int64(clamping: offset.rawValue)))
         ])
         ChangeAuthor(stamp, author).describe(in: &entry)
         let earlier = try before.map { try Document(decoding: $0) } ?? Document()
-        let difference = try Document(decoding: after).diff(from: earlier)
+        let document = try Document(decoding: after)
+        let difference = document.diff(from: earlier)
+        let isBeside = difference.changes.contains { isConcurrent($0) }
+        let all = isBeside ? document.diff(from: Document()).changes : []
         entry["changes"] = .array(
             difference.changes.map { change in
                 var item = ObjectValue([
@@ -96,8 +101,21 @@ extension DocumentHistory.Entry {
                 ])
                 if let side = change.before { item["old"] = side.value }
                 if let side = change.after { item["new"] = side.value }
+                if isConcurrent(change) {
+                    // From nothing, every stamp that the field has is a new one.
+                    let whole = all.first { $0.path == change.path && $0.kind == change.kind }
+                    let others = (whole?.writers ?? []).filter { $0 != stamp }.compactMap { offsets[$0] }
+                    item["concurrentWith"] = .array(
+                        others.sorted().map { .int(Int64(clamping: $0.rawValue)) })
+                }
                 return .object(item)
             })
         return .object(entry)
+    }
+
+    /// Returns whether this operation wrote one of several values that a field has afterwards.
+    private func isConcurrent(_ change: DocumentDiff.Change) -> Bool {
+        guard let side = change.after, !side.conflicts.isEmpty else { return false }
+        return change.writers.contains(stamp)
     }
 }

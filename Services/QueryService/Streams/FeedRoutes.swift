@@ -83,7 +83,11 @@ struct FeedRoutes: Sendable {
         for actor in Set(found.entries.map(\.stamp.actor)) {
             authors[actor] = try await log.frontier(of: [actor], in: database)[actor]?.authorKey
         }
-        let entries = try found.entries.reversed().map { try $0.value(author: authors[$0.stamp.actor] ?? "") }
+        let offsets = Dictionary(
+            found.entries.map { ($0.stamp, $0.offset) }, uniquingKeysWith: { first, _ in first })
+        let entries = try found.entries.reversed().map {
+            try $0.value(author: authors[$0.stamp.actor] ?? "", offsets: offsets)
+        }
         let body: Value = [
             "collection": .string(key.collection.text), "id": key.id.value, "entries": .array(entries),
             "more": .bool(found.hasMore), "oldest": .int(Int64(clamping: found.oldest.rawValue)),

@@ -194,6 +194,9 @@ extension Surface {
                             .members([
                                 .always("path", .list(.text)), .always("action", .text),
                                 .always("kind", .text), .maybe("old", .anything), .maybe("new", .anything),
+                                .maybe(
+                                    "concurrentWith", .list(.whole(from: 1)),
+                                    "Offsets of writes of the field that this one did not know of."),
                             ]))),
                 ]))),
         .maybe("more", .flag, "True if there are older entries: ask with before."),
