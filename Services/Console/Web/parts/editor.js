@@ -109,6 +109,8 @@ export function Editor(props) {
           "Ctrl-Enter": run, "Cmd-Enter": run, "Ctrl-Space": hint,
           // Tab leaves the editor, so that the keyboard alone goes everywhere.
           Tab: false, "Shift-Tab": false,
+          // Escape is the dialog's; while words are offered it takes those away.
+          Esc: false,
         },
       });
       common.current = editor.current.getValue();

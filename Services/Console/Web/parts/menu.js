@@ -23,8 +23,16 @@ export function ValueMenu({ path, value, box, pick, open, close }) {
     found.querySelector("button")?.focus();
   }, []);
   useEffect(() => {
+    // A press elsewhere closes it, also where nothing takes the focus; so does a table that scrolls away under it.
+    const elsewhere = (/** @type {Event} */ event) => { if (!element.current?.contains(/** @type {Node} */ (event.target))) close(); };
     addEventListener("resize", close);
-    return () => removeEventListener("resize", close);
+    addEventListener("pointerdown", elsewhere, true);
+    addEventListener("wheel", elsewhere, { capture: true, passive: true });
+    return () => {
+      removeEventListener("resize", close);
+      removeEventListener("pointerdown", elsewhere, true);
+      removeEventListener("wheel", elsewhere, { capture: true });
+    };
   }, []);
   const text = value === undefined ? "nothing" : preview(value, 60);
   const actions = /** @type {[string, () => void][]} */ ([
@@ -42,7 +50,7 @@ export function ValueMenu({ path, value, box, pick, open, close }) {
     }
   };
   return html`<div class="menu" ref=${element} onKeyDown=${keys}
-      onFocusOut=${(/** @type {FocusEvent} */ event) => { if (!element.current?.contains(/** @type {Node | null} */ (event.relatedTarget))) close(); }}>
+      onfocusout=${(/** @type {FocusEvent} */ event) => { if (!element.current?.contains(/** @type {Node | null} */ (event.relatedTarget))) close(); }}>
     <div role="menu" aria-label=${`The value of ${pathText(path)}`}>${actions.map(([title, act]) => html`
       <button key=${title} type="button" role="menuitem" onClick=${() => { back(); act(); }}>${title}</button>`)}</div></div>`;
 }
