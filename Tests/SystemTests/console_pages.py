@@ -55,7 +55,7 @@ class ConsolePages(SystemTest):
         """Signs in with one click, as after the first `make run`."""
         self.browser.open(self.server.origin + f"/#/db/{self.server.database}/overview")
         self.browser.click("Open this machine's server")
-        self.browser.await_text("Three commands")
+        self.browser.await_text("The last hour")
 
     def go(self, place):
         self.browser.run(f"location.hash = {json.dumps(f'#/db/{self.server.database}/{place}')}")

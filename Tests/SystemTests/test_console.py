@@ -138,7 +138,7 @@ class Pages(ConsolePages):
         paint = self.browser.run("performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0")
         report(f"console: first paint after {paint:.0f} ms")
         places = {
-            "overview": "Three commands", "data/cars": "300 of 300", "data/cars/%22car-1%22": "document", "query": "Run", "live": "Live",
+            "overview": "The last hour", "data/cars": "300 of 300", "data/cars/%22car-1%22": "document", "query": "Run", "live": "Live",
             "sync": "No peer is connected", "attachments": "No attachments", "access": "API keys", "operations": "Memory", "api": "Statements",
             "operations/log": "Last offset", "operations/statements": "None at the moment", "operations/storage": "Back up now",
             "operations/settings": "auth-gateway", "operations/events": "Audit",

@@ -244,7 +244,7 @@ class ServiceAway(SystemTest):
         browser.open(f"{cluster.origin}/#/db/{cluster.database}/overview")
         browser.fill("Admin credential or API key", (cluster.data / "auth" / "admin.token").read_text().strip())
         browser.click("Sign in")
-        browser.await_text("Three commands")
+        browser.await_text("The last hour")
         go = lambda place: browser.run(f"location.hash = {json.dumps(f'#/db/{cluster.database}/{place}')}")
         go("sync")
         browser.await_text("No peer is connected")

@@ -129,6 +129,9 @@ static const unsigned char file_parts_presence_js[] = {
 static const unsigned char file_parts_results_js[] = {
 #embed "../Web/parts/results.js"
 };
+static const unsigned char file_parts_rights_js[] = {
+#embed "../Web/parts/rights.js"
+};
 static const unsigned char file_parts_shell_js[] = {
 #embed "../Web/parts/shell.js"
 };
@@ -221,6 +224,7 @@ static const struct mimeo_console_file files[] = {
     {"parts/plot.js", file_parts_plot_js, sizeof file_parts_plot_js},
     {"parts/presence.js", file_parts_presence_js, sizeof file_parts_presence_js},
     {"parts/results.js", file_parts_results_js, sizeof file_parts_results_js},
+    {"parts/rights.js", file_parts_rights_js, sizeof file_parts_rights_js},
     {"parts/shell.js", file_parts_shell_js, sizeof file_parts_shell_js},
     {"parts/signin.js", file_parts_signin_js, sizeof file_parts_signin_js},
     {"parts/table.js", file_parts_table_js, sizeof file_parts_table_js},

@@ -99,8 +99,18 @@ export async function call(method, path, options = {}) {
   }
   if (response.ok) return answer;
   if (response.status === 401 && !options.bearer) askAgain(path, options.database ?? null);
+  throw failure(answer, response);
+}
+
+/** The JSON of a text; null if it is none. @param {string} text */
+function readable(text) {
+  try { return parse(text); } catch { return null; }
+}
+
+/** The error of an answer. @param {any} answer @param {Response} response */
+function failure(answer, response) {
   const error = answer?.error ?? {};
-  throw new CallError(
+  return new CallError(
     error.code ?? `HTTP-${response.status}`,
     error.message ?? error.description ?? `the server answered with status ${response.status}`,
     response.status, error, response.headers.get("X-Request-ID"));
@@ -117,6 +127,81 @@ export function execute(database, statement, args = {}, options = {}) {
   const body = { statement, args };
   if (options.asOf !== undefined && options.asOf !== null && options.asOf !== "") body.asOf = options.asOf;
   return call("POST", "/api/v5/store/execute", { database, body, signal: options.signal, quiet: options.quiet });
+}
+
+/**
+ * Executes a statement: its rows as they come, and at last the envelope. Whoever leaves the loop cancels the
+ * statement: the server need not find the other rows.
+ * @param {string} database @param {string} statement @param {Record<string, any>} args
+ * @param {{asOf?: string | number | null, signal: AbortSignal}} options
+ * @returns {AsyncGenerator<any, any>}
+ */
+export async function* streamRows(database, statement, args, { asOf, signal }) {
+  /** @type {Record<string, any>} */
+  const body = { statement, args };
+  if (asOf !== undefined && asOf !== null && asOf !== "") body.asOf = asOf;
+  const stop = new AbortController();
+  const abort = () => stop.abort();
+  signal.addEventListener("abort", abort, { once: true });
+  try {
+    const response = await consoleFetch(database)("/api/v5/store/execute", {
+      method: "POST", headers: { "Content-Type": "application/json", Accept: "application/x-ndjson" },
+      body: print(body), cache: "no-store", signal: stop.signal,
+    }).catch((error) => {
+      if (signal.aborted) throw error;
+      throw new CallError("NETWORK", "the server does not answer", 0);
+    });
+    if (!response.ok) throw failure(readable(await response.text()), response);
+    // The last line is the envelope, so each line is a row once another one follows it.
+    let last = null;
+    for await (const line of lines(response)) {
+      if (last !== null) yield parse(last);
+      last = line;
+    }
+    const envelope = readable(last ?? "");
+    if (!envelope) throw new CallError("ANSWER", "the answer ended before its last line", response.status);
+    if (envelope.error?.code) throw failure(envelope, response);
+    return envelope;
+  } finally {
+    signal.removeEventListener("abort", abort);
+    stop.abort();
+  }
+}
+
+/**
+ * Executes a statement and reads so many of its rows.
+ * @param {string} database @param {string} statement @param {Record<string, any>} args
+ * @param {{most: number, asOf?: string | number | null, signal: AbortSignal, told?: (count: number) => void}} options
+ *   told: called with the number of rows so far.
+ * @returns {Promise<{rows: any[], envelope: any}>} The envelope is null if there are more rows.
+ */
+export async function executeRows(database, statement, args, { most, told, ...options }) {
+  const rows = [];
+  const stream = streamRows(database, statement, args, options);
+  for (;;) {
+    const { value, done } = await stream.next();
+    if (done) return { rows, envelope: value };
+    if (rows.length === most) {
+      await stream.return(null);
+      return { rows, envelope: null };
+    }
+    rows.push(value);
+    if (rows.length % 500 === 0) told?.(rows.length);
+  }
+}
+
+/** The lines of an answer that are not empty. @param {Response} response @returns {AsyncGenerator<string>} */
+async function* lines(response) {
+  const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).getReader();
+  const decoder = new TextDecoder();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    const parts = (rest + decoder.decode(value, { stream: !done })).split("\n");
+    rest = done ? "" : parts.pop() ?? "";
+    yield* parts.filter(Boolean);
+    if (done) return;
+  }
 }
 
 /** @type {Promise<any> | null} */

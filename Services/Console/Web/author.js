@@ -1,13 +1,82 @@
 // @ts-check
-/** Whoever has written an operation, in a word. */
+/** Whoever has written an operation, and the devices, by the names that they have given themselves. */
 
+import { useEffect } from "./vendor/preact.js";
+import { call, execute, serves } from "./api.js";
 import { shortened } from "./format.js";
+import { keep, kept, mayAdmin, mayRead, Shared, useShared } from "./store.js";
+
+/** The collection in which each device tells of itself. */
+const REPORTS = "__small_peer_info";
+/** Time between two looks at it: a new device has its name soon. */
+const AGAIN_MS = 20_000;
+
+/** Devices that a browser keeps in mind of a database. */
+const KEPT = 500;
+const PRESENCE = "/admin/replicator/databases/{database}/presence";
+
+/** @typedef {{name: string, os: string, at: number}} Device `at`: when it was there last, as far as this page knows. */
+
+/** Devices by their peer keys. @type {Shared<Map<string, Device>>} */
+const devices = new Shared(/** @type {Map<string, Device>} */ (new Map()));
+let read = { database: "", at: 0 };
+
+/** What the devices tell of themselves, in their reports and while they are connected. @param {string} database */
+async function told(database) {
+  /** @type {[string, Device][]} */
+  const all = [];
+  if (mayRead(database, REPORTS)) {
+    const { items } = await execute(database, `SELECT _id, device_name, os, last_update FROM ${REPORTS}`, {}, { quiet: true });
+    for (const { _id, device_name: name, os, last_update: at } of items) {
+      if (typeof _id === "string" && name) all.push([_id, { name: String(name), os: String(os ?? ""), at: Number(at ?? 0) }]);
+    }
+  }
+  if (mayAdmin("read") && await serves(PRESENCE)) {
+    const graph = await call("GET", PRESENCE.replace("{database}", encodeURIComponent(database)), { quiet: true }).catch(() => null);
+    for (const { peerKey, deviceName, os } of graph?.peers ?? []) {
+      if (peerKey && deviceName) all.push([peerKey, { name: deviceName, os: os ?? "", at: Date.now() }]);
+    }
+  }
+  return all;
+}
+
+/** Reads a database's devices, unless that was done a moment ago. A device that has left keeps its name in this browser. @param {string} database */
+async function readDevices(database) {
+  if (read.database === database && Date.now() - read.at < AGAIN_MS / 2) return;
+  if (read.database !== database) devices.set(new Map(kept(`devices.${database}`, /** @type {[string, Device][]} */ ([]))));
+  read = { database, at: Date.now() };
+  const all = await told(database);
+  if (read.database !== database || all.length === 0) return;
+  const next = [...new Map([...devices.value, ...all])].sort(([, a], [, b]) => b.at - a.at).slice(0, KEPT);
+  devices.set(new Map(next));
+  keep(`devices.${database}`, next);
+}
+
+/** The database's devices by their peer keys; the page is drawn again when they are known. @param {string} database */
+export function useDevices(database) {
+  const found = useShared(devices);
+  useEffect(() => {
+    const look = () => { readDevices(database).catch(() => {}); };
+    look();
+    const timer = setInterval(look, AGAIN_MS);
+    return () => clearInterval(timer);
+  }, [database]);
+  return found;
+}
+
+/** A device by its name; of several with one name each has the beginning of its key too. @param {string} key */
+export function device(key) {
+  const name = devices.value.get(key)?.name;
+  if (!name) return shortened(key, 14);
+  const isOnly = [...devices.value.values()].filter((one) => one.name === name).length === 1;
+  return isOnly ? name : `${name} (${key.slice(0, 9)}…)`;
+}
 
 /**
- * The user, else the peer; an operation of a program over HTTP has the actor of the service.
+ * The user, else the device. Programs that write over HTTP share the actor of the service.
  * @param {{user?: string | null, peer?: string | null, actor?: string}} operation
  */
-export function by({ user, peer, actor }) {
+export function by({ user, peer }) {
   if (user) return user;
-  return peer ? shortened(peer, 14) : `HTTP, actor ${shortened(actor ?? "", 8)}`;
+  return peer ? device(peer) : "a program over HTTP";
 }

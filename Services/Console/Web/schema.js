@@ -17,8 +17,11 @@ export async function collectionNames(database) {
     .filter((/** @type {any} */ text) => typeof text === "string" && !text.startsWith("__server_")).sort();
 }
 
+/** Whether peers write a collection by themselves, and no application does. @param {string} name */
+export function isSystem(name) { return name.startsWith("__"); }
+
 /** Collections that peers write by themselves come after those of the application. @param {{name: string}} a @param {{name: string}} b */
-function systemLast(a, b) { return Number(a.name.startsWith("__")) - Number(b.name.startsWith("__")) || (a.name < b.name ? -1 : 1); }
+function systemLast(a, b) { return Number(isSystem(a.name)) - Number(isSystem(b.name)) || (a.name < b.name ? -1 : 1); }
 
 /**
  * The collections with their sizes, as far as the session may know them.

@@ -139,6 +139,19 @@ export function keep(name, value) {
   try { localStorage.setItem(`mimeo.${name}`, JSON.stringify(value)); } catch { /* A full or closed storage loses only this. */ }
 }
 
+/** Names that this browser has for databases, by their ids. @type {Shared<Record<string, string>>} */
+export const titles = new Shared(kept("titles", /** @type {Record<string, string>} */ ({})));
+
+/** The name of a database; its id where it has none. @param {string} database */
+export function titleOf(database) { return Object.hasOwn(titles.value, database) ? titles.value[database] : database; }
+
+/** Gives a database a name in this browser; an empty one takes it away. @param {string} database @param {string} title */
+export function rename(database, title) {
+  const { [database]: _, ...others } = titles.value;
+  titles.set(title.trim() ? { ...others, [database]: title.trim() } : others);
+  keep("titles", titles.value);
+}
+
 /** "auto", "light" or "dark". @type {Shared<string>} */
 export const theme = new Shared(kept("theme", "auto"));
 

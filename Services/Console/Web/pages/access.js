@@ -3,13 +3,14 @@
 
 import { html, useState } from "../vendor/preact.js";
 import { call, serves } from "../api.js";
+import { device, useDevices } from "../author.js";
 import { parse, print } from "../exact.js";
 import { address, go } from "../route.js";
-import { grantText, mayAdmin, note } from "../store.js";
+import { collectionNames, isSystem } from "../schema.js";
+import { grantText, mayAdmin, mayOpen, note } from "../store.js";
 import { copy, Dialog, Problem, Time, useLoaded } from "../parts/basics.js";
+import { Rights } from "../parts/rights.js";
 import { claimsOf, READING, Tester } from "../parts/tester.js";
-
-const EVERYTHING = { read: { everything: true }, write: { everything: true } };
 
 /** @param {{title: string, found: any, columns: [string, (row: any) => any][], rows: any[] | undefined, empty: string, children?: any}} props */
 function Section({ title, found, columns, rows, empty, children }) {
@@ -22,6 +23,7 @@ function Section({ title, found, columns, rows, empty, children }) {
 /** @param {{database: string}} props */
 export function Access({ database }) {
   const base = `/admin/auth/databases/${encodeURIComponent(database)}`;
+  useDevices(database);
   const load = (/** @type {string} */ part) => useLoaded(() => call("GET", `${base}/${part}`, { quiet: true }), [database]);
   const [providers, apiKeys, revocations, keys] = [load("providers"), load("api-keys"), load("revocations"), load("keys")];
   const hooksPath = `/admin/query-service/databases/${encodeURIComponent(database)}/webhooks`;
@@ -43,7 +45,7 @@ export function Access({ database }) {
       ["", (/** @type {any} */ one) => mayAdmin("own") && html`<button type="button" class="danger" onClick=${() => act(() => call("DELETE", `${base}/providers/${encodeURIComponent(one.name)}`), `The provider ${one.name} is removed`, providers.again)}>Remove</button>`],
     ]}><button type="button" onClick=${() => setOpen("try")}>Try a login</button> ${mayAdmin("own") && html`<button type="button" onClick=${() => setOpen("webhook")}>New webhook</button>`}</${Section}>
     <${Section} title="Revocations" found=${revocations} rows=${revocations.value?.revocations} empty="Nobody is revoked." columns=${[
-      ["Kind", (/** @type {any} */ one) => one.kind], ["Whom", (/** @type {any} */ one) => one.value], ["Since", (/** @type {any} */ one) => html`<${Time} at=${Number(one.since) * 1000} />`],
+      ["Kind", (/** @type {any} */ one) => one.kind], ["Whom", (/** @type {any} */ one) => one.kind === "peer" ? html`<span title=${one.value}>${device(one.value)}</span>` : one.value], ["Since", (/** @type {any} */ one) => html`<${Time} at=${Number(one.since) * 1000} />`],
       ["State", (/** @type {any} */ one) => one.liftedAt ? "lifted: earlier tokens stay invalid" : "holds"],
       ["", (/** @type {any} */ one) => !one.liftedAt && mayAdmin("operate") && html`<button type="button" onClick=${() => act(() => call("DELETE", `${base}/revocations/${encodeURIComponent(one.id)}`), "Lifted", revocations.again)}>Lift</button>`],
     ]}>${mayAdmin("operate") && html`<button type="button" onClick=${() => setOpen("revoke")}>Revoke</button>`}</${Section}>
@@ -57,7 +59,7 @@ export function Access({ database }) {
       ["", (/** @type {any} */ one) => mayAdmin("own") && html`<button type="button" class="danger" onClick=${() => act(() => call("DELETE", `${hooksPath}/${encodeURIComponent(one.id)}`), "The webhook is removed", hooks.again)}>Remove</button>`],
     ]}>${mayAdmin("own") && html`<button type="button" onClick=${() => setOpen("hook")}>New webhook for changes</button>`}</${Section}>`}
     ${open === "hook" && html`<${NewHook} path=${hooksPath} close=${() => { setOpen(null); hooks.again(); }} />`}
-    ${open === "key" && html`<${NewKey} base=${base} close=${close} />`}
+    ${open === "key" && html`<${NewKey} base=${base} database=${database} close=${close} />`}
     ${open === "revoke" && html`<${Revoke} base=${base} close=${close} />`}
     ${open === "try" && html`<${TryLogin} database=${database} close=${close} />`}
     ${open === "webhook" && html`<${NewWebhook} base=${base} close=${close} />`}
@@ -77,9 +79,10 @@ function FormDialog({ title, close, send, act, children }) {
     <div class="actions"><button type="submit" class="main">${act}</button><button type="button" onClick=${close}>Cancel</button></div></form></${Dialog}>`;
 }
 
-/** @param {{base: string, close: () => void}} props */
-function NewKey({ base, close }) {
+/** @param {{base: string, database: string, close: () => void}} props */
+function NewKey({ base, database, close }) {
   const [made, setMade] = useState(/** @type {any} */ (null));
+  const names = useLoaded(async () => mayOpen(database) ? (await collectionNames(database)).filter((one) => !isSystem(one)) : [], [database]);
   const [rights, setRights] = useState(print(READING, 2));
   if (made) {
     return html`<${Dialog} title="The API key" close=${close}><p>It is shown now and never again.</p><pre class="secret" tabIndex="0">${made.key}</pre>
@@ -93,9 +96,7 @@ function NewKey({ base, close }) {
   };
   return html`<${FormDialog} title="New API key" act="Make it" close=${close} send=${send}>
     <label>Name<input name="name" required autofocus /></label><label>Days<input name="days" type="number" min="1" max="365" value="90" required /></label>
-    <label>Rights<textarea class="code" rows="8" spellcheck=${false} value=${rights} onInput=${(/** @type {any} */ event) => setRights(event.currentTarget.value)}></textarea></label>
-    <p><button type="button" onClick=${() => setRights(print(READING, 2))}>Reads everything</button> <button type="button" onClick=${() => setRights(print(EVERYTHING, 2))}>Everything</button>
-      <button type="button" onClick=${() => setRights(print({ read: { queriesByCollection: { cars: ["true"] } }, write: { queriesByCollection: { cars: ["_id.owner == 'me'"] } } }, 2))}>By collection and id</button></p></${FormDialog}>`;
+    <${Rights} text=${rights} change=${setRights} collections=${names.value ?? []} /></${FormDialog}>`;
 }
 
 /** @param {{base: string, close: () => void}} props */

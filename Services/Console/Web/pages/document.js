@@ -8,7 +8,7 @@ import { client, execute } from "../api.js";
 import { differences, name, reversed, update } from "../dql.js";
 import { isAttachment, kind, MalformedJSON, parse, print } from "../exact.js";
 import { grouped, idText, keyText, pathText, preview } from "../format.js";
-import { by } from "../author.js";
+import { by, device, useDevices } from "../author.js";
 import { address } from "../route.js";
 import { mayRead, mayWrite, note, ownRights } from "../store.js";
 import { copy, Dialog, Empty, LiveBadge, Problem, Time, useLink, useLoaded, useSeen } from "../parts/basics.js";
@@ -43,6 +43,7 @@ export function DocumentPage({ database, collection, id: source }) {
     })().catch((error) => { if (!stop.signal.aborted) setState((/** @type {any} */ old) => ({ ...old, error })); });
     return () => stop.abort();
   }, [database, collection, source, turn, isSeen]);
+  useDevices(database);
   const mayChange = mayWrite(database, collection);
   const begin = () => setEdit({ base: state.value, text: print(state.value, 2) });
   useEffect(() => {
@@ -193,14 +194,20 @@ function History({ database, collection, id, offset, now }) {
     <${Problem} error=${found.error} retry=${found.again} />
     ${found.value && !found.value.complete && html`<p class="quiet">The log begins at offset ${grouped(Number(found.value.oldest))}: what was before is not known.</p>`}
     <ol>${entries.map((entry) => html`<li key=${entry.transactionId}>
-      <header><b>${by(entry)}</b>${entry.user && entry.peer ? html` <span class="quiet">on ${entry.peer.slice(0, 14)}…</span>` : ""}
+      <header><b>${by(entry)}</b>${entry.user && entry.peer ? html` <span class="quiet">on ${device(entry.peer)}</span>` : ""}
         <${Time} at=${Date.parse(entry.time)} /> <span class="quiet">offset ${grouped(Number(entry.transactionId))}</span>
         ${now && mayWrite(database, collection) && entry.changes.every((/** @type {any} */ one) => one.path.length > 0) && html`<button type="button" onClick=${() => restore(entry).catch((error) => note(`Not restored: ${error.message}`))}>Take back</button>`}</header>
       <ul>${entry.changes.slice(0, 200).map((/** @type {any} */ one) => html`<li key=${one.path.join("\u0000") + one.action}>
         <code>${one.path.length ? pathText(one.path) : "document"}</code> <span class="badge">${one.action}</span>
-        ${one.old !== undefined && html`<del>${preview(one.old, 300)}</del>`} ${one.new !== undefined && html`<ins>${preview(one.new, 300)}</ins>`}</li>`)}</ul></li>`)}</ol>
+        ${one.old !== undefined && html`<del>${preview(one.old, 300)}</del>`} ${one.new !== undefined && html`<ins>${preview(one.new, 300)}</ins>`}
+        ${one.concurrentWith && html` <span class="badge state-behind" title="Whoever wrote this did not know of the other write">${atTheSameTime(one.concurrentWith)}</span>`}</li>`)}</ul></li>`)}</ol>
     ${found.value?.more && html`<button type="button" onClick=${() => { setOlder(entries); setBefore(Number(entries[entries.length - 1].transactionId)); }}>Earlier</button>`}
   </section>`;
+}
+
+/** Writes that knew nothing of each other, in words. @param {any[]} offsets Those of the other writes, as far as they are known. */
+function atTheSameTime(offsets) {
+  return `at the same time as ${offsets.length > 0 ? `offset ${offsets.map((one) => grouped(Number(one))).join(" and ")}` : "an earlier write"}`;
 }
 
 /** @param {any} value @param {string[]} path @returns {any} */

@@ -3,7 +3,7 @@
 
 import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact.js";
 import { client } from "../api.js";
-import { by } from "../author.js";
+import { by, device, useDevices } from "../author.js";
 import { print } from "../exact.js";
 import { exactTime, grouped, idText, keyText, moment, preview } from "../format.js";
 import { address, refine, route } from "../route.js";
@@ -25,6 +25,7 @@ export function Live({ database }) {
   const [form, setForm] = useState({ collection: query.collection ?? "", where: query.where ?? "", since: query.since ?? "", until: query.until ?? "" });
   const [head, setHead] = useState(0);
   const [mistake, setMistake] = useState(/** @type {any} */ (null));
+  const devices = useDevices(database);
   const isSeen = useSeen();
   const [link, onConnection] = useLink();
   const next = useRef(/** @type {string | number} */ (query.since || "now"));
@@ -64,8 +65,9 @@ export function Live({ database }) {
     { key: "collection", title: "Collection", cell: (/** @type {any} */ line) => line.collection },
     { key: "id", title: "Document", cell: (/** @type {any} */ line) => html`<a href=${address(database, "data", [line.collection, print(line.id)])}>${idText(line.id)}</a>` },
     { key: "changed", title: "Fields", width: "minmax(120px, 2fr)", cell: (/** @type {any} */ line) => line.changed?.map(keyText).join(", ") ?? "" },
-    { key: "by", title: "By", width: "minmax(90px, 1.2fr)", cell: by },
-  ], [database]);
+    // Rows are drawn again when a device gets its name.
+    { key: `by ${devices.size}`, title: "By", width: "minmax(90px, 1.2fr)", cell: by },
+  ], [database, devices]);
   const set = (/** @type {string} */ key) => (/** @type {any} */ event) => setForm({ ...form, [key]: event.currentTarget.value });
   const show = (/** @type {any} */ wanted) => {
     try {
@@ -100,7 +102,7 @@ export function Live({ database }) {
       ? html`<${Table} label="Changes" rows=${state.lines} columns=${columns} open=${setChosen} rowKey=${(/** @type {any} */ line) => `${line.transactionId}/${line.index}/${line.collection}/${print(line.id)}`} />`
       : !state.error && html`<${Empty} title=${query.until ? "Nothing was changed" : "Nothing has changed since this page was opened"}><p>Each write of a peer or over HTTP comes here at once. Move the slider to see earlier ones.</p></${Empty}>`}
     ${chosen && html`<${Dialog} title=${`${chosen.method} of ${idText(chosen.id)}`} wide close=${() => setChosen(null)}>
-      <p>${chosen.time} · offset ${grouped(Number(chosen.transactionId))} · user ${chosen.user ?? "–"} · peer ${chosen.peer ?? "–"}</p>
+      <p>${chosen.time} · offset ${grouped(Number(chosen.transactionId))} · user ${chosen.user ?? "–"} · device ${chosen.peer ? html`<span title=${chosen.peer}>${device(chosen.peer)}</span>` : "–"}</p>
       <${Compared} before=${chosen.oldValue} after=${chosen.value} />
       <div class="actions"><a class="button" href=${address(database, "data", [chosen.collection, print(chosen.id)])} onClick=${() => setChosen(null)}>Open the document</a></div></${Dialog}>`}
   </div>`;

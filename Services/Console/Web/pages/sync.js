@@ -4,12 +4,16 @@
 import { html, useState } from "../vendor/preact.js";
 import { call, serves } from "../api.js";
 import { print } from "../exact.js";
-import { bytes, counted, exactTime, grouped, shortened } from "../format.js";
+import { bytes, counted, exactTime, grouped } from "../format.js";
+import { device, useDevices } from "../author.js";
 import { address } from "../route.js";
 import { grantText, mayAdmin, note } from "../store.js";
-import { Dialog, Empty, Problem, Time, useLoaded, useRepeated } from "../parts/basics.js";
+import { Dialog, Empty, Problem, progress, Refreshed, Time, useLoaded, useRepeated } from "../parts/basics.js";
 import { Presence, stateOf } from "../parts/presence.js";
 import { Table } from "../parts/table.js";
+
+/** Devices that are away and shown at first. */
+const AWAY = 20;
 
 /** The presence graph, and null where the server does not tell of it. @param {string} path */
 async function presence(path) {
@@ -40,8 +44,11 @@ export function Sync({ database }) {
   const sessions = found.value?.sessions ?? [];
   /** @type {any} */
   const graph = found.value?.graph ?? null;
-  const device = (/** @type {any} */ one) => graph?.peers?.find((/** @type {any} */ peer) => peer.peerKey === one.peerKey) ?? null;
-  const shown = sessions.filter((one) => !filter || `${one.userID} ${one.peerKey ?? ""} ${device(one)?.deviceName ?? ""} ${stateOf(one)}`.toLowerCase().includes(filter.toLowerCase()));
+  const devices = useDevices(database);
+  const connected = new Set([...sessions.map(({ peerKey }) => peerKey), ...(graph?.peers ?? []).map((/** @type {any} */ one) => one.peerKey)]);
+  const peerOf = (/** @type {any} */ one) => graph?.peers?.find((/** @type {any} */ peer) => peer.peerKey === one.peerKey) ?? null;
+  const deviceName = (/** @type {any} */ one) => devices.has(one.peerKey) ? device(one.peerKey) : peerOf(one)?.deviceName ?? device(one.peerKey);
+  const shown = sessions.filter((one) => !filter || `${one.userID} ${one.peerKey ?? ""} ${one.peerKey ? deviceName(one) : ""} ${stateOf(one)}`.toLowerCase().includes(filter.toLowerCase()));
   const end = async (/** @type {any} */ one) => {
     try {
       await call("DELETE", `${path}/sessions/${encodeURIComponent(one.session ?? one.number)}`);
@@ -51,26 +58,36 @@ export function Sync({ database }) {
   };
   const columns = [
     { key: "user", title: "User", width: "minmax(110px, 1fr)", cell: (/** @type {any} */ one) => one.userID },
-    ...(graph ? [{ key: "device", title: "Device", width: "minmax(120px, 1fr)", cell: (/** @type {any} */ one) => [device(one)?.deviceName, device(one)?.os].filter(Boolean).join(", ") || "–" }] : []),
-    { key: "peer", title: "Peer", width: "minmax(150px, 1fr)", cell: (/** @type {any} */ one) => one.peerKey ? shortened(one.peerKey, 18) : "–" },
+    { key: `device ${devices.size}`, title: "Device", width: "minmax(150px, 1fr)", cell: (/** @type {any} */ one) => one.peerKey ? html`<span title=${one.peerKey}>${[deviceName(one), peerOf(one)?.os].filter(Boolean).join(", ")}</span>` : "–" },
     { key: "since", title: "Since", width: "100px", cell: (/** @type {any} */ one) => html`<${Time} at=${Number(one.sinceMilliseconds)} />` },
     { key: "state", title: "State", width: "110px", cell: (/** @type {any} */ one) => html`<span class=${`badge state-${stateOf(one).replace(" ", "-")}`}>${stateOf(one)}</span>` },
     { key: "queries", title: "Queries", width: "80px", right: true, cell: (/** @type {any} */ one) => grouped(Number(one.queries)) },
     { key: "lag", title: "Lag", width: "80px", right: true, cell: (/** @type {any} */ one) => grouped(Number(one.lag)) },
     { key: "waiting", title: "Waiting", width: "90px", right: true, cell: (/** @type {any} */ one) => bytes(Number(one.unsentBytes)) },
-    ...(mayAdmin("operate") ? [{ key: "end", title: html`<span class="hidden">Disconnect</span>`, width: "110px", cell: (/** @type {any} */ one) => html`<button type="button" onClick=${() => end(one)}>Disconnect</button>` }] : []),
+    ...(mayAdmin("operate") ? [{ key: "end", title: html`<span class="hidden">Disconnect</span>`, width: "126px", cell: (/** @type {any} */ one) => html`<button type="button" onClick=${() => end(one)}>Disconnect</button>` }] : []),
   ];
   const now = chosen && (sessions.find((one) => one.number === chosen.session?.number) ?? chosen.session);
   return html`<div class="page sync">
-    <div class="bar"><h1>Sync</h1><span class="count" role="status">${found.value ? counted(sessions.length, "session") : "Looking …"}</span><span class="live">live</span>
+    <div class="bar"><h1>Sync</h1><span class="count" role="status">${progress(found, () => counted(sessions.length, "session"))}</span><${Refreshed} found=${found} />
       ${sessions.length > 0 && html`<input class="grow" data-filter aria-label="Filter sessions" placeholder="user, device, peer key or state" value=${filter} onInput=${(/** @type {any} */ event) => setFilter(event.currentTarget.value)} />`}</div>
     <${Problem} error=${found.error} retry=${found.again} />
     <${Presence} sessions=${sessions} graph=${graph} choose=${setChosen} />
-    ${sessions.length > 0 ? html`<${Table} label="Sessions" rows=${shown} columns=${columns} open=${(/** @type {any} */ one) => setChosen({ session: one, peer: device(one), key: one.peerKey })} rowKey=${(/** @type {any} */ one) => String(one.session ?? one.number)} />`
+    ${sessions.length > 0 ? html`<${Table} label="Sessions" rows=${shown} columns=${columns} open=${(/** @type {any} */ one) => setChosen({ session: one, peer: peerOf(one), key: one.peerKey })} rowKey=${(/** @type {any} */ one) => String(one.session ?? one.number)} />`
       : found.value && html`<${Empty} title="No peer is connected"><p>A peer that syncs with this database appears here at once: its user, how far behind it is, and what waits for it.</p>
         <p><a href=${address(database, "overview")}>Start one with a command</a></p></${Empty}>`}
+    ${found.value && html`<${Away} devices=${devices} connected=${connected} />`}
     ${chosen && html`<${Session} key=${chosen.key} database=${database} one=${now} peer=${chosen.peer} end=${() => { end(now); setChosen(null); }} close=${() => setChosen(null)} />`}
   </div>`;
+}
+
+/** Devices that have been here and are not connected now, the latest first. @param {{devices: Map<string, import("../author.js").Device>, connected: Set<string>}} props */
+function Away({ devices, connected }) {
+  const [most, setMost] = useState(AWAY);
+  const away = [...devices].filter(([key]) => !connected.has(key));
+  if (away.length === 0) return null;
+  return html`<section class="card away-devices" aria-label="Devices that are away"><h2>Away</h2>
+    <ul>${away.slice(0, most).map(([key, { os, at }]) => html`<li key=${key} title=${key}><b>${device(key)}</b> <span class="quiet">${os}${at > 0 ? html`${os ? ", " : ""}last seen <${Time} at=${at} />` : ""}</span></li>`)}</ul>
+    ${away.length > most && html`<button type="button" onClick=${() => setMost(most * 10)}>Show more</button>`}</section>`;
 }
 
 /** @param {{database: string, one: any, peer: any, end: () => void, close: () => void}} props */

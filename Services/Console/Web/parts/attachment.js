@@ -25,6 +25,7 @@ export function Picture({ database, name, token }) {
   const [url, setURL] = useState(/** @type {string | null} */ (null));
   const [problem, setProblem] = useState(/** @type {any} */ (null));
   const length = Number(token.len);
+  const fileName = token.metadata?.name ?? token.metadata?.filename ?? null;
   useEffect(() => {
     if (length > SHOWN) return undefined;
     const stop = new AbortController();
@@ -41,10 +42,10 @@ export function Picture({ database, name, token }) {
   }, [database, token.id]);
   const take = async () => {
     try {
-      save(token.metadata?.name ?? token.metadata?.filename ?? token.id, [await client(database).download(token.id)], "application/octet-stream");
+      save(fileName ?? token.id, [await client(database).download(token.id)], "application/octet-stream");
     } catch (error) { setProblem(error); }
   };
   return html`<figure class="picture">${url ? html`<img src=${url} alt=${`Attachment ${name}`} />` : html`<div class="file" aria-hidden="true">file</div>`}
-    <figcaption><b>${name}</b> ${bytes(length)} <button type="button" onClick=${take}>Download</button></figcaption>
+    <figcaption><b>${name}</b> ${[fileName, token.metadata?.mime_type].filter(Boolean).join(", ")} <span class="quiet">${bytes(length)}</span> <button type="button" onClick=${take}>Download</button></figcaption>
     <${Problem} error=${problem} close=${() => setProblem(null)} /></figure>`;
 }

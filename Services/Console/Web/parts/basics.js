@@ -45,10 +45,15 @@ export function Problem({ error, retry, close }) {
   }, [isWaiting]);
   if (!error) return null;
   const id = error.requestID ? ` (request ${error.requestID})` : "";
-  const place = error.details?.line && !/\bline \d/.test(error.message) ? ` Line ${error.details.line}, column ${error.details.column}.` : "";
-  const whole = `${error.code ?? "ERROR"}: ${error.message}${place}${id}`;
+  const { line, column, suggestion } = error.details ?? {};
+  const more = [
+    ...(line && !/\bline \d/.test(error.message) ? [`Line ${line}, column ${column}.`] : []),
+    ...(suggestion && !error.message.endsWith(suggestion) ? [`Did you mean ${suggestion}?`] : []),
+  ];
+  const message = more.length > 0 ? [error.message.replace(/\.?$/, "."), ...more].join(" ") : error.message;
+  const whole = `${error.code ?? "ERROR"}: ${message}${id}`;
   return html`<div class="problem" role="alert">
-    <p><b>${error.code ?? "Error"}</b> ${error.message}${place}<span class="quiet">${id}${isWaiting ? " It is tried again by itself." : ""}</span></p>
+    <p><b>${error.code ?? "Error"}</b> ${message}<span class="quiet">${id}${isWaiting ? " It is tried again by itself." : ""}</span></p>
     <div class="actions">
       ${retry && html`<button type="button" onClick=${retry}>Try again</button>`}
       <button type="button" onClick=${() => copy(whole)}>Copy</button>
@@ -73,6 +78,15 @@ export function LiveBadge({ link }) {
   return html`<span class="live cut" role="status" title=${`${reason} What you see is from then. The page connects again by itself, every few seconds.`}>not live since ${
     exactTime(link.at).slice(11, 19)}, connecting again …</span>`;
 }
+
+/** The badge of what is asked for again and again: since when it is out of date, once an answer fails. @param {{found: any}} props */
+export function Refreshed({ found }) {
+  if (!found.value) return null;
+  return html`<${LiveBadge} link=${{ open: !found.error, error: found.error, at: found.at }} />`;
+}
+
+/** Whether something is looked for, was found, or was not. @param {any} found @param {(value: any) => string} text */
+export function progress(found, text) { return found.value ? text(found.value) : found.error ? "" : "Looking …"; }
 
 /**
  * The state of a stream for its badge: the time of a cut is that of the first failure.
@@ -148,16 +162,16 @@ export function Notes() {
  * Loads something, and again whenever its inputs change.
  * @template T
  * @param {(signal: AbortSignal) => Promise<T>} load @param {any[]} inputs
- * @returns {{value: T | null, error: any, isLoading: boolean, again: () => void}}
+ * @returns {{value: T | null, error: any, isLoading: boolean, at: number, again: () => void}} at: when the value came.
  */
 export function useLoaded(load, inputs) {
-  const [state, setState] = useState({ value: null, error: null, isLoading: true });
+  const [state, setState] = useState({ value: null, error: null, isLoading: true, at: 0 });
   const [turn, setTurn] = useState(0);
   useEffect(() => {
     const stop = new AbortController();
     setState((/** @type {any} */ old) => ({ ...old, isLoading: true }));
     load(stop.signal).then(
-      (value) => { if (!stop.signal.aborted) setState({ value, error: null, isLoading: false }); },
+      (value) => { if (!stop.signal.aborted) setState({ value, error: null, isLoading: false, at: Date.now() }); },
       (error) => { if (!stop.signal.aborted) setState((/** @type {any} */ old) => ({ ...old, error, isLoading: false })); });
     return () => stop.abort();
   }, [...inputs, turn]);

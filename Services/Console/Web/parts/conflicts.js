@@ -4,7 +4,7 @@
 import { html, useState } from "../vendor/preact.js";
 import { pathID, pathName } from "/mimeo.js";
 import { call, execute, serves } from "../api.js";
-import { by } from "../author.js";
+import { by, useDevices } from "../author.js";
 import { conflictChoice } from "../dql.js";
 import { print } from "../exact.js";
 import { counted, idText, pathText, preview } from "../format.js";
@@ -30,6 +30,7 @@ export function Conflicts({ database, collection, id, offset, mayWrite }) {
   const found = useLoaded(() => conflictsOf(database, collection, id), [database, collection, print(id), offset]);
   const [problem, setProblem] = useState(/** @type {any} */ (null));
   const [isBusy, setBusy] = useState(false);
+  useDevices(database);
   /** @type {any[]} */
   const fields = found.value?.fields ?? [];
   const choose = async (/** @type {any} */ field, /** @type {any} */ one) => {

@@ -4,6 +4,7 @@
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { address, go, route } from "../route.js";
 import { collectionNames } from "../schema.js";
+import { titleOf } from "../store.js";
 import { Dialog } from "./basics.js";
 import { offered } from "./shell.js";
 
@@ -23,7 +24,7 @@ export function Palette({ close, databases }) {
       to: address(database, "data", [typed.slice(0, slash), documentPart(typed.slice(slash + 1))]) }] : []),
     ...offered(database).map((one) => ({ title: one.title, kind: "page", to: address(database, one.page) })),
     ...collections.map((name) => ({ title: name, kind: "collection", to: address(database, "data", [name]) })),
-    ...databases.map((id) => ({ title: id, kind: "database", to: address(id, "overview") })),
+    ...databases.map((id) => ({ title: titleOf(id) === id ? id : `${titleOf(id)} (${id})`, kind: "database", to: address(id, "overview") })),
   ].filter(({ title, kind }) => kind === "document" || title.toLowerCase().includes(wanted)).slice(0, 50);
   const choose = (/** @type {number} */ index) => { const place = places[index]; if (place) { close(); go(place.to); } };
   const move = (/** @type {number} */ step) => {

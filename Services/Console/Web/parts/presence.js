@@ -7,7 +7,10 @@
 import { html, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
 import { bytes, counted, shortened } from "../format.js";
 
-const HEIGHT = 300;
+/** Heights of the picture, for few peers and for more. */
+const LOW = 190;
+const HIGH = 300;
+const FEW = 6;
 /** Widths of the picture: it is drawn at the size in which it is seen, so that its names can be read. */
 const NARROWEST = 340;
 const WIDEST = 1200;
@@ -70,8 +73,12 @@ function words(node) {
   return `${node.name}${node.about ? `, ${node.about}` : ""}: ${state}${node.session ? `, lag ${node.session.lag}, ${bytes(Number(node.session.unsentBytes))} waiting` : ""}`;
 }
 
+/** @param {number} count */
+function heightFor(count) { return count <= FEW ? LOW : HIGH; }
+
 /** Places on ellipses around the middle. @param {number} count @param {number} width @returns {{x: number, y: number}[]} */
 export function places(count, width) {
+  const height = heightFor(count);
   const margin = width < 600 ? 70 : 130;
   const rings = count <= NAMED ? 1 : Math.min(6, Math.ceil(count / 50));
   return Array.from({ length: count }, (_, index) => {
@@ -79,7 +86,7 @@ export function places(count, width) {
     const inRing = Math.ceil((count - ring) / rings);
     const angle = (Math.floor(index / rings) / inRing + ring * 0.03) * 2 * Math.PI - Math.PI / 2;
     const size = rings === 1 ? 1 : 0.55 + 0.45 * ring / (rings - 1);
-    return { x: width / 2 + Math.cos(angle) * (width / 2 - margin) * size, y: HEIGHT / 2 + Math.sin(angle) * (HEIGHT / 2 - 38) * size };
+    return { x: width / 2 + Math.cos(angle) * (width / 2 - margin) * size, y: height / 2 + Math.sin(angle) * (height / 2 - 38) * size };
   });
 }
 
@@ -109,22 +116,23 @@ export function Presence({ sessions, graph, choose }) {
   const spots = places(drawn.length, width);
   const at = new Map(drawn.map((node, index) => [node.key, spots[index]]));
   const isNamed = drawn.length <= NAMED;
+  const height = heightFor(drawn.length);
   const between = links.filter(({ from, to }) => at.has(from) && at.has(to));
-  return html`<figure class="presence" ref=${frame}><svg viewBox=${`0 0 ${width} ${HEIGHT}`} role="group" aria-label=${`The server, ${counted(nodes.length, "peer")} and ${counted(between.length, "connection")} between them`}>
+  return html`<figure class="presence" ref=${frame}><svg viewBox=${`0 0 ${width} ${height}`} role="group" aria-label=${`The server, ${counted(nodes.length, "peer")} and ${counted(between.length, "connection")} between them`}>
     ${between.map((one) => {
       const [a, b] = [/** @type {any} */ (at.get(one.from)), /** @type {any} */ (at.get(one.to))];
-      const [x, y] = [(a.x + b.x) / 2 * 0.75 + width / 8, (a.y + b.y) / 2 * 0.75 + HEIGHT / 8];
+      const [x, y] = [(a.x + b.x) / 2 * 0.75 + width / 8, (a.y + b.y) / 2 * 0.75 + height / 8];
       return html`<path key=${`between-${one.from}-${one.to}-${one.type}`} class="between" d=${`M ${a.x} ${a.y} Q ${x} ${y} ${b.x} ${b.y}`}><title>${one.type}</title></path>`;
     })}
     ${drawn.filter((node) => node.session || node.peer?.isConnectedToDittoServer).map((node) => {
       const spot = /** @type {any} */ (at.get(node.key));
-      return html`<line key=${`line-${node.key}`} class=${tone(node)} x1=${width / 2} y1=${HEIGHT / 2} x2=${spot.x} y2=${spot.y}
+      return html`<line key=${`line-${node.key}`} class=${tone(node)} x1=${width / 2} y1=${height / 2} x2=${spot.x} y2=${spot.y}
         stroke-width=${1.5 + Math.min(5, Math.log10(1 + Number(node.session?.unsentBytes ?? 0) / 1024))} />`;
     })}
-    <g class="server"><circle cx=${width / 2} cy=${HEIGHT / 2} r="26" /><text x=${width / 2} y=${HEIGHT / 2 + 5} text-anchor="middle">server</text></g>
+    <g class="server"><circle cx=${width / 2} cy=${height / 2} r="26" /><text x=${width / 2} y=${height / 2 + 5} text-anchor="middle">server</text></g>
     ${drawn.map((node) => {
       const spot = /** @type {any} */ (at.get(node.key));
-      const isAbove = spot.y < HEIGHT / 2;
+      const isAbove = spot.y < height / 2;
       return html`<g key=${node.key} class=${`peer ${tone(node)}`} role="button" tabIndex="0" aria-label=${words(node)}
           onClick=${() => choose(node)} onKeyDown=${(/** @type {KeyboardEvent} */ event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); choose(node); } }}>
         <title>${words(node)}</title>

@@ -4,7 +4,7 @@
 import { html, useEffect, useState } from "../vendor/preact.js";
 import { call, curl, openDatabase, refreshSession, signOut } from "../api.js";
 import { address, go, route } from "../route.js";
-import { applyTheme, calls, isAway, keep, mayOpen, ownRights, session, signInAgain, theme, useShared } from "../store.js";
+import { applyTheme, calls, isAway, keep, mayOpen, ownRights, session, signInAgain, theme, titleOf, titles, useShared } from "../store.js";
 import { copy, Dialog, Empty, Notes, Problem, Time, useLoaded, useRepeated } from "./basics.js";
 import { Palette } from "./palette.js";
 
@@ -40,6 +40,7 @@ export function Shell({ children }) {
   const who = useShared(session);
   const away = useShared(isAway);
   const chosen = useShared(theme);
+  useShared(titles);
   const databases = useDatabases();
   const [open, setOpen] = useState(/** @type {string | null} */ (null));
   const [access, setAccess] = useState({ database: /** @type {string | null} */ (null), error: /** @type {any} */ (null) });
@@ -70,7 +71,7 @@ export function Shell({ children }) {
       <a class="brand" href=${address(place.database, "overview")}><span class="logo" aria-hidden="true">M</span>Mimeo</a>
       <label class="picker"><span class="hidden">Database</span>
         <select value=${place.database ?? ""} onChange=${(/** @type {any} */ event) => go(address(event.currentTarget.value, place.page === "data" ? "data" : place.page))}>
-          ${(databases.value ?? (place.database ? [place.database] : [])).map((/** @type {string} */ id) => html`<option key=${id} value=${id}>${id}</option>`)}
+          ${(databases.value ?? (place.database ? [place.database] : [])).map((/** @type {string} */ id) => html`<option key=${id} value=${id}>${titleOf(id)}</option>`)}
         </select></label>
       <ul>${offered(place.database).map((one) => html`<li key=${one.page}>
         <a href=${address(place.database, one.page)} aria-current=${one.page === place.page ? "page" : undefined}>${one.title}<kbd>g ${one.key}</kbd></a></li>`)}</ul>
@@ -79,7 +80,7 @@ export function Shell({ children }) {
     <header class="top">
       <button type="button" class="search" onClick=${() => setOpen("palette")}>Go to …<kbd>Ctrl K</kbd></button>
       <span class=${`dot ${away ? "away" : "there"}`} role="status">${away ? "The server does not answer. Trying again …" : "Connected"}</span>
-      <button type="button" onClick=${() => setOpen("curl")}>curl</button>
+      <button type="button" class="calls-made" onClick=${() => setOpen("curl")}>curl</button>
       <label><span class="hidden">Theme</span><select value=${chosen} onChange=${(/** @type {any} */ event) => change(event.currentTarget.value)}>
         <option value="auto">Auto</option><option value="light">Light</option><option value="dark">Dark</option></select></label>
       <span class="who">${who?.admin ? `Administrator${who.adminRole && who.adminRole !== "own" ? `, ${who.adminRole} only` : ""}` : who?.databases.find(({ id }) => id === place.database)?.userID}</span>

@@ -7,6 +7,12 @@ import { address, go, route } from "../route.js";
 import { session, signInAgain, useShared } from "../store.js";
 import { Dialog, Problem } from "./basics.js";
 
+/** A credential that the server does not take, in words for whoever has typed it. @param {string} way */
+function unknown(way) {
+  return { code: "AUTH-0101", message: way === "login" ? "The provider does not accept this token for this database."
+    : "The server does not know this credential, or it has ended. Compare it with its source: it is taken whole, without spaces." };
+}
+
 /** @param {{done?: () => void, database?: string | null, onlyAdmin?: boolean}} props */
 function Form({ done, database, onlyAdmin }) {
   const known = useShared(session);
@@ -22,7 +28,7 @@ function Form({ done, database, onlyAdmin }) {
       await body();
       setCredential("");
       done?.();
-    } catch (problem) { setError(problem); }
+    } catch (problem) { setError(/** @type {any} */ (problem).status === 401 ? unknown(way) : problem); }
     setBusy(false);
   };
   const submit = (/** @type {Event} */ event) => {
@@ -38,10 +44,10 @@ function Form({ done, database, onlyAdmin }) {
       <p class="quiet">Your user has started it, so no credential is needed from this machine.</p></div>`}
     ${!onlyAdmin && html`<div class="choice" role="radiogroup" aria-label="Way to sign in">
       ${[["credential", "Credential or API key"], ["login", "Login of a user"]].map(([key, label]) => html`
-        <label key=${key}><input type="radio" name="way" checked=${way === key} onChange=${() => setWay(key)} />${label}</label>`)}</div>`}
+        <label key=${key}><input type="radio" name="way" checked=${way === key} onChange=${() => { setWay(key); setError(null); }} />${label}</label>`)}</div>`}
     ${way === "credential" ? html`<label>${onlyAdmin ? "Admin credential" : "Admin credential or API key"}
         <input type="password" required autocomplete="off" value=${credential} spellcheck=${false}
-          onInput=${(/** @type {any} */ event) => setCredential(event.currentTarget.value)} /></label>
+          onInput=${(/** @type {any} */ event) => { setCredential(event.currentTarget.value); setError(null); }} /></label>
         <p class="quiet">The admin credential is in <code>DATA/auth/admin.token</code>. An API key begins with <code>mimeo_</code>.</p>`
     : html`${field("database", "Database")}${field("provider", "Provider")}${field("token", "Token of the provider", "password")}`}
     <${Problem} error=${error} close=${() => setError(null)} />

@@ -3,6 +3,7 @@
 
 import { html, useEffect, useState } from "../vendor/preact.js";
 import { call, execute, serves } from "../api.js";
+import { device, useDevices } from "../author.js";
 import { name } from "../dql.js";
 import { parse, print } from "../exact.js";
 import { refine, route } from "../route.js";
@@ -28,6 +29,7 @@ function idOf(text) {
 /** @param {{database: string, apiKeys: any[]}} props */
 export function Tester({ database, apiKeys }) {
   const { query } = useShared(route);
+  useDevices(database);
   const [form, setForm] = useState({
     who: query.session ? "session" : "permissions", permissions: print(READING), apiKey: "", token: "", user: "", session: query.session ?? "",
     collection: query.collection ?? "", id: query.id ?? "", subscription: query.subscription ?? "", args: "", scope: "AllPeers",
@@ -89,7 +91,7 @@ export function Tester({ database, apiKeys }) {
     <div class="grid-form">
       <label>Identity<select value=${form.who} onChange=${set("who")}><option value="permissions">Permissions</option>${knowsSessions.value && html`<option value="session">A connected user</option>`}<option value="apiKey">API key</option><option value="token">Access token</option></select></label>
       ${form.who === "apiKey" && html`<label class="wide">Key<select value=${form.apiKey} onChange=${set("apiKey")}>${apiKeys.map((one) => html`<option key=${one.id} value=${one.id}>${one.name}</option>`)}</select></label>`}
-      ${form.who === "session" && html`<label class="wide">Session<select value=${chosen} onChange=${(/** @type {any} */ event) => setForm({ ...form, session: event.currentTarget.value, subscription: "", args: "" })}>${open.length === 0 && html`<option value="">no peer is connected</option>`}${open.map((one) => html`<option key=${one.session} value=${one.session}>${one.userID}${one.peerKey ? ` on ${one.peerKey.slice(0, 12)}…` : ""}</option>`)}</select></label>`}
+      ${form.who === "session" && html`<label class="wide">Session<select value=${chosen} onChange=${(/** @type {any} */ event) => setForm({ ...form, session: event.currentTarget.value, subscription: "", args: "" })}>${open.length === 0 && html`<option value="">no peer is connected</option>`}${open.map((one) => html`<option key=${one.session} value=${one.session}>${one.userID}${one.peerKey ? ` on ${device(one.peerKey)}` : ""}</option>`)}</select></label>`}
       ${form.who === "permissions" && html`<label class="wide">Permissions as JSON<input class="code" spellcheck=${false} value=${form.permissions} onInput=${set("permissions")} /></label><label>User<input placeholder="any" value=${form.user} onInput=${set("user")} /></label>`}
       ${form.who === "token" && html`<label class="wide">Access token<input type="password" autocomplete="off" value=${form.token} onInput=${set("token")} /></label>`}
       <label class="start">Collection<input required value=${form.collection} onInput=${set("collection")} /></label><label class="wide">Id<input class="code" required value=${form.id} onInput=${set("id")} /></label>
