@@ -99,6 +99,9 @@ static const unsigned char file_parts_change_js[] = {
 static const unsigned char file_parts_chart_js[] = {
 #embed "../Web/parts/chart.js"
 };
+static const unsigned char file_parts_columns_js[] = {
+#embed "../Web/parts/columns.js"
+};
 static const unsigned char file_parts_conflicts_js[] = {
 #embed "../Web/parts/conflicts.js"
 };
@@ -107,6 +110,9 @@ static const unsigned char file_parts_editor_js[] = {
 };
 static const unsigned char file_parts_field_js[] = {
 #embed "../Web/parts/field.js"
+};
+static const unsigned char file_parts_filter_js[] = {
+#embed "../Web/parts/filter.js"
 };
 static const unsigned char file_parts_followed_js[] = {
 #embed "../Web/parts/followed.js"
@@ -214,9 +220,11 @@ static const struct mimeo_console_file files[] = {
     {"parts/bundle.js", file_parts_bundle_js, sizeof file_parts_bundle_js},
     {"parts/change.js", file_parts_change_js, sizeof file_parts_change_js},
     {"parts/chart.js", file_parts_chart_js, sizeof file_parts_chart_js},
+    {"parts/columns.js", file_parts_columns_js, sizeof file_parts_columns_js},
     {"parts/conflicts.js", file_parts_conflicts_js, sizeof file_parts_conflicts_js},
     {"parts/editor.js", file_parts_editor_js, sizeof file_parts_editor_js},
     {"parts/field.js", file_parts_field_js, sizeof file_parts_field_js},
+    {"parts/filter.js", file_parts_filter_js, sizeof file_parts_filter_js},
     {"parts/followed.js", file_parts_followed_js, sizeof file_parts_followed_js},
     {"parts/menu.js", file_parts_menu_js, sizeof file_parts_menu_js},
     {"parts/palette.js", file_parts_palette_js, sizeof file_parts_palette_js},

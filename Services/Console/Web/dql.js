@@ -1,8 +1,8 @@
 // @ts-check
 /** Statements of DQL that the console writes: names, differences of documents as updates, and their undoing. */
 
-import { keywords } from "./language.js";
-import { kind, same } from "./exact.js";
+import { functions, keywords } from "./language.js";
+import { kind, parse, same } from "./exact.js";
 
 const reserved = new Set(keywords);
 
@@ -104,6 +104,46 @@ export function conflictChoice(collection, id, of, shown, chosen) {
 /** The differences that lead back. @param {Difference[]} all @returns {Difference[]} */
 export function reversed(all) { return all.map(({ path, before, after }) => ({ path, before: after, after: before })); }
 
+/** The words of a statement, without what stands in quotes and comments. */
+const WORDS = /--[^\n]*|\/\*[\s\S]*?\*\/|'(?:[^']|'')*'?|"(?:[^"\\]|\\.)*"?|`(?:[^`]|``)*`?|:?[A-Za-z_]\w*|[()[\]{}]|\d[\w.]*|\S/g;
+
+/** Words and signs of a text of DQL with their places; comments are left out. @param {string} text */
+export function words(text) {
+  let depth = 0;
+  return [...text.matchAll(WORDS)].filter(([word]) => !word.startsWith("--") && !word.startsWith("/*")).map(({ 0: word, index }) => {
+    if ("([{".includes(word)) depth += 1;
+    if (")]}".includes(word)) depth -= 1;
+    return { word, at: index, depth };
+  });
+}
+
+/**
+ * What a statement would change, if it is one that changes documents which a condition finds: the statement
+ * that counts them, and the number above which LIMIT keeps them. Null for every other statement.
+ * @param {string} statement @returns {{verb: string, of: string, count: string, most: number} | null}
+ */
+export function changeOf(statement) {
+  const text = statement.trim().replace(/;\s*$/, "");
+  const all = words(text).map((one) => ({ ...one, upper: one.word.toUpperCase() }));
+  const first = all[0]?.upper === "PROFILE" ? 1 : 0;
+  const verb = all[first]?.upper;
+  if (!["DELETE", "TOMBSTONE", "UPDATE"].includes(verb)) return null;
+  const clause = (/** @type {string[]} */ ...names) => all.findIndex((one, place) => place > first && one.depth === 0 && names.includes(one.upper) && all[place - 1].word !== ".");
+  const place = (/** @type {number} */ index) => index < 0 ? text.length : all[index].at;
+  const from = verb === "UPDATE" ? first + 1 : clause("FROM") + 1;
+  if (!all[from]) return null;
+  const where = clause("WHERE");
+  const after = clause("ORDER", "LIMIT", "OFFSET", "RETURNING");
+  const source = text.slice(all[from].at, place(clause(...(verb === "UPDATE" ? ["SET", "UNSET", "APPLY"] : ["WHERE", "ORDER", "LIMIT", "OFFSET", "RETURNING"])))).trim();
+  const limit = clause("LIMIT");
+  const most = limit < 0 ? Infinity : Number(all[limit + 1]?.word);
+  return {
+    verb: verb === "UPDATE" ? "Change" : "Delete", of: source.replace(/^COLLECTION\s+/i, ""),
+    count: `SELECT RAW COUNT(*) FROM ${source}${where < 0 ? "" : ` ${text.slice(all[where].at, place(after)).trim()}`}`,
+    most: Number.isNaN(most) ? Infinity : most,
+  };
+}
+
 /** A text or number as it stands in a condition. @param {any} value */
 export function literal(value) {
   if (typeof value === "string") return `'${value.replaceAll("'", "''")}'`;
@@ -145,4 +185,78 @@ export function placeTyped(details, typed) {
   if (line < 0 || line > lines.length) return null;
   const before = lines.slice(0, line).reduce((sum, text) => sum + text.length + 1, 0);
   return Math.min(typed.length, line === lines.length ? typed.length : before + Number(details.column) - 1);
+}
+
+/** Comparisons of a filter: name, title, and whether they have a value. @type {[string, string, boolean][]} */
+export const COMPARISONS = [
+  ["is", "is", true], ["not", "is not", true], ["contains", "contains", true], ["starts", "begins with", true], ["ends", "ends with", true],
+  ["less", "is less than", true], ["most", "is at most", true], ["more", "is more than", true], ["least", "is at least", true], ["in", "is one of", true],
+  ["there", "is there", false], ["missing", "is missing", false], ["null", "is null", false],
+];
+const SIGNS = /** @type {Record<string, string>} */ ({ is: "=", not: "!=", less: "<", most: "<=", more: ">", least: ">=" });
+const CALLS = /** @type {Record<string, string>} */ ({ contains: "contains", starts: "starts_with", ends: "ends_with" });
+
+/**
+ * A condition of a field, a comparison and a value as it was typed.
+ * @param {string} collection @param {string[]} path @param {string} how @param {string} typed @param {string} type Of the value.
+ */
+export function comparison(collection, path, how, typed, type) {
+  const where = place(collection, path);
+  const value = (/** @type {string} */ text) => {
+    const bare = text.trim();
+    if (type === "boolean") {
+      if (bare !== "true" && bare !== "false") throw new Error("true or false");
+      return bare;
+    }
+    if (type !== "number") return literal(text);
+    if (!/^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/.test(bare)) throw new Error(`“${bare}” is no number`);
+    return literal(parse(bare));
+  };
+  if (how === "there") return `${where} IS NOT MISSING`;
+  if (how === "missing") return `${where} IS MISSING`;
+  if (how === "null") return `${where} IS NULL`;
+  if (how in CALLS) return `${CALLS[how]}(${where}, ${literal(typed)})`;
+  if (how === "in") return `${where} IN [${typed.split(",").map((one) => value(one.trim())).join(", ")}]`;
+  return `${where} ${SIGNS[how]} ${value(typed)}`;
+}
+
+/**
+ * The fields that a condition names by their first part, each with its place, and whether it stands where a value
+ * is compared, or alone.
+ * @param {string} collection @param {string} where
+ * @returns {{name: string, at: number, length: number, isValue: boolean, isAlone: boolean}[]}
+ */
+export function namesIn(collection, where) {
+  const all = words(where);
+  const calls = new Set(functions.map(([signature]) => signature.split("(")[0].split(".")[0].toLowerCase()));
+  return all.flatMap(({ word, at }, index) => {
+    const isQuoted = word.startsWith("`");
+    if (!isQuoted && (!/^[A-Za-z_]/.test(word) || reserved.has(word.toUpperCase()))) return [];
+    const [before, after] = [all[index - 1]?.word ?? "", all[index + 1]?.word ?? ""];
+    const found = isQuoted ? word.slice(1, -1).replaceAll("``", "`") : word;
+    const isCall = after === "(" || (after === "." && calls.has(found.toLowerCase()));
+    if (before === "." || isCall || (found === collection && (after === "." || after === "["))) return [];
+    return [{ name: found, at, length: word.length, isValue: /^[=<>]$/.test(before) && after !== ".", isAlone: all.length === 1 }];
+  });
+}
+
+/** The name that is nearest to a mistyped one; null if none is near. @param {string} typed @param {string[]} known */
+export function nearest(typed, known) {
+  const most = Math.max(1, Math.floor(typed.length / 3));
+  const found = known.map((one) => ({ one, far: distance(typed.toLowerCase(), one.toLowerCase()) })).sort((a, b) => a.far - b.far)[0];
+  return found && found.far <= most ? found.one : null;
+}
+
+/** Letters to change, add, take away or exchange with their neighbour. @param {string} a @param {string} b */
+function distance(a, b) {
+  const rows = [[...Array(b.length + 1).keys()]];
+  for (let i = 1; i <= a.length; i += 1) {
+    rows.push([i]);
+    for (let j = 1; j <= b.length; j += 1) {
+      const change = a[i - 1] === b[j - 1] ? 0 : 1;
+      rows[i][j] = Math.min(rows[i - 1][j] + 1, rows[i][j - 1] + 1, rows[i - 1][j - 1] + change);
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) rows[i][j] = Math.min(rows[i][j], rows[i - 2][j - 2] + 1);
+    }
+  }
+  return rows[a.length][b.length];
 }

@@ -1,23 +1,27 @@
 // @ts-check
 /** Collections and their documents: live, filtered by DQL or by clicking values, chosen, inserted, deleted. */
 
-import { html, useEffect, useMemo, useState } from "../vendor/preact.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact.js";
 import { client, execute } from "../api.js";
 import { conditioned, equals, name, place as placed, placeTyped } from "../dql.js";
 import { print } from "../exact.js";
 import { bytes, counted, grouped, idText, keyText, pathText } from "../format.js";
 import { address, go, refine, route } from "../route.js";
-import { collections, head, sampledShape, shape } from "../schema.js";
+import { collections, head, isSystem, sampledShape, shape } from "../schema.js";
 import { mayAdmin, mayRead, mayWrite, note, ownRights, useShared } from "../store.js";
 import { copy, Empty, LiveBadge, Problem, useLink, useLoaded, useRepeated, useSeen } from "../parts/basics.js";
 import { Delete, Insert } from "../parts/change.js";
 import { ConflictList, conflictsOf } from "../parts/conflicts.js";
 import { followed, idKey } from "../parts/followed.js";
-import { save, csv, CSV_TITLE, useColumns } from "../parts/results.js";
+import { Columns, useColumns, useLayout } from "../parts/columns.js";
+import { FieldFilter, Unknown } from "../parts/filter.js";
+import { save, csv, CSV_TITLE } from "../parts/results.js";
 import { Table } from "../parts/table.js";
 import { ValueMenu } from "../parts/menu.js";
 import { Text, Tree } from "../parts/value.js";
 
+/** Columns that are shown at first. */
+const COLUMNS = 10;
 const STEPS = [1000, 10_000, 100_000];
 const FRESH_MS = 1600;
 /** Time between two looks at the log's head: counts and sizes follow it. */
@@ -28,11 +32,15 @@ export function Data({ database, collection }) {
   const head = useHead(database);
   const names = useLoaded(() => collections(database), [database, head]);
   useRepeated(names.again, 15_000, [database]);
-  const known = names.value ?? [];
+  // An emptied collection is one no more, and those of the peers themselves are nobody's documents.
+  const all = (names.value ?? []).filter((/** @type {any} */ one) => one.documents !== 0 || one.name === collection);
+  const known = all.filter((/** @type {any} */ one) => !isSystem(one.name));
+  const others = all.length - known.length;
   const hasSizes = known.some((/** @type {any} */ one) => one.bytes !== null);
   const [filter, setFilter] = useState("");
   const [isAdding, setAdding] = useState(false);
-  const shown = (names.value ?? []).filter((/** @type {any} */ one) => one.name.toLowerCase().includes(filter.toLowerCase()));
+  const [showsAll, setShowsAll] = useState(collection !== null && isSystem(collection));
+  const shown = (showsAll ? all : known).filter((/** @type {any} */ one) => one.name.toLowerCase().includes(filter.toLowerCase()));
   return html`<div class="page split">
     <aside aria-label="Collections">
       <div class="bar"><input data-filter aria-label="Filter collections" placeholder=${names.value ? `${counted(known.length, "collection")}` : "Collections"}
@@ -42,10 +50,11 @@ export function Data({ database, collection }) {
         hasSizes ? `${counted(known.reduce((sum, one) => sum + Number(one.documents ?? 0), 0), "document")}, ${bytes(known.reduce((sum, one) => sum + Number(one.bytes ?? 0), 0))}` : `Your key ${ownRights(database) ?? ""}`}</p>`}
       <${Problem} error=${names.error} retry=${names.again} />
       <${Names} names=${shown} chosen=${collection} database=${database} />
+      ${others > 0 && html`<label class="check others"><input type="checkbox" checked=${showsAll} onChange=${(/** @type {any} */ event) => setShowsAll(event.currentTarget.checked)} />${counted(others, "collection")} of the peers themselves</label>`}
     </aside>
     ${collection === null
-      ? html`<section><h1 class="hidden">Data</h1><${Empty} title=${names.value?.length === 0 ? "No documents yet" : "Choose a collection"}>
-          ${names.value?.length === 0 && mayWrite(database) && html`<p>A collection begins with its first document.</p><button type="button" class="main" onClick=${() => setAdding(true)}>Insert a document</button>`}</${Empty}></section>`
+      ? html`<section><h1 class="hidden">Data</h1>${names.value && html`<${Empty} title=${known.length === 0 ? "No documents yet" : "Choose a collection"}>
+          ${known.length === 0 && mayWrite(database) && html`<p>A collection begins with its first document.</p><button type="button" class="main" onClick=${() => setAdding(true)}>Insert a document</button>`}</${Empty}>`}</section>`
       : mayRead(database, collection) ? html`<${Documents} database=${database} collection=${collection} head=${head} size=${known.find((/** @type {any} */ one) => one.name === collection)?.bytes ?? null} />`
       : html`<section><${Empty} whole title=${`You may not read ${collection}`}><p>Your credential ${ownRights(database)}. Whoever made it can grant <code>${`{"read": {"queriesByCollection": {${JSON.stringify(collection)}: ["true"]}}}`}</code>.</p>
           ${mayWrite(database, collection) && html`<p>It may write the collection: statements on the page <a href=${address(database, "query")}>Query</a> do that.</p>`}</${Empty}></section>`}
@@ -66,10 +75,19 @@ function useHead(database) {
 /** The names, of which only those in view are in the page. @param {{names: any[], chosen: string | null, database: string}} props */
 function Names({ names, chosen, database }) {
   const [top, setTop] = useState(0);
+  const frame = useRef(/** @type {HTMLElement | null} */ (null));
   const ROW = 30;
+  const place = names.findIndex(({ name: one }) => one === chosen);
+  // The chosen one comes into view, where the list is short and it is far down.
+  useLayoutEffect(() => {
+    const element = frame.current;
+    if (!element || place < 0) return;
+    const at = place * ROW;
+    if (at < element.scrollTop || at + ROW > element.scrollTop + element.clientHeight) element.scrollTop = Math.max(0, at - ROW);
+  }, [chosen, place >= 0]);
   const first = Math.max(0, Math.floor(top / ROW) - 10);
   const part = names.slice(first, first + 80);
-  return html`<div class="names" onScroll=${(/** @type {any} */ event) => setTop(event.currentTarget.scrollTop)}>
+  return html`<div class="names" ref=${frame} onScroll=${(/** @type {any} */ event) => setTop(event.currentTarget.scrollTop)}>
     <ul style=${{ height: `${names.length * ROW}px` }}>${part.map(({ name: one, documents, bytes: size }, place) => html`<li key=${one} style=${{ transform: `translateY(${(first + place) * ROW}px)` }}>
       <a href=${address(database, "data", [one])} aria-current=${one === chosen ? "true" : undefined} title=${size === null ? one : `${one}: ${counted(documents ?? 0, "document")}, ${bytes(size)}`}><span>${one}</span>
         ${documents !== null && html`<span class="quiet figure">${grouped(documents)}</span>`}${size !== null && html`<span class="quiet figure size">${bytes(size)}</span>`}</a></li>`)}</ul></div>`;
@@ -136,13 +154,15 @@ function Documents({ database, collection, head, size }) {
   // Fewer rows than were asked for are all there are, and are live; else the count is the latest one known.
   const total = rows && rows.length < most ? rows.length : Math.max(count.value ?? 0, rows?.length ?? 0);
   const mistake = error?.details ? placeTyped(error.details, where) : null;
-  const columns = useColumns(rows ?? [], 10).map((column) => ({ ...column, title: html`<button type="button" class="plain" title="Sort"
+  const [layout, setLayout] = useLayout(`${database}.${collection}`);
+  const [isArranging, setArranging] = useState(false);
+  const [isBuilding, setBuilding] = useState(false);
+  const { columns: plain, available } = useColumns(rows ?? [], COLUMNS, layout);
+  const columns = plain.map((column) => ({ ...column, title: html`<button type="button" class="plain" title=${`Sort by ${keyText(column.key)}`}
     onClick=${() => { const by = placed(collection, [column.key]); refine({ sort: sort === by ? `${by} DESC` : by }); }}>${keyText(column.key)}${sort.replace(/ DESC$/, "") === placed(collection, [column.key]) ? (sort.endsWith(" DESC") ? " ↓" : " ↑") : ""}</button>`, cell: column.key === "_id" ? (/** @type {any} */ row) => html`<a href=${address(database, "data", [collection, print(row._id)])} tabIndex="-1" title="Open the document">${idText(row._id)}</a>` : column.cell }));
   const open = (/** @type {any} */ row) => go(address(database, "data", [collection, print(row._id)]));
-  const pick = (/** @type {string[]} */ path, /** @type {any} */ value) => {
-    const more = equals(collection, path, value);
-    refine({ where: where.trim() ? `(${where}) AND ${more}` : more });
-  };
+  const narrow = (/** @type {string} */ more) => refine({ where: where.trim() ? `(${where}) AND ${more}` : more });
+  const pick = (/** @type {string[]} */ path, /** @type {any} */ value) => narrow(equals(collection, path, value));
   const chosen = selected.size === 0 ? [] : (rows ?? []).filter((row) => selected.has(idKey(row._id)));
   const taken = chosen.length ? chosen : rows ?? [];
   const tellPart = () => { if (chosen.length === 0 && total > taken.length) note(`The file has the ${grouped(taken.length)} documents shown, of ${grouped(total)}; "mimeo export" has all`); };
@@ -153,9 +173,11 @@ function Documents({ database, collection, head, size }) {
       <label class="grow"><span class="hidden">Condition in DQL</span><input data-filter class="code" spellcheck=${false} placeholder="WHERE …   seats < 5 AND engine.kind = 'petrol'"
         value=${typed} aria-invalid=${mistake === null ? undefined : "true"} aria-describedby=${mistake === null ? undefined : "mistake"} onInput=${(/** @type {any} */ event) => setTyped(event.currentTarget.value)} /></label>
       <button type="submit">Filter</button>
+      <button type="button" aria-expanded=${isBuilding} onClick=${() => setBuilding(!isBuilding)}>By field</button>
       ${where && html`<button type="button" onClick=${() => refine({ where: "" })}>Clear</button>`}
       ${mayChange && html`<button type="button" class="main" onClick=${() => setAdding(true)}>Insert</button>`}
     </form>
+    ${isBuilding && html`<${FieldFilter} database=${database} collection=${collection} rows=${rows ?? []} add=${narrow} close=${() => setBuilding(false)} />`}
     <div class="bar">
       <div class="tabs" role="tablist" aria-label="View of the documents">${[["table", "Table"], ["tree", "Tree"], ["json", "JSON"], ["fields", "Fields"], ...(contested > 0 || view === "conflicts" ? [["conflicts", contested > 0 ? `Conflicts (${grouped(contested)}${conflicts.value?.more ? "+" : ""})` : "Conflicts"]] : [])].map(([key, label]) => html`
         <button key=${key} type="button" role="tab" aria-selected=${view === key} onClick=${() => refine({ view: key })}>${label}</button>`)}</div>
@@ -166,14 +188,16 @@ function Documents({ database, collection, head, size }) {
         ${STEPS.map((step) => html`<option key=${step} value=${String(step)}>${grouped(step)}</option>`)}</select></label>`}
       <span class="end">
         ${chosen.length > 0 && html`<button type="button" class="danger" onClick=${() => setDeleting(true)}>Delete ${chosen.length}</button>`}
+        ${view === "table" && rows && rows.length > 0 && html`<button type="button" onClick=${() => setArranging(true)}>Columns</button>`}
         <a class="button" href=${address(database, "query", [], { q: statement.replace(/\(\n([\s\S]*)\n\)/, (_, typed) => typed) })}>Query</a>
         <button type="button" onClick=${() => { save(`${collection}.ndjson`, taken.map((row) => `${print(row)}\n`), "application/x-ndjson"); tellPart(); }}>NDJSON</button>
         <button type="button" title=${CSV_TITLE} onClick=${() => { save(`${collection}.csv`, [csv(taken)], "text/csv"); tellPart(); }}>CSV</button></span>
     </div>
     ${mistake === null ? html`<${Problem} error=${error} retry=${again} />` : html`<${Mistake} error=${error} at=${mistake} typed=${where} />`}
     ${!error && rows?.length === 0 && view !== "conflicts" && html`<${Empty} title=${where ? "No document fits the condition" : "No documents"}>
+      ${where && html`<${Unknown} database=${database} collection=${collection} where=${where} set=${(/** @type {string} */ text) => refine({ where: text })} />`}
       ${(where || mayChange) && html`<button type="button" onClick=${() => where ? refine({ where: "" }) : setAdding(true)}>${where ? "Clear the filter" : "Insert a document"}</button>`}</${Empty}>`}
-    ${rows && rows.length > 0 && view === "table" && html`<${Table} label=${`Documents of ${collection}`} rows=${rows} columns=${columns} fresh=${fresh} open=${open} pick=${(/** @type {any} */ row, /** @type {any} */ column, /** @type {DOMRect} */ box) => setMenu({ row, key: column.key, box })}
+    ${rows && rows.length > 0 && view === "table" && html`<${Table} label=${`Documents of ${collection}`} rows=${rows} columns=${columns} widen=${(/** @type {string} */ key, /** @type {number} */ width) => setLayout({ ...layout, widths: { ...layout.widths, [key]: width } })} fresh=${fresh} open=${open} pick=${(/** @type {any} */ row, /** @type {any} */ column, /** @type {DOMRect} */ box) => setMenu({ row, key: column.key, box })}
       rowKey=${(/** @type {any} */ row) => idKey(row._id)} selected=${mayChange ? selected : undefined}
       select=${mayChange && ((/** @type {string} */ key, /** @type {boolean} */ isSelected) => setSelected((/** @type {Set<string>} */ old) => {
         const next = new Set(old);
@@ -184,6 +208,7 @@ function Documents({ database, collection, head, size }) {
     ${view === "conflicts" && html`<${ConflictList} database=${database} collection=${collection} found=${conflicts} />`}
     ${rows && rows.length > 0 && view === "fields" && html`<${Fields} database=${database} collection=${collection} rows=${rows} isFiltered=${Boolean(condition)} pick=${pick} />`}
     ${menu && html`<${ValueMenu} key=${`${idKey(menu.row._id)} ${menu.key}`} path=${[menu.key]} value=${menu.row[menu.key]} box=${menu.box} pick=${pick} open=${() => open(menu.row)} close=${() => setMenu(null)} />`}
+    ${isArranging && html`<${Columns} shown=${columns.map(({ key }) => key)} available=${available} layout=${layout} change=${setLayout} close=${() => setArranging(false)} />`}
     ${isAdding && html`<${Insert} database=${database} collection=${collection} like=${rows?.[0]} close=${() => { setAdding(false); count.again(); }} />`}
     ${isDeleting && html`<${Delete} database=${database} collection=${collection} documents=${chosen} close=${() => { setDeleting(false); setSelected(new Set()); count.again(); }} />`}
   </section>`;

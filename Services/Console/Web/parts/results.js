@@ -1,16 +1,20 @@
 // @ts-check
 /** The rows of a statement: as a table, as JSON, as a chart; whole, and to be taken away. */
 
-import { html, useMemo, useState } from "../vendor/preact.js";
+import { html, useState } from "../vendor/preact.js";
 import { kind, print } from "../exact.js";
-import { counted, keyText } from "../format.js";
+import { counted } from "../format.js";
 import { shape } from "../schema.js";
+import { note } from "../store.js";
 import { copy } from "./basics.js";
 import { Chart } from "./chart.js";
+import { useColumns, useLayout } from "./columns.js";
 import { Table } from "./table.js";
-import { Cell, Text, Tree } from "./value.js";
+import { Text, Tree } from "./value.js";
 import { Dialog } from "./basics.js";
 
+/** Columns that are shown. */
+const COLUMNS = 12;
 /** Rows whose JSON is shown at first: more is a click away. */
 const SHOWN = 50;
 
@@ -46,48 +50,36 @@ export function csv(rows) {
   return [columns.map(csvCell).join(","), ...rows.map((row) => columns.map((key) => csvCell(row?.[key])).join(","))].join("\r\n");
 }
 
-/** A column's width by the kind of a value in it. @param {any} value */
-function widthOf(value) {
-  const type = kind(value);
-  if (type === "object" || type === "array") return "minmax(160px, 2fr)";
-  return type === "text" && value.length > 24 ? "minmax(180px, 3fr)" : "minmax(90px, 1fr)";
-}
-
-/** Columns of rows: the most frequent fields of the first level. @param {any[]} rows @param {number} [most] */
-export function useColumns(rows, most = 12) {
-  const sample = rows.length > 200 ? rows.slice(0, 200) : rows;
-  const names = useMemo(() => {
-    const found = shape(sample, 1).map(({ path }) => path[0]);
-    return ["_id", ...found.filter((key) => key !== "_id")].filter((key) => key !== "_id" || found.includes("_id")).slice(0, most);
-  }, [sample.length, sample[0], sample[sample.length - 1]]);
-  return names.map((key) => ({
-    key, title: keyText(key), width: widthOf(sample.find((row) => row?.[key] !== undefined)?.[key]), cell: (/** @type {any} */ row) => html`<${Cell} value=${row?.[key]} />`,
-    path: [key], value: (/** @type {any} */ row) => row?.[key],
-    right: ["integer", "double"].includes(kind(rows[0]?.[key])),
-  }));
-}
-
-/** @param {{rows: any[], view: string, setView: (view: string) => void, open?: (row: any) => void, children?: any}} props */
-export function Results({ rows, view, setView, open, children }) {
+/**
+ * @param {{rows: any[], view: string, setView: (view: string) => void, open?: (row: any) => void, more?: (() => void) | null, children?: any}} props
+ *   `more`: shows more rows, where there are more.
+ */
+export function Results({ rows, view, setView, open, more, children }) {
   const [chosen, setChosen] = useState(/** @type {any} */ (null));
   const [most, setMost] = useState(SHOWN);
-  const columns = useColumns(rows);
+  const [layout, setLayout] = useLayout(null);
+  const { columns } = useColumns(rows, COLUMNS, layout);
   const sample = rows.slice(0, 200);
   const numeric = columns.filter(({ key }) => key !== "_id" && sample.some((row) => ["integer", "double"].includes(kind(row?.[key])))).map(({ key }) => key);
+  const file = (/** @type {string} */ name, /** @type {any[]} */ parts, /** @type {string} */ type) => {
+    save(name, parts, type);
+    if (more) note(`The file has the first ${counted(rows.length, "row")}; there are more`);
+  };
   const lines = () => rows.map((row) => `${print(row)}\n`);
   return html`<section class="results" aria-label="Result">
     <div class="bar">
       <div class="tabs" role="tablist" aria-label="View of the result">${["table", "tree", "json", ...(numeric.length > 0 ? ["chart"] : [])].map((name) => html`
         <button key=${name} type="button" role="tab" aria-selected=${view === name} onClick=${() => setView(name)}>${{ table: "Table", tree: "Tree", json: "JSON", chart: "Chart" }[name]}</button>`)}</div>
-      <span class="count">${counted(rows.length, "row")}</span>
+      <span class="count">${more ? "first " : ""}${counted(rows.length, "row")}</span>
+      ${more && html`<button type="button" onClick=${more}>Show more</button>`}
       ${children}
       <span class="end">
         <button type="button" onClick=${() => copy(print(rows, 2))}>Copy</button>
-        <button type="button" onClick=${() => save("rows.ndjson", lines(), "application/x-ndjson")}>NDJSON</button>
-        <button type="button" title=${CSV_TITLE} onClick=${() => save("rows.csv", [csv(rows)], "text/csv")}>CSV</button></span>
+        <button type="button" onClick=${() => file("rows.ndjson", lines(), "application/x-ndjson")}>NDJSON</button>
+        <button type="button" title=${CSV_TITLE} onClick=${() => file("rows.csv", [csv(rows)], "text/csv")}>CSV</button></span>
     </div>
     ${view === "table" && (columns.length > 0
-      ? html`<${Table} label="Rows" rows=${rows} columns=${columns} rowKey=${(/** @type {any} */ _, /** @type {number} */ index) => String(index)} open=${open ?? setChosen} />`
+      ? html`<${Table} label="Rows" rows=${rows} columns=${columns} widen=${(/** @type {string} */ key, /** @type {number} */ width) => setLayout({ ...layout, widths: { ...layout.widths, [key]: width } })} rowKey=${(/** @type {any} */ _, /** @type {number} */ index) => String(index)} open=${open ?? setChosen} />`
       : rows.length > 0 && html`<pre>${print(rows.slice(0, most), 2)}</pre>`)}
     ${view === "json" && html`<div class="scroll"><${Text} value=${rows} /></div>`}
     ${view === "tree" && html`<div class="scroll">${rows.slice(0, most).map((row, index) => html`<div class="card" key=${index}><${Tree} value=${row} open=${2} name=${`row ${index + 1}`} /></div>`)}

@@ -24,9 +24,9 @@ const HIGHEST = 8_000_000;
 /**
  * @param {{label: string, rows: any[], columns: Column[], rowKey: (row: any, index: number) => string,
  *   open?: (row: any, index: number) => void, fresh?: Set<string>, selected?: Set<string>,
- *   select?: (key: string, isSelected: boolean) => void, pick?: (row: any, column: Column, box: DOMRect) => void}} props
+ *   select?: (key: string, isSelected: boolean) => void, widen?: (key: string, width: number) => void, pick?: (row: any, column: Column, box: DOMRect) => void}} props
  */
-export function Table({ label, rows, columns, rowKey, open, fresh, selected, select, pick }) {
+export function Table({ label, rows, columns, rowKey, open, fresh, selected, select, widen, pick }) {
   const frame = useRef(/** @type {HTMLElement | null} */ (null));
   const [view, setView] = useState({ top: 0, height: 600 });
   const [active, setActive] = useState(0);
@@ -52,7 +52,8 @@ export function Table({ label, rows, columns, rowKey, open, fresh, selected, sel
   const shift = view.top - offset;
   // Cells are drawn again when the row or the columns are others, not because a table was drawn again.
   const shape = columns.map(({ key }) => key).join("\u0000");
-  const widths = columns.map(({ width }) => width ?? "minmax(90px, 1fr)");
+  const [drag, setDrag] = useState(/** @type {null | {key: string, width: number}} */ (null));
+  const widths = columns.map(({ key, width }) => drag?.key === key ? `${drag.width}px` : width ?? "minmax(90px, 1fr)");
   const template = (select ? "34px " : "") + widths.join(" ");
   // Head and rows are grids of their own: with the same least width their columns stay in line.
   const least = `${widths.reduce((sum, width) => sum + Number(/\d+/.exec(width)?.[0] ?? 90), select ? 34 : 0)}px`;
@@ -99,7 +100,7 @@ export function Table({ label, rows, columns, rowKey, open, fresh, selected, sel
       onKeyDown=${keys}>
     <div class="table-head" role="row" aria-rowindex="1" style=${{ gridTemplateColumns: template, minWidth: least }}>
       ${select && html`<span role="columnheader"><span class="hidden">Chosen</span></span>`}
-      ${columns.map((column) => html`<span role="columnheader" key=${column.key} class=${column.right ? "right" : ""}>${column.title}</span>`)}
+      ${columns.map((column) => html`<span role="columnheader" key=${column.key} class=${column.right ? "right" : ""}>${column.title}${widen && html`<${Edge} column=${column} drag=${setDrag} widen=${widen} />`}</span>`)}
     </div>
     <div class="table-body" role="rowgroup" style=${{ height: `${height}px`, minWidth: least }}>
       ${rows.slice(first, last).map((row, place) => {
@@ -109,6 +110,45 @@ export function Table({ label, rows, columns, rowKey, open, fresh, selected, sel
           isActive=${index === active} activePlace=${pick && index === active ? place : -1} pick=${pick} choosePlace=${setPlace} isFresh=${fresh?.has(key) ?? false} isSelected=${selected?.has(key)} select=${select} open=${open} activate=${setActive} />`;
       })}
     </div></div>`;
+}
+
+/** Widths of a column in pixels. */
+const NARROWEST = 48;
+const WIDEST = 1200;
+const STEP = 16;
+
+/**
+ * The edge of a column's title: dragged, or moved by the arrows, it makes the column wider.
+ * @param {{column: Column, drag: (state: null | {key: string, width: number}) => void, widen: (key: string, width: number) => void}} props
+ */
+function Edge({ column, drag, widen }) {
+  const edge = useRef(/** @type {HTMLElement | null} */ (null));
+  const bounded = (/** @type {number} */ width) => Math.round(Math.max(NARROWEST, Math.min(WIDEST, width)));
+  const now = () => edge.current?.parentElement?.getBoundingClientRect().width ?? NARROWEST;
+  const begin = (/** @type {PointerEvent} */ event) => {
+    event.preventDefault();
+    const [from, width] = [event.clientX, now()];
+    let latest = bounded(width);
+    const move = (/** @type {PointerEvent} */ later) => { latest = bounded(width + later.clientX - from); drag({ key: column.key, width: latest }); };
+    const end = () => {
+      removeEventListener("pointermove", move);
+      removeEventListener("pointerup", end);
+      removeEventListener("pointercancel", end);
+      drag(null);
+      widen(column.key, latest);
+    };
+    addEventListener("pointermove", move);
+    addEventListener("pointerup", end);
+    addEventListener("pointercancel", end);
+  };
+  const keys = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
+    event.preventDefault();
+    event.stopPropagation();
+    widen(column.key, bounded(now() + (event.key === "ArrowLeft" ? -STEP : STEP)));
+  };
+  return html`<span class="edge" role="separator" aria-orientation="vertical" tabIndex="0" ref=${edge} aria-label=${`Width of ${column.key}`}
+    aria-valuemin=${NARROWEST} aria-valuemax=${WIDEST} aria-valuenow=${Number(/\d+/.exec(column.width ?? "")?.[0] ?? 90)} onPointerDown=${begin} onKeyDown=${keys}></span>`;
 }
 
 /** One row, which is drawn again only when something of it has changed: scrolling draws the new rows alone. */
