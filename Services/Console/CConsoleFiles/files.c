@@ -150,6 +150,9 @@ static const unsigned char file_parts_table_js[] = {
 static const unsigned char file_parts_tester_js[] = {
 #embed "../Web/parts/tester.js"
 };
+static const unsigned char file_parts_undo_js[] = {
+#embed "../Web/parts/undo.js"
+};
 static const unsigned char file_parts_value_js[] = {
 #embed "../Web/parts/value.js"
 };
@@ -237,6 +240,7 @@ static const struct mimeo_console_file files[] = {
     {"parts/signin.js", file_parts_signin_js, sizeof file_parts_signin_js},
     {"parts/table.js", file_parts_table_js, sizeof file_parts_table_js},
     {"parts/tester.js", file_parts_tester_js, sizeof file_parts_tester_js},
+    {"parts/undo.js", file_parts_undo_js, sizeof file_parts_undo_js},
     {"parts/value.js", file_parts_value_js, sizeof file_parts_value_js},
     {"parts/warnings.js", file_parts_warnings_js, sizeof file_parts_warnings_js},
     {"route.js", file_route_js, sizeof file_route_js},

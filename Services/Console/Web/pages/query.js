@@ -2,18 +2,22 @@
 /** Statements: an editor that knows the language, results, plans, live results, the past, and what was run. */
 
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
-import { client, execute } from "../api.js";
+import { client, execute, executeRows } from "../api.js";
+import { changeOf } from "../dql.js";
 import { parse, print } from "../exact.js";
-import { duration, grouped, moment } from "../format.js";
+import { counted, duration, grouped, moment } from "../format.js";
 import { refine, route } from "../route.js";
-import { collectionNames, fields } from "../schema.js";
+import { collectionNames, fields, head as headOf } from "../schema.js";
 import { keep, kept, note, useShared } from "../store.js";
 import { Dialog, Empty, LiveBadge, MOMENTS, Problem, Time, useLink } from "../parts/basics.js";
+import { undo } from "../parts/undo.js";
 import { Editor } from "../parts/editor.js";
 import { Plan, planOf } from "../parts/plan.js";
 import { Results, save } from "../parts/results.js";
 
 const KEPT = 200;
+/** Rows of an answer that are read at first; "Show more" runs the statement again for ten times as many. */
+const MOST = 1000;
 
 /** Names for the completion, read when they are first asked for. @param {string} database */
 function useNames(database) {
@@ -42,13 +46,16 @@ export function Query({ database }) {
   const [isLive, setLive] = useState(false);
   const [list, setList] = useState(/** @type {string | null} */ (null));
   const [head, setHead] = useState(0);
+  const [asked, setAsked] = useState(/** @type {any} */ (null));
   const stop = useRef(/** @type {AbortController | null} */ (null));
   const [link, onConnection] = useLink();
   const names = useNames(database);
   useEffect(() => () => stop.current?.abort(), []);
   useEffect(() => { keep(`draft.${database}`, text); }, [text]);
 
-  const start = async (/** @type {string} */ statement, /** @type {boolean} */ follows) => {
+  /** @param {string} statement @param {boolean} follows @param {{most?: number, isSure?: boolean}} [how] */
+  const start = async (statement, follows, { most = MOST, isSure = false } = {}) => {
+    setAsked(null);
     let at = "";
     try {
       at = moment(asOf);
@@ -65,8 +72,17 @@ export function Query({ database }) {
     }
     refine({ q: statement, args: args === "{}" ? "" : args, asOf: at });
     const begun = performance.now();
-    setRun((/** @type {any} */ old) => ({ ...old, isRunning: true, error: null }));
+    setRun((/** @type {any} */ old) => ({ ...old, isRunning: true, error: null, begun, count: 0 }));
     remember(database, statement, args);
+    const change = isSure || follows || at !== "" ? null : changeOf(statement);
+    if (change) {
+      const { count, problem } = await countOf(database, change, given, signal);
+      if (signal.aborted) return setRun((/** @type {any} */ old) => ({ ...old, isRunning: false }));
+      if (count === null || count > 1) {
+        setRun(null);
+        return setAsked({ ...change, count, problem, act: () => start(statement, false, { isSure: true }) });
+      }
+    }
     try {
       if (follows) {
         for await (const { rows, transactionId } of client(database).observe(statement, given, { signal, onConnection })) {
@@ -74,13 +90,15 @@ export function Query({ database }) {
         }
         return setRun((/** @type {any} */ old) => ({ ...old, isLive: false }));
       }
-      const answer = await execute(database, statement, given, { asOf: /^\d+$/.test(at) ? Number(at) : at, signal });
-      if (at === "") setHead(Number(answer.transactionId));
-      const last = answer.items[answer.items.length - 1];
-      const plan = ["explain", "profile", "advise"].includes(answer.queryType) || planOf(last)?.["#operator"] ? last : null;
+      const told = (/** @type {number} */ count) => setRun((/** @type {any} */ old) => ({ ...old, count }));
+      const { rows, envelope } = await executeRows(database, statement, given, { most, asOf: /^\d+$/.test(at) ? Number(at) : at, signal, told });
+      if (at === "") setHead(envelope ? Number(envelope.transactionId) : await headOf(database, signal));
+      const last = rows[rows.length - 1];
+      const plan = ["explain", "profile", "advise"].includes(envelope?.queryType) || planOf(last)?.["#operator"] ? last : null;
       setRun({
-        statement, rows: plan ? answer.items.slice(0, -1) : answer.items, plan, transactionId: answer.transactionId, type: answer.queryType,
-        ids: answer.mutatedDocumentIds, warnings: answer.warnings, took: performance.now() - begun,
+        statement, rows: plan ? rows.slice(0, -1) : rows, plan, transactionId: envelope?.transactionId, type: envelope?.queryType ?? "select",
+        ids: envelope?.mutatedDocumentIds, warnings: envelope?.warnings ?? [], took: performance.now() - begun,
+        more: envelope ? null : () => start(statement, false, { most: most * 10 }),
       });
     } catch (error) {
       if (signal.aborted) return setRun((/** @type {any} */ old) => ({ ...old, isRunning: false }));
@@ -117,14 +135,61 @@ export function Query({ database }) {
     <${Problem} error=${run?.error} close=${() => setRun(null)} />
     ${run?.warnings?.map((/** @type {any} */ warning) => html`<p class="warning">${warning.description}</p>`)}
     ${run?.plan && (run.plan.advice ? html`<${Advice} advice=${run.plan.advice} run=${(/** @type {string} */ statement) => start(statement, false)} />` : html`<${Plan} row=${run.plan} />`)}
-    ${run?.rows && !run.error && html`<p class="outcome" role="status">${run.isRunning ? "Running …" : run.isLive
+    ${run && !run.error && (run.isRunning || run.rows) && html`<p class="outcome" role="status">${run.isRunning ? html`<${Running} begun=${run.begun} count=${run.count} />` : run.isLive
       ? html`<${LiveBadge} link=${link} /> at offset ${grouped(run.transactionId)}`
-      : html`${run.type} in ${duration(run.took)}, at offset ${grouped(Number(run.transactionId))}${run.ids?.length ? `, ${grouped(run.ids.length)} changed` : ""}`}</p>`}
-    ${run?.rows && !run.error && (run.rows.length > 0 || !(run.plan || run.ids?.length)) && html`<${Results} rows=${run.rows} view=${view} setView=${setView} />`}
+      : run.more ? `The first ${counted(run.rows.length, "row")} in ${duration(run.took)}; there are more`
+      : html`${run.type} in ${duration(run.took)}, at offset ${grouped(Number(run.transactionId))}${run.ids?.length ? `, ${counted(run.ids.length, "document")} changed` : ""}`}
+      ${!run.isRunning && run.ids?.length > 0 && html` <${Undo} key=${run.transactionId} database=${database} offset=${Number(run.transactionId)} />`}</p>`}
+    ${run?.rows && !run.error && (run.rows.length > 0 || !(run.plan || run.ids?.length)) && html`<${Results} rows=${run.rows} view=${view} setView=${setView} more=${run.isRunning ? null : run.more} />`}
     ${!run && html`<${Empty} title="Write a statement"><p><kbd>Ctrl Enter</kbd> runs it, or the part that is selected. <kbd>Ctrl Space</kbd> completes.</p></${Empty}>`}
+    ${asked && html`<${Ask} asked=${asked} close=${() => setAsked(null)} />`}
     ${list && html`<${Statements} title=${list === "history" ? "History" : "Saved statements"} name=${`${list}.${database}`} close=${() => setList(null)}
       choose=${(/** @type {any} */ one) => { setText(one.statement); setArgs(one.args ?? "{}"); setList(null); }} />`}
   </div>`;
+}
+
+/**
+ * How many documents a statement would change; null, and why, where that is not known.
+ * @param {string} database @param {{count: string, most: number}} change @param {any} args @param {AbortSignal} signal
+ */
+async function countOf(database, change, args, signal) {
+  try {
+    const { items } = await execute(database, change.count, args, { signal, quiet: true });
+    return { count: Math.min(Number(items[0] ?? 0), change.most), problem: null };
+  } catch (error) { return { count: null, problem: error }; }
+}
+
+/** The question before a statement that changes more than one document. @param {{asked: any, close: () => void}} props */
+function Ask({ asked, close }) {
+  const title = `${asked.verb} ${asked.count === null ? "documents" : counted(asked.count, "document")} of ${asked.of}`;
+  return html`<${Dialog} title=${`${title}?`} close=${close}>
+    ${asked.problem && html`<p class="warning">The number is not known: ${asked.problem.message}</p>`}
+    <p>Nothing was changed yet. Afterwards Undo beside the answer brings the former values back, as far as nobody has changed them meanwhile.</p>
+    <div class="actions"><button type="button" class="danger" onClick=${asked.act}>${asked.verb} ${asked.count === null ? "them" : grouped(asked.count)}</button>
+      <button type="button" autofocus onClick=${close}>Cancel</button></div></${Dialog}>`;
+}
+
+/** How long a statement runs, and how many rows have come. @param {{begun: number, count: number}} props */
+function Running({ begun, count }) {
+  const [now, setNow] = useState(performance.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(performance.now()), 500);
+    return () => clearInterval(timer);
+  }, []);
+  return html`Running for ${duration(Math.max(0, now - begun))} …${count > 0 ? ` ${counted(count, "row")} so far` : ""}`;
+}
+
+/** Takes an operation back. @param {{database: string, offset: number}} props */
+function Undo({ database, offset }) {
+  const [state, setState] = useState("");
+  const act = async () => {
+    setState("Undoing …");
+    try {
+      const { done, left } = await undo(database, offset, (sent, all) => setState(`Undoing ${grouped(sent)} of ${grouped(all)} …`));
+      setState(`Undone: ${counted(done, "document")}${left > 0 ? `; ${grouped(left)} changed by others meanwhile` : ""}`);
+    } catch (error) { setState(`Not undone: ${/** @type {Error} */ (error).message}`); }
+  };
+  return state ? html`<b>${state}</b>` : html`<button type="button" onClick=${act}>Undo</button>`;
 }
 
 /** @param {string} database @param {string} statement @param {string} args */
