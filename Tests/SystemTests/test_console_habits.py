@@ -1,11 +1,13 @@
 """The console under the habits of people: who types fast, clicks elsewhere, forgets a quote, asks for too much."""
 
 import json
+import urllib.parse
 
 from console_pages import ConsolePages
-from mimeo_harness import pick
+from mimeo_harness import Peer, pick, until
 
 STATEMENT = "SELECT c._id, count_of AS n FROM cars AS c WHERE c.price > 12.5 AND make = 'a' ORDER BY n LIMIT 10"
+MODULE = "import(document.querySelector('script[type=module]').src.replace('main.js', '{}'))"
 EDITOR = "document.querySelector('dialog .CodeMirror, main .CodeMirror').CodeMirror"
 
 
@@ -47,4 +49,274 @@ class Typing(ConsolePages):
         self.browser.click("Insert", "dialog button")
         self.browser.await_text("1 of 1")
         self.assertEqual(self.server.query("SELECT * FROM cars"), [{"_id": "typed", "list": [1, 2.5, {"deep": "x"}], "price": 3}])
+        self.assert_sound()
+
+
+class Statements(ConsolePages):
+    """Statements that find or change much."""
+
+    def run_statement(self, statement):
+        self.browser.await_true("Boolean(document.querySelector('main .CodeMirror'))")
+        self.browser.fill("Statement", statement)
+        self.browser.click("Run")
+
+    def test_a_thousand_rows_come_at_first_and_more_when_they_are_wanted(self):
+        self.insert("rows", [{"_id": index, "n": index} for index in range(2_500)])
+        self.enter()
+        self.go("query")
+        for statement, shown in (("SELECT * FROM rows", "2,500"), ("SELECT * FROM rows LIMIT 1200", "1,200"), ("SELECT RAW n FROM rows ORDER BY n", "2,500")):
+            self.run_statement(statement)
+            self.browser.await_text("The first 1,000 rows in")
+            self.assertEqual(self.browser.run(f"{EDITOR}.getValue()"), statement)
+            self.browser.click("Show more")
+            self.browser.await_text(f"{shown} rows")
+            self.assertNotIn("there are more", self.browser.text)
+        # Exactly as many as are read are all.
+        self.run_statement("SELECT * FROM rows LIMIT 1000")
+        self.browser.await_text("1,000 rows")
+        self.browser.await_text("at offset")
+        self.assertNotIn("there are more", self.browser.text)
+        self.run_statement("SELECT * FROM rows LIMT 3")
+        self.browser.await_text("found LIMT. Line 1, column 20. Did you mean LIMIT?")
+        self.assert_sound()
+
+    def test_what_changes_more_than_one_document_is_asked_and_can_be_undone(self):
+        rows = [{"_id": index, "n": index, "text": f"it's {index}", "deep": {"a": [1.5, index]}} for index in range(700)]
+        self.insert("rows", rows)
+        self.enter()
+        self.go("query")
+        everything = lambda: self.server.query("SELECT * FROM rows ORDER BY _id")
+        self.run_statement("DELETE FROM rows")
+        self.browser.await_text("Delete 700 documents of rows?")
+        self.assert_accessible("the question before a statement")
+        self.browser.press("Escape")
+        self.browser.await_true("!document.querySelector('dialog')")
+        self.assertEqual(everything(), rows)
+        for statement, count, act in (
+            ("DELETE FROM rows;", 700, "Delete"), ("UPDATE rows SET n = n + 1, deep.b = 'WHERE' UNSET text WHERE _id >= 200 -- WHERE false", 500, "Change"),
+            ("UPDATE rows SET n = -1 WHERE n < 600 ORDER BY _id LIMIT 3", 3, "Change"),
+        ):
+            self.run_statement(statement)
+            self.browser.await_text(f"{act} {count} documents of rows?")
+            self.browser.click(f"{act} {count}", "dialog button")
+            self.browser.await_text(f"{count} documents changed")
+            self.assertNotEqual(everything(), rows)
+            self.browser.click("Undo")
+            self.browser.await_text(f"Undone: {count} documents")
+            self.assertEqual(everything(), rows, statement)
+        # One document is not asked about. What others have written meanwhile stays.
+        self.run_statement("UPDATE rows SET n = 1000 WHERE _id = 5")
+        self.browser.await_text("1 document changed")
+        self.server.execute("UPDATE rows SET n = 1001 WHERE _id = 5")
+        self.browser.click("Undo")
+        self.browser.await_text("Undone: 0 documents; 1 changed by others meanwhile")
+        self.assertEqual(self.server.query("SELECT RAW n FROM rows WHERE _id = 5"), [1001])
+        self.assert_sound()
+
+    def test_a_statement_is_read_for_what_it_would_change(self):
+        self.enter()
+        counting = {
+            "SELECT * FROM a WHERE x = 'DELETE FROM b'": None, "INSERT INTO a DOCUMENTS ({'_id': 1})": None, "": None, "DELETE": None,
+            "delete from a": "SELECT RAW COUNT(*) FROM a", "DELETE FROM `where` WHERE x = ' LIMIT 3' ;": "SELECT RAW COUNT(*) FROM `where` WHERE x = ' LIMIT 3'",
+            "/* all */ UPDATE COLLECTION a (p ATTACHMENT) SET x = (y), s = 'WHERE' WHERE z IN [1, 2] LIMIT 9": "SELECT RAW COUNT(*) FROM COLLECTION a (p ATTACHMENT) WHERE z IN [1, 2]",
+            "UPDATE a SET a.`where` = 1 -- WHERE x\nWHERE y": "SELECT RAW COUNT(*) FROM a WHERE y", "PROFILE DELETE FROM a WHERE b": "SELECT RAW COUNT(*) FROM a WHERE b",
+        }
+        found = self.browser.run(MODULE.format("dql.js") + f".then(({{ changeOf }}) => {json.dumps(list(counting))}.map((text) => changeOf(text)?.count ?? null))")
+        self.assertEqual(dict(zip(counting, found)), counting)
+
+
+class Tables(ConsolePages):
+    """Filters, columns and menus of the page Data."""
+
+    def header(self):
+        return self.browser.run("[...document.querySelectorAll('[role=columnheader]')].map((one) => one.innerText.trim().replace(/ [↑↓]$/, ''))")
+
+    def where(self):
+        return self.browser.run("new URLSearchParams(location.hash.split('?')[1]).get('where') ?? ''")
+
+    def test_a_menu_closes_by_a_press_elsewhere_and_a_dialog_by_escape_from_its_editor(self):
+        self.insert("cars", [{"_id": f"c{index}", "make": "a"} for index in range(5)])
+        self.enter()
+        self.go("data/cars")
+        self.browser.await_text("5 of 5")
+        for elsewhere in ("document.querySelector('.documents h1')", "document.querySelector('.table-head')", "document.querySelector('.count')"):
+            self.browser.mouse("document.querySelectorAll('.table-row .picks')[3]")
+            self.browser.await_true("Boolean(document.querySelector('[role=menu]'))")
+            self.browser.mouse(elsewhere)
+            self.browser.await_true("!document.querySelector('[role=menu]')")
+        self.browser.click("Insert")
+        self.browser.await_true("document.activeElement.closest('dialog .CodeMirror') !== null")
+        self.browser.press("Escape")
+        self.browser.await_true("!document.querySelector('dialog')")
+        self.go("query")
+        self.browser.await_true("Boolean(document.querySelector('main .CodeMirror'))")
+        self.browser.run(f"{EDITOR}.focus()")
+        self.browser.type(" WHER")
+        self.browser.await_true("Boolean(document.querySelector('.CodeMirror-hints'))")
+        self.browser.press("Escape")
+        self.browser.await_true("!document.querySelector('.CodeMirror-hints')")
+        self.assert_sound()
+
+    def test_a_filter_is_made_without_dql_and_a_mistaken_one_is_explained(self):
+        self.insert("orders", [{"_id": index, "status": "paid" if index % 2 else "it's open", "total": index * 1.5, "to": {"city": "berlin"}, "isLate": index < 3, "note": None} for index in range(20)])
+        self.enter()
+        self.go("data/orders")
+        self.browser.await_text("20 of 20")
+        self.browser.click("By field")
+        self.browser.await_true("document.querySelectorAll('.filter-row select')[0].options.length >= 6")
+        self.assert_accessible("a filter by fields")
+        made = [
+            ("status", "is", "paid", "10 of 10", "status = 'paid'"), ("status", "starts", "it's", "10 of 10", "starts_with(status, 'it''s')"),
+            ("total", "least", "27", "2 of 2", "total >= 27"), ("to.city", "contains", "erl", "20 of 20", "contains(`to`.city, 'erl')"),
+            ("isLate", "is", "true", "3 of 3", "isLate = true"), ("status", "in", "paid, it's open", "20 of 20", "status IN ['paid', 'it''s open']"),
+            ("total", "missing", None, "No document fits", "total IS MISSING"), ("note", "null", None, "20 of 20", "note IS NULL"),
+        ]
+        for field, how, value, text, condition in made:
+            self.browser.fill("Field", json.dumps(field.split("."), separators=(",", ":")))
+            self.browser.fill("Comparison", how)
+            if value is not None:
+                self.browser.fill("Value", value)
+            self.browser.click("Add")
+            self.browser.await_text(text)
+            self.assertEqual(self.where(), condition)
+            self.browser.click("Clear")
+            self.browser.await_text("20 of 20")
+        self.browser.fill("Field", '["total"]')
+        self.browser.fill("Comparison", "is")
+        self.browser.fill("Value", "many")
+        self.browser.click("Add")
+        self.browser.await_text("“many” is no number")
+        for typed, told, click, then in (
+            ("statu = 'paid'", "No document of the sample has a field statu.", "Take status", "10 of 10"),
+            ("status = paid", "A text stands in quotes", "Take 'paid'", "10 of 10"), ("berlin", "A condition compares a field with a value", None, None),
+        ):
+            self.go("data/orders?where=" + urllib.parse.quote(typed))
+            self.browser.await_text(told)
+            if click:
+                self.browser.click(click)
+                self.browser.await_text(then)
+        # A condition whose fields are all known, and which finds nothing, has no such hint.
+        self.go("data/orders?where=" + urllib.parse.quote("total > 1000 AND `status` = 'a' AND lower(status) = 'b'"))
+        self.browser.await_text("No document fits the condition")
+        self.assertNotIn("of the sample", self.browser.text)
+        self.assert_sound()
+
+    def test_columns_are_widened_hidden_and_ordered_and_stay_so(self):
+        self.insert("cars", [{"_id": f"{index:08}-0000-0000-0000-000000000000", "created": f"2026-01-01T00:{index:02}:00Z", "make": "citroen", "n": index} for index in range(30)])
+        self.enter()
+        self.go("data/cars")
+        self.browser.await_text("30 of 30")
+        self.assertEqual(self.header(), ["Chosen", "_id", "created", "make", "n"])
+        cut = "[...document.querySelectorAll('.table-row')].filter((row) => row.children[2].scrollWidth > row.children[2].clientWidth).length"
+        self.assertEqual(self.browser.run(cut), 0, "a time is cut")
+        width = "document.querySelectorAll('[role=columnheader]')[1].getBoundingClientRect().width"
+        before = self.browser.run(width)
+        self.browser.mouse("document.querySelectorAll('.edge')[0]", by=120)
+        self.browser.await_true(f"Math.abs({width} - {before} - 120) < 3")
+        self.browser.run("document.querySelectorAll('.edge')[0].focus()")
+        self.browser.press("ArrowLeft")
+        self.browser.await_true(f"Math.abs({width} - {before} - 104) < 3")
+        self.browser.click("Columns")
+        self.assert_accessible("the columns of a table")
+        self.browser.click("n further to the left")
+        self.browser.click("make", "dialog label")
+        self.browser.click("Done")
+        self.assertEqual(self.header(), ["Chosen", "_id", "created", "n"])
+        self.browser.open("about:blank")
+        self.browser.open(f"{self.server.origin}/#/db/{self.server.database}/data/cars")
+        self.browser.await_text("30 of 30")
+        self.assertEqual(self.header(), ["Chosen", "_id", "created", "n"])
+        self.assertLess(abs(self.browser.run(width) - before - 104), 3)
+        self.browser.click("Columns")
+        self.browser.click("As at first")
+        self.browser.click("Done")
+        self.assertEqual(self.header(), ["Chosen", "_id", "created", "make", "n"])
+        self.assert_sound()
+
+
+class Names(ConsolePages):
+    """What pages tell of devices, databases and themselves."""
+
+    def test_a_database_and_a_device_have_names_and_a_device_that_left_keeps_its(self):
+        peer = Peer(self.workspace, "a", self.server, subscribe=["SELECT * FROM cars"])
+        self.enter()
+        self.browser.click("Name it")
+        self.browser.fill("Name", "Till & shop")
+        self.browser.click("Save")
+        self.browser.await_true("document.querySelector('h1').innerText === 'Till & shop' && document.querySelector('nav select').selectedOptions[0].innerText === 'Till & shop'")
+        self.go("sync")
+        self.browser.await_text("1 session")
+        name = self.browser.run("document.querySelector('.presence .peer text').innerText || document.querySelector('.presence .peer text').textContent").split(" ")[0]
+        peer.execute("INSERT INTO cars DOCUMENTS ({'_id': 'x'})")
+        self.go("live?since=0")
+        self.browser.await_true(f"[...document.querySelectorAll('.table-row')].some((row) => row.lastChild.innerText.startsWith({json.dumps(name)}))")
+        peer.stop_sync()
+        self.go("sync")
+        self.browser.await_true(f"document.querySelector('.away-devices')?.innerText.includes({json.dumps(name)})")
+        self.assert_accessible("devices that are away")
+        self.go("data/cars/%22x%22")
+        self.browser.click("History")
+        self.browser.await_true(f"document.querySelector('.story header b')?.innerText.startsWith({json.dumps(name)})")
+        self.go("overview")
+        self.browser.await_true(f"document.querySelector('.who-wrote')?.innerText.startsWith({json.dumps(name)})")
+        self.assert_sound()
+
+    def test_a_page_is_not_live_beside_an_error_and_nothing_is_none_before_it_was_looked_for(self):
+        self.insert("many", [{"_id": f"{index:06}"} for index in range(10_000)])
+        stored = self.server.request("POST", "/api/v5/attachments/upload", b"bytes", {**self.server.authorization(), "Content-Type": "text/plain"}).json
+        self.server.execute("INSERT INTO COLLECTION many (file ATTACHMENT) DOCUMENTS (:d)", {"d": {"_id": "last", "file": {**stored, "metadata": {"name": "plan.txt", "mime_type": "text/plain"}}}})
+        self.server.execute("INSERT INTO emptied DOCUMENTS ({'_id': 1})")
+        self.server.execute("DELETE FROM emptied")
+        self.enter()
+        self.go("attachments")
+        self.browser.await_text("Only the first 10,000 documents of many were looked at")
+        self.browser.await_text("No attachments so far")
+        self.browser.click("Look further")
+        self.browser.await_text("1 attachment, 5 B in 10,001 documents")
+        self.browser.await_text("plan.txt, text/plain")
+        self.go("data")
+        self.browser.await_true("document.querySelector('aside input')?.placeholder === '1 collection'")
+        self.assertNotIn("emptied", self.browser.text)
+        self.go("sync")
+        self.browser.await_true("document.querySelector('.live')?.innerText === 'live'")
+        used = self.server.database, self.server.token
+        self.server.stop()
+        self.browser.await_true("document.querySelector('main .problem') && document.querySelector('.live').innerText.startsWith('not live since')")
+        self.assertNotIn("Looking", self.browser.text)
+        self.server.start()
+        self.use(*used)
+        self.browser.await_true("document.querySelector('.live')?.innerText === 'live'", 30)
+        self.assert_sound()
+
+    def test_a_wrong_credential_is_told_in_words_and_rights_are_made_by_a_form(self):
+        self.browser.open(self.server.origin + "/")
+        self.browser.fill("Admin credential or API key", "wrong")
+        self.browser.click("Sign in")
+        self.browser.await_text("The server does not know this credential")
+        self.assertNotIn("request", self.browser.text)
+        self.assert_accessible("a wrong credential")
+        self.browser.click("Login of a user", "label")
+        self.browser.await_true("!document.querySelector('.problem')")
+        self.insert("cars", [{"_id": 1}])
+        self.browser.forget(self.server.origin)
+        self.enter()
+        self.go("access")
+        self.browser.click("New API key")
+        self.browser.await_true("Boolean(document.querySelector('#grantable option'))")
+        self.browser.fill("Name", "till")
+        side = "[...document.querySelectorAll('fieldset')].find((one) => one.querySelector('legend').innerText === '{}')"
+        choose = "[...{}.querySelectorAll('label')].find((one) => one.innerText.trim() === '{}').click()"
+        self.browser.run(choose.format(side.format("Reads"), "some collections"))
+        self.browser.run(choose.format(side.format("Writes"), "some collections"))
+        self.browser.fill("Writes cars where", "_id == 1")
+        self.browser.fill("Writes: another collection", "boats")
+        self.browser.mouse(side.format("Writes") + ".querySelector('p button')")
+        self.browser.await_text("boats")
+        self.assert_accessible("rights as a form")
+        self.browser.click("Make it")
+        self.browser.await_text("It is shown now and never again")
+        keys = self.server.request("GET", f"/admin/auth/databases/{self.server.database}/api-keys", None, {"Authorization": f"Bearer {self.admin}"}).json["apiKeys"]
+        made = next(one for one in keys if one["name"] == "till")["permissions"]
+        self.assertEqual(made["read"]["queriesByCollection"], {"cars": ["true"]})
+        self.assertEqual(made["write"]["queriesByCollection"], {"cars": ["_id == 1"], "boats": ["true"]})
         self.assert_sound()

@@ -8,8 +8,9 @@ import { keep, kept, mayAdmin, mayRead, Shared, useShared } from "./store.js";
 
 /** The collection in which each device tells of itself. */
 const REPORTS = "__small_peer_info";
-/** Time between two looks at it: a new device has its name soon. */
+/** Time between two looks at it, and until the one for a device that is not known yet. */
 const AGAIN_MS = 20_000;
+const SOON_MS = 1000;
 
 /** Devices that a browser keeps in mind of a database. */
 const KEPT = 500;
@@ -20,6 +21,9 @@ const PRESENCE = "/admin/replicator/databases/{database}/presence";
 /** Devices by their peer keys. @type {Shared<Map<string, Device>>} */
 const devices = new Shared(/** @type {Map<string, Device>} */ (new Map()));
 let read = { database: "", at: 0 };
+/** Keys without a name that were shown: each of them is a reason for one look before its time. @type {Set<string>} */
+const unknown = new Set();
+let isMissed = false;
 
 /** What the devices tell of themselves, in their reports and while they are connected. @param {string} database */
 async function told(database) {
@@ -42,7 +46,8 @@ async function told(database) {
 
 /** Reads a database's devices, unless that was done a moment ago. A device that has left keeps its name in this browser. @param {string} database */
 async function readDevices(database) {
-  if (read.database === database && Date.now() - read.at < AGAIN_MS / 2) return;
+  if (read.database === database && Date.now() - read.at < (isMissed ? SOON_MS : AGAIN_MS)) return;
+  isMissed = false;
   if (read.database !== database) devices.set(new Map(kept(`devices.${database}`, /** @type {[string, Device][]} */ ([]))));
   read = { database, at: Date.now() };
   const all = await told(database);
@@ -56,9 +61,9 @@ async function readDevices(database) {
 export function useDevices(database) {
   const found = useShared(devices);
   useEffect(() => {
-    const look = () => { readDevices(database).catch(() => {}); };
+    const look = () => { if (!document.hidden) readDevices(database).catch(() => {}); };
     look();
-    const timer = setInterval(look, AGAIN_MS);
+    const timer = setInterval(look, SOON_MS);
     return () => clearInterval(timer);
   }, [database]);
   return found;
@@ -67,7 +72,13 @@ export function useDevices(database) {
 /** A device by its name; of several with one name each has the beginning of its key too. @param {string} key */
 export function device(key) {
   const name = devices.value.get(key)?.name;
-  if (!name) return shortened(key, 14);
+  if (!name) {
+    if (!unknown.has(key) && unknown.size < KEPT) {
+      unknown.add(key);
+      isMissed = true;
+    }
+    return shortened(key, 14);
+  }
   const isOnly = [...devices.value.values()].filter((one) => one.name === name).length === 1;
   return isOnly ? name : `${name} (${key.slice(0, 9)}…)`;
 }

@@ -131,7 +131,7 @@ export function changeOf(statement) {
   const clause = (/** @type {string[]} */ ...names) => all.findIndex((one, place) => place > first && one.depth === 0 && names.includes(one.upper) && all[place - 1].word !== ".");
   const place = (/** @type {number} */ index) => index < 0 ? text.length : all[index].at;
   const from = verb === "UPDATE" ? first + 1 : clause("FROM") + 1;
-  if (!all[from]) return null;
+  if (from === 0 || !all[from]) return null;
   const where = clause("WHERE");
   const after = clause("ORDER", "LIMIT", "OFFSET", "RETURNING");
   const source = text.slice(all[from].at, place(clause(...(verb === "UPDATE" ? ["SET", "UNSET", "APPLY"] : ["WHERE", "ORDER", "LIMIT", "OFFSET", "RETURNING"])))).trim();

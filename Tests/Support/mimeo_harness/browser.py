@@ -203,6 +203,17 @@ class Browser:
             for one in numbers:
                 del self._answers[one]
 
+    def mouse(self, script, by=None):
+        """Presses the mouse in the middle of an element, moves it by so many pixels where wanted, and lets it go."""
+        self.await_true(f"Boolean({script})")
+        x, y = self.run(f"(({{left, top, width, height}}) => [left + width / 2, top + height / 2])({script}.getBoundingClientRect())")
+        button = {"button": "left", "buttons": 1, "clickCount": 1}
+        self.send("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+        self.send("Input.dispatchMouseEvent", type="mousePressed", x=x, y=y, **button)
+        for step in range(1, 5) if by else ():
+            self.send("Input.dispatchMouseEvent", type="mouseMoved", x=x + by * step / 4, y=y, button="left", buttons=1)
+        self.send("Input.dispatchMouseEvent", type="mouseReleased", x=x + (by or 0), y=y, **button)
+
     def resize(self, width, height, scale=1):
         self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=False)
 

@@ -5,7 +5,7 @@ import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact.js"
 import { client } from "../api.js";
 import { by, device, useDevices } from "../author.js";
 import { print } from "../exact.js";
-import { exactTime, grouped, idText, keyText, moment, preview } from "../format.js";
+import { counted, exactTime, grouped, idText, keyText, moment, preview } from "../format.js";
 import { address, refine, route } from "../route.js";
 import { head as headOf } from "../schema.js";
 import { useShared } from "../store.js";
@@ -93,7 +93,7 @@ export function Live({ database }) {
     <div class="slider"><label>From offset <input type="range" min="0" max=${Math.max(head, 1)} value=${isOffset ? Number(form.since || head) : head}
         onInput=${(/** @type {any} */ event) => setForm({ ...form, since: event.currentTarget.value })} onChange=${() => show(form)} /></label>
       <output>${isOffset ? `${grouped(Number(form.since || head))} of ${grouped(head)}` : Number.isNaN(Date.parse(form.since)) ? form.since : exactTime(Date.parse(form.since))}</output></div>
-    <div class="bar"><span class="count" role="status">${grouped(state.lines.length)} changes${state.lines.length ? ` by ${[...people].slice(0, 4).join(", ")}${people.size > 4 ? " and others" : ""}` : ""}</span>
+    <div class="bar"><span class="count" role="status">${counted(state.lines.length, "change")}${state.lines.length ? ` by ${[...people].slice(0, 4).join(", ")}${people.size > 4 ? " and others" : ""}` : ""}</span>
       ${!isPaused && !query.until && !state.error && html`<${LiveBadge} link=${link} />`}
       <span class="end"><button type="button" onClick=${() => setState({ ...state, lines: [] })}>Clear</button>
       <button type="button" onClick=${() => save("changes.ndjson", state.lines.map((line) => `${print(line)}\n`), "application/x-ndjson")}>NDJSON</button></span></div>
