@@ -24,8 +24,11 @@ public struct MimeoCommand: AsyncParsableCommand {
     /// Empty, for the parser.
     public init() {}
 
-    /// Entry point for `main.swift`.
+    /// Entry point for `main.swift`: the service whose name the program was called by, otherwise `mimeo`.
     public static func runAsProcess() async -> Never {
+        if let service = ServiceProgram(calledAs: CommandLine.arguments.first ?? "") {
+            await service.runAsProcess()
+        }
         ServiceMain.bootstrap()
         do {
             var command = try parseAsRoot()

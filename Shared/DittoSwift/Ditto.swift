@@ -69,7 +69,7 @@ public final class Ditto: Sendable {
     }
 
     /// The SDK's version.
-    public static var version: String { "0.1.0" }
+    public static var version: String { "0.2.0" }
 
     /// The base of relative persistence directories: the current directory.
     public static var defaultRootDirectory: URL {

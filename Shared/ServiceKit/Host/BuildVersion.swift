@@ -3,7 +3,7 @@ import CBuildCommit
 /// The version of our programs: `--version`, health, metrics.
 public enum BuildVersion {
     /// The release's three numbers; the SDK's `Ditto.version` is the same.
-    public static let number = "0.1.0"
+    public static let number = "0.2.0"
 
     /// The commit that was built; nil unless the build was told it (`MIMEO_BUILD_COMMIT`).
     public static var commit: String? {
@@ -22,7 +22,7 @@ public enum BuildVersion {
         #endif
     }
 
-    /// `0.1.0`, with the commit if the build knew it: `0.1.0 (commit 1a2b3c4d5e6f)`.
+    /// `0.2.0`, with the commit if the build knew it: `0.2.0 (commit 1a2b3c4d5e6f)`.
     public static var text: String { text(number, String(cString: mimeo_build_commit())) }
 
     static func text(_ number: String, _ commit: String) -> String {

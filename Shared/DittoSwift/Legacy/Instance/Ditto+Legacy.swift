@@ -57,7 +57,7 @@ extension Ditto {
     @available(*, deprecated, renamed: "absolutePersistenceDirectory")
     public var persistenceDirectory: URL { absolutePersistenceDirectory }
 
-    /// The version with a prefix and the platform, as in 4.x: `Swi_0.1.0_Linux`.
+    /// The version with a prefix and the platform, as in 4.x: `Swi_0.2.0_Linux`.
     @available(*, deprecated, message: "Use Ditto.version")
     public var sdkVersion: String { "Swi_\(Ditto.version)_\(DittoPeerOS.current.stringValue)" }
 
