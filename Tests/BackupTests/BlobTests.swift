@@ -62,7 +62,7 @@ struct BlobTests {
         }
     }
 
-    @Test("the sealing keys come back with the passphrase only, and never over a file that is there")
+    @Test("the sealing keys come back with the passphrase only, and never over another key")
     func keys() async throws {
         try await Place.use { place in
             let log = try place.log("log")
@@ -81,10 +81,17 @@ struct BlobTests {
                 }
             }
             #expect(try await restored("another passphrase", target, "a") == .passphraseWrong)
-            #expect(try await restored("correct horse battery", key, "b") == .keyUnusable)
+            #expect(try await restored("correct horse battery", "\(key).previous", "b") == .keyUnusable)
+            #expect(try await restored("correct horse battery", key, "d") == nil)
             #expect(try await restored("correct horse battery", target, "c") == nil)
             #expect(FileManager.default.contents(atPath: target) == Data("the key".utf8))
             #expect(FileManager.default.contents(atPath: "\(target).previous") == Data("the key before".utf8))
+            // A half of what a restore writes is completed, another previous key is refused.
+            try FileManager.default.removeItem(atPath: "\(target).previous")
+            #expect(try await restored("correct horse battery", target, "e") == nil)
+            #expect(FileManager.default.contents(atPath: "\(target).previous") == Data("the key before".utf8))
+            try Data("a third key".utf8).write(to: URL(fileURLWithPath: "\(target).previous"))
+            #expect(try await restored("correct horse battery", target, "f") == .keyUnusable)
             // Nothing was published by the refused ones.
             #expect(try await place.log("b").databases().isEmpty)
         }

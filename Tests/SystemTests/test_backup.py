@@ -114,7 +114,8 @@ class Backups(BackupTest):
         self.assertEqual([part["documents"] for part in copied["databases"]], [1])
         server.stop()
         self.run_mimeo("restore", self.folder, "--data", server.data, "--replace", "--dry-run")
-        self.run_mimeo("restore", self.folder, "--data", server.data, "--replace", "--to", point)
+        # In place: the key that the backup has is there already.
+        self.restore(server, "--replace", "--to", point)
         # The services had folded more than the log has now: an operator has to say that this is meant.
         server = OneProcess(self.workspace, extra_arguments=["--accept-restore"])
         server.start()

@@ -59,8 +59,8 @@ public enum SealedKey {
         return FileRecord(name: name, bytes: file.bytes, sha256: digest)
     }
 
-    /// Opens the keys of a backup, and writes them where a server reads them.
-    /// - Throws: `BAK-0501` for another passphrase, `BAK-0502` if a key is there already.
+    /// Opens the keys of a backup, and writes them where a server reads them, unless the same are there.
+    /// - Throws: `BAK-0501` for another passphrase, `BAK-0502` if another one is there.
     static func open(
         _ record: FileRecord, in folder: String, passphrase: String, to path: String
     ) throws(BackupError) {
@@ -77,12 +77,19 @@ public enum SealedKey {
             let plain = try? AES.GCM.open(box, using: key),
             let keys = try? JSONDecoder().decode(Keys.self, from: plain)
         else { throw BackupError(.passphraseWrong, "the passphrase does not open \(sealed)") }
-        guard !Folder.exists(path), !Folder.exists("\(path).previous") else {
-            throw BackupError(.keyUnusable, "\(path) exists; name another file, or remove it first")
+        let files: [(path: String, key: Data?)] = [(path, keys.current), ("\(path).previous", keys.previous)]
+        for file in files where Folder.exists(file.path) {
+            guard let key = file.key, (try? Folder.read(file.path, limit: Limits.keyBytes)) == [UInt8](key)
+            else {
+                throw BackupError(
+                    .keyUnusable, "\(file.path) is another key; name another file, or move it away first")
+            }
         }
         try Folder.make(URL(fileURLWithPath: path).deletingLastPathComponent().path)
-        if let previous = keys.previous { try Folder.write([UInt8](previous), to: "\(path).previous") }
-        try Folder.write([UInt8](keys.current), to: path)
+        // The previous one first: a file of the current one says that both are there.
+        for file in files.reversed() where !Folder.exists(file.path) {
+            if let key = file.key { try Folder.write([UInt8](key), to: file.path) }
+        }
     }
 
     private static func read(_ path: String) throws(BackupError) -> [UInt8] {
