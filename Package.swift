@@ -116,7 +116,10 @@ let shared: [Target] = [
             serverProduct("ServiceLifecycle", "swift-service-lifecycle"),
             serverProduct("UnixSignals", "swift-service-lifecycle"),
         ],
-        exclude: ["CBuildCommit", "CCrashEnd", "CZlib"], embedded: ["Client/mimeo.js"]),
+        exclude: [
+            "CBuildCommit", "CCrashEnd", "CZlib", "Client/LICENSE", "Client/README.md", "Client/mimeo.d.ts",
+            "Client/package.json",
+        ], embedded: ["Client/mimeo.js"]),
     .systemLibrary(
         name: "CZlib", path: "Shared/ServiceKit/CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     module("Postgres", ["CRDT", "DQL", "OperationLog", "CLibPQ", logging], exclude: ["CLibPQ"]),

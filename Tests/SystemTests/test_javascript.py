@@ -1,11 +1,13 @@
-"""The client that the server serves at /mimeo.js, run by Node where it is installed."""
+"""The client that the server serves at /mimeo.js, run by Node where it is installed, and its package for npm."""
 
 import json
+import re
 import shutil
 import subprocess
+import sys
 import unittest
 
-from mimeo_harness import FaultProxy, OneProcess
+from mimeo_harness import ROOT, FaultProxy, OneProcess
 from system_test import SystemTest
 
 PROGRAM = """
@@ -98,3 +100,79 @@ class JavaScript(SystemTest):
         output, errors = process.communicate(timeout=90)
         said = [json.loads(line) for line in output.splitlines()]
         self.assertEqual(said[-3:], [[[0, 1, 5], 3], [[1, 2, 3]], ["QUERY-0101"]], errors)
+
+
+CLIENT = ROOT / "Shared" / "ServiceKit" / "Client"
+
+USE = """
+import * as client from "mimeo-client";
+const say = (...words) => console.log(JSON.stringify(words));
+say(Object.keys(client).sort());
+const options = { database: "d", token: "t" };
+try { new client.Mimeo(options); } catch (error) { say(error.name, error.message); }
+new client.Mimeo({ ...options, url: "http://127.0.0.1:1" });
+const { applied } = client;
+const change = { insertions: [], deletions: [], updates: [], moves: [], rows: [] };
+say(applied(["a", "b", "c"], change));
+say(applied([], { ...change, insertions: [0, 1], rows: [[0, "a"], [1, "b"]] }));
+say(applied(["a", "b", "c"], { ...change, deletions: [0, 2] }));
+say(applied(["a", "b", "c"], { ...change, moves: [[0, 2]], updates: [2], rows: [[2, "A"]] }));
+say(applied(["a", "b", "c", "d"], { deletions: [1], insertions: [3], updates: [], moves: [[3, 0]], rows: [[3, "e"]] }));
+const before = ["a"];
+applied(before, { ...change, deletions: [0] });
+say(before);
+"""
+
+PUBLIC = re.compile(r"^export (?:class|function) (\w+)", re.MULTILINE)
+
+
+class Package(SystemTest):
+    """What `npm pack` makes of the folder of the client."""
+
+    def test_the_types_say_what_the_comments_say(self):
+        done = subprocess.run([sys.executable, ROOT / "scripts" / "javascript-types", "--check"], capture_output=True,
+                              text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_the_types_have_every_public_method_with_its_parameters(self):
+        """Read from the code, not from the comments that the types are made of."""
+        code, types = (CLIENT / "mimeo.js").read_text(), (CLIENT / "mimeo.d.ts").read_text()
+        self.assertEqual(PUBLIC.findall(code), PUBLIC.findall(types))
+        signature = r"^(?:export function |  )(?:async )?\*?(\w+)\(([^\n]*)\)(?: \{|:[^\n]*;|;)$"
+        words = {"for", "if", "while", "switch", "super"}
+        coded = [(name, [part.split(" = ")[0].strip() for part in re.split(r", (?![^{]*\})", given) if part])
+                 for name, given in re.findall(signature, code, re.MULTILINE) if name not in words]
+        typed = [(name, [one.rstrip("?:") for one in re.findall(r"(?:^|, )(\w+\??:)", re.sub(r"\{.*?\}|<.*?>", "", given))])
+                 for name, given in re.findall(signature, types, re.MULTILINE)]
+        self.assertEqual(coded, typed)
+        self.assertIn(("execute", ["statement", "args", "options"]), typed)
+        self.assertGreater(len(typed), 10)
+
+    def test_the_version_and_the_licence_are_those_of_the_source(self):
+        build = (ROOT / "Shared" / "ServiceKit" / "Host" / "BuildVersion.swift").read_text()
+        number = re.search(r'static let number = "([^"]+)"', build)[1]
+        self.assertEqual(json.loads((CLIENT / "package.json").read_text())["version"], number)
+        self.assertEqual((CLIENT / "LICENSE").read_text(), (ROOT / "LICENSE").read_text())
+
+    @unittest.skipUnless(shutil.which("npm"), "npm is not installed")
+    def test_a_packed_client_installs_without_a_network_and_is_imported_by_its_name(self):
+        folder = self.workspace.directory
+        # npm writes its caches and logs below HOME.
+        settings = {"cwd": folder, "capture_output": True, "text": True, "timeout": 120, "check": False,
+                    "env": {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(folder), "npm_config_offline": "true"}}
+        packed = subprocess.run(["npm", "pack", "--json", CLIENT], **settings)
+        self.assertEqual(packed.returncode, 0, packed.stderr)
+        (told,) = json.loads(packed.stdout)
+        self.assertEqual([file["path"] for file in told["files"]],
+                         ["LICENSE", "README.md", "mimeo.d.ts", "mimeo.js", "package.json"])
+        (folder / "package.json").write_text("{}")
+        installed = subprocess.run(["npm", "install", "--no-audit", "--no-fund", f"./{told['filename']}"], **settings)
+        self.assertEqual(installed.returncode, 0, installed.stderr)
+        (folder / "use.mjs").write_text(USE)
+        used = subprocess.run(["node", "use.mjs"], **settings)
+        self.assertEqual(used.returncode, 0, used.stderr)
+        said = [json.loads(line) for line in used.stdout.splitlines()]
+        self.assertEqual(said, [
+            [sorted(PUBLIC.findall((CLIENT / "mimeo.js").read_text()))],
+            ["TypeError", "Mimeo needs url: this module was read from a file, not from a server"],
+            [["a", "b", "c"]], [["a", "b"]], [["b"]], [["b", "c", "A"]], [["d", "a", "c", "e"]], [["a"]]])

@@ -57,11 +57,33 @@
  */
 
 /**
+ * @typedef {object} ChangeEvent
+ * @property {number[]} insertions Indexes in the new rows.
+ * @property {number[]} deletions Indexes in the old rows.
+ * @property {[number, number][]} moves Pairs of an old and a new index.
+ * @property {[number, any][]} rows Pairs of a new index and the row that was inserted or updated.
+ */
+
+/**
  * @typedef {object} Connection
  * @property {boolean} open False from a cut until the stream is open again.
  * @property {any} error Why it was cut; null if it ended, as at a server that stops.
  * @property {number} retryMs The pause before it is opened again.
  */
+
+/**
+ * @typedef {object} Feed
+ * @property {number | string} [since] An offset, a time, "now" or "snapshot"; 0 unless said.
+ * @property {number | string} [until] The last offset, or a time.
+ * @property {string | string[]} [collection] One collection or several; all unless said.
+ * @property {string} [where] A condition of DQL.
+ * @property {"new" | "both" | "none"} [values] The values in a change; "new" unless said.
+ * @property {boolean} [follow] Go on with what comes.
+ * @property {AbortSignal} [signal]
+ * @property {(state: Connection) => void} [onConnection] As for observe.
+ */
+
+/** @typedef {string | [string, Record<string, any>?] | {statement: string, args?: Record<string, any>}} Statement */
 
 /** The silence after which a stream counts as cut: the server says that it is alive every 15 s. */
 const SILENCE_MS = 45_000;
@@ -102,7 +124,9 @@ export class Mimeo {
   /** @param {Options} options */
   constructor(options) {
     this.#options = options;
-    this.#origin = (options.url ?? new URL("/", import.meta.url).origin).replace(/\/$/, "");
+    const url = options.url ?? servedFrom();
+    if (!url) throw new TypeError("Mimeo needs url: this module was read from a file, not from a server");
+    this.#origin = url.replace(/\/$/, "");
     this.#fetch = options.fetch ?? globalThis.fetch.bind(globalThis);
     this.#parse = options.parse ?? JSON.parse;
     this.#bearer = options.apiKey ?? null;
@@ -155,7 +179,7 @@ export class Mimeo {
   /**
    * Executes statements as one: all or nothing, and each sees those before it. An error has the place of its
    * statement in `details.index`.
-   * @param {(string | [string, Record<string, any>?] | {statement: string, args?: Record<string, any>})[]} statements
+   * @param {Statement[]} statements
    *   Up to 1,000, each a text, a pair of text and arguments, or an object of both.
    * @param {{key?: string, after?: number, strict?: boolean, signal?: AbortSignal}} [options]
    *   key: names the transaction, so that it may be sent again and is done once.
@@ -220,15 +244,7 @@ export class Mimeo {
 
   /**
    * Reads the changes of documents from the log. Whole operations only: one that was cut comes again.
-   * @param {object} [options]
-   * @param {number | string} [options.since] An offset, a time, "now" or "snapshot"; 0 unless said.
-   * @param {number | string} [options.until] The last offset, or a time.
-   * @param {string | string[]} [options.collection]
-   * @param {string} [options.where] A condition of DQL.
-   * @param {"new" | "both" | "none"} [options.values]
-   * @param {boolean} [options.follow] Go on with what comes.
-   * @param {AbortSignal} [options.signal]
-   * @param {(state: Connection) => void} [options.onConnection] As for observe.
+   * @param {Feed} [options]
    * @returns {AsyncGenerator<Change, void, void>}
    */
   async *changes(options = {}) {
@@ -252,7 +268,7 @@ export class Mimeo {
       const whole = held;
       held = [];
       if (line.last) since = line.transactionId;
-      yield* whole;
+      for (const one of whole) yield one;
     }
   }
 
@@ -416,9 +432,16 @@ export class Mimeo {
   }
 }
 
+/** The origin that served this module; undefined where it was read from a file. */
+function servedFrom() {
+  const { protocol, origin } = new URL(import.meta.url);
+  return /^https?:$/.test(protocol) ? origin : undefined;
+}
+
 /**
  * A collection's name in a path. In back quotes where a browser would take it for a step of the path.
  * @param {string} name
+ * @returns {string}
  */
 export function pathName(name) {
   return encodeURIComponent(/^\.{1,2}$|^`/.test(name) ? `\`${name.replaceAll("`", "``")}\`` : name);
@@ -427,6 +450,7 @@ export function pathName(name) {
 /**
  * A document's id in a path. A text that looks like JSON, or like a step of the path, is written as JSON.
  * @param {any} id
+ * @returns {string}
  */
 export function pathID(id) {
   return encodeURIComponent(typeof id === "string" && !/^$|^\.{1,2}$|^[{["0-9\-tf]/.test(id) ? id : JSON.stringify(id));
@@ -463,12 +487,12 @@ async function* textLines(response, connection) {
 }
 
 /**
- * The rows after a change.
- * @param {any[]} rows
- * @param {{insertions: number[], deletions: number[], moves: [number, number][], rows: [number, any][]}} change
+ * The rows after a `change` event of a live query, as a new array. Needed by who reads the stream without `observe`.
+ * @param {any[]} rows The rows before it.
+ * @param {ChangeEvent} change
  * @returns {any[]}
  */
-function applied(rows, change) {
+export function applied(rows, change) {
   const given = new Map(change.rows);
   const inserted = new Set(change.insertions);
   const arrivals = new Map(change.moves.map(([from, to]) => [to, rows[from]]));
