@@ -1,13 +1,19 @@
-"""The README's five minutes, as they stand: every block is run, with the address and the folder of the test."""
+"""README.md as it stands: every block is run, with the address and the folder of the test."""
 
+import itertools
 import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
+import sys
 
 from mimeo_harness import ROOT, binary, until
+from mimeo_harness.markdown import blocks
 from system_test import SystemTest
+
+README = "README.md"
 
 
 class Talk:
@@ -33,39 +39,57 @@ class FiveMinutes(SystemTest):
     def setUp(self):
         super().setUp()
         self.folder = self.workspace.directory
-        section = (ROOT / "README.md").read_text().split("## Five minutes\n")[1].split("\n## ")[0]
-        self.blocks = re.findall(r"^```\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
-        self.text = section
-        # `make run` is a build and this command; it prints the same lines.
-        self.server = Talk(self.workspace.start("server", [binary("mimeo"), "serve", "--listen", "127.0.0.1:0"]))
-        lines = []
-        while not lines or not lines[-1].startswith("token-file: "):
-            lines.append(self.server.next())
-        self.origin = lines[0].removeprefix("url: ")
-        (self.folder / "mimeo.txt").write_text("\n".join(lines) + "\n")
+        self.text = (ROOT / README).read_text()
+        for name in ("Shared", "Tests"):
+            (self.folder / name).symlink_to(ROOT / name)
+        # `make run` is a build and this command; to a terminal it prints the token itself.
+        self.server = Talk(self.workspace.start(
+            "server", [binary("mimeo"), "serve", "--listen", "127.0.0.1:0", "--show-token"]))
+        self.url, self.database, self.token = (self.server.next().split(": ")[1] for _ in range(3))
+        self.exports = ""
 
     def here(self, text):
-        """A text of the README with the test's address and paths."""
-        text = text.replace("http://127.0.0.1:4000", self.origin).replace("/tmp/mimeo.txt", "mimeo.txt")
+        """A text of the README with the test's address and paths, and what a reader fills in."""
+        text = text.replace("http://127.0.0.1:4000", self.url)
+        text = text.replace("MIMEO_DATABASE=…", f"MIMEO_DATABASE={self.database}")
+        text = text.replace("MIMEO_TOKEN=…", f"MIMEO_TOKEN={self.token}")
         return text.replace("$PWD/.build/release", str(pathlib.Path(binary("mimeo")).parent))
 
     def shell(self, script):
-        done = subprocess.run(["bash", "-e", "-c", self.here(script)], cwd=self.folder, capture_output=True, text=True,
-                              timeout=120)
+        """Runs a block after the `export` lines of the blocks before it."""
+        done = subprocess.run(["bash", "-e", "-c", self.exports + self.here(script)], cwd=self.folder,
+                              capture_output=True, text=True, timeout=120, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.exports += "".join(f"{line}\n" for line in self.here(script).splitlines() if line.startswith("export "))
         return done.stdout
 
     def peer(self, name, command):
-        path = f"{pathlib.Path(binary('mimeo')).parent}:{os.environ['PATH']}"
         script = f"{self.exports}\nexec {command.strip()}"
-        return Talk(self.workspace.start(name, ["bash", "-c", self.here(script)], {"PATH": path}))
+        return Talk(self.workspace.start(name, ["bash", "-c", script], {"PATH": os.environ["PATH"]}))
+
+    def start(self, block, name, *command):
+        (self.folder / name).write_text(self.here(block.text))
+        return Talk(self.workspace.start(name, ["bash", "-c", f"{self.exports}\nexec {' '.join(command)}"]))
 
     def test_every_block_runs_as_it_stands(self):
-        """Documents over HTTP, two peers of which one is offline, real data, and curl."""
-        serve, ask, peers, typed, load, curl = self.blocks
-        self.assertEqual(serve, "make run | tee /tmp/mimeo.txt\n")
-        self.exports = "\n".join(line for line in ask.splitlines() if line.startswith("export "))
-        self.assertIn("petrol", self.shell(ask))
+        """Documents over HTTP, sample data, JavaScript, Python, and two peers of which one is offline."""
+        image, make, ask, load, export, page, script, peers, typed = blocks(README, self.text)
+        self.assertIn("docker run ", image.text)
+        self.assertEqual([line.split("  ")[0] for line in make.text.splitlines()], ["make run", "make test"])
+        self.assertIn("petrol", self.shell(ask.text))
+        self.assertIn("5 rows", self.shell(load.text))
+        self.shell(export.text)
+        follower = self.start(page, "cars.mjs", "node", "cars.mjs") if shutil.which("node") else None
+        if follower:
+            self.assertRegex(follower.next(), r"^\[$|^\[ '")
+            until(lambda: "owner: 'Ann'" in said(follower), 60, lambda: said(follower))
+        changed = self.start(script, "cars.py", sys.executable, "cars.py")
+        self.assertEqual(changed.next(), "['fiat']")
+        if follower:
+            until(lambda: "seats: 5" in said(follower), 60, lambda: said(follower))
+        self.two_peers(peers.text, typed.text)
+
+    def two_peers(self, peers, typed):
         a = self.peer("a", peers)
         b = self.peer("b", peers.replace("./peer-a", "./peer-b"))
         for peer in (a, b):
@@ -75,12 +99,14 @@ class FiveMinutes(SystemTest):
         in_b, in_a = re.findall(r"`([^`]+)`", self.text[self.text.index("While A is offline"):])[:2]
         self.assertEqual(b.ask(in_b)["mutatedDocumentIDs"], ["fiat"])
         self.assertEqual(a.ask(in_a), {"sync": "started"})
-        wanted = [{"_id": "fiat", "seats": 4, "engine": {"kind": "electric", "litres": 1.4}, "colour": "red"}]
+        wanted = [{"_id": "fiat", "seats": 5, "engine": {"kind": "electric", "litres": 1.4}, "colour": "red",
+                   "owner": "Ann"}]
         for peer in (a, b):
             until(lambda peer=peer: peer.ask("SELECT * FROM cars")["items"] == wanted, 60, "both have both changes")
             peer.process.close_input()
             self.assertEqual(peer.process.wait(30), 0)
-        setup, rest = load.split("\n", 1)
-        self.assertTrue(setup.startswith("scripts/setup system"))
-        self.assertIn("5 rows", self.shell(self.exports + "\n" + rest))
-        self.assertIn('"colour":"red"', self.shell(self.exports + "\n" + curl))
+
+
+def said(talk):
+    """Everything that a process has printed so far."""
+    return "\n".join(itertools.takewhile(bool, (talk.process.line(index, 0) for index in itertools.count())))

@@ -56,7 +56,9 @@ enum SourceTree {
     }()
 
     /// The pictures of documents, which are no text.
-    static let pictures = folders.flatMap(paths(below:)).filter { $0.hasSuffix(".png") }
+    static let pictures = folders.flatMap(paths(below:)).filter { path in
+        [".png", ".gif"].contains(where: path.hasSuffix)
+    }
 
     static let swiftFiles = files.filter { $0.path.hasSuffix(".swift") }
 
