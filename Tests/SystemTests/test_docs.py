@@ -118,13 +118,13 @@ class Page:
         }
 
     def _port(self, match):
-        if match[2] not in self._ports:
-            self._ports[match[2]] = free_port()
-        return f"{match[1]}:{self._ports[match[2]]}"
+        if match[3] not in self._ports:
+            self._ports[match[3]] = free_port()
+        return f"{match[1]}{match[2]}{self._ports[match[3]]}"
 
     def here(self, text):
         """A block's text with the test's addresses and database."""
-        text = re.sub(r"(127\.0\.0\.1|0\.0\.0\.0|localhost):(\d{4,5})\b", self._port, text)
+        text = re.sub(r"(127\.0\.0\.1|0\.0\.0\.0|localhost)(:|\", )(\d{4,5})\b", self._port, text)
         if "postgres://mimeo@db/mimeo" in text:
             self.server.postgres = self.server.postgres or Postgres(self._workspace).start()
             text = text.replace("postgres://mimeo@db/mimeo", self.server.postgres.url)
@@ -141,20 +141,20 @@ class Page:
                 stop(process, signal.SIGINT)
             self._left.clear()
         state = self.folder / ".variables"
+        before = f"[ -f {state} ] && . {state}\nset -e\n"
+        if "without" in block.directives:
+            before += f"unset {' '.join(TARGET)}\n"
+        after = "" if "without" in block.directives else f"\nexport -p > {state}\n"
         if block.language == "sh":
-            script = f"[ -f {state} ] && . {state}\nset -e\n{text}\nexport -p > {state}\n"
-            command = ["bash", "-c", script]
+            command = ["bash", "-c", before + text + after]
         else:
             file = self.folder / f"block{self._count}.{'mjs' if block.language == 'js' else 'py'}"
             file.write_text(text)
-            command = ["bash", "-c", f"[ -f {state} ] && . {state}; exec {'node' if block.language == 'js' else sys.executable} {file}"]
-        environment = self._environment
-        if "without" in block.directives:
-            environment = {name: value for name, value in environment.items() if name not in TARGET}
+            command = ["bash", "-c", f"{before}exec {'node' if block.language == 'js' else sys.executable} {file}"]
         if "until" in block.directives:
-            self._leave(block, command, environment)
+            self._leave(block, command)
             return
-        done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True,
+        done = subprocess.run(command, cwd=self.folder, env=self._environment, capture_output=True, text=True,
                               timeout=STEP_SECONDS, check=False, stdin=subprocess.DEVNULL)
         said = done.stdout + done.stderr
         if done.returncode != 0:
@@ -170,11 +170,11 @@ class Page:
         else:
             (self.folder / name).write_text(text)
 
-    def _leave(self, block, command, environment):
+    def _leave(self, block, command):
         """Runs a command that goes on, until it has printed what the page says."""
         path = self.folder / f"block{self._count}.out"
         with open(path, "wb") as output:
-            process = subprocess.Popen(command, cwd=self.folder, env=environment, stdin=subprocess.PIPE, text=True,
+            process = subprocess.Popen(command, cwd=self.folder, env=self._environment, stdin=subprocess.PIPE, text=True,
                                        stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
         self._left.append(process)
         self._workspace.on_close(lambda: stop(process, signal.SIGKILL))
