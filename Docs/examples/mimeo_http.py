@@ -12,9 +12,11 @@ class Mimeo:
             login = {"databaseID": database, "provider": provider, "token": token}
             self.bearer = json.load(self._post("/_ditto/auth/login", login))["accessToken"]
 
-    def execute(self, statement, **args):
-        """The rows of a statement. The arguments fill its parameters: execute("… WHERE n > :n", n=5)"""
-        return json.load(self._post("/api/v5/store/execute", {"statement": statement, "args": args}))["items"]
+    def execute(self, statement, as_of=None, **args):
+        """The rows of a statement, of a SELECT also as of an offset or time in the past. The arguments fill its
+        parameters: execute("… WHERE n > :n", n=5)"""
+        body = {"statement": statement, "args": args} | ({"asOf": as_of} if as_of is not None else {})
+        return json.load(self._post("/api/v5/store/execute", body))["items"]
 
     def follow(self, select, **args):
         """Yields the event "result" with the rows of a SELECT, then the event "change" after each change of them."""

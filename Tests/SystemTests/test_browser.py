@@ -5,8 +5,9 @@ import json
 import queue
 import threading
 import unittest
+import urllib.parse
 
-from mimeo_harness import CHROMIUM, OneProcess
+from mimeo_harness import CHROMIUM, ROOT, Browser, OneProcess, until
 from system_test import SystemTest
 
 PAGE = """<!doctype html><meta charset="utf-8"><script type="module">
@@ -113,3 +114,24 @@ class AnotherOrigin(SystemTest):
         self.assertEqual(list(said), ["error"], said)
         self.assertIn("TypeError", said["error"])
         self.assertEqual(server.query("SELECT * FROM c"), [])
+
+
+@unittest.skipUnless(CHROMIUM, "no Chromium is installed: scripts/setup system")
+class Example(SystemTest):
+    def test_the_page_of_the_documentation_shows_what_others_write_and_writes_itself(self):
+        pages = Pages((ROOT / "Docs" / "examples" / "todo.html").read_text)
+        self.addCleanup(pages.shutdown)
+        server = OneProcess(self.workspace, extra_arguments=["--cors-origin", pages.origin]).start()
+        browser = Browser(self.workspace)
+        self.addCleanup(browser.close)
+        query = urllib.parse.urlencode({"url": server.origin, "database": server.database, "token": server.token})
+        browser.open(f"{pages.origin}/todo.html?{query}")
+        browser.await_text("live")
+        browser.fill("What is to be done?", "Buy <b>milk</b>")
+        browser.run("document.forms[0].requestSubmit()")
+        browser.await_text("Buy <b>milk</b>")
+        browser.click("Buy")
+        until(lambda: server.query("SELECT done FROM todos") == [{"done": True}], 60, "the tick is not on the server")
+        server.execute("INSERT INTO todos DOCUMENTS ({'text': 'Sing', 'done': false})")
+        browser.await_text("Sing")
+        self.assertEqual(browser.complaints, [])
