@@ -211,11 +211,16 @@ class Commands(SystemTest):
 
     def run_page(self, name):
         found = [block for block in PAGES[name] if block.is_run or "file" in block.directives]
-        if any(block.language == "js" for block in found) and not shutil.which("node"):
-            self.skipTest("Node is not installed")
+        for tool in ("node", "npm"):
+            if any(uses(tool, block) for block in found) and not shutil.which(tool):
+                self.skipTest(f"{tool} is not installed")
         page = Page(self.server, self.shared, name)
         for block in found:
             page.run(block)
+
+
+def uses(tool, block):
+    return block.language == "js" if tool == "node" else block.language == "sh" and block.text.startswith(f"{tool} ")
 
 
 def add_tests():
