@@ -1,5 +1,6 @@
 """A page of another origin in headless Chromium: its fetch needs CORS for every route, streams included."""
 
+import base64
 import http.server
 import json
 import queue
@@ -116,8 +117,45 @@ class AnotherOrigin(SystemTest):
         self.assertEqual(server.query("SELECT * FROM c"), [])
 
 
+HOOK_PAGE = """<!doctype html><meta charset="utf-8"><main></main>
+<script type="importmap">{"imports": {"react": "data:text/javascript;base64,PREACT"}}</script>
+<script type="module">
+import { h, render, useState } from "react";
+const { Mimeo } = await import("SERVER/mimeo.js");
+const { useQuery } = await import(URL.createObjectURL(new Blob([atob("HOOK")], { type: "text/javascript" })));
+const db = new Mimeo({ database: "DATABASE", token: "TOKEN" });
+function Cars() {
+  const [most, setMost] = useState(5);
+  const rows = useQuery(db, "SELECT * FROM cars WHERE seats < :most ORDER BY _id", { most });
+  return h("button", { onClick: () => setMost(9) }, rows.map((row) => row._id).join(" ") || "none");
+}
+render(h(Cars), document.querySelector("main"));
+</script>"""
+
+
 @unittest.skipUnless(CHROMIUM, "no Chromium is installed: scripts/setup system")
 class Example(SystemTest):
+    def test_the_hook_of_the_documentation_follows_its_query_and_other_arguments(self):
+        """With the console's Preact in the place of React."""
+        pages = Pages(lambda: page)
+        self.addCleanup(pages.shutdown)
+        server = OneProcess(self.workspace, extra_arguments=["--cors-origin", pages.origin]).start()
+        files = {"PREACT": "Services/Console/Web/vendor/preact.js", "HOOK": "Docs/examples/use-query.js"}
+        page = HOOK_PAGE.replace("SERVER", server.origin).replace("DATABASE", server.database).replace("TOKEN", server.token)
+        for word, path in files.items():
+            page = page.replace(word, base64.b64encode((ROOT / path).read_bytes()).decode())
+        browser = Browser(self.workspace)
+        self.addCleanup(browser.close)
+        browser.open(pages.origin)
+        browser.await_text("none")
+        server.execute("INSERT INTO cars DOCUMENTS ({'_id': 'fiat', 'seats': 4}), ({'_id': 'van', 'seats': 8})")
+        browser.await_true("document.body.innerText.trim() === 'fiat'")
+        browser.click("fiat")
+        browser.await_true("document.body.innerText.trim() === 'fiat van'")
+        server.execute("DELETE FROM cars WHERE _id = 'fiat'")
+        browser.await_true("document.body.innerText.trim() === 'van'")
+        self.assertEqual(browser.complaints, [])
+
     def test_the_page_of_the_documentation_shows_what_others_write_and_writes_itself(self):
         pages = Pages((ROOT / "Docs" / "examples" / "todo.html").read_text)
         self.addCleanup(pages.shutdown)
