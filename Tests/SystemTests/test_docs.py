@@ -14,7 +14,7 @@ import subprocess
 import sys
 import unittest
 
-from mimeo_harness import ROOT, OneProcess, Postgres, Workspace, binary, free_port, until
+from mimeo_harness import ROOT, OneProcess, Postgres, Workspace, binary, free_port, mimeo, until
 from mimeo_harness.markdown import NEEDS, RUN, blocks
 from system_test import SystemTest
 
@@ -49,6 +49,7 @@ class Marks(unittest.TestCase):
     def test_every_block_is_run_or_says_what_it_needs(self):
         for block in sum(PAGES.values(), []):
             needs = block.directives.get("needs", "")
+            self.assertNotIn(block.language, ("bash", "console", "shell"), f"{block}: the word is `sh`")
             if needs:
                 self.assertIn(re.split("[:,]", needs)[0], NEEDS, f"{block}: a need that `markdown.py` does not know")
             elif block.language not in (*RUN, "swift"):
@@ -70,6 +71,39 @@ class Marks(unittest.TestCase):
         typed = [block for block in sum(PAGES.values(), []) if block.language in RUN and block.path.startswith("Docs/")]
         run = [block for block in typed if "needs" not in block.directives]
         self.assertGreater(len(run) / len(typed), 0.75)
+
+
+class Mentions(unittest.TestCase):
+    """Commands that stand within a sentence or a table are not run; but there is such a command, with such flags."""
+
+    def test_every_command_in_a_sentence_exists_with_its_flags(self):
+        helps = {}
+        for name in PAGES:
+            for span in re.findall(r"`(mimeo [^`]+)`", prose((ROOT / name).read_text())):
+                words = command_of(span)
+                if words not in helps:
+                    helps[words] = help_of(words)
+                self.assertIsNotNone(helps[words], f"{name}: there is no `mimeo {' '.join(words)}`")
+                for flag in re.findall(r"--[a-z][a-z-]*", span):
+                    self.assertRegex(helps[words], rf"{flag}\b", f"{name}: `mimeo {' '.join(words)}` has no {flag}")
+
+
+def command_of(span):
+    """The words of `mimeo admin databases create --id fleet` that name a command."""
+    words = re.match(r"mimeo((?: [a-z][a-z-]*)*)", span)[1].split()
+    longest = {"admin": 3, "backup": 2}.get(words[0] if words else "", 1)
+    return tuple(word for word in words if word != "help")[:longest]
+
+
+def prose(text):
+    """A page without its code blocks, lines joined where a sentence goes on."""
+    return re.sub(r"\s*\n\s*", " ", re.sub(r"^\s*```.*?^\s*```$", "", text, flags=re.MULTILINE | re.DOTALL))
+
+
+def help_of(words):
+    """The help of a command of `mimeo`; None if there is no such command."""
+    done = mimeo("admin", "help", *words[1:]) if words[:1] == ("admin",) else mimeo(*words, "--help")
+    return done.stdout if done.returncode == 0 else None
 
 
 class Page:
