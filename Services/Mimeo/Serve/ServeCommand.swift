@@ -37,7 +37,7 @@ struct ServeCommand: AsyncParsableCommand {
             note.withLock {
                 $0 = RunningServer(
                     folder: folder, url: address.origin, database: development.id,
-                        tokenFile: development.tokenFile)
+                    tokenFile: development.tokenFile)
             }
             ServiceMain.say("url: \(address.origin)", "database: \(development.id)")
             ServiceMain.say(development.tokenLine(isShown: configuration.showsToken))
