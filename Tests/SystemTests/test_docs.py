@@ -34,7 +34,7 @@ STEP_SECONDS = 60
 def pages():
     """The pages whose commands are run, by their path in the source."""
     found = ["README.md", "CONTRIBUTING.md"]
-    for folder in ("Docs", "Shared", "Services", "Tests", "compose", "packaging", "monitoring", "scripts"):
+    for folder in ("Docs", "Shared", "Services", "Tests", "compose", "packaging", "monitoring", "deploy"):
         for path in sorted((ROOT / folder).rglob("*.md")):
             name = path.relative_to(ROOT).as_posix()
             if (folder == "Docs" or path.name == "README.md") and "/vendor/" not in name:

@@ -18,7 +18,7 @@ RUN = ("sh", "js", "python")
 NEEDS = {
     "docker": "a running Docker", "compiler": "a Swift toolchain and minutes", "debian": "a Debian to change, as root",
     "internet": "names and services of others", "hours": "much more time than a test has", "tool": "a tool of others",
-    "place": "folders, keys and services of the reader's", "network": "several machines on one network",
+    "cluster": "a Kubernetes cluster", "place": "folders, keys and services of the reader's", "network": "several machines on one network",
     "PostgreSQL": "a PostgreSQL server", "nginx": "nginx in the foreground",
 }
 """The reasons for which a block is not run."""
