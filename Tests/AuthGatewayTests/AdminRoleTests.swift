@@ -72,6 +72,23 @@ struct AdminRoleTests {
         }
     }
 
+    @Test("an id that no record can have is one that there is not")
+    func longIDs() async throws {
+        try await serving { admin in
+            _ = try await admin.post("databases", #"{"id":"fleet"}"#)
+            let long = String(repeating: "x", count: 5_000)
+            for path in [
+                "credentials/\(long)", "databases/fleet/api-keys/\(long)",
+                "databases/fleet/revocations/\(long)",
+                "databases/fleet/providers/\(long)",
+            ] {
+                let answer = try await admin.delete(path)
+                #expect(answer.status == 404 && answer.code == "AUTH-0411", "\(path.prefix(30))")
+            }
+            #expect(try await admin.delete("databases/\(long)").code == "AUTH-0402")
+        }
+    }
+
     @Test(
         "a credential without name, role or a sound end is refused",
         arguments: [

@@ -124,7 +124,10 @@ struct AdminTests {
             #expect(login.code == "AUTH-0402")
             let made = try await admin.post("databases", #"{"development":false}"#)
             #expect(made.status == 201 && made.object["developmentToken"] == "<null>")
-            for body in [#"{"id":"a.b"}"#, #"{"id":""}"#, #"{"id":7}"#, "[]", "{", #"{"name":"x"}"#] {
+            for body in [
+                #"{"id":"a.b"}"#, #"{"id":""}"#, #"{"id":"-a"}"#, #"{"id":"_a"}"#, #"{"id":7}"#, "[]", "{",
+                #"{"name":"x"}"#,
+            ] {
                 #expect(try await admin.post("databases", body).code == "AUTH-0401", "\(body)")
             }
         }

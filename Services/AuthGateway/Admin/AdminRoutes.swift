@@ -207,9 +207,8 @@ extension AdminRoutes {
     private func createDatabase(_ request: Request) async throws -> Response {
         let body = try await AdminBody(request, known: ["id", "development"])
         let id = DatabaseID(try body.text("id") ?? UUID().uuidString.lowercased())
-        guard id.isValid else {
-            throw AuthGatewayError(
-                .requestMalformed, "id must be 1 to 128 letters, digits, '-' or '_'")
+        guard id.canBeMade else {
+            throw AuthGatewayError(.requestMalformed, "id must be \(DatabaseID.form)")
         }
         let token = try await state.createDatabase(
             id, allowsDevelopment: try body.flag("development") ?? true)

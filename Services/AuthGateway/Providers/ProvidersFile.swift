@@ -62,10 +62,9 @@ struct ProvidersFile: Sendable {
         guard let databases = top.values["databases"]?.objectValue else { throw top.wrong("databases") }
         for (text, value) in databases.entries {
             let id = DatabaseID(text)
-            guard id.isValid else {
+            guard id.canBeMade else {
                 throw AuthGatewayError(
-                    .providersUnreadable,
-                    "databases: '\(id)' is not a database id: 1 to 128 letters, digits, '-' or '_'")
+                    .providersUnreadable, "databases: '\(id)' is not a database id: \(DatabaseID.form)")
             }
             self.databases[id] = try Self.database(value, "databases.\(id)", logger)
         }

@@ -342,8 +342,10 @@ public struct SystemWriter {
     /// The record with an id; nil if there is none.
     public func get<Record: SystemRecord>(_ id: String, as type: Record.Type = Record.self) throws -> Record?
     {
+        // Ids come from paths: one that no document can have has no record.
+        guard let key = try? DocumentID(.string(id)) else { return nil }
         var found: Record?
-        try transaction.lookup(Record.collection.name, DocumentID(.string(id))) { record in
+        try transaction.lookup(Record.collection.name, key) { record in
             found = Record.read(id, try record.document.root.value())
         }
         return found
