@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import urllib.parse
 import uuid
 
 from mimeo_harness import OneProcess, Peer, WebSocket
@@ -72,6 +73,107 @@ class Statements(BadInput):
         """Bytes that are no HTTP end the connection, not the server."""
         with WebSocket(self.server.address, "/ HTTP/9.9\r\n\x00\x01 nonsense") as connection:
             self.assertNotEqual(connection.status, 101)
+
+
+class Extremes(BadInput):
+    """Numbers and times at the ends of their ranges and beyond: an answer or a refusal, and never a 5xx."""
+
+    NUMBERS = (0, 1, -1, (1 << 31) - 1, 1 << 31, 1 << 32, 1 << 53, (1 << 63) - 1, 1 << 63, (1 << 64) - 1, 1 << 64,
+               -(1 << 63), -(1 << 63) - 1, "1e300", "nan", "9" * 200)
+    TIMES = ("9999-12-31T23:59:59.999Z", "9999-12-31T23:59:60Z", "0000-01-01T00:00:00Z", "1969-12-31T23:59:59Z",
+             "9999-12-31T23:59:59-23:59", "-9999-01-01T00:00:00Z")
+
+    def assert_answered(self, answer, what):
+        self.assertLess(answer.status, 500, f"{what}: {answer.body[:300]!r}")
+        if answer.status >= 400 and answer.status != 416:
+            self.assertRegex(answer.error.get("code", ""), r"^[A-Z]+-\d{4}$", f"{what}: {answer.body[:300]!r}")
+
+    def test_in_queries(self):
+        paths = ["/api/v5/changes?until=0&since={}", "/api/v5/changes?since=0&feed=once&until={}",
+                 "/api/v5/changes?since=0&until=0&limit={}", "/api/v5/history/cars/1?before={}",
+                 "/api/v5/history/cars/1?limit={}", "/api/v5/history/cars/1?at={}"]
+        for path in paths:
+            for value in (*self.NUMBERS, *self.TIMES):
+                with self.subTest(path, value=value):
+                    whole = path.format(urllib.parse.quote(str(value)))
+                    self.assert_answered(
+                        self.server.request("GET", whole, headers=self.server.authorization()), whole)
+
+    def test_in_header_fields(self):
+        attachment = self.server.upload(b"x" * 1000).json["id"]
+        tus = {"Tus-Resumable": "1.0.0"}
+        uploads = "/api/v5/attachments/uploads"
+        for value in self.NUMBERS:
+            with self.subTest(value):
+                for fields in ({"Range": f"bytes={value}-"}, {"Range": f"bytes=-{value}"},
+                               {"Range": f"bytes=0-{value}"}, {"Range": f"bytes={value}-{value}"}):
+                    self.assert_answered(self.server.request(
+                        "GET", f"/api/v5/attachments/{attachment}",
+                        headers={**self.server.authorization(), **fields}), fields)
+                if value in (-1, (1 << 64) - 1, 1 << 64, "nan"):  # a statement waits for an offset to come
+                    self.assert_answered(
+                        self.post({"statement": "SELECT * FROM cars"}, **{"X-DITTO-TXN-ID": str(value)}), value)
+                self.assert_answered(
+                    self.post({"statement": "SELECT * FROM cars", "asOf": str(value)}), value)
+                began = self.server.request(
+                    "POST", uploads, "", {**self.server.authorization(), **tus, "Upload-Length": str(value)})
+                self.assert_answered(began, value)
+                piece = {"Upload-Offset": str(value), "Content-Type": "application/offset+octet-stream"}
+                place = began.headers.get("Location", f"{uploads}/none")
+                self.assert_answered(self.server.request(
+                    "PATCH", place, "abc", {**self.server.authorization(), **tus, **piece}), value)
+                self.server.request("DELETE", place, headers={**self.server.authorization(), **tus})
+
+    def post(self, body, **headers):
+        return self.server.request("POST", EXECUTE, body, {**self.server.authorization(), **headers})
+
+    def test_in_statements(self):
+        """Of values that statements calculate with, repeat, pad, move and convert by; literal and as arguments."""
+        self.server.execute("INSERT INTO boats DOCUMENTS ({'_id': 1, 'n': 1, 't': 'x', 'l': [1]})")
+        least, most = -(1 << 63), (1 << 63) - 1
+        numbers = (least, least + 1, -1, 0, 1, 1 << 53, most - 1, most, 1e300, -1e300, 5e-324, 9.3e18)
+        expressions = (
+            ":x + :y", ":x - :y", ":x * :y", ":x / :y", ":x % :y", "-:x", "abs(:x)", ":x << :y", ":x >> :y",
+            "CAST(:x AS integer)", "CAST(:x AS string)", "substr(t, :x, :y)", "lpad(t, :x, 'ab')", "rpad(t, :y)",
+            "`repeat`(t, :x)", "l[:x]", "date_add(:x, 'year', :y)", "date_sub(:x, 'month', :y)",
+            "date_add('9999-12-31T23:59:59Z', 'millisecond', :x)", "date_diff(:x, :y, 'month')",
+            "date_range(0, :x, 'day', :y)", "date_trunc(:x, 'year')", "date_format(:x, '%F %j', '+23:59')",
+            "duration_format(:x, 'day')", "duration_cast('9223372036854775807ns', 'day')", "ceil(:x)")
+        for x in numbers:
+            for y in (least, -1, 0, most, 1e300):
+                together = ", ".join(f"{expression} AS v{place}" for place, expression in enumerate(expressions))
+                answer = self.server.post_statement(
+                    f"SELECT {together} FROM boats WHERE n < :x OR true", {"x": x, "y": y})
+                self.assertEqual(answer.status, 200, f"{x} {y} {answer.body[:300]!r}")
+        for x in (*numbers, None, "1"):
+            for bounds in ("LIMIT :x", "LIMIT :x OFFSET :x", "LIMIT 1 OFFSET :x", "ORDER BY n LIMIT :x OFFSET 1"):
+                self.assert_answered(
+                    self.server.post_statement(f"SELECT * FROM boats {bounds}", {"x": x}), (bounds, x))
+            self.assert_answered(self.server.post_statement(
+                "UPDATE COLLECTION boats (c COUNTER) APPLY c INCREMENT BY :x WHERE _id = 1", {"x": x}), x)
+            self.server.query("SELECT SUM(n), AVG(c) FROM COLLECTION boats (c COUNTER)")
+        for pattern in ("(a{1000}){1000}", "a{1001}", "a{0,99999999999999999999}", "(" * 1000, "[" * 1000,
+                        "\\x{FFFFFFFF}", "(a*)*" * 400):
+            self.assert_answered(
+                self.server.post_statement("SELECT regexp_like(t, :p) FROM boats", {"p": pattern}), pattern)
+
+    def test_in_depth(self):
+        for count in (64, 128, 129, 5_000, 100_000):
+            for statement in ("(" * count + "1" + ")" * count, "- " * count + "1", "[" * count + "]" * count,
+                              "NOT " * count + "true", " + ".join(["1"] * count), "abs(" * count + "1" + ")" * count,
+                              "CASE WHEN true THEN " * count + "1" + " END" * count, "l" + "[0]" * count):
+                text = f"SELECT {statement} FROM boats"
+                if len(text) < MEBIBYTE:
+                    self.assert_answered(self.server.post_statement(text), text[:30])
+            for body, kind in ((b'{"statement":"SELECT 1","args":{"a":' + b"[" * count, "json"),
+                               (b"\x81" * count + b"\x00", "cbor"), (b"\xc1" * count + b"\x00", "cbor")):
+                self.assert_answered(self.post(body, **{"Content-Type": f"application/{kind}"}), body[:30])
+
+    def test_in_lengths_of_cbor(self):
+        for head in (0x1B, 0x3B, 0x5B, 0x7B, 0x9B, 0xBB, 0xDB):
+            for number in (1 << 31, (1 << 63) - 1, 1 << 63, (1 << 64) - 1):
+                body = b"\xa1\x69statement" + bytes([head]) + number.to_bytes(8, "big")
+                self.assert_answered(self.post(body, **{"Content-Type": "application/cbor"}), body)
 
 
 class Tokens(BadInput):

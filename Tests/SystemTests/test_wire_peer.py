@@ -17,6 +17,7 @@ use_packages()
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "Conformance"))
 
 import cbor2  # noqa: E402
+import websockets  # noqa: E402
 import wire_peer  # noqa: E402
 from wire_peer import Closed, NotAllowed, WirePeer  # noqa: E402
 
@@ -186,6 +187,62 @@ class Refusals(WireTest):
             await self.assert_closed(code, act, what)
         await self.assert_closed("SYNC-0101", raw(b"\xa1\x00"), "cut off", status=1002)
         self.assertEqual(self.server.count("cars", f"_id = '{actor.hex()}'"), 0)
+
+    def test_numbers_at_the_ends_of_their_ranges_cost_their_own_session_at_most(self):
+        self.run_async(self.extremes())
+
+    async def extremes(self):
+        most, actor = (1 << 64) - 1, b"\xaa" * 8
+        async with self.session() as peer:
+            await peer.subscribe(SELECT)
+            await peer.until(lambda: peer.live)
+            log, offset, mark = peer.subscriptions[0].cursor
+            rights = peer.subscriptions[0].rights
+        numbers = (0, 1, (1 << 63) - 1, 1 << 63, most)
+        frames = []
+        for number in numbers:
+            signed = number - (1 << 64) if number >> 63 else number
+            last = int.from_bytes(mark, "big", signed=True)
+            resume = [cbor2.dumps([log, at, last, names, rights], canonical=True)
+                      for at in (offset, signed) for names in (signed, b"\x00")]
+            subscribe = {0: wire_peer.SUBSCRIBE, 1: most, 2: SELECT, 3: {}, 7: rights}
+            frames += [{**subscribe, 4: [log, number, mark]}, *({**subscribe, 5: token} for token in resume)]
+            for stamp in (0, int(time.time() * 1000) << 16, most):
+                delta = b"\x01\x00\x00\x06\x01\x01n\x02\x81"
+                frames.append({0: wire_peer.UPLOAD, 1: [
+                    wire_peer.operation(0xAAAA, number, stamp, "cars", [(b"\x61x", delta)])]})
+            frames += [{0: wire_peer.CREDIT, 1: number}, {0: wire_peer.UNSUBSCRIBE, 1: number},
+                       {0: wire_peer.CHUNK, 1: False, 2: bytes(5000), 3: actor, 4: number},
+                       {0: wire_peer.HELD, 1: number, 2: [], 3: True, 4: [number]},
+                       {0: 31, 1: [[actor, [number, actor], number]], 2: [[[b"\xa0", bytes(64)], number]]}]
+        token = await asyncio.get_running_loop().run_in_executor(None, self.peer().log_in)
+        plain = {0: wire_peer.HELLO, 1: 3, 2: self.server.database, 3: "", 4: 0, 5: 1 << 20, 6: []}
+        for frame in frames:
+            self.assertRegex(await self.end_of([plain, frame], token), r"^SYNC-0(?!501)\d{3}$", frame)
+        vectors = [b"\x01" + actor + stamp.to_bytes(8, "big") for stamp in numbers]
+        holdings = {0: wire_peer.HOLDINGS, 1: [["cars", b"\x61x", vector] for vector in vectors], 2: True}
+        for number in numbers:
+            greeting = {**plain, 1: most, 4: number, 5: number, 6: [[actor, number, actor]], 7: [log, number, mark],
+                        9: [[actor, number]], 11: [actor, number], 15: True, 16: True, 17: True}
+            self.assertRegex(await self.end_of([greeting, holdings], token), r"^SYNC-0(?!501)\d{3}$", greeting)
+        self.assertTrue(self.server.process.is_running, self.server.process.log_tail())
+        self.assert_others_go_on()
+
+    async def end_of(self, frames, token):
+        """The code with which a session of these frames ends; one of a type nobody knows follows them."""
+        code = ""
+        async with websockets.connect(
+                self.server.origin.replace("http", "ws", 1) + "/_ditto/sync", subprotocols=["mimeo.sync.1"],
+                additional_headers={"Authorization": f"Bearer {token}"}, compression=None) as socket:
+            # The server may have closed before the last one is sent; what it said is still read.
+            with contextlib.suppress(websockets.ConnectionClosed):
+                for frame in (*frames, {0: 99}):
+                    await socket.send(cbor2.dumps(frame, canonical=True))
+            with contextlib.suppress(websockets.ConnectionClosed):
+                async for data in socket:
+                    told = cbor2.loads(data)
+                    code = told[1] if told[0] == wire_peer.CLOSE else code
+        return code
 
     def test_greetings_that_do_not_fit(self):
         self.run_async(self.bad_greetings())
