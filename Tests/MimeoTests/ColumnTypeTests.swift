@@ -62,7 +62,7 @@ struct ColumnTypeTests {
     }
 
     @Test(
-        "the flags that a note names do it: the column has another type, no document is lost, nothing is told",
+        "the flags that a note names do it: the column gets another type, and nothing is lost or told",
         arguments: [
             (["2.5", "NA", "4"], "--null NA overrides", [], ["NA"]),
             (
@@ -119,7 +119,8 @@ struct ColumnTypeTests {
         let options = ReadingOptions(types: [("n", .integer)])
         #expect(
             failure { _ = try CSVDocumentReader(source("n\n\(rows)x\n"), options, notes: ImportNotes()) }
-                == "CLI-0403: f.csv:42: 'x' is no integer, the type of column 'n'; --null x leaves such cells out"
+                == "CLI-0403: f.csv:42: 'x' is no integer, the type of column 'n'; --null x "
+                + "leaves such cells out"
         )
     }
 
@@ -180,7 +181,8 @@ struct ColumnTypeTests {
             ])
         #expect(
             failure { _ = try table("a\n1\nx\n", ReadingOptions(types: [("a", .integer)])) }
-                == "CLI-0403: f.csv:3: 'x' is no integer, the type of column 'a'; --null x leaves such cells out"
+                == "CLI-0403: f.csv:3: 'x' is no integer, the type of column 'a'; --null x "
+                + "leaves such cells out"
         )
         #expect(
             failure { _ = try table("a\n9223372036854775808\n", ReadingOptions(types: [("a", .integer)])) }?

@@ -29,6 +29,8 @@ struct FileReadingTests {
         #expect(try table("a,b\r\n1,2\r\n" + end) == [object(("a", 1), ("b", 2))])
         #expect(try table("a,b\n1,2" + String(repeating: end, count: 9)) == [object(("a", 1), ("b", 2))])
         #expect(try table("a\n\(inner)\n") == [object(("a", .string(inner)))])
+        #expect(try table("a\n1\n\(end)\r\n\(end)\n") == [object(("a", 1))])
+        #expect(try table("a\n\(end)\n\nx\n") == [object(("a", .string(end))), object(("a", "x"))])
         #expect(try json("[{}]\n" + end) == [object()])
         #expect(try all(NDJSONReader(source("{}\n{}" + end), notes: ImportNotes())).count == 2)
         let wide = "a\ny\u{1A}".utf16.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }
@@ -194,6 +196,8 @@ struct FileReadingTests {
             ("while(1);[{}]", "a.txt", "begins with 'while(1);'"),
             ("for (;;);{}", "a.json", "begins with 'for (;;);'"),
             ("window.app.part0 = [ {\"a\":1} ]", "a.txt", "JavaScript, which sets 'window.app.part0'"),
+            ("<!DOCTYPE html>\n<p>no such page", "a.txt", "is HTML or XML"),
+            ("<?xml version=\"1.0\"?><r/>", "a.json", "is HTML or XML"),
             ("var rows={\"a\":1};", "a.json", "JavaScript, which sets 'rows'"),
         ])
     func scripts(text: String, name: String, told: String) {

@@ -117,8 +117,9 @@ struct CSVDialect: Equatable {
             throw MimeoError(
                 .fileMalformed,
                 "\(source.name):\(firstLine): the first line is one column, but from line \(line) on "
-                    + "'\(Self.name(candidate))' cuts rows into \(rows[start].width): --skip-lines \(line - 1) "
-                    + "leaves out the lines before, --delimiter comma keeps one column")
+                    + "'\(Self.name(candidate))' cuts rows into \(rows[start].width): "
+                    + "--skip-lines \(line - 1) leaves out the lines before, "
+                    + "--delimiter comma keeps one column")
         }
     }
 
@@ -151,7 +152,7 @@ struct CSVDialect: Equatable {
             throw error
         } catch {
             // With another delimiter the row may be right; if with none, reading it says so.
-            shapes.append(RowShape(line: firstLine, width: 0, endsEmpty: false))
+            shapes.append(RowShape(line: firstLine, width: 0))
         }
         return shapes
     }
@@ -191,29 +192,29 @@ struct RowShape: Equatable {
     var line: Int
     /// Number of its fields.
     var width: Int
-    /// True if nothing stands behind its last delimiter.
-    var endsEmpty: Bool
+    /// Number of its fields without those at the end in which nothing stands.
+    var filled: Int
 
-    init(line: Int, width: Int, endsEmpty: Bool) {
-        (self.line, self.width, self.endsEmpty) = (line, width, endsEmpty)
-    }
+    init(line: Int, width: Int) { (self.line, self.width, filled) = (line, width, width) }
 
     init(_ row: CSVRows.Row) {
+        let nothing = CSVRows.Field(text: "", isQuoted: false)
         line = row.line
         width = row.fields.count
-        endsEmpty = width > 1 && row.fields.last == CSVRows.Field(text: "", isQuoted: false)
+        filled = (row.fields.lastIndex { $0 != nothing } ?? 0) + 1
     }
 
-    /// True if a row is as wide as this header, apart from a delimiter at the end of one of them.
-    func fits(_ row: RowShape) -> Bool {
-        row.width == width || hasSurplus(row) || endsEmpty && row.width == width - 1
-    }
+    /// True if a row is as wide as this header, apart from delimiters at the end of one of them.
+    func fits(_ row: RowShape) -> Bool { row.width == width || hasSurplus(row) || isSurplus(below: row) }
 
-    /// True if a row is one field wider than this header and that field is empty: a delimiter ends the row.
-    func hasSurplus(_ row: RowShape) -> Bool { !endsEmpty && row.endsEmpty && row.width == width + 1 }
+    /// True if delimiters that begin no column end a row below this header.
+    func hasSurplus(_ row: RowShape) -> Bool { filled == width && row.width > width && row.filled <= width }
 
-    /// The place of the row at which a table seems to begin, below lines of fewer columns: most rows are as wide
-    /// as that one. Nil if the first row is as wide, or there is none.
+    /// True if delimiters that begin no column end this header, but not a row below it.
+    func isSurplus(below row: RowShape) -> Bool { row.width < width && filled <= row.width }
+
+    /// The place of the row at which a table seems to begin, below lines of fewer columns: most rows are as
+    /// wide as that one. Nil if the first row is as wide, or there is none.
     static func tableBelow(_ rows: [RowShape]) -> Int? {
         let counts = Dictionary(rows.map { ($0.width, 1) }) { $0 + $1 }
         guard let first = rows.first, let most = counts.max(by: { ($0.value, $0.key) < ($1.value, $1.key) }),

@@ -2,8 +2,8 @@ import CRDT
 
 /// The documents of a table: one field a column, of one type a column.
 ///
-/// A first pass over the table finds delimiter, names and types, and checks every row; `next` is the second one.
-/// An empty cell is left out; a quoted empty cell of a column of texts is an empty text.
+/// A first pass over the table finds delimiter, names and types, and checks every row; `next` is the second
+/// one. An empty cell is left out; a quoted empty cell of a column of texts is an empty text.
 struct CSVDocumentReader: DocumentReading {
     /// A column: its field's name and how it is read.
     struct Column: Equatable {

@@ -160,8 +160,8 @@ struct DocumentFile {
         if !format.isTable, options.isForTables {
             throw MimeoError(
                 .usage,
-                "--delimiter, --text, --types, --null, --no-header, --columns and --skip-lines are for tables; "
-                    + "\(text.name) is \(format.rawValue)")
+                "--delimiter, --text, --types, --null, --no-header, --columns and --skip-lines are for "
+                    + "tables; \(text.name) is \(format.rawValue)")
         }
         if format.isTable, options.path != nil || options.extendedJSON {
             throw MimeoError(.usage, "--path and --extended-json are for JSON; \(text.name) is a table")

@@ -10,8 +10,8 @@ struct FileBytes {
     private var chunk: [UInt8] = []
     private var place = 0
     private var isAtEnd = false
-    /// The number of end marks that wait for what follows them.
-    private var held = 0
+    /// End marks, with line ends between and after them, that wait for text to follow.
+    private var held: [UInt8] = []
 
     /// - Parameters:
     ///   - encoding: the value of `--encoding`.
@@ -94,13 +94,15 @@ struct FileBytes {
 
     /// Takes Control-Z, by which old systems end a text, off the end of a piece until more text follows.
     private mutating func holdEndMarks(_ text: inout [UInt8]) {
-        if held > 0, !text.isEmpty {
-            text.insert(contentsOf: repeatElement(Self.endMark, count: held), at: 0)
-            held = 0
+        if !held.isEmpty, !text.isEmpty {
+            text = held + text
+            held = []
         }
-        let marks = text.reversed().prefix { $0 == Self.endMark }.count
-        guard marks > 0, marks < Limits.fileChunkBytes else { return }
-        text.removeLast(marks)
-        held = marks
+        let tail = text.reversed().prefix { $0 == Self.endMark || $0 == 0x0A || $0 == 0x0D }.count
+        guard let start = text[(text.count - tail)...].firstIndex(of: Self.endMark),
+            text.count - start < Limits.fileChunkBytes
+        else { return }
+        held = Array(text[start...])
+        text.removeSubrange(start...)
     }
 }

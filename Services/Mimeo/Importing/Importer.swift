@@ -44,9 +44,9 @@ struct Importer {
             guard nameless > 0, before > 0 else { return }
             notes.add(
                 .idsMade,
-                "\(nameless) \(nameless == 1 ? "document has" : "documents have") no _id and got new ones, beside "
-                    + "the \(before) that were in '\(collection)' before: the same file would come in twice; --id "
-                    + "FIELD takes the ids from a field")
+                "\(nameless) \(nameless == 1 ? "document has" : "documents have") no _id and got new ones, "
+                    + "beside the \(before) that were in '\(collection)' before: the same file would come in "
+                    + "twice; --id FIELD takes the ids from a field")
         }
     }
 

@@ -29,8 +29,8 @@ struct JSONCursor {
         return nil
     }
 
-    /// The first byte of the next text: after spaces, marks of a sequence (RFC 7464), and byte order marks, which
-    /// files that were put together have. Nil at the end.
+    /// The first byte of the next text: after spaces, marks of a sequence (RFC 7464), and byte order marks,
+    /// which files that were put together have. Nil at the end.
     mutating func peekText() throws -> UInt8? {
         while let byte = try peek() {
             if byte == Self.recordSeparator {

@@ -1,5 +1,5 @@
-/// A text that only looks like JSON, because a program is around it: it is told by name, so that nobody gets a
-/// document of it by accident.
+/// A text that is neither JSON nor a table, although it may look so: JSON with a program around it, or a
+/// page. It is told by name, so that nobody gets documents of it by accident.
 struct ScriptText: Equatable {
     /// The program's part of the text, with the remedy.
     let description: String
@@ -13,8 +13,12 @@ struct ScriptText: Equatable {
         let text = String(decoding: head, as: UTF8.self)
         if let prefix = Self.guards.first(where: text.hasPrefix) {
             description =
-                "begins with '\(prefix)', a guard against inclusion as a script; remove it, and import the JSON "
-                + "after it"
+                "begins with '\(prefix)', a guard against inclusion as a script; remove it, and import the "
+                + "JSON after it"
+            return
+        }
+        if ["<!doctype", "<html", "<?xml"].contains(where: text.lowercased().hasPrefix) {
+            description = "is HTML or XML, perhaps a server's page about an error, and no import reads it"
             return
         }
         var rest = Substring(text)
@@ -31,7 +35,8 @@ struct ScriptText: Equatable {
         switch sign {
         case "(":
             description =
-                "is JSONP, a call of '\(name)' with JSON; ask its server without the callback, or remove the call"
+                "is JSONP, a call of '\(name)' with JSON; ask its server without the callback, or remove the "
+                + "call"
         case "=":
             description =
                 "is JavaScript, which sets '\(name)' to JSON; remove what stands before '\(value)'"

@@ -2,12 +2,12 @@ import CRDT
 
 /// The columns' names, and the width that rows must have.
 struct TableHeader {
-    /// The columns' names: those of the first row or of `--columns`, made unique, and `column3` where there is
-    /// none.
+    /// The columns' names: those of the first row or of `--columns`, made unique, and `column3` where there
+    /// is none.
     let names: [String]
     /// The cells of the header row as they stand; nil where the table has none.
     let cells: [CSVRows.Field]?
-    /// True if each row ends with a delimiter that begins no column.
+    /// True if rows end with delimiters that begin no column.
     let dropsEnd: Bool
 
     private let source: String
@@ -31,7 +31,7 @@ struct TableHeader {
             cells = nil
             let width = shapes.first?.width ?? 0
             names = options.columns ?? (0..<width).map { "column\($0 + 1)" }
-            let named = RowShape(line: 0, width: names.count, endsEmpty: false)
+            let named = RowShape(line: 0, width: names.count)
             dropsEnd = shapes.first.map(named.hasSurplus) ?? false
             if dropsEnd { Self.noteEnd(source, notes) }
             return
@@ -46,8 +46,8 @@ struct TableHeader {
         try Self.checkDelimiter(row, source)
         let shape = RowShape(row)
         let next = shapes.dropFirst().first
-        let isLonger = shape.endsEmpty && next?.width == shape.width - 1
-        if isLonger { row.fields.removeLast() }
+        let isLonger = next.map(shape.isSurplus) ?? false
+        if isLonger, let next { row.fields.removeLast(shape.width - next.width) }
         dropsEnd = isLonger || next.map(shape.hasSurplus) ?? false
         if dropsEnd { Self.noteEnd(source, notes) }
         names = Self.names(row, "\(source.name):\(row.line)", notes)
@@ -57,8 +57,8 @@ struct TableHeader {
     /// - Throws: `RecordError` for a row of another width.
     func fields(_ row: CSVRows.Row) throws(RecordError) -> ArraySlice<CSVRows.Field> {
         if row.fields.count == names.count { return row.fields[...] }
-        if dropsEnd, row.fields.count == names.count + 1, RowShape(row).endsEmpty {
-            return row.fields.dropLast()
+        if dropsEnd, RowShape(line: row.line, width: names.count).hasSurplus(RowShape(row)) {
+            return row.fields.prefix(names.count)
         }
         let found = "\(row.fields.count) \(row.fields.count == 1 ? "field" : "fields")"
         throw RecordError(
@@ -67,15 +67,15 @@ struct TableHeader {
                 + "(the delimiter is '\(CSVDialect.name(delimiter))')")
     }
 
-    /// True for a row that repeats the header, as in files that were put together. A header that may be a row of
-    /// data itself is never taken for repeated.
+    /// True for a row that repeats the header, as in files that were put together. A header that may be a row
+    /// of data itself is never taken for repeated.
     func isRepeated(_ row: CSVRows.Row) -> Bool {
         guard names.count > 1, let cells, row.fields == cells else { return false }
         return !cells.contains { HeaderDoubt.isData($0.text) }
     }
 
     private static func noteEnd(_ source: TextSource, _ notes: ImportNotes) {
-        notes.add(.inputGuessed, "\(source.name): a delimiter at the end of a row begins no column")
+        notes.add(.inputGuessed, "\(source.name): delimiters at the end of a row begin no column")
     }
 
     /// Refuses a header that one of the usual delimiters would cut.

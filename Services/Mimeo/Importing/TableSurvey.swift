@@ -105,13 +105,13 @@ struct TableSurvey {
         if count + wrong == 0, repeated == nil {
             notes.add(
                 .inputGuessed,
-                "\(source.name): the only row was taken as the header, so there are no documents; --no-header "
-                    + "takes it as one")
+                "\(source.name): the only row was taken as the header, so there are no documents; "
+                    + "--no-header takes it as one")
         } else if let reason = HeaderDoubt.reason(cells, surveys.map(\.type)) {
             notes.add(
                 .inputGuessed,
-                "\(source.name): the first row was taken as the header, and it \(reason); --no-header takes it "
-                    + "as a document, --columns NAME,… names the columns")
+                "\(source.name): the first row was taken as the header, and it \(reason); --no-header "
+                    + "takes it as a document, --columns NAME,… names the columns")
         }
     }
 

@@ -70,8 +70,8 @@ final class Inflater: @unchecked Sendable {
     func finish() throws(Malformed) { if isWithinMember { throw Malformed() } }
 }
 
-/// Unpacks gzip that its owner reads piece by piece, such as a file. Memory is bounded by a piece of the input
-/// and a step of the output.
+/// Unpacks gzip that its owner reads piece by piece, such as a file. It holds a piece of the input and a step
+/// of the output.
 public struct GzipReader {
     /// The input is damaged, ends too early, or goes on with something that is no gzip.
     public struct Malformed: Error {}
