@@ -77,8 +77,8 @@ struct ImporterTests {
             #expect(told(try await load(file, "c", runner)) == [])
             #expect(
                 told(try await load(file, "c", runner)) == [
-                    "CLI-W109 2 documents have no _id and got new ones, beside the 2 that were in 'c' before: "
-                        + "the same file would come in twice; --id FIELD takes the ids from a field"
+                    "CLI-W109 2 documents have no _id and got new ones, beside the 2 that were in 'c' "
+                        + "before: the same file would come in twice; --id FIELD takes the ids from a field"
                 ])
             #expect(told(try await load(file, "c", runner, id: "k")) == [])
             let mixed = try write(#"[{"_id": 1}, {}]"#, "a.json", directory)
