@@ -43,7 +43,7 @@ public enum MimeoNoteCode: String, Sendable, CaseIterable {
     case columnRenamed = "CLI-W101"
     /// A column that looks like numbers or booleans is text, lest something is lost.
     case columnStaysText = "CLI-W102"
-    /// A decision about the whole input that a flag could change: delimiter, format, list, encoding.
+    /// A decision about the whole input, most of which a flag can change: header, format, list, encoding.
     case inputGuessed = "CLI-W103"
     /// Values of extended JSON were imported as they stand.
     case extendedJSON = "CLI-W104"
