@@ -162,16 +162,34 @@ struct LiveQueryTests {
                     Issue.record("called")
                 }
                 let subscription = cars.find("n ==").subscribe()
-                let window = cars.find("n == 1").limit(3).subscribe()
-                #expect(ditto.store.observers.isEmpty && ditto.sync.subscriptions.count == 1)
+                #expect(ditto.store.observers.isEmpty && ditto.sync.subscriptions.isEmpty)
                 query.stop()
                 missing.stop()
                 subscription.cancel()
-                window.cancel()
             }
             #expect(log.contains { $0.contains("observeLocal failed") && $0.contains("DQL-") })
             #expect(log.contains { $0.contains("subscribe failed") && $0.contains("DQL-") })
-            #expect(log.contains { $0.contains("subscribe failed") && $0.contains("SDK-0306") })
+        }
+    }
+
+    @Test("a subscription with a window asks for all documents of its query, which is a warning and no error")
+    func subscribedWindows() async throws {
+        try await withLegacyStore { ditto in
+            let cars = ditto.store.collection("boats")
+            for level in [DittoLogLevel.warning, .error] {
+                let log = await ErrorLog.during(level) {
+                    let all = [
+                        cars.findAll().limit(1).subscribe(), cars.find("n == 1").offset(2).subscribe(),
+                        cars.find("n == 2").sort("n").subscribe(),
+                    ]
+                    #expect(all.map(\.query) == ["true", "n == 1", "n == 2"])
+                    #expect(ditto.sync.subscriptions.count == 3)
+                    for subscription in all { subscription.cancel() }
+                }
+                let told = log.contains { $0.contains("sort, limit and offset") && $0.contains("SDK-0306") }
+                #expect(told == (level == .warning))
+                #expect(!log.contains { $0.contains("subscribe failed") && $0.contains("SDK-0306") })
+            }
         }
     }
 

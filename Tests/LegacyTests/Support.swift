@@ -29,18 +29,20 @@ func eventually(_ condition: () async throws -> Bool) async rethrows -> Bool {
     return try await condition()
 }
 
-/// What the SDK logs at the error level, from all stores of the process.
+/// What the SDK logs as errors and warnings, from all stores of the process.
 enum ErrorLog {
-    private static let lines = Mutex<[String]>([])
+    private static let lines = Mutex<[(level: DittoLogLevel, text: String)]>([])
 
-    /// Runs a body, and returns the errors that were logged meanwhile.
-    static func during(_ body: () async throws -> Void) async rethrows -> [String] {
+    /// Runs a body, and returns what was logged at a level meanwhile.
+    static func during(
+        _ level: DittoLogLevel = .error, _ body: () async throws -> Void
+    ) async rethrows -> [String] {
         let before = lines.withLock { $0.count }
         DittoLogger.setCustomLogCallback { level, text in
-            if level == .error { lines.withLock { $0.append(text) } }
+            if level == .error || level == .warning { lines.withLock { $0.append((level, text)) } }
         }
         try await body()
-        return lines.withLock { Array($0.dropFirst(before)) }
+        return lines.withLock { $0.dropFirst(before).filter { $0.level == level }.map(\.text) }
     }
 }
 

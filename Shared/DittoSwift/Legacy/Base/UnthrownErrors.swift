@@ -20,7 +20,14 @@ final class UnthrownErrors: Sendable {
     init(_ logger: Logger) { self.logger = logger }
 
     /// Logs an error with its code. `call` is the function as an application knows it.
-    func report(_ call: String, _ error: any Error) {
+    func report(_ call: String, _ error: any Error) { tell(.error, "\(call) failed", call, error) }
+
+    /// Logs a warning with a code: the call does something else than it says.
+    func warn(_ call: String, _ error: SDKError) {
+        tell(.warning, "\(call) does more than asked", call, error)
+    }
+
+    private func tell(_ level: Logger.Level, _ title: String, _ call: String, _ error: any Error) {
         let (code, message) = Self.parts(of: error)
         let kind = Kind(call: call, code: code)
         let now = ContinuousClock.now
@@ -35,7 +42,7 @@ final class UnthrownErrors: Sendable {
         guard let left else { return }
         var metadata: Logger.Metadata = ["code": "\(code)", "error": "\(message)"]
         if left > 0 { metadata["similar"] = "\(left)" }
-        logger.error("\(call) failed", metadata: metadata)
+        logger.log(level: level, "\(title)", metadata: metadata)
     }
 
     /// The code and the message of any error.

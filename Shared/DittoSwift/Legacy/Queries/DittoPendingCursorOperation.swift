@@ -57,12 +57,12 @@ public final class DittoPendingCursorOperation: Sendable {
     /// Requests the documents from others while the returned object is held. Order and window do not count.
     public func subscribe() -> DittoSubscription {
         if !cursor.selection.isPlain {
-            cursor.collection.store.unthrown.report(
+            cursor.collection.store.unthrown.warn(
                 "subscribe",
                 SDKError(
                     .windowedSubscriptionUnsupported,
-                    "a subscription cannot have sort, limit or offset: all documents of the query are"
-                        + " requested"))
+                    "a subscription takes no notice of sort, limit and offset: it requests all documents of"
+                        + " the query"))
         }
         return DittoSubscription(cursor.collection, cursor.query) { try cursor.subscriptionParts() }
     }
