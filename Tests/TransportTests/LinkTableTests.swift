@@ -63,12 +63,12 @@ struct LinkTableTests {
 
     // MARK: Dialing
 
-    @Test("an address that fails is dialed after 5 s, and then after twice as long each time, up to 60 s")
+    @Test("an address that fails is dialed after 0.2, 0.5, 1 and 5 s, then after twice as long, up to 60 s")
     func backOff() throws {
         var side = Side()
         var id = try #require(Self.dialed(side.set([Self.address])))
         var pauses: [Duration] = []
-        for _ in 0..<6 {
+        for _ in 0..<9 {
             let failedAt = side.now
             _ = side.receive(.ended(id, SyncError(.unavailable, "refused")))
             var next: LinkID?
@@ -78,7 +78,29 @@ struct LinkTableTests {
             pauses.append(side.now - failedAt)
         }
         #expect(
-            pauses.map { ($0 / .seconds(1)).rounded() } == [5, 10, 20, 40, 60, 60])
+            pauses.map { ($0 / .milliseconds(100)).rounded() } == [2, 5, 10, 50, 100, 200, 400, 600, 600])
+    }
+
+    @Test("the early dials are not later than the application's pause, and over where a peer has answered")
+    func early() throws {
+        /// The pauses after dials that end for a reason, in tenths of a second; each is answered, or not.
+        func pauses(_ retry: Duration, _ reason: SyncError, isAnswered: Bool) throws -> [Double] {
+            var side = Side()
+            let settings = LinkTable.Settings(addresses: [Self.address], retryInterval: retry)
+            var id = try #require(Self.dialed(side.receive(.set(settings))))
+            return try (0..<4).map { _ in
+                if isAnswered { _ = side.receive(.proven(id, peerKey: "pkZ")) }
+                _ = side.receive(.ended(id, reason))
+                let failedAt = side.now
+                id = try #require(Self.dialed(side.wait()))
+                return ((side.now - failedAt) / .milliseconds(100)).rounded()
+            }
+        }
+        let lost = SyncError(.unavailable, "lost")
+        #expect(try pauses(.milliseconds(300), lost, isAnswered: false) == [2, 3, 3, 3])
+        #expect(try pauses(.seconds(2), lost, isAnswered: true) == [20, 40, 80, 160])
+        let refused = SyncError(.otherGroup, "refused")
+        #expect(try pauses(.seconds(2), refused, isAnswered: false) == [20, 40, 80, 160])
     }
 
     @Test("a link that was open and is lost is dialed again within a second; one that breaks rules is not")

@@ -21,7 +21,7 @@ struct LinkTable: Sendable {
         var listeners: Set<Int> = []
         /// Only peers of the same group stay linked.
         var syncGroup: UInt32 = 0
-        /// The first pause after a failed dial.
+        /// The first pause after a failed dial, but for the early ones.
         var retryInterval = Limits.firstDialPause
         /// The time without any success after which dialing counts as failed.
         var failureWindow = Limits.dialFailureWindow
@@ -102,6 +102,10 @@ struct LinkTable: Sendable {
         /// Failures in a row, and denials in a row.
         var failures = 0
         var denials = 0
+        /// The failures in this row that an early pause followed.
+        var early = 0
+        /// True once a peer has answered here.
+        var hasAnswered = false
         /// The peer that another link leads to as well: then this address rests while that link is there.
         var coveredBy: String?
         /// The peer that the last link led to, while it rests because of another link of that peer.
@@ -166,6 +170,7 @@ struct LinkTable: Sendable {
         }
         for address in dials.keys where isOtherGroup {
             dials[address]?.failures = 0
+            dials[address]?.early = 0
             if dials[address]?.link == nil { dials[address]?.nextAt = now }
         }
     }
@@ -321,6 +326,7 @@ struct LinkTable: Sendable {
         guard var dial = dials[address] else { return }
         defer { dials[address] = dial }
         dial.link = nil
+        if link.peerKey != nil { dial.hasAnswered = true }
         // A reason of our own counts: the other side only says that the link is gone.
         let reason = link.phase == .closing ? dial.lastError ?? reason : reason
         dial.lastError = reason
@@ -345,13 +351,19 @@ struct LinkTable: Sendable {
         }
         dial.denials = 0
         if case .open(let since) = link.phase, now - since >= Limits.shortestSession, reason.isPassing {
-            dial.failures = 0
+            (dial.failures, dial.early) = (0, 0)
             dial.nextAt = now + jittered(Limits.firstReconnectPause, random)
             return
         }
         dial.failures += 1
         failingSince = failingSince ?? now
-        let pause = doubled(settings.retryInterval, dial.failures, Limits.longestDialPause)
+        if code == .unavailable, !dial.hasAnswered, dial.early < Limits.earlyDialPauses.count {
+            let pause = min(Limits.earlyDialPauses[dial.early], settings.retryInterval)
+            dial.early += 1
+            dial.nextAt = now + jittered(pause, random)
+            return
+        }
+        let pause = doubled(settings.retryInterval, dial.failures - dial.early, Limits.longestDialPause)
         dial.nextAt = now + jittered(pause, random)
     }
 
