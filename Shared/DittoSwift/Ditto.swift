@@ -51,21 +51,38 @@ public final class Ditto: Sendable {
     public var transportConfig: DittoTransportConfig {
         get { transports.withLock { $0 } }
         set {
-            transports.withLock { $0 = newValue }
-            links?.apply(newValue)
+            let before = transports.withLock { config in
+                defer { config = newValue }
+                return config
+            }
+            apply(newValue, insteadOf: before)
         }
     }
 
     /// Changes `transportConfig` in one step. `block` must not use this instance. Links that are not
-    /// configured any more end at once, and others begin.
+    /// configured any more end at once, and others begin. So does the session with the server if its address
+    /// was in `connect.webSocketURLs` and is not any more.
     public func updateTransportConfig(
         block: (inout DittoTransportConfig) throws -> Void
     ) rethrows {
-        let config = try transports.withLock { config in
+        let (before, config) = try transports.withLock { config in
+            let before = config
             try block(&config)
-            return config
+            return (before, config)
         }
-        links?.apply(config)
+        apply(config, insteadOf: before)
+    }
+
+    /// A server's address that is named and then is not any more ends the session with the server. One that
+    /// is never named there needs no naming: the configuration has it.
+    private func apply(_ config: DittoTransportConfig, insteadOf before: DittoTransportConfig) {
+        guard let links else { return }
+        links.apply(config)
+        if links.namesServer(config) {
+            sync.use(server: true)
+        } else if links.namesServer(before) {
+            sync.use(server: false)
+        }
     }
 
     /// The SDK's version.

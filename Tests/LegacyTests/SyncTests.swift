@@ -34,6 +34,43 @@ struct SyncTests {
         }
     }
 
+    @Test("taking the server's address out of webSocketURLs ends the session, and putting it back begins one")
+    func serverAddress() async throws {
+        try await withTemporaryDirectory { directory in
+            try await EmbeddedServer.run(data: directory.appendingPathComponent("server").path) { server in
+                let ditto = Ditto.alone(
+                    .onlinePlayground(
+                        appID: server.databaseID, token: server.token, enableDittoCloudSync: false,
+                        customAuthURL: URL(string: server.url)),
+                    in: directory.appendingPathComponent("a"))
+                let address = server.url.replacingOccurrences(of: "http://", with: "ws://")
+                func status() async throws -> String? {
+                    let rows = try await ditto.rows("SELECT * FROM system:data_sync_info")
+                    return (rows.first?["documents"] as? [String: Any?])?["sync_session_status"] as? String
+                }
+                try ditto.startSync()
+                // Never named: the identity has it.
+                #expect(try await eventually { try await status() == "Connected" })
+                for _ in 0..<2 {
+                    ditto.updateTransportConfig { $0.connect.webSocketURLs.insert(address) }
+                    #expect(try await eventually { try await status() == "Connected" })
+                    ditto.updateTransportConfig { $0.connect.webSocketURLs.removeAll() }
+                    #expect(try await eventually { try await status() == "Disabled" })
+                    #expect(ditto.isSyncActive)
+                }
+                // Neither a restart of sync nor another change brings it back.
+                ditto.stopSync()
+                try ditto.startSync()
+                ditto.updateTransportConfig { $0.connect.retryInterval = 1 }
+                try await ditto.store.execute(query: "INSERT INTO cars DOCUMENTS ({'_id': 'x'})")
+                #expect(try await status() == "Disabled")
+                ditto.updateTransportConfig { $0.connect.webSocketURLs = [address] }
+                #expect(try await eventually { try await status() == "Connected" })
+                await ditto.close()
+            }
+        }
+    }
+
     @Test("a document reads alike, whichever API wrote it, and both edit it at the same time")
     func oneDocument() async throws {
         try await withPeers { old, new in

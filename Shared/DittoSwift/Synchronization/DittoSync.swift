@@ -17,6 +17,8 @@ import WebSocket
 public final class DittoSync: Sendable {
     private struct State {
         var isActive = false
+        /// False once the application took the server's address out of its transport configuration.
+        var wantsServer = true
         var isShutDown = false
         var subscriptions: Set<DittoSyncSubscription> = []
         var lifecycle: Task<Void, Never>?
@@ -101,11 +103,16 @@ public final class DittoSync: Sendable {
                     .expirationHandlerMissing,
                     "set auth.expirationHandler before starting sync: it has to log in")
             }
-            then(isActive: true) { [peer, authenticator, links, logger] in
-                logger.info("sync has started", metadata: ["server": "\(peer != nil)"])
-                authenticator?.beginRenewing()
-                peer?.start()
-                links?.start()
+            then { [peer, authenticator, links, logger] state in
+                guard !state.isActive else { return nil }
+                state.isActive = true
+                let server = state.wantsServer ? peer : nil
+                return {
+                    logger.info("sync has started", metadata: ["server": "\(server != nil)"])
+                    authenticator?.beginRenewing()
+                    server?.start()
+                    links?.start()
+                }
             }
         } catch {
             throw DittoSwiftError.translated(error)
@@ -114,11 +121,30 @@ public final class DittoSync: Sendable {
 
     /// Stops sync. A connection may still take a moment to close.
     public func stop() {
-        then(isActive: false) { [peer, authenticator, links, logger] in
-            authenticator?.endRenewing()
-            await peer?.stop()
-            await links?.stop()
-            logger.info("sync has stopped")
+        then { [peer, authenticator, links, logger] state in
+            guard state.isActive else { return nil }
+            state.isActive = false
+            return {
+                authenticator?.endRenewing()
+                await peer?.stop()
+                await links?.stop()
+                logger.info("sync has stopped")
+            }
+        }
+    }
+
+    /// Lets sync have a session with the server or none; links are not concerned.
+    func use(server isWanted: Bool) {
+        then { [peer, logger] state in
+            guard state.wantsServer != isWanted else { return nil }
+            state.wantsServer = isWanted
+            guard state.isActive, let peer else { return nil }
+            return {
+                logger.info(
+                    "the transport configuration has changed for the server",
+                    metadata: ["wanted": "\(isWanted)"])
+                if isWanted { peer.start() } else { await peer.stop() }
+            }
         }
     }
 
@@ -187,11 +213,10 @@ public final class DittoSync: Sendable {
         changes.advance()
     }
 
-    /// Runs a step after all earlier steps.
-    private func then(isActive: Bool, _ step: @escaping @Sendable () async -> Void) {
+    /// Changes the requested state, and runs the step that this needs, if any, after all earlier steps.
+    private func then(_ change: (inout State) -> (@Sendable () async -> Void)?) {
         state.withLock { state in
-            guard state.isActive != isActive, !state.isShutDown else { return }
-            state.isActive = isActive
+            guard !state.isShutDown, let step = change(&state) else { return }
             let before = state.lifecycle
             state.lifecycle = Task {
                 await before?.value

@@ -7,6 +7,7 @@ import Replica
 import Sync
 import Synchronization
 import Transport
+import WebSocket
 
 /// The links of an instance with other small peers: translates the transport configuration and the system
 /// parameters into settings of `MeshSync`, and its state into conditions.
@@ -237,10 +238,17 @@ final class PeerLinks: Sendable {
         if listener == nil { problems.append("listen.http: '\(http.interfaceIP)' is no address") }
     }
 
-    /// Returns whether a URL leads to the instance's own server: applications of 4.x name it there.
+    /// Returns whether a configuration names the instance's own server, as applications of 4.x do.
+    func namesServer(_ config: DittoTransportConfig) -> Bool {
+        config.connect.webSocketURLs.contains(where: isServer)
+    }
+
+    /// Returns whether a URL leads to the instance's own server.
     private func isServer(_ text: String) -> Bool {
-        guard case .server(_, let addresses) = authority, let url = URL(string: text) else { return false }
-        return url.host == addresses.sync.host && url.port == addresses.sync.port
+        guard case .server(_, let addresses) = authority, let url = URL(string: text),
+            let named = try? WebSocketAddress(url), let own = try? WebSocketAddress(addresses.sync)
+        else { return false }
+        return named.host.lowercased() == own.host.lowercased() && named.port == own.port
     }
 
     // MARK: Conditions
