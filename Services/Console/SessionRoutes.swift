@@ -64,7 +64,7 @@ struct SessionRoutes: Sendable {
                 token: bearer, expiresAtSeconds: min(latest, administrator.expiresAtSeconds ?? latest))
             user = administrator.user
         } else {
-            let identity = try await authenticator.identity(for: request)
+            let identity = try await identity(of: request)
             session = .init(
                 token: Self.bearer(of: request), expiresAtSeconds: min(latest, identity.expiresAtSeconds))
             place = .database(identity.databaseID.text)
@@ -76,6 +76,20 @@ struct SessionRoutes: Sendable {
         var answer = try await report(all, request, context)
         answer.headers[.setCookie] = cookie
         return Begun(answer: answer, place: place, user: user)
+    }
+
+    /// The identity of an API key or an access token. A text that cannot be an access token was most often
+    /// meant as the admin credential, and nobody can log in again with that.
+    private func identity(of request: Request) async throws -> Identity {
+        do {
+            return try await authenticator.identity(for: request)
+        } catch let error as IdentityError
+            where error.code != .tokenMissing && !Self.bearer(of: request).contains(".")
+        {
+            throw IdentityError(
+                error.code,
+                "the credential was not accepted: it is neither the admin credential nor a valid API key")
+        }
     }
 
     private static func bearer(of request: Request) -> String {

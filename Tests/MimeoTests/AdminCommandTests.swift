@@ -59,6 +59,36 @@ struct AdminCommandTests {
         #expect(session.path == "/admin/replicator/databases/fleet/sessions/17")
     }
 
+    @Test("a time is written as people write it, or in seconds; an id needs no quotes of JSON")
+    func times() async throws {
+        func expiry(_ text: String) async throws -> Value? {
+            let words = ["api-keys", "create", "--name", "n", "--permissions", "{}", "--expires-at", text]
+            return try await AdminCall(words, database: "d").body?["expiresAt"]
+        }
+        #expect(try await expiry("2027-01-31T12:00:00Z") == 1_801_396_800)
+        #expect(try await expiry("2027-01-31") == 1_801_353_600)
+        #expect(try await expiry("1801396800") == 1_801_396_800)
+        await #expect(throws: MimeoError.self) { try await expiry("tomorrow") }
+        for (text, id) in [("b", "b" as Value), ("7", 7), ("\"7\"", "7"), ("{\"a\":1}", ["a": 1])] {
+            let words = [
+                "subscriptions", "explain", "--subscription", "SELECT * FROM c", "--collection", "c", "--id",
+                text,
+            ]
+            #expect(try await AdminCall(words, database: "d").body?["id"] == id, "\(text)")
+        }
+    }
+
+    @Test("times in an answer are readable but for programs")
+    func readableTimes() {
+        let body: Value = [
+            "keys": [["id": "k", "createdAt": 1_795_869_833, "endedAt": 1_795_869_833_000, "n": 3]]
+        ]
+        let text = AdminTable(body).text(.table)
+        #expect(text.contains("2026-11-28T12:43:53Z  2026-11-28T12:43:53Z"))
+        #expect(AdminTable(body).text(.json).contains("1795869833,"))
+        #expect(AdminTable(["at": ["expiresAt": 0]]).text(.vertical).contains("{\"expiresAt\":0}"))
+    }
+
     @Test("no option of a route has a name that mimeo admin keeps for itself")
     func taken() throws {
         let own = Set(try CommandOptions.of(AdminCommand.self).flatMap(\.flags))

@@ -73,7 +73,7 @@ struct AdminRoutes: Sendable {
         try limiter.begin(source)
         limiter.end(source, .refused)
         throw AuthGatewayError(
-            .adminRefused, "this path needs the admin credential: send it as Authorization: Bearer …")
+            .adminRefused, AdminCredential.refusal(of: request))
     }
 
     private func answer(

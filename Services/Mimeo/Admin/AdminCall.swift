@@ -136,8 +136,24 @@ struct AdminCall: Sendable {
     private static func value(_ text: String, _ member: Schema.Member) throws(MimeoError) -> Value {
         switch member.schema {
         case .text, .choice, .orNull(.text), .orNull(.choice): .string(text)
-        default: try json(text, flag(member.name))
+        // An id is mostly a text: quotes for a shell and for JSON would be too many.
+        case .anything where !"{[\"".contains(text.prefix(1)) || text.isEmpty:
+            (try? JSONText.parse(Array(text.utf8))) ?? .string(text)
+        default: if let time = try moment(text, member) { time } else { try json(text, flag(member.name)) }
         }
+    }
+
+    /// The seconds since 1970 of a time like `2027-01-31` or `2027-01-31T12:00:00Z`, for a member that is a
+    /// time; nil for another member or text.
+    private static func moment(_ text: String, _ member: Schema.Member) throws(MimeoError) -> Value? {
+        guard member.name.hasSuffix("At"), Int64(text) == nil, text != "null" else { return nil }
+        let style = ISO8601DateFormatter()
+        for options: ISO8601DateFormatter.Options in [.withInternetDateTime, .withFullDate] {
+            style.formatOptions = options
+            if let date = style.date(from: text) { return .int(Int64(date.timeIntervalSince1970)) }
+        }
+        throw MimeoError(
+            .usage, "--\(flag(member.name)) takes a time like 2027-01-31T12:00:00Z, or seconds since 1970")
     }
 
     private static func json(_ text: String, _ name: String) throws(MimeoError) -> Value {

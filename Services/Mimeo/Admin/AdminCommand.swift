@@ -35,6 +35,8 @@ struct AdminCommand: AsyncParsableCommand {
         case "login": try await AdminLogin(server: server).login(rest)
         case "logout": try AdminLogin(server: server).logout(rest)
         case "profiles": try AdminLogin(server: server).list(rest, format: chosen)
+        case _ where rest.last == "help":
+            LineWriter.standardOutput.write(text: try AdminHelp.text([first] + rest.dropLast()))
         default: try await call()
         }
     }

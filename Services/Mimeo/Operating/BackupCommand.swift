@@ -27,7 +27,10 @@ struct BackupCommand: AsyncParsableCommand {
             help: ArgumentHelp(
                 "The folder of backups, made if it is missing; or s3://BUCKET/PREFIX.", valueName: "place"),
             transform: GivenText.of("--to"))
-        var to: String
+        var to: String?
+        @Argument(
+            help: ArgumentHelp("The same as --to.", valueName: "place"), transform: GivenText.of("PLACE"))
+        var target: String?
         @OptionGroup var bucket: BucketOptions
         @Option(
             help: ArgumentHelp(
@@ -56,12 +59,19 @@ struct BackupCommand: AsyncParsableCommand {
             transform: GivenText.of("--passphrase-file"))
         var passphraseFile: String?
 
+        func validate() throws {
+            guard (to == nil) != (target == nil) else {
+                throw ValidationError("name one place for the backups: PLACE, or --to PLACE")
+            }
+        }
+
         /// Makes a backup.
         /// - Parameter onlyIfGrown: true to make none that continues another one and would be empty.
         func make(
             _ options: BackupMaker.Options, _ resolved: LogPlace.Resolved, onlyIfGrown: Bool,
             holdHours: UInt32 = 0, logger: Logger, progress: BackupProgress = .unwatched
         ) async throws -> Manifest? {
+            let to = to ?? target ?? ""
             let place = try BackupPlace(to, bucket, scratch: scratch, logger: logger, progress: progress)
             return try await resolved.with(name: "mimeo-backup", logger: logger) { log in
                 let notes = BackupNotes(log: log, place: to, logger: logger)

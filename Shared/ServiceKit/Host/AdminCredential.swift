@@ -55,6 +55,13 @@ public struct AdminCredential: Sendable {
         self.init(path: configuration.adminCredentialFile, system: system)
     }
 
+    /// The words for a request without a right credential: one that has another was mistaken about it.
+    public static func refusal(of request: Request) -> String {
+        request.headers[.authorization] == nil
+            ? "this path needs the admin credential: send it as Authorization: Bearer …"
+            : "the admin credential was not accepted: it is another one, ended, or was taken back"
+    }
+
     /// Accepts a request whose bearer token is a credential with the role that its route needs.
     /// - Parameter route: the route's path, with the names of its parameters.
     /// - Throws: `SRV-0401` without a credential, `SRV-0403` for a role that does not suffice; `SRV-0602`
@@ -64,7 +71,7 @@ public struct AdminCredential: Sendable {
         guard let found = try administrator(of: request) else {
             Self.count(nil, "refused")
             throw ServiceError(
-                .adminRefused, "this path needs the admin credential: send it as Authorization: Bearer …")
+                .adminRefused, AdminCredential.refusal(of: request))
         }
         return try Self.admitted(found, request, route: route)
     }
