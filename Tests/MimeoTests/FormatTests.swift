@@ -28,6 +28,25 @@ struct FormatTests {
                 ].joined(separator: "\n"))
     }
 
+    @Test("an index statement is done, and rows without a field are no blank lines")
+    func nothing() {
+        for statement in ["CREATE INDEX i ON c (n)", "drop index i"] {
+            #expect(FormattedAnswer(result([]), of: statement, as: .table).output == "done")
+        }
+        #expect(formatted([], .table) == "0 rows")
+        #expect(formatted([[:]], .table) == "(no row has a field)\n1 row")
+    }
+
+    @Test("the answer of a command is a line per member on a terminal, and the warnings stand last")
+    func report() {
+        let answer = ObjectValue([
+            (key: "documents", value: 2),
+            (key: "warnings", value: [["code": "CLI-W103", "message": "guessed"]]),
+            (key: "format", value: "csv"),
+        ])
+        #expect(CommandReport(answer).text == "documents  2\nformat     csv\nwarning: CLI-W103: guessed")
+    }
+
     @Test("Markdown escapes bars and line feeds, and cuts nothing")
     func markdown() {
         let long = String(repeating: "x", count: 100)

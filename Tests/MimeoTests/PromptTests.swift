@@ -116,7 +116,7 @@ struct PromptTests {
             .text("SELECT 5 AS five FROM system:dual"), .text(".timing off"), .text(".mode"), .text(".help"),
         ])
         let text = try await session(script, format: .table)
-        #expect(text.hasPrefix("no collections\nno indexes\n0 rows\n1 document written, commit 1\n"))
+        #expect(text.hasPrefix("no collections\nno indexes\ndone\n1 document written, commit 1\n"))
         #expect(text.contains("\ncars\nby_n on cars (n DESC)\n"))
         #expect(text.contains("\n└─ projection  *\n   └─ scan  cars\n"))
         #expect(text.contains("\ntiming: on\n-- row 1 --\nfive  5\n1 row\ntime: "))
@@ -128,7 +128,10 @@ struct PromptTests {
         "a command that is none is an error with the nearest name, and a statement may be explained",
         arguments: [
             (".tabels", "did you mean .tables?"), (".mode fancy", "json, table, csv, markdown, vertical"),
-            (".quit now", "is used as"), (".explain", "is used as"), ("\\x", ".help lists them"),
+            (".quit now", "is used as"), (".explain", "is used as"), ("\\x", ".mode vertical"),
+            ("\\y", ".help lists them"),
+            ("DESCRIBE cars", "no schema"), ("desc cars;", ".tables"), (".schema", ".tables"),
+            ("use garage;", "--database"),
         ])
     func unknown(line: String, message: String) async throws {
         let error = #expect(throws: MimeoError.self) { try PromptCommand(line) }
@@ -137,6 +140,65 @@ struct PromptTests {
         #expect(
             try await session(Script([.text(line), .text("SELECT 1 AS x FROM system:dual")])).contains(
                 "CLI-0501"))
+    }
+
+    @Test(
+        "words of other prompts leave, help and list",
+        arguments: [
+            ("exit", PromptCommand.quit), ("QUIT;", .quit), ("help", .help), (" Show Tables ;", .tables),
+            ("show collections", .tables), ("SHOW INDEXES", .indexes), ("\\dt", .tables),
+        ])
+    func habits(line: String, command: PromptCommand) throws {
+        #expect(try PromptCommand(line) == command)
+    }
+
+    @Test("a statement that begins like such a word is one", arguments: ["SHOW ALL", "SELECT 1", "exit now"])
+    func noHabits(line: String) throws {
+        #expect(try PromptCommand(line) == nil)
+    }
+
+    @Test("rows that are wider than the terminal propose another mode, once")
+    func wide() async throws {
+        try await withTemporaryDirectory { directory in
+            let runner = try await LocalRunner(store: directory.path)
+            let output = Output()
+            let wide = "SELECT '0123456789' AS a, '0123456789' AS b FROM system:dual"
+            let script = Script([.text("SELECT 1 AS x FROM system:dual"), .text(wide), .text(wide)])
+            let prompt = Prompt(
+                runner: runner, arguments: ObjectValue(), format: .table, lines: script,
+                output: output.writer, remarks: output.writer, changed: {})
+            prompt.width = { 20 }
+            await prompt.run()
+            await runner.close()
+            let text = output.text.withLock { $0 }
+            #expect(text.components(separatedBy: ".mode vertical").count == 2)
+            #expect(text.hasPrefix("x\n-\n1\n1 row\na "))
+        }
+    }
+
+    private struct Extension: PromptExtension {
+        func answer(toCommand line: String) async -> Value? { line == ".status" ? ["connected": true] : nil }
+        let helpText = "and .status"
+    }
+
+    @Test("a prompt may have a name and commands beside its own, which its help lists")
+    func extended() async throws {
+        try await withTemporaryDirectory { directory in
+            let runner = try await LocalRunner(store: directory.path)
+            let output = Output()
+            let script = Script([.text(".status"), .text("help"), .text("SELECT 1 AS x FROM system:dual")])
+            let prompt = Prompt(
+                runner: runner, arguments: ObjectValue(), format: .table, lines: script,
+                output: output.writer, remarks: output.writer, changed: {})
+            prompt.name = { "offline" }
+            prompt.more = Extension()
+            await prompt.run()
+            await runner.close()
+            let text = output.text.withLock { $0 }
+            #expect(text.contains("connected  true") && text.contains("\nand .status\n"))
+            #expect(text.hasSuffix("x\n-\n1\n1 row\n"))
+            #expect(script.prompts.withLock { $0 }.allSatisfy { $0 == "offline> " })
+        }
     }
 
     @Test("a text beyond the longest statement is abandoned with an error, and the next one runs")

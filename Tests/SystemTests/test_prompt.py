@@ -213,6 +213,33 @@ class OnServer(OnTerminal):
         self.assertIn("no collections", terminal.run(".tables"))
 
 
+class PeerOnTerminal(SystemTest):
+    def test_a_peer_greets_edits_lines_and_says_whether_it_is_connected(self):
+        server = OneProcess(self.workspace).start()
+        environment = {**os.environ, "MIMEO_HISTORY": "", "TERM": "xterm"}
+        terminal = Terminal(
+            [binary("mimeo"), "peer", "--store", self.workspace.directory / "peer", "--url", server.origin, "--database",
+             server.database, "--token", server.token], environment)
+        self.addCleanup(terminal.close)
+        terminal.expect(f"a peer of database {server.database}")
+        connected = "connected> "
+        end = time.monotonic() + 60
+        # Each empty line asks once more for the state that the prompt shows.
+        while not terminal.expect("> ").endswith("connected"):
+            self.assertLess(time.monotonic(), end, terminal.seen)
+            time.sleep(0.1)
+            terminal.type("\n")
+        written = terminal.run("SELECT nothing\x15INSERT INTO c DOCUMENTS ({'_id': 1});", connected)
+        self.assertIn("1 document written", written)
+        self.assertIn("acknowledged  1", terminal.run(".wait 1", connected))
+        self.assertIn("connected  ", terminal.run(".status", connected))
+        self.assertIn(".sync start|stop", terminal.run("help", connected))
+        self.assertIn("sync  stopped", terminal.run(".sync stop", "stopped> "))
+        terminal.type("quit\n")
+        self.assertEqual(terminal.exit_code(), 0)
+        self.assertEqual(server.query("SELECT * FROM c"), [{"_id": 1}])
+
+
 class Tokens(SystemTest):
     def test_a_token_comes_from_a_file_or_standard_input(self):
         server = OneProcess(self.workspace).start()

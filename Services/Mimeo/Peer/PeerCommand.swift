@@ -77,6 +77,10 @@ struct PeerCommand: AsyncParsableCommand {
             await ditto.close()
             throw MimeoError(.usage, error.localizedDescription)
         }
+        if DQLCommand.isOnTerminal {
+            await PeerPrompt(console: console, store: store, database: databaseID).run()
+            return await ditto.close()
+        }
         while let line = await StandardInput.shared.next() {
             guard line.contains(where: { !$0.isWhitespace }) else { continue }
             output.write(await console.answer(line))

@@ -110,6 +110,13 @@ final class LineEditor: LineSource, @unchecked Sendable {
         }
     }
 
+    /// The columns of the terminal on standard output; nil if it tells none.
+    static var width: Int? {
+        var size = winsize()
+        guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
+        return Int(size.ws_col)
+    }
+
     private func read(_ prompt: String, _ before: String) -> TypedLine {
         free(self.prompt)
         self.prompt = strdup(prompt)

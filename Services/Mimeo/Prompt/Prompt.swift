@@ -1,7 +1,15 @@
 import CRDT
 import DQL
 
-/// The prompt of `mimeo dql`: reads statements and commands from a person and shows the answers. An error
+/// Commands that a prompt has beside its own.
+protocol PromptExtension: Sendable {
+    /// The answer to a line; nil if it is none of these commands.
+    func answer(toCommand line: String) async -> Value?
+    /// Lines for `.help`.
+    var helpText: String { get }
+}
+
+/// The prompt of `mimeo dql`, and of `mimeo peer` on a terminal: reads statements and commands from a person and shows the answers. An error
 /// ends no prompt, not even that of a server that is away.
 final class Prompt {
     private let runner: any StatementRunner
@@ -14,6 +22,13 @@ final class Prompt {
     private var format: OutputFormat
     private var isTimed = false
     private var typed = TypedText()
+    private var hasProposedVertical = false
+    /// The columns of the terminal; nil if they are unknown.
+    var width: () -> Int? = { nil }
+    /// The words before a line that begins a statement.
+    var name: () -> String = { "mimeo" }
+    /// Commands beside those of every prompt.
+    var more: (any PromptExtension)?
 
     init(
         runner: any StatementRunner, arguments: ObjectValue, format: OutputFormat, lines: any LineSource,
@@ -31,7 +46,7 @@ final class Prompt {
     /// Runs until `.quit` or the end of the input.
     func run() async {
         while true {
-            let prompt = typed.isEmpty ? "mimeo> " : "  ...> "
+            let prompt = typed.isEmpty ? "\(name())> " : "  ...> "
             switch await lines.line(prompt: prompt, after: typed.text) {
             case .end: return
             case .interrupted: typed.clear()
@@ -48,6 +63,11 @@ final class Prompt {
     /// Handles a line; returns false if it was `.quit`.
     private func take(_ line: String) async throws(MimeoError) -> Bool {
         if typed.isEmpty {
+            if let answer = await more?.answer(toCommand: line) {
+                await lines.remember(line)
+                show(answer)
+                return true
+            }
             let command: PromptCommand?
             do throws(MimeoError) {
                 command = try PromptCommand(line)
@@ -72,7 +92,8 @@ final class Prompt {
     private func run(_ command: PromptCommand) async throws(MimeoError) -> Bool {
         switch command {
         case .quit: return false
-        case .help: output.write(text: PromptCommand.helpText)
+        case .help:
+            output.write(text: PromptCommand.helpText + (more.map { "\n" + $0.helpText } ?? ""))
         case .tables:
             try await list("SELECT name FROM system:collections ORDER BY name", none: "no collections") {
                 $0["name"]?.stringValue ?? ""
@@ -96,9 +117,29 @@ final class Prompt {
         let elapsed = ContinuousClock.now - start
         changed()
         let formatted = FormattedAnswer(answer, of: statement, as: format)
-        if let text = formatted.output { output.write(text: text) }
+        if let text = formatted.output {
+            output.write(text: text)
+            proposeVertical(text)
+        }
         if let text = formatted.remark { remarks.write(text: text) }
         if isTimed { output.write(text: "time: \(Milliseconds.text(elapsed))") }
+    }
+
+    /// Shows the answer of a further command: a line per member, an error as that of a statement.
+    private func show(_ answer: Value) {
+        if let error = answer["error"], let message = error["message"]?.stringValue {
+            remarks.write(text: "\(error["code"]?.stringValue ?? ""): \(PlainLine.of(message))")
+        } else {
+            output.write(text: format == .json ? JSONText.print(answer) : CommandReport(answer).text)
+        }
+    }
+
+    /// Says once how to read rows that are wider than the terminal.
+    private func proposeVertical(_ text: String) {
+        guard format == .table, !hasProposedVertical, let width = width() else { return }
+        guard text.split(separator: "\n").contains(where: { $0.count > width }) else { return }
+        hasProposedVertical = true
+        remarks.write(text: "the rows are wider than the terminal: .mode vertical prints a line per field")
     }
 
     /// Shows rows as lines.

@@ -23,7 +23,7 @@ enum PromptCommand: Equatable {
 
     private static let synonyms = [
         "\\q": ".quit", ".exit": ".quit", "\\d": ".tables", ".collections": ".tables",
-        "\\timing": ".timing", "\\?": ".help",
+        "\\timing": ".timing", "\\?": ".help", "\\dt": ".tables", "\\di": ".indexes",
     ]
 
     /// The words that a line may begin with.
@@ -33,6 +33,10 @@ enum PromptCommand: Equatable {
     /// - Throws: `CLI-0501`.
     init?(_ line: String) throws(MimeoError) {
         let text = line.drop { $0.isWhitespace }
+        if let word = try Self.habit(text) {
+            self = word
+            return
+        }
         guard let first = text.first, first == "." || first == "\\" else { return nil }
         let word = String(text.prefix { !$0.isWhitespace && $0 != ";" })
         var rest = text.dropFirst(word.count).drop { $0.isWhitespace }
@@ -63,6 +67,28 @@ enum PromptCommand: Equatable {
             let meant = Suggestion.closest(to: word, among: Self.names)
             let hint = meant.map { " (did you mean \($0)?)" } ?? ""
             throw Self.invalid("\(word) is no command\(hint); .help lists them")
+        }
+    }
+
+    /// Words that people know from other prompts. No statement begins like these.
+    /// - Throws: `CLI-0501` with the words of this prompt, for something that it has under another name.
+    private static func habit(_ text: Substring) throws(MimeoError) -> PromptCommand? {
+        let words = text.uppercased().split { $0.isWhitespace || $0 == ";" }.map(String.init)
+        switch words {
+        case ["EXIT"], ["QUIT"]: return .quit
+        case ["HELP"], ["?"]: return .help
+        case ["SHOW", "TABLES"], ["SHOW", "COLLECTIONS"]: return .tables
+        case ["SHOW", "INDEXES"]: return .indexes
+        default: break
+        }
+        switch words.first {
+        case "DESCRIBE", "DESC", ".SCHEMA", "\\D+":
+            throw invalid(
+                "documents have no schema: Tab completes the fields of a collection, SELECT * FROM it LIMIT 3 "
+                    + "shows some documents, and .tables lists the collections")
+        case "\\X": throw invalid(".mode vertical prints a line per field")
+        case "USE" where words.count == 2: throw invalid("a prompt is for one database: see --database")
+        default: return nil
         }
     }
 

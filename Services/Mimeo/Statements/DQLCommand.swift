@@ -10,7 +10,7 @@ struct DQLCommand: AsyncParsableCommand {
         discussion: """
             Without a statement, on a terminal, there is a prompt with history and completion; .help lists \
             its commands. Elsewhere a statement per line is read from standard input.
-            Prints one JSON object per statement: {"items", "mutatedDocumentIDs", "commitID", "warnings"}, \
+            Where the output is no terminal, prints one JSON object per statement: {"items", "mutatedDocumentIDs", "commitID", "warnings"}, \
             or {"error": {"code", "message", "line", "column"}}. After an error the next statement still \
             runs. The other formats are for people and for other programs; in them errors go to standard \
             error, and EXPLAIN and PROFILE print a tree, except in csv.
@@ -23,7 +23,7 @@ struct DQLCommand: AsyncParsableCommand {
     var args: String?
     @Option(
         help: ArgumentHelp(
-            "Output format: json, table, csv, markdown or vertical (default json; for the prompt table).",
+            "Output format: json, table, csv, markdown or vertical (default: table on a terminal, else json).",
             valueName: "format"))
     var format: OutputFormat?
     @Argument(help: "A statement; - reads one per line and skips empty lines and lines that begin with --.")
@@ -43,7 +43,7 @@ struct DQLCommand: AsyncParsableCommand {
 
     /// Runs the statements of the command line or of standard input; returns whether one failed.
     private func runAll(_ runner: any StatementRunner, _ arguments: ObjectValue) async throws -> Bool {
-        let format = format ?? .json
+        let format = format ?? (isatty(STDOUT_FILENO) == 1 ? .table : .json)
         var anyFailed = false
         var isFirst = true
         for try await text in StatementSource.statements(statement ?? "-") {
@@ -62,7 +62,7 @@ struct DQLCommand: AsyncParsableCommand {
     }
 
     /// True if a person is at both ends.
-    private static var isOnTerminal: Bool { isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1 }
+    static var isOnTerminal: Bool { isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1 }
 
     private func prompt(_ runner: any StatementRunner, _ arguments: ObjectValue) async throws {
         let names = NameCatalog(runner)
@@ -77,6 +77,7 @@ struct DQLCommand: AsyncParsableCommand {
         let prompt = Prompt(
             runner: runner, arguments: arguments, format: format ?? .table, lines: editor, output: output,
             remarks: .standardError, changed: names.forget)
+        prompt.width = { LineEditor.width }
         await prompt.run()
     }
 

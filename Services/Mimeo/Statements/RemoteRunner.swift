@@ -133,7 +133,7 @@ final class RemoteRunner: StatementRunner {
     static func problem(_ status: UInt, _ body: Value?) -> Answer.Problem {
         let error = body?["error"]
         let message =
-            error?["message"]?.stringValue ?? error?["description"]?.stringValue
+            error?["description"]?.stringValue ?? error?["message"]?.stringValue
             ?? "the server answered with status \(status)"
         return Answer.Problem(
             code: error?["code"]?.stringValue ?? "HTTP-\(status)",

@@ -15,6 +15,9 @@ protocol StatementRunner: Sendable {
 struct LocalRunner: StatementRunner {
     let ditto: Ditto
 
+    /// A store that is open.
+    init(ditto: Ditto) { self.ditto = ditto }
+
     /// Opens the store in a directory, like `persistenceDirectory` in DittoSwift.
     /// - Parameter database: the database that it has to be of; nil for any.
     /// - Throws: `CLI-0201`, `CLI-0202`.

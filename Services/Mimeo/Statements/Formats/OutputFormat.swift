@@ -28,7 +28,8 @@ struct FormattedAnswer: Equatable {
         switch answer {
         case _ where format == .json: self.init(output: JSONText.print(answer.json))
         case .failure(let problem): self.init(remark: problem.text)
-        case .result(let result): self.init(result, Explained(result, of: statement), format)
+        case .result(let result):
+            self.init(result, Explained(result, of: statement), format, isAction: Self.isAction(statement))
         }
     }
 
@@ -37,10 +38,21 @@ struct FormattedAnswer: Equatable {
         self.remark = remark
     }
 
-    private init(_ result: Answer.Result, _ explained: Explained?, _ format: OutputFormat) {
+    /// True for a statement that has neither rows nor written documents, such as CREATE INDEX.
+    private static func isAction(_ statement: String) -> Bool {
+        switch try? StatementCompiler.parse(statement) {
+        case .createIndex?, .dropIndex?: true
+        default: false
+        }
+    }
+
+    private init(
+        _ result: Answer.Result, _ explained: Explained?, _ format: OutputFormat, isAction: Bool
+    ) {
         var shown = result
         if let explained, format != .csv { shown.items = explained.rows }
-        let summary = Summary(result, rows: shown.items.count, isExplanation: explained != nil)
+        let summary = Summary(
+            result, rows: shown.items.count, isExplanation: explained != nil, isAction: isAction)
         var parts: [String] = []
         switch format {
         case .csv:
@@ -73,7 +85,7 @@ private struct Summary {
     let lines: [String]
     let warnings: [String]
 
-    init(_ result: Answer.Result, rows: Int, isExplanation: Bool) {
+    init(_ result: Answer.Result, rows: Int, isExplanation: Bool, isAction: Bool) {
         warnings = result.warnings.map {
             "warning: \($0["message"]?.stringValue ?? JSONText.print($0))"
         }
@@ -82,6 +94,8 @@ private struct Summary {
         if written > 0 {
             let documents = written == 1 ? "document" : "documents"
             lines = ["\(written) \(documents) written, commit \(result.commitID)"]
+        } else if isAction, rows == 0 {
+            lines = ["done"]
         } else if !isExplanation || rows > 0 {
             lines = ["\(rows) \(rows == 1 ? "row" : "rows")"]
         }

@@ -6,6 +6,10 @@ struct Table {
 
     init(_ items: [Value]) {
         let columns = RowColumns(items)
+        guard !columns.names.isEmpty else {
+            text = "(no row has a field)"
+            return
+        }
         let cells = columns.rows.map { row in columns.names.map { Self.cell(row[$0]) } }
         let titles = columns.names.map { Self.cut($0) }
         let widths = titles.indices.map { column in
