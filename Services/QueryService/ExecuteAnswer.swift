@@ -105,8 +105,11 @@ struct ExecuteAnswer: Sendable {
             for member in reportable.publicMembers.entries { object[member.key] = member.value }
             if status.code >= 500 { logger.error("a statement failed", metadata: ["error": "\(error)"]) }
         }
-        // All other error answers have `message`, so this envelope has it too.
-        object["message"] = object["description"]
+        // All other error answers have `message`, so this envelope has it too, as a person reads it.
+        let suggestion = object["suggestion"]?.stringValue
+        object["message"] = object["description"]?.stringValue.map {
+            .string(DQLError.text($0, suggestion: suggestion))
+        }
         if let failed { object["index"] = .int(Int64(failed.index)) }
         let body = envelope(
             transactionID: 0, queryType: "unknown", items: [], mutatedDocumentIDs: [], error: object,

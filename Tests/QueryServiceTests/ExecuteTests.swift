@@ -35,6 +35,16 @@ struct ExecuteTests {
         }
     }
 
+    @Test("the message of an error has its suggestion, for programs that show nothing else")
+    func suggestion() async throws {
+        try await QueryBench.run { _, client async throws in
+            let failure = try await client.execute("SELECT * FROM c LIMT 3")
+            #expect(failure.body["error"]?["suggestion"] == "LIMIT")
+            let message = failure.body["error"]?["message"]?.stringValue
+            #expect(message?.hasSuffix("found LIMT (did you mean LIMIT?)") == true)
+        }
+    }
+
     @Test(
         "a number that JSON cannot hold is null with a warning, wherever it stands in a row",
         arguments: [("1e308 * 10", "inf"), ("-1e308 * 10", "-inf"), ("[{'a': 1e308 * 10}]", "inf")])

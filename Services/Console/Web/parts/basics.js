@@ -45,12 +45,9 @@ export function Problem({ error, retry, close }) {
   }, [isWaiting]);
   if (!error) return null;
   const id = error.requestID ? ` (request ${error.requestID})` : "";
-  const { line, column, suggestion } = error.details ?? {};
-  const more = [
-    ...(line && !/\bline \d/.test(error.message) ? [`Line ${line}, column ${column}.`] : []),
-    ...(suggestion && !error.message.endsWith(suggestion) ? [`Did you mean ${suggestion}?`] : []),
-  ];
-  const message = more.length > 0 ? [error.message.replace(/\.?$/, "."), ...more].join(" ") : error.message;
+  const { line, column } = error.details ?? {};
+  const place = line && !/\bline \d/.test(error.message) ? ` Line ${line}, column ${column}.` : "";
+  const message = place && !/[.!?)]$/.test(error.message) ? `${error.message}.${place}` : `${error.message}${place}`;
   const whole = `${error.code ?? "ERROR"}: ${message}${id}`;
   return html`<div class="problem" role="alert">
     <p><b>${error.code ?? "Error"}</b> ${message}<span class="quiet">${id}${isWaiting ? " It is tried again by itself." : ""}</span></p>
