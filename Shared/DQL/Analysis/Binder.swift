@@ -163,7 +163,9 @@ struct Binder {
         case .inList(let value, let elements, let negated):
             let bound = try bind(value)
             let list = try bind(elements)
-            if !warnAboutComparison(bound, list, at: expression.span) {
+            if !warnAboutComparison(bound, list, at: expression.span),
+                !warnAboutAbsence(Self.listed(list), at: expression.span)
+            {
                 if case .parameter? = list.first, list.count == 1 {
                     note(bound, value, .listed(list[0]), expression.span)
                 } else {
@@ -243,7 +245,7 @@ struct Binder {
         let bound = try bind(value)
         expect(need, bound, value)
         let boundPattern = try bind(pattern)
-        expect(need, boundPattern, pattern)
+        if !warnAboutAbsence([boundPattern], at: pattern.span) { expect(need, boundPattern, pattern) }
         guard let escape else { return (bound, boundPattern, nil) }
         let boundEscape = try bind(escape)
         expect(

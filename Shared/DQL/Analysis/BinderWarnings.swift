@@ -79,12 +79,26 @@ extension Binder {
                     at: span)
                 return true
             }
-            if let test = Self.absence(value) ?? Self.absence(other) {
-                warn(.nullComparison, "a comparison with \(test) is never true; write IS \(test)", at: span)
-                return true
-            }
+            if warnAboutAbsence([value, other], at: span) { return true }
         }
         return false
+    }
+
+    /// Warns if NULL or MISSING is written where a value is compared. Returns whether it did.
+    mutating func warnAboutAbsence(_ values: [BoundExpression], at span: SourceSpan) -> Bool {
+        guard let test = values.lazy.compactMap(Self.absence).first else { return false }
+        warn(.nullComparison, "a comparison with \(test) is never true; write IS \(test)", at: span)
+        return true
+    }
+
+    /// The elements of `IN (1, 2)`, and of `IN [1, 2]`, which has one array.
+    static func listed(_ list: [BoundExpression]) -> [BoundExpression] {
+        guard list.count == 1 else { return list }
+        return switch list[0] {
+        case .array(let elements): elements
+        case .constant(.array(let values)?): values.map { .constant($0) }
+        default: list
+        }
     }
 
     /// Warns about `_id = id`: the right side is a field of the document, which is hardly ever meant.
