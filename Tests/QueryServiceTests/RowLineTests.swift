@@ -123,9 +123,9 @@ struct RowLineTests {
     func onlyEnd() async throws {
         let spool = RowSpool(folder: FileManager.default.temporaryDirectory.path)
         let error = QueryError(.unavailable, "it broke")
-        async let first = spool.first()
+        let first = Task { try await spool.first() }
         spool.finish(.failure(error))
-        await #expect(throws: error) { try await first }
+        await #expect(throws: error) { try await first.value }
         for _ in 0..<2 {
             await #expect(throws: error) { try await Self.all(of: spool) }
         }

@@ -81,7 +81,8 @@ public final class TaskedChannel: FrameChannel {
 
     /// See `FrameChannel`.
     public func post(_ frame: [UInt8], whenSent: @escaping @Sendable (Bool) -> Void) {
-        output.yield((frame, whenSent))
+        // After the end nobody writes it, and whoever waits for it must know.
+        if case .terminated = output.yield((frame, whenSent)) { whenSent(false) }
     }
 
     /// See `FrameChannel`.
