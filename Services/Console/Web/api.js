@@ -35,14 +35,26 @@ function remember(method, path, body) {
   calls.update((all) => [{ method, path, body, at: Date.now() }, ...all].slice(0, 40));
 }
 
-/** The call that the clients of streams use. @param {string} database @returns {typeof fetch} */
-function consoleFetch(database) {
+/** Time for which the page computes before it lets the browser draw and take keys. */
+const BUSY_MS = 8;
+let rested = 0;
+
+/** Lets the browser draw and take keys, if the page has computed for long: for loops over many rows. */
+export async function breath() {
+  if (performance.now() - rested < BUSY_MS) return;
+  const { scheduler } = /** @type {any} */ (globalThis);
+  await (scheduler?.yield ? scheduler.yield() : new Promise((resolve) => { setTimeout(resolve, 0); }));
+  rested = performance.now();
+}
+
+/** The call that the clients of streams use. @param {string} database @param {boolean} [quiet] @returns {typeof fetch} */
+function consoleFetch(database, quiet = false) {
   return async (input, init = {}) => {
     const headers = new Headers(init.headers);
     headers.delete("Authorization");
     headers.set("X-Mimeo-Console", database);
     const path = new URL(String(input), location.href).pathname + new URL(String(input), location.href).search;
-    remember(init.method ?? "GET", path, typeof init.body === "string" ? init.body : null);
+    if (!quiet) remember(init.method ?? "GET", path, typeof init.body === "string" ? init.body : null);
     let response;
     try {
       response = await fetch(input, { ...init, headers, credentials: "same-origin" });
@@ -133,10 +145,10 @@ export function execute(database, statement, args = {}, options = {}) {
  * Executes a statement: its rows as they come, and at last the envelope. Whoever leaves the loop cancels the
  * statement: the server need not find the other rows.
  * @param {string} database @param {string} statement @param {Record<string, any>} args
- * @param {{asOf?: string | number | null, signal: AbortSignal}} options
+ * @param {{asOf?: string | number | null, signal: AbortSignal, quiet?: boolean}} options
  * @returns {AsyncGenerator<any, any>}
  */
-export async function* streamRows(database, statement, args, { asOf, signal }) {
+export async function* streamRows(database, statement, args, { asOf, signal, quiet }) {
   /** @type {Record<string, any>} */
   const body = { statement, args };
   if (asOf !== undefined && asOf !== null && asOf !== "") body.asOf = asOf;
@@ -144,7 +156,7 @@ export async function* streamRows(database, statement, args, { asOf, signal }) {
   const abort = () => stop.abort();
   signal.addEventListener("abort", abort, { once: true });
   try {
-    const response = await consoleFetch(database)("/api/v5/store/execute", {
+    const response = await consoleFetch(database, quiet)("/api/v5/store/execute", {
       method: "POST", headers: { "Content-Type": "application/json", Accept: "application/x-ndjson" },
       body: print(body), cache: "no-store", signal: stop.signal,
     }).catch((error) => {
@@ -157,6 +169,7 @@ export async function* streamRows(database, statement, args, { asOf, signal }) {
     for await (const line of lines(response)) {
       if (last !== null) yield parse(last);
       last = line;
+      await breath();
     }
     const envelope = readable(last ?? "");
     if (!envelope) throw new CallError("ANSWER", "the answer ended before its last line", response.status);
@@ -171,7 +184,7 @@ export async function* streamRows(database, statement, args, { asOf, signal }) {
 /**
  * Executes a statement and reads so many of its rows.
  * @param {string} database @param {string} statement @param {Record<string, any>} args
- * @param {{most: number, asOf?: string | number | null, signal: AbortSignal, told?: (count: number) => void}} options
+ * @param {{most: number, asOf?: string | number | null, signal: AbortSignal, quiet?: boolean, told?: (count: number) => void}} options
  *   told: called with the number of rows so far.
  * @returns {Promise<{rows: any[], envelope: any}>} The envelope is null if there are more rows.
  */

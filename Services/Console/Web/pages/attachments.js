@@ -58,7 +58,7 @@ function useFound(database, collections, most) {
       for (const one of collections) {
         found.at = one;
         let count = 0;
-        for await (const row of streamRows(database, `SELECT * FROM ${name(one)}`, {}, { signal: stop.signal })) {
+        for await (const row of streamRows(database, `SELECT * FROM ${name(one)}`, {}, { signal: stop.signal, quiet: true })) {
           if (count === most) { found.cut = [...found.cut, one]; break; }
           count += 1;
           found.documents += 1;

@@ -2,7 +2,7 @@
 /** The changes of the log as they come, or between two moments: what, by whom, when, old and new. */
 
 import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact.js";
-import { client } from "../api.js";
+import { breath, client } from "../api.js";
 import { by, device, useDevices } from "../author.js";
 import { print } from "../exact.js";
 import { counted, exactTime, grouped, idText, keyText, moment, preview } from "../format.js";
@@ -54,7 +54,10 @@ export function Live({ database }) {
         since: next.current, onConnection, values: /** @type {const} */ ("both"), follow: !query.until, until: query.until || undefined,
         collection: query.collection ? [query.collection] : undefined, where: query.where || undefined, signal: stop.signal,
       };
-      for await (const line of client(database).changes(options)) waiting.push(line);
+      for await (const line of client(database).changes(options)) {
+        waiting.push(line);
+        await breath();
+      }
     })().catch((error) => { if (!stop.signal.aborted) setState((/** @type {any} */ old) => ({ ...old, error })); });
     return () => { stop.abort(); clearInterval(timer); };
   }, [database, isPaused, isSeen, query.since, query.until, query.collection, query.where]);
@@ -78,7 +81,7 @@ export function Live({ database }) {
     } catch (error) { setMistake(error); }
   };
   const isOffset = /^\d*$/.test(form.since);
-  const people = new Set(state.lines.map(by));
+  const people = useMemo(() => new Set(state.lines.map(by)), [state.lines, devices]);
   return html`<div class="page live-page">
     <form class="bar" onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); show(form); }}>
       <h1>Live</h1>

@@ -2,7 +2,7 @@
 /** One glance: is everything in order, how much is here, what has happened within the hour, and what to do first. */
 
 import { html, useState } from "../vendor/preact.js";
-import { call, client, execute } from "../api.js";
+import { breath, call, client, execute } from "../api.js";
 import { by, useDevices } from "../author.js";
 import { name } from "../dql.js";
 import { ago, bytes, counted, exactTime, grouped, idText, shortened } from "../format.js";
@@ -87,6 +87,7 @@ async function changesOfTheHour(database, signal) {
   for await (const line of client(database).changes({ since: new Date(until - HOUR).toISOString(), values: "none", signal })) {
     if (lines.length === READ) { isCut = true; break; }
     if (!isSystem(line.collection)) lines.push(line);
+    await breath();
   }
   return { lines, isCut, until };
 }

@@ -4,7 +4,7 @@
  * which only those are asked for again. A live query would evaluate all of them at each change.
  */
 
-import { client, execute } from "../api.js";
+import { breath, client, execute, executeRows } from "../api.js";
 import { name, place } from "../dql.js";
 import { kind, print, same } from "../exact.js";
 
@@ -85,16 +85,17 @@ export function merged(rows, changed, found, { path, isDescending, most }) {
 export async function* followed(database, { collection, condition, statement, sort, most, signal, onConnection }) {
   const [, key] = /^(\w+|`(?:[^`]|``)+`)( DESC)?$/.exec(sort) ?? [];
   const sorting = { path: key !== undefined ? [key.replace(/^`|`$/g, "").replaceAll("``", "`")] : sort.replace(/ DESC$/, "") === place(collection, [""]) ? [""] : null, isDescending: / DESC$/.test(sort), most };
-  const read = async () => execute(database, statement, {}, { signal, quiet: true });
+  const read = () => executeRows(database, statement, {}, { most: Infinity, signal, quiet: true });
   const first = await read();
-  let rows = first.items;
+  let { rows } = first;
   yield { rows, changed: new Set() };
   const all = condition.replace(/^\s*WHERE\s+/i, "");
   const some = `SELECT * FROM ${name(collection)} WHERE ${all ? `(${all}) AND ` : ""}_id IN :ids`;
   /** @type {Map<string, any>} */
   let ids = new Map();
-  for await (const line of client(database).changes({ since: first.transactionId, follow: true, values: "none", collection: [collection], signal, onConnection })) {
+  for await (const line of client(database).changes({ since: first.envelope.transactionId, follow: true, values: "none", collection: [collection], signal, onConnection })) {
     ids.set(idKey(line.id), line.id);
+    await breath();
     if (!line.last) continue;
     const changed = new Set(ids.keys());
     let next = null;
@@ -102,7 +103,7 @@ export async function* followed(database, { collection, condition, statement, so
       const { items } = await execute(database, some, { ids: [...ids.values()] }, { signal, quiet: true });
       next = merged(rows, changed, items, sorting);
     }
-    rows = next ?? (await read()).items;
+    rows = next ?? (await read()).rows;
     ids = new Map();
     yield { rows, changed };
   }
