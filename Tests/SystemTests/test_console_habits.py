@@ -148,6 +148,18 @@ class Tables(ConsolePages):
         self.browser.await_true("document.activeElement.closest('dialog .CodeMirror') !== null")
         self.browser.press("Escape")
         self.browser.await_true("!document.querySelector('dialog')")
+        # A press beside a dialog closes it, unless that would lose what was typed.
+        beside = "document.querySelector('nav .version')"
+        self.browser.press("?")
+        self.browser.await_text("go to a page, collection or document")
+        self.browser.mouse(beside)
+        self.browser.await_true("!document.querySelector('dialog')")
+        self.browser.click("Insert")
+        self.browser.await_true("document.activeElement.closest('dialog .CodeMirror') !== null")
+        self.browser.type("x")
+        self.browser.mouse(beside)
+        self.browser.click("Cancel", "dialog button")
+        self.browser.await_true("!document.querySelector('dialog')")
         self.go("query")
         self.browser.await_true("Boolean(document.querySelector('main .CodeMirror'))")
         self.browser.run(f"{EDITOR}.focus()")

@@ -5,7 +5,7 @@ import { html, render, useErrorBoundary } from "./vendor/preact.js";
 import { refreshSession } from "./api.js";
 import { route } from "./route.js";
 import { applyTheme, session, useShared } from "./store.js";
-import { Empty, Problem } from "./parts/basics.js";
+import { Empty, Problem, useLoaded } from "./parts/basics.js";
 import { Shell } from "./parts/shell.js";
 import { SignIn, SignInAgain } from "./parts/signin.js";
 import { Overview } from "./pages/overview.js";
@@ -14,15 +14,24 @@ import { DocumentPage } from "./pages/document.js";
 import { Query } from "./pages/query.js";
 import { Live } from "./pages/live.js";
 import { Sync } from "./pages/sync.js";
-import { Access } from "./pages/access.js";
-import { Operations } from "./pages/operations.js";
 import { Attachments } from "./pages/attachments.js";
-import { API } from "./pages/api.js";
+
+/** A page whose modules are loaded when it is first opened (decision 0126). @param {() => Promise<any>} load */
+function later(load) {
+  return (/** @type {any} */ props) => {
+    const found = useLoaded(load, []);
+    const Found = /** @type {any} */ (found.value)?.page;
+    if (found.error) return html`<${Problem} error=${{ code: "NETWORK", message: "The page could not be loaded: the server is away, or has another version by now" }} retry=${() => location.reload()} />`;
+    return Found ? html`<${Found} ...${props} />` : null;
+  };
+}
 
 /** @type {Record<string, any>} */
 const PAGES = {
-  overview: Overview, query: Query, live: Live, sync: Sync, access: Access, operations: Operations,
-  attachments: Attachments, api: API,
+  overview: Overview, query: Query, live: Live, sync: Sync, attachments: Attachments,
+  access: later(() => import("./pages/access.js").then(({ Access }) => ({ page: Access }))),
+  operations: later(() => import("./pages/operations.js").then(({ Operations }) => ({ page: Operations }))),
+  api: later(() => import("./pages/api.js").then(({ API }) => ({ page: API }))),
 };
 
 function Page() {

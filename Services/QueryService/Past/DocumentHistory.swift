@@ -90,8 +90,8 @@ extension DocumentHistory.Entry {
         let earlier = try before.map { try Document(decoding: $0) } ?? Document()
         let document = try Document(decoding: after)
         let difference = document.diff(from: earlier)
-        let isBeside = difference.changes.contains { isConcurrent($0) }
-        let all = isBeside ? document.diff(from: Document()).changes : []
+        let mayBeConcurrent = difference.changes.contains { $0.after?.conflicts.isEmpty == false }
+        let all = mayBeConcurrent ? document.diff(from: Document()).changes : []
         entry["changes"] = .array(
             difference.changes.map { change in
                 var item = ObjectValue([
@@ -101,21 +101,22 @@ extension DocumentHistory.Entry {
                 ])
                 if let side = change.before { item["old"] = side.value }
                 if let side = change.after { item["new"] = side.value }
-                if isConcurrent(change) {
-                    // From nothing, every stamp that the field has is a new one.
-                    let whole = all.first { $0.path == change.path && $0.kind == change.kind }
-                    let others = (whole?.writers ?? []).filter { $0 != stamp }.compactMap { offsets[$0] }
-                    item["concurrentWith"] = .array(
-                        others.sorted().map { .int(Int64(clamping: $0.rawValue)) })
+                if let others = Self.beside(change, all), !others.isEmpty {
+                    let known = others.compactMap { offsets[$0] }.sorted()
+                    item["concurrentWith"] = .array(known.map { .int(Int64(clamping: $0.rawValue)) })
                 }
                 return .object(item)
             })
         return .object(entry)
     }
 
-    /// Returns whether this operation wrote one of several values that a field has afterwards.
-    private func isConcurrent(_ change: DocumentDiff.Change) -> Bool {
-        guard let side = change.after, !side.conflicts.isEmpty else { return false }
-        return change.writers.contains(stamp)
+    /// The earlier writes whose values a field keeps beside the one of a change; nil if the change wrote none.
+    /// - Parameter all: the changes from nothing to the state afterwards, so that every stamp is a new one.
+    private static func beside(
+        _ change: DocumentDiff.Change, _ all: [DocumentDiff.Change]
+    ) -> [Stamp]? {
+        guard change.after?.conflicts.isEmpty == false, !change.writers.isEmpty else { return nil }
+        let whole = all.first { $0.path == change.path && $0.kind == change.kind }
+        return whole?.writers.filter { !change.writers.contains($0) }
     }
 }

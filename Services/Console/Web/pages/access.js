@@ -16,6 +16,7 @@ import { claimsOf, READING, Tester } from "../parts/tester.js";
 function Section({ title, found, columns, rows, empty, children }) {
   return html`<section class="card" aria-label=${title}><header><h2>${title}</h2><span class="end">${children}</span></header>
     <${Problem} error=${found.error} retry=${found.again} />
+    ${!rows && !found.error && html`<p class="quiet">Looking …</p>`}
     ${rows && (rows.length === 0 ? html`<p class="quiet">${empty}</p>` : html`<table class="plain-table"><thead><tr>${columns.map(([title], index) => html`<th key=${index} scope="col">${title || html`<span class="hidden">More</span>`}</th>`)}</tr></thead>
       <tbody>${rows.map((row) => html`<tr key=${row.id ?? row.name}>${columns.map(([, cell], index) => html`<td key=${index}>${cell(row)}</td>`)}</tr>`)}</tbody></table>`)}</section>`;
 }

@@ -60,7 +60,7 @@ export function Overview({ database }) {
     <div class="tiles">
       ${tile("Documents", facts.value ? `${grouped(facts.value.documents)}${facts.value.isWhole ? "" : " +"}` : facts.error ? "–" : "…", facts.value?.size ? bytes(facts.value.size) : null, address(database, "data"))}
       ${tile("Collections", facts.value ? grouped(facts.value.collections) : facts.error ? "–" : "…", null, address(database, "data"))}
-      ${replicated.value && tile("Devices connected", grouped(sessions), sessions === 0 ? "none at the moment" : lag > 0 ? `${counted(lag, "change")} on the way to them` : "all changes are on their way", address(database, "sync"))}
+      ${replicated.value && tile("Devices connected", grouped(sessions), sessions === 0 ? "none at the moment" : lag > 0 ? `${counted(lag, "change")} on the way to them` : "syncing", address(database, "sync"))}
     </div>
     ${mayOpen(database) && html`<${Activity} database=${database} />`}
     ${facts.value && facts.value.documents <= BEGINNING && mayWrite(database) && html`<${FirstSteps} database=${database} />`}

@@ -6,7 +6,7 @@ import { call } from "../api.js";
 import { bytes, duration, grouped } from "../format.js";
 import { address } from "../route.js";
 import { mayAdmin, note } from "../store.js";
-import { Problem, Time, useLoaded, useRepeated } from "../parts/basics.js";
+import { Problem, progress, Time, useLoaded, useRepeated } from "../parts/basics.js";
 
 /** @param {{database: string}} props */
 export function Statements({ database }) {
@@ -24,11 +24,11 @@ export function Statements({ database }) {
   /** @type {any[]} */
   const late = slow.value?.statements ?? [];
   return html`<section class="card" aria-label="Running statements"><h2>Running</h2><${Problem} error=${running.error} retry=${running.again} />
-      ${requests.length === 0 ? html`<p class="quiet">None at the moment.</p>` : html`<table class="plain-table"><thead><tr><th scope="col">For</th><th scope="col">Statement</th><th scope="col">Credential</th><th scope="col">Rows</th><th scope="col"><span class="hidden">Cancel</span></th></tr></thead><tbody>
+      ${requests.length === 0 ? html`<p class="quiet">${progress(running, () => "None at the moment.")}</p>` : html`<table class="plain-table"><thead><tr><th scope="col">For</th><th scope="col">Statement</th><th scope="col">Credential</th><th scope="col">Rows</th><th scope="col"><span class="hidden">Cancel</span></th></tr></thead><tbody>
         ${requests.map((one) => html`<tr key=${one.id}><td>${duration(Number(one.milliseconds))}</td><td><code>${one.statement}</code></td><td>${one.credential}</td><td>${grouped(Number(one.rows))}</td>
           <td>${mayAdmin("operate") && html`<button type="button" disabled=${one.isEnding} onClick=${() => act(() => call("DELETE", `${path}/requests/${one.id}`), "It ends at its next check")}>Cancel</button>`}</td></tr>`)}</tbody></table>`}</section>
     <section class="card" aria-label="Slow statements"><h2>Slow</h2><${Problem} error=${slow.error} retry=${slow.again} />
-      ${late.length === 0 ? html`<p class="quiet">None yet took half a second. A slow statement stays here, without the values in it.</p>` : html`<table class="plain-table"><thead><tr><th scope="col">Time</th><th scope="col">Took</th><th scope="col">Visited</th><th scope="col">Rows</th><th scope="col">Statement</th><th scope="col"><span class="hidden">Advice</span></th></tr></thead><tbody>
+      ${late.length === 0 ? html`<p class="quiet">${progress(slow, () => "None yet took half a second. A slow statement stays here, without the values in it.")}</p>` : html`<table class="plain-table"><thead><tr><th scope="col">Time</th><th scope="col">Took</th><th scope="col">Visited</th><th scope="col">Rows</th><th scope="col">Statement</th><th scope="col"><span class="hidden">Advice</span></th></tr></thead><tbody>
         ${late.map((one, index) => html`<tr key=${index}><td><${Time} at=${Date.parse(one.time)} /></td><td>${duration(Number(one.milliseconds))}</td><td>${grouped(Number(one.documents))}</td><td>${grouped(Number(one.rows))}</td>
           <td><code>${one.statement}</code>${one.code ? html` <span class="badge failed">${one.code}</span>` : ""}</td>
           <td>${/^\s*SELECT/i.test(one.statement) && html`<a class="button" href=${address(database, "query", [], { q: `ADVISE ${one.statement}` })}>Advise</a>`}</td></tr>`)}</tbody></table>`}</section>

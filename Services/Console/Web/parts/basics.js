@@ -128,14 +128,22 @@ export function Time({ at }) {
 }
 
 /**
- * A dialog over the page. Escape and its button close it; a click beside it does nothing, so that nothing
- * typed is lost.
+ * A dialog over the page. Escape and its button close it, and a press beside it as long as nothing was typed,
+ * which would be lost.
  * @param {{title: string, close?: () => void, wide?: boolean, children?: any}} props
  */
 export function Dialog({ title, close, wide, children }) {
-  const element = useRef(null);
+  const element = useRef(/** @type {any} */ (null));
+  const isTouched = useRef(false);
+  const touch = () => { isTouched.current = true; };
   useEffect(() => { if (!element.current.open) element.current.showModal(); }, []);
-  return html`<dialog ref=${element} class=${wide ? "wide" : ""} aria-label=${title}
+  const press = (/** @type {PointerEvent} */ event) => {
+    // Its backdrop is the dialog's own, outside of its box.
+    if (event.target !== element.current || isTouched.current) return;
+    const { left, right, top, bottom } = element.current.getBoundingClientRect();
+    if (event.clientX < left || event.clientX > right || event.clientY < top || event.clientY > bottom) close?.();
+  };
+  return html`<dialog ref=${element} class=${wide ? "wide" : ""} aria-label=${title} onInput=${touch} onChange=${touch} onPointerDown=${press}
       onCancel=${(/** @type {Event} */ event) => { event.preventDefault(); close?.(); }}>
     <header><h2>${title}</h2>
       ${close && html`<button type="button" class="plain" aria-label="Close" onClick=${close}>✕</button>`}
