@@ -111,6 +111,22 @@ class Statements(ConsolePages):
         self.browser.click("Undo")
         self.browser.await_text("Undone: 0 documents; 1 changed by others meanwhile")
         self.assertEqual(self.server.query("SELECT RAW n FROM rows WHERE _id = 5"), [1001])
+        # An insertion is taken back, but for the document that somebody has added to; large documents come back as well.
+        self.run_statement("INSERT INTO rows DOCUMENTS ({'_id': 'new'}), ({'_id': 'newer'})")
+        self.browser.await_text("2 documents changed")
+        self.server.execute("UPDATE rows SET more = 1 WHERE _id = 'newer'")
+        self.browser.click("Undo")
+        self.browser.await_text("Undone: 1 document; 1 changed by others meanwhile")
+        self.assertEqual(self.server.query("SELECT RAW _id FROM rows WHERE _id IN ['new', 'newer']"), ["newer"])
+        large = [{"_id": index, "text": str(index) * 1_500_000} for index in range(10)]
+        for one in large:
+            self.insert("large", [one])
+        self.run_statement("DELETE FROM large")
+        self.browser.click("Delete 10", "dialog button")
+        self.browser.await_text("10 documents changed")
+        self.browser.click("Undo")
+        self.browser.await_text("Undone: 10 documents")
+        self.assertEqual(self.server.query("SELECT * FROM large ORDER BY _id"), large)
         self.assert_sound()
 
     def test_a_statement_is_read_for_what_it_would_change(self):
