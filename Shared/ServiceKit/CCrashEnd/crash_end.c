@@ -5,8 +5,8 @@
  * nothing restarts the process. The handler here writes one line, and the kernel does the rest: sockets are
  * closed, the exit status names the signal, and a core is written where the system allows one.
  *
- * The handler uses only functions that are safe in a signal handler, and memory that is written once before it
- * is installed.
+ * The handler uses only functions that are safe in a signal handler, and memory that is written before it is
+ * installed.
  */
 
 #include "CCrashEnd.h"
