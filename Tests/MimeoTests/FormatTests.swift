@@ -39,10 +39,10 @@ struct FormatTests {
 
     @Test("the answer of a command is a line per member on a terminal, and the warnings stand last")
     func report() {
+        let warning: Value = ["code": "CLI-W103", "message": "guessed"]
         let answer = ObjectValue([
-            (key: "documents", value: 2),
-            (key: "warnings", value: [["code": "CLI-W103", "message": "guessed"]]),
-            (key: "format", value: "csv"),
+            (key: "documents", value: .int(2)), (key: "warnings", value: .array([warning])),
+            (key: "format", value: .string("csv")),
         ])
         #expect(CommandReport(answer).text == "documents  2\nformat     csv\nwarning: CLI-W103: guessed")
     }
