@@ -22,7 +22,7 @@ struct PeerPrompt {
             text: """
                 mimeo \(BuildVersion.text), a peer of database \(PlainLine.of(database)), store \
                 \(PlainLine.of(store)); .help lists the commands
-                Writes are kept here and sent when there is a connection; the prompt says whether there is one.
+                Writes are kept here, and sent when there is a connection: the prompt says if there is one.
                 """)
         let prompt = Prompt(
             runner: runner, arguments: ObjectValue(), format: .table, lines: editor, output: output,

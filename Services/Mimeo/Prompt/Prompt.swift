@@ -9,8 +9,8 @@ protocol PromptExtension: Sendable {
     var helpText: String { get }
 }
 
-/// The prompt of `mimeo dql`, and of `mimeo peer` on a terminal: reads statements and commands from a person and shows the answers. An error
-/// ends no prompt, not even that of a server that is away.
+/// The prompt of `mimeo dql`, and of `mimeo peer` on a terminal: reads statements and commands from a person
+/// and shows the answers. An error ends no prompt, not even that of a server that is away.
 final class Prompt {
     private let runner: any StatementRunner
     private let arguments: ObjectValue

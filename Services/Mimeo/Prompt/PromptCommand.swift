@@ -84,8 +84,8 @@ enum PromptCommand: Equatable {
         switch words.first {
         case "DESCRIBE", "DESC", ".SCHEMA", "\\D+":
             throw invalid(
-                "documents have no schema: Tab completes the fields of a collection, SELECT * FROM it LIMIT 3 "
-                    + "shows some documents, and .tables lists the collections")
+                "documents have no schema: Tab completes the fields of a collection, SELECT * FROM it LIMIT "
+                    + "3 shows some documents, and .tables lists the collections")
         case "\\X": throw invalid(".mode vertical prints a line per field")
         case "USE" where words.count == 2: throw invalid("a prompt is for one database: see --database")
         default: return nil
