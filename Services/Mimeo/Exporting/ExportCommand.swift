@@ -2,6 +2,7 @@ import ArgumentParser
 import CRDT
 import DQL
 import DittoSwift
+import Foundation
 import ServiceKit
 
 /// `mimeo export`: writes documents of a store or a server to a file.
@@ -57,7 +58,7 @@ struct ExportCommand: AsyncParsableCommand {
             answer["documents"] = .int(count)
         }
         answer["warnings"] = .array(statementWarnings + (notes.json.arrayValue ?? []))
-        (output == nil ? LineWriter.standardError : .standardOutput).write(.object(answer))
+        CommandReport(answer).write(to: output == nil ? STDERR_FILENO : STDOUT_FILENO)
     }
 
     private func rows() throws -> ExportRows {
