@@ -133,6 +133,21 @@ struct ServerTargetTests {
         }
     }
 
+    @Test("a store has to be of the database that the command line names, or that the same place names")
+    func databaseOfStore() throws {
+        func database(_ arguments: [String], _ environment: [String: String]) throws -> String? {
+            let options = try TargetOptions.parse(arguments)
+            return options.databaseOfStore(try options.server.sources(environment))
+        }
+        let environment = ["MIMEO_STORE": "s", "MIMEO_DATABASE": "e"]
+        #expect(try database(["--store", "s"], [:]) == nil)
+        #expect(try database(["--store", "s", "--database", "d"], environment) == "d")
+        // The variable is of a server that other commands use.
+        #expect(try database(["--store", "s"], environment) == nil)
+        #expect(try database([], environment) == "e")
+        #expect(try database(["--database", "d"], environment) == "d")
+    }
+
     @Test("the command line's key or token wins over the environment's, and two of one rank are an error")
     func keys() async throws {
         let server = try ServerTarget.parse(server)

@@ -31,6 +31,22 @@ struct StatementTests {
         }
     }
 
+    @Test("a store opens without a database and for its own, and for another one it is unusable")
+    func otherDatabase() async throws {
+        try await withTemporaryDirectory { directory in
+            for database in [nil, "boats", nil, "boats"] {
+                let runner = try await LocalRunner(store: directory.path, database: database)
+                #expect(await !runner.run("SELECT * FROM c", arguments: ObjectValue()).isFailure)
+                await runner.close()
+            }
+            await #expect { try await LocalRunner(store: directory.path, database: "cars") } throws: {
+                guard let error = $0 as? MimeoError else { return false }
+                return error.code == .storeUnusable && error.exitCode == 1
+                    && error.message.hasPrefix("STORE-0106") && error.message.contains("boats")
+            }
+        }
+    }
+
     @Test("a server's envelope becomes the same answer")
     func envelope() {
         let body: Value = [

@@ -111,6 +111,47 @@ class StoreLock(SystemTest):
         self.assertEqual(json.loads(free.stdout)["items"], [{"_id": "1"}])
 
 
+class StoreOfOneDatabase(SystemTest):
+    BOATS, CARS = "b0a75000-0000-4000-8000-000000000001", "ca750000-0000-4000-8000-000000000002"
+
+    def store_of_boats(self):
+        peer = Peer(self.workspace, "a", Client("http://127.0.0.1:9", self.BOATS, "none"), offline=True)
+        peer.execute("INSERT INTO c DOCUMENTS ({'_id': '1'})")
+        self.assertEqual(peer.stop(), 0)
+        return peer.store
+
+    def refuse(self, command, store, *arguments, given=""):
+        run = mimeo(command, "--store", store, "--database", self.CARS, *arguments, given=given)
+        self.assertEqual(run.returncode, 1, run.stdout + run.stderr)
+        for part in ("CLI-0201", "STORE-0106", self.BOATS, self.CARS):
+            self.assertIn(part, run.stderr)
+        self.assertEqual(run.stdout, "")
+
+    def test_every_command_that_names_another_database_is_refused(self):
+        """Exit 1, with both ids; nothing of the store is changed."""
+        store = self.store_of_boats()
+        for arguments in (
+            ["peer", "--url", "http://127.0.0.1:9", "--token", "none"],
+            ["peer", "--listen-tcp", "127.0.0.1:0"],
+            ["dql", "SELECT * FROM c"],
+            ["import", "--collection", "c", "--format", "ndjson", "-"],
+            ["export", "--collection", "c"],
+        ):
+            with self.subTest(arguments):
+                self.refuse(arguments[0], store, *arguments[1:], given='{"_id": "2"}\n')
+        for database in ([], ["--database", self.BOATS], ["--database", self.BOATS.upper()]):
+            run = mimeo("dql", "--store", store, *database, "SELECT * FROM c")
+            self.assertEqual(run.returncode, 0, run.stderr)
+            self.assertEqual(json.loads(run.stdout)["items"], [{"_id": "1"}])
+
+    def test_a_store_that_was_made_without_a_database_takes_the_first_one(self):
+        store = self.workspace.directory / "imported"
+        mimeo("dql", "--store", store, "INSERT INTO c DOCUMENTS ({'_id': '1'})")
+        run = mimeo("peer", "--store", store, "--database", self.BOATS, "--listen-tcp", "127.0.0.1:0")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.refuse("dql", store, "SELECT * FROM c")
+
+
 class Parse(SystemTest):
     def test_one_line_a_statement(self):
         run = mimeo("parse", "-", given="SELECT * FROM cars WHERE a.b = 1\nSELECT FROM\n")

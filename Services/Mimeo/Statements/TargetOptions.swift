@@ -62,9 +62,8 @@ struct TargetOptions: ParsableArguments {
 
     /// The database that the store has to be of; nil if none is named. Beside the flag `--store`, variables
     /// and the file of `--config` do not count: they may name a server and its database.
-    private func databaseOfStore() throws -> String? {
-        guard store == nil, server.database == nil else { return server.database }
-        return try server.sources().text("database")
+    func databaseOfStore(_ sources: SettingSources) -> String? {
+        server.database ?? (store == nil ? sources.text("database") : nil)
     }
 
     /// Opens the store, or logs in to the server.
@@ -73,7 +72,7 @@ struct TargetOptions: ParsableArguments {
     func runner() async throws -> any StatementRunner {
         switch try target() {
         case .store(let store):
-            return try await LocalRunner(store: store, database: try databaseOfStore())
+            return try await LocalRunner(store: store, database: databaseOfStore(try server.sources()))
         case .server: return try await RemoteRunner.open(server, keys)
         }
     }

@@ -205,7 +205,9 @@ extension Setting {
         Setting(
             "url", .text, "origin", of: clients.union(administration),
             "The server, like http://127.0.0.1:4000."),
-        Setting("database", .text, "id", of: clients.union(administration), "The database on the server."),
+        Setting(
+            "database", .text, "id", of: clients.union(administration),
+            "The database on the server; beside --store the one that the store has to be of."),
         Setting(
             "provider", .text, "name", of: clients, default: "development",
             "The login provider that checks the token."),
