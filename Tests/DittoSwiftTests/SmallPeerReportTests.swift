@@ -36,6 +36,29 @@ struct SmallPeerReportTests {
         }
     }
 
+    @Test("an observer or a subscription of reports brings this peer's too")
+    func observed() async throws {
+        try await withDitto { ditto in
+            let seen = Collected<String?>()
+            let observer = try ditto.store.registerObserver(query: "SELECT * FROM __small_peer_info") {
+                result in
+                seen.add(result.items.first?.value["_id"] as? String)
+            }
+            let key = ditto.presence.graph.localPeer.peerKey
+            #expect(await seen.wait { $0.last == key }.last == key)
+            observer.cancel()
+        }
+        try await withDitto { ditto in
+            try ditto.sync.registerSubscription(query: "SELECT * FROM __small_peer_info")
+            // Read as a whole, so that no statement about reports brings it.
+            #expect(
+                try await eventually {
+                    try await ditto.store.execute(query: "SELECT * FROM system:collections")
+                        .items.contains { $0.value["name"] as? String == "__small_peer_info" }
+                })
+        }
+    }
+
     @Test("it reaches the server as a document, with metadata, subscriptions and collections; or not at all")
     func published() async throws {
         try await withTemporaryDirectory { directory in

@@ -9,7 +9,7 @@ import Synchronization
 /// which sync sends to the server like any other.
 ///
 /// Written while there is a connection, every `small_peer_info_publish_interval_secs` and as soon as the
-/// application has set new metadata; and before the first statement of an opening that reads or changes
+/// application has set new metadata; and when an application first reads, changes, observes or subscribes to
 /// reports, so that it finds this peer's. `signal` advances when a report may be due.
 final class SmallPeerReport: Sendable {
     /// Facts about this peer from other parts of the SDK.
@@ -57,7 +57,8 @@ final class SmallPeerReport: Sendable {
         guard isWanted else { return }
         let task = state.withLock { state -> Task<Void, Never>? in
             guard !state.isShutDown else { return nil }
-            let task = state.first ?? Task { [weak self] in await self?.report() }
+            let known = info.hasNews ? nil : state.first
+            let task = known ?? Task { [weak self] in await self?.report() }
             state.first = task
             return task
         }

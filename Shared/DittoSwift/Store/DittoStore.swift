@@ -144,6 +144,7 @@ public final class DittoStore: DittoQueryExecuting, Sendable {
             queue: queue, dialect: dialect, handler: handler)
         engine.observers.add(observer)
         warnOfMany(like: observer)
+        if engine.isAboutReports(statement) { engine.provideReport() }
         observer.changed()
         return observer
     }

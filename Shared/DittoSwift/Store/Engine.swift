@@ -127,6 +127,17 @@ final class Engine: Sendable {
     /// Sets the author of this peer's report.
     func setReport(_ report: @escaping @Sendable () async -> Void) { foreign.withLock { $0.report = report } }
 
+    /// Lets this peer's report be written, in the background: somebody looks at the reports.
+    func provideReport() {
+        guard let report = foreign.withLock({ $0.report }) else { return }
+        Task { await report() }
+    }
+
+    func isAboutReports(_ statement: PreparedStatement) -> Bool {
+        statement.collectionsRead.contains(SmallPeerReport.collection)
+            || statement.collectionsWritten.contains(SmallPeerReport.collection)
+    }
+
     private func noteForeignUpdate() {
         let now = Int64(clamping: environment.wallMilliseconds())
         foreign.withLock { $0.lastUpdate = now }
@@ -137,9 +148,7 @@ final class Engine: Sendable {
     func execute(_ text: String, _ arguments: ObjectValue) async throws -> StatementOutcome {
         let statement = try settings.prepare(text)
         // A statement about the reports finds this peer's own, also before sync has written it.
-        if statement.collections.contains(SmallPeerReport.collection) {
-            await foreign.withLock { $0.report }?()
-        }
+        if isAboutReports(statement) { await foreign.withLock { $0.report }?() }
         return try await execute(statement, arguments)
     }
 

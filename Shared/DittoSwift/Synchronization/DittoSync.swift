@@ -179,6 +179,7 @@ public final class DittoSync: Sendable {
                 .windowedSubscriptionUnsupported,
                 "a subscription cannot have ORDER BY, LIMIT or OFFSET in this version")
         }
+        if checked.collection == SmallPeerReport.collection { engine.provideReport() }
         let key = try peer?.subscribe(statement: query, arguments: values) ?? checked.canonicalKey
         try links?.mesh.subscribe(statement: query, arguments: values)
         let subscription = DittoSyncSubscription(
