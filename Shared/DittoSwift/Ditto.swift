@@ -198,9 +198,6 @@ public final class Ditto: Sendable {
     /// Begins the work of an open instance.
     private func begin(_ directory: URL) {
         let settings = engine.settings
-        engine.logger.debug(
-            "the store is open",
-            metadata: ["database": "\(config.databaseID)", "sdk": "\(Ditto.version)"])
         keeper.begin()
         // Last, so that a failed opening leaves no log.
         logFiles.open(in: directory.path) {

@@ -193,7 +193,7 @@ struct LoggerTests {
                     ditto.auth?.logout()
                     let text = try await exported()
                     let messages = [
-                        "the store is open", "sync has started", "the application is asked to log in",
+                        "sync has started", "the application is asked to log in",
                         "logging in", "logged in", "connecting with the server",
                         "the session with the server has begun", "the session with the server has ended",
                         "sync has stopped", "logged out",

@@ -108,7 +108,9 @@ public final class DittoSync: Sendable {
                 state.isActive = true
                 let server = state.wantsServer ? peer : nil
                 return {
-                    logger.info("sync has started", metadata: ["server": "\(server != nil)"])
+                    logger.info(
+                        "sync has started",
+                        metadata: ["server": "\(server != nil)", "sdk": "\(Ditto.version)"])
                     authenticator?.beginRenewing()
                     server?.start()
                     links?.start()
