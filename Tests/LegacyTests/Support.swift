@@ -29,7 +29,7 @@ func eventually(_ condition: () async throws -> Bool) async rethrows -> Bool {
     return try await condition()
 }
 
-/// What the SDK logs as errors and warnings, from all stores of the process.
+/// The errors and warnings that the SDK logs, from all stores of the process.
 enum ErrorLog {
     private static let lines = Mutex<[(level: DittoLogLevel, text: String)]>([])
 
