@@ -332,10 +332,9 @@ public final class QueryServicePart: ServicePart {
                 let answer = try await naming(wanted) {
                     try await evaluated(wanted, isStrict: isStrict, identity, after: minimum, evaluation)
                 }
-                try answer.add(to: spool)
-                spool.finish(.success(answer.lastLine))
+                spool.finish(with: .success(answer))
             } catch {
-                spool.finish(.failure(error))
+                spool.finish(with: .failure(error))
             }
         }
         var headers: HTTPFields = [:]
@@ -343,13 +342,10 @@ public final class QueryServicePart: ServicePart {
             headers[name] = "true"
         }
         return StreamWriter.response(.lines, headers: headers, staysOpen: false, context) { [logger] stream in
-            while true {
-                switch try await spool.next() {
-                case .lines(let bytes): try await stream.add(encoded: bytes)
-                case .end(.success(let last)): return try await stream.add(last, event: "end")
-                case .end(.failure(let error)):
-                    return try await stream.add(ExecuteAnswer.envelope(of: error, logger).body, event: "end")
-                }
+            switch try await stream.add(linesOf: spool) {
+            case .success(let last): try await stream.add(last, event: "end")
+            case .failure(let error):
+                try await stream.add(ExecuteAnswer.envelope(of: error, logger).body, event: "end")
             }
         }
     }

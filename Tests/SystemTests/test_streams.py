@@ -1,5 +1,6 @@
 """Live queries and changes through real processes and clients: sockets, curl, urllib, the command line."""
 
+import concurrent.futures
 import json
 import pathlib
 import re
@@ -22,6 +23,18 @@ def resident(server):
     """Bytes of the server's own memory."""
     text = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
     return int(re.search(r"RssAnon:\s+(\d+)", text)[1]) << 10
+
+
+def content(chunks):
+    """The parts of a body in chunks; it has its end."""
+    place = 0
+    while True:
+        line = chunks.index(b"\r\n", place)
+        size = int(chunks[place:line], 16)
+        if size == 0:
+            return
+        yield chunks[line + 2:line + 2 + size]
+        place = line + 2 + size + 2
 
 
 class Stream:
@@ -223,6 +236,52 @@ class Followers(OneServer):
         for thread in threads:
             thread.join(30)
         self.assertEqual(heard, [[[0, {"_id": 1, "n": 1}]]] * 100)
+
+
+class LargeAnswers(OneServer):
+    ROWS = 4_000
+
+    def setUp(self):
+        super().setUp()
+        for first in range(0, self.ROWS, 500):
+            self.server.execute("INSERT INTO c DOCUMENTS (:rows)", {"rows": [
+                {"_id": 10_000 + number, "t": "x" * 4_000} for number in range(first, first + 500)]})
+
+    def read(self, place):
+        """One answer of 16 MB, by a client that does nothing else while it comes."""
+        body = b'{"statement": "SELECT * FROM c"}'
+        with socket.create_connection(self.server.address, timeout=60) as client:
+            client.sendall(
+                f"POST /api/v5/store/execute HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                f"Authorization: Bearer {self.server.access_token}\r\nAccept: application/x-ndjson\r\n"
+                f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+            size = 0
+            while count := client.recv_into(place[size:]):
+                size += count
+        head, _, chunks = bytes(place[:size]).partition(b"\r\n\r\n")
+        self.assertTrue(head.startswith(b"HTTP/1.1 200 "), head)
+        self.assertTrue(chunks.endswith(b"\r\n0\r\n\r\n"), "the answer breaks off")
+        lines = b"".join(content(chunks)).splitlines()
+        *rows, end = lines
+        self.assertEqual(len(rows), self.ROWS)
+        self.assertEqual({(row[:7], len(row)) for row in rows}, {(b'{"_id":', len(rows[0]))})
+        self.assertEqual(json.loads(end)["queryType"], "select")
+
+    def test_a_client_as_fast_as_the_server_gets_every_row_and_the_end(self):
+        place = memoryview(bytearray(32 << 20))
+        for _ in range(pick(40, 200)):
+            self.read(place)
+        self.assertTrue(self.server.process.is_running)
+
+    def test_fast_clients_beside_each_other_get_every_row_and_the_end(self):
+        def many(_):
+            place = memoryview(bytearray(32 << 20))
+            for _ in range(pick(10, 50)):
+                self.read(place)
+
+        with concurrent.futures.ThreadPoolExecutor(3) as clients:
+            list(clients.map(many, range(3)))
+        self.assertTrue(self.server.process.is_running)
 
 
 class BehindNginx(SystemTest):

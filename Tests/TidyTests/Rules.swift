@@ -109,6 +109,27 @@ enum Rules {
         }
     }
 
+    // MARK: waits
+
+    /// Files that keep continuations without a result, each for a reason: the resumed task has been handed
+    /// its turn, or waits for an end that stays.
+    static let bareWaits: Set<String> = [
+        "Services/QueryService/Past/PastFolds.swift", "Shared/OperationLog/Writing/GroupCommitter.swift",
+        "Shared/Transport/Mesh/Mesh.swift",
+    ]
+
+    /// A task that is resumed without a result has to look for what it was woken for, and may find that
+    /// another one has taken it. `Monitor` keeps such waits: it looks under its lock and resumes with a result.
+    static func bareWaits(_ file: SourceFile) -> [Violation] {
+        guard !bareWaits.contains(file.path) else { return [] }
+        return file.swift.lines.enumerated().compactMap { index, line in
+            let isKept = ["var ", "typealias ", "let continuation: "].contains(where: line.contains)
+            guard isKept, line.contains("Continuation<Void, Never>") else { return nil }
+            return Violation(
+                path: file.path, line: index + 1, message: "a wait without a result is kept: use Monitor")
+        }
+    }
+
     // MARK: secrets
 
     /// The names of values that an attacker might guess, where services compare them.

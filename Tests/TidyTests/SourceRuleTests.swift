@@ -47,6 +47,11 @@ struct SourceRuleTests {
         #expect(Rules.frames(own).isEmpty)
     }
 
+    @Test("a wait without a result is a Monitor's")
+    func bareWaits() {
+        #expect(SourceTree.moduleFiles.flatMap(Rules.bareWaits).map(\.description) == [])
+    }
+
     @Test("no file holds leftover marks")
     func marks() {
         #expect(SourceTree.files.flatMap(Rules.leftoverMarks).map(\.description) == [])
@@ -84,6 +89,20 @@ struct SourceRuleTests {
         #expect(
             Rules.bannedCalls(SourceFile(path: "Shared/Replica/A.swift", text: line)).map(\.description) == []
         )
+    }
+
+    @Test(
+        "a kept continuation without a result is found, and one that is resumed once with an answer is not",
+        arguments: [
+            ("var waiter: CheckedContinuation<Void, Never>?", 1),
+            ("private var waiting: [UnsafeContinuation<Void, Never>] = []", 1),
+            ("typealias Waiters = [UInt64: CheckedContinuation<Void, Never>]", 1),
+            ("let continuation: CheckedContinuation<Void, Never>", 1),
+            ("var taking: CheckedContinuation<Batch?, Never>?", 0),
+            ("await withCheckedContinuation { (turn: CheckedContinuation<Void, Never>) in", 0),
+        ])
+    func findsBareWait(line: String, count: Int) {
+        #expect(Rules.bareWaits(SourceFile(path: "Shared/Sync/A.swift", text: line)).count == count)
     }
 
     @Test("a service may look at the clock")

@@ -260,20 +260,19 @@ final class BucketClient: Sendable {
     }()
 }
 
-/// A number of turns; who finds none waits for one, in the order of asking.
-actor BucketTurns {
-    private var free: Int
-    private var waiting: [CheckedContinuation<Void, Never>] = []
+/// A number of turns; a task that finds none waits for one, in the order of asking.
+final class BucketTurns: Sendable {
+    private let free: Monitor<Int>
 
-    init(_ count: Int) { free = count }
+    init(_ count: Int) { free = Monitor(count) }
 
     func take() async {
-        guard free == 0 else { return free -= 1 }
-        await withCheckedContinuation { waiting.append($0) }
+        await free.take { free -> Void? in
+            guard free > 0 else { return nil }
+            free -= 1
+            return ()
+        }
     }
 
-    func giveBack() {
-        guard waiting.isEmpty else { return waiting.removeFirst().resume() }
-        free += 1
-    }
+    func giveBack() { free.change { $0 += 1 } }
 }

@@ -64,14 +64,8 @@ struct BucketUpload {
 
     private func withTurn<Result>(_ body: () async throws -> Result) async throws -> Result {
         await client.parts.take()
-        do {
-            let result = try await body()
-            await client.parts.giveBack()
-            return result
-        } catch {
-            await client.parts.giveBack()
-            throw error
-        }
+        defer { client.parts.giveBack() }
+        return try await body()
     }
 
     private func read(_ file: PlainFile, _ offset: Int64, _ count: Int64) async throws -> ByteBuffer {

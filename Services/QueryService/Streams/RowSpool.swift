@@ -107,6 +107,18 @@ final class RowSpool: Sendable {
     /// Ends the lines, with a last one or with an error.
     func finish(_ end: Swift.Result<Value, any Error>) { state.change { $0.end = end } }
 
+    /// Adds the rows of an answer and ends with its last line, or with the error in its place.
+    // Swift 6.3.1 crashes when it optimizes a task with these calls inlined.
+    @inline(never)
+    func finish(with answer: Swift.Result<ExecuteAnswer, any Error>) {
+        finish(
+            Swift.Result {
+                let answer = try answer.get()
+                try answer.add(to: self)
+                return answer.lastLine
+            })
+    }
+
     // MARK: Taking
 
     /// Waits for the first line or the end, and returns whether the answer was given before.
@@ -199,5 +211,18 @@ struct RowLines {
         guard buffer.readableBytes > 0 else { return }
         try spool.append(buffer)
         buffer.clear()
+    }
+}
+
+extension StreamWriter {
+    /// Writes the lines of a spool as they come.
+    /// - Returns: its end, once all of them are written.
+    mutating func add(linesOf spool: RowSpool) async throws -> Swift.Result<Value, any Error> {
+        while true {
+            switch try await spool.next() {
+            case .lines(let bytes): try await add(encoded: bytes)
+            case .end(let end): return end
+            }
+        }
     }
 }
