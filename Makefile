@@ -4,16 +4,17 @@ LISTEN ?= 127.0.0.1:4000
 DATA ?= ./mimeo-data
 
 .DEFAULT_GOAL := help
-.PHONY: run demo test test-deep lint format bench fuzz simulate system docs compose compose-test deb clean help
+.PHONY: run demo test test-deep lint format bench fuzz simulate system docs dist dist-check compose compose-test \
+	clean help
 
 run: ## Build and start all four services in one process (LISTEN=HOST:PORT, DATA=DIRECTORY)
 	@scripts/setup build
-	@MIMEO_BUILD_COMMIT=$$(git rev-parse HEAD 2>/dev/null) swift build -c release --product mimeo
+	@MIMEO_BUILD_COMMIT=$$(git rev-parse HEAD 2>/dev/null) scripts/build --product mimeo
 	@exec .build/release/mimeo serve --data "$(DATA)" --listen "$(LISTEN)"
 
 demo: ## 13,000 real documents, two peers, 400 conflicting edits: one process, then four behind nginx
 	@scripts/setup build system
-	@swift build -c release
+	@scripts/build
 	@MIMEO_BIN=.build/release python3 Tests/Samples/demo.py
 
 test: ## Everything that must pass: lint, build, Swift tests, simulator, system tests; a sample of each campaign
@@ -35,7 +36,7 @@ bench: ## Measure everything beside what one would use instead (Tests/Benchmarks
 	@scripts/bench-network
 	@scripts/bench-server
 	@scripts/bench-capacity
-	@swift build -c release --product mimeo
+	@scripts/build --product mimeo
 	@MIMEO_BIN=.build/release python3 Tests/Benchmarks/bench.py
 	@MIMEO_BIN=.build/release python3 Tests/Benchmarks/logins.py
 	@MIMEO_BIN=.build/release scripts/bench-attachments
@@ -57,20 +58,24 @@ docs: ## The SDK's reference as a web page, in .build/docs
 	@scripts/setup build
 	@scripts/docs
 
-compose: ## The services in containers, with PostgreSQL and nginx (needs a running Docker)
+dist: ## Everything that is given to people, in .build/dist: tarball, Debian package, image, bill of materials
+	@scripts/setup build pack
+	@scripts/build-release --product mimeo
+	@MIMEO_BIN=.build-release/release scripts/dist
+
+dist-check: ## What is in .build/dist on machines that have nothing else (BEFORE_BIN=FOLDER: an upgrade)
+	@scripts/setup build system postgres engine
+	@scripts/with-postgres python3 packaging/check.py $(if $(BEFORE_BIN),--before "$(BEFORE_BIN)")
+
+compose: ## The services in containers, with PostgreSQL and nginx (needs a running Docker, and an image: make dist)
 	@scripts/setup compose
 	@compose/secrets
-	@docker-compose -f compose/compose.yaml up --build
+	@compose/load
+	@docker-compose -f compose/compose.yaml up
 
-compose-test: ## Containers for real: images, the tour, a fail-over (BEFORE=CHECKOUT: an upgrade)
+compose-test: ## Containers of what is in .build/dist: the tour, a fail-over, a restore (BEFORE=CHECKOUT: an upgrade)
 	@scripts/setup build system compose engine
-	@swift build
 	@python3 compose/check.py $(if $(BEFORE),--before "$(BEFORE)")
-
-deb: ## A Debian package of the release build, in .build/deb: program, unit, configuration, service user
-	@scripts/setup build
-	@MIMEO_BUILD_COMMIT=$$(git rev-parse HEAD 2>/dev/null) swift build -c release --static-swift-stdlib --product mimeo
-	@scripts/deb
 
 lint: ## Check the formatting of every Swift file
 	@scripts/setup build

@@ -43,10 +43,12 @@ enum SourceTree {
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
     private static let folders = [
-        "Docs", "Shared", "Services", "Tests", "scripts", "compose", "monitoring", "packaging", ".ci",
+        "Docs", "Shared", "Services", "Tests", "scripts", "compose", "deploy", "monitoring", "packaging",
+        ".ci",
     ]
     private static let rootFiles = [
-        "Package.swift", "Makefile", "README.md", "CONTRIBUTING.md", "LICENSE", ".swift-format", ".gitignore",
+        "Package.swift", "Makefile", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "SECURITY.md",
+        ".swift-format", ".gitignore",
     ]
 
     /// Every text file of the project; build products, caches and data are not among them.

@@ -21,6 +21,7 @@ from .client import Client, Response
 from .command import mimeo
 from .depth import IS_DEEP, SEED, deep_only, pick
 from .documents import canonical, digest, iso_codes
+from .engine import docker_engine
 from .fault_proxy import DOWN, UP, FaultProxy, Through
 from .network import Networks, why_no_namespaces
 from .packages import package_file, use_packages
@@ -28,12 +29,13 @@ from .peer import Peer, PeerGone, StatementError, peer_command
 from .postgres import Postgres
 from .processes import ROOT, Workspace, binary, free_port
 from .servers import FourProcesses, OneProcess
+from .shipped import Shipped, pack
 from .until import until
 from .websocket import WebSocket
 
 __all__ = [
     "CHROMIUM", "DOWN", "IS_DEEP", "NO_BUS", "ROOT", "SEED", "UP", "Avahi", "Browser", "Bucket", "Client", "FaultProxy", "FourProcesses", "Networks", "OneProcess", "Peer", "PeerGone", "Postgres", "Response",
-    "StatementError", "Through", "WebSocket", "Workspace", "binary", "canonical", "deep_only", "digest", "free_port",
-    "iso_codes", "mimeo", "package_file", "peer_command", "pick", "until", "use_packages", "why_no_avahi",
+    "Shipped", "StatementError", "Through", "WebSocket", "Workspace", "binary", "canonical", "deep_only", "digest", "docker_engine", "free_port",
+    "iso_codes", "mimeo", "pack", "package_file", "peer_command", "pick", "until", "use_packages", "why_no_avahi",
     "why_no_namespaces",
 ]

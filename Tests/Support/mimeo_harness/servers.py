@@ -48,8 +48,10 @@ def await_health(process, client, path="/health"):
 class OneProcess(Client):
     """`mimeo serve`. Keeps its port and data folder over restarts."""
 
-    def __init__(self, workspace, name="server", extra_arguments=()):
+    def __init__(self, workspace, name="server", extra_arguments=(), program=None):
+        """`program` is the path of another `mimeo` than the tests' own."""
         self._workspace = workspace
+        self._program = program
         self._name = name
         self._extra_arguments = list(extra_arguments)
         self.data = workspace.directory / name
@@ -63,7 +65,7 @@ class OneProcess(Client):
 
     def start(self):
         listen = f"127.0.0.1:{self.port}"
-        arguments = [binary("mimeo"), "serve", "--data", self.data, "--listen", listen]
+        arguments = [self._program or binary("mimeo"), "serve", "--data", self.data, "--listen", listen]
         arguments += self._extra_arguments
         self.process = self._workspace.start(self._name, arguments)
         values = announcement(self.process)
