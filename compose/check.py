@@ -1,16 +1,17 @@
-"""Runs compose for real, as `make compose-test` does: images, containers, the tour, a fail-over and an upgrade.
+"""Runs compose for real, as `make compose-test` does: the image of a release, the tour, a fail-over, a restore, an
+upgrade.
 
-    python3 compose/check.py [--built .build/debug] [--before CHECKOUT]
+    python3 compose/check.py [--dist .build/dist] [--before CHECKOUT]
 
-Nothing comes from a registry: the base image is made by debootstrap, unless `debian:bookworm-slim` is there, and the
-services are the executables that `swift build` left in --built. With --before, a checkout of an earlier version with
-its debug build, the containers start as that has them, without a standby, get documents, and go on with --built and a
-standby on the same volumes. Uses the Docker engine that
-DOCKER_HOST names or the machine has; if none runs, root starts one with a folder of its own for the time of the check.
+Nothing comes from a registry: the base image of nginx and PostgreSQL is made by debootstrap, unless
+`debian:bookworm-slim` is there, and the services' image and the peers' program are those that `make dist` left in
+--dist. With --before, a checkout of an earlier version with its `make dist` (or, before 0.2.0, its debug build), the
+containers start as that has them, without a standby, get documents, and go on with --dist and a standby on the same
+volumes. Uses the Docker engine that DOCKER_HOST names or the machine has; if none runs, root starts one with a folder
+of its own for the time of the check.
 """
 
 import argparse
-import contextlib
 import os
 import pathlib
 import secrets
@@ -24,7 +25,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
 sys.path.insert(0, str(ROOT / "Tests" / "Support"))
 
-from mimeo_harness import free_port  # noqa: E402  (its folder had to be named first)
+from mimeo_harness import Shipped, docker_engine, free_port  # noqa: E402  (its folder had to be named first)
 
 BASE = "debian:bookworm-slim"
 FILES = ["-f", str(HERE / "compose.yaml"), "-f", str(HERE / "standby.yaml")]
@@ -36,36 +37,6 @@ def run(*command, seconds=900, **options):
 
 def step(text):
     print(f"== {text}", flush=True)
-
-
-def engine_runs():
-    return subprocess.run(["docker", "info"], capture_output=True, timeout=60, check=False).returncode == 0
-
-
-@contextlib.contextmanager
-def engine(folder):
-    """A Docker engine to use: the machine's, or one of its own in the folder."""
-    if engine_runs():
-        yield
-        return
-    if os.geteuid() != 0 or shutil.which("dockerd") is None:
-        sys.exit("no Docker engine runs; as root, and with Debian's docker.io, this starts one of its own")
-    socket = f"unix://{folder}/docker.sock"
-    os.environ["DOCKER_HOST"] = socket
-    with open(folder / "dockerd.log", "w") as log:
-        daemon = subprocess.Popen(
-            ["dockerd", "--data-root", folder / "data", "--exec-root", folder / "exec", "-H", socket,
-             "-p", folder / "pid"], stdout=log, stderr=log)
-    try:
-        until = time.monotonic() + 60
-        while not engine_runs():
-            if daemon.poll() is not None or time.monotonic() > until:
-                sys.exit(f"dockerd does not start:\n{(folder / 'dockerd.log').read_text()[-2000:]}")
-            time.sleep(0.5)
-        yield
-    finally:
-        daemon.terminate()
-        daemon.wait(60)
 
 
 def has_image(name):
@@ -83,24 +54,37 @@ def base_image(folder):
     shutil.rmtree(root)
 
 
-def version_images(root, built, tag, folder):
-    """The images of a version, all by its own files: a health check asks as the version answers."""
-    compose, stage, runtime = root / "compose", folder / f"stage-{tag}", f"mimeo-runtime:{tag}"
-    for target, name in [("runtime", runtime), ("front", f"mimeo-front:{tag}")]:
-        run("docker", "build", "-q", "-f", compose / "Dockerfile", "--target", target, "-t", name, root)
-    run(compose / "stage", built, stage)
-    run("docker", "build", "-q", "-f", compose / "prebuilt.Dockerfile", "--build-arg", f"BASE_IMAGE={runtime}",
-        "-t", f"mimeo-services:{tag}", stage)
+def image_of_release(folder, tag):
+    """Loads the services' image, under a name that no other check has."""
+    shipped = Shipped(folder)
+    run("docker", "load", "-q", "-i", shipped.image)
+    run("docker", "tag", f"mimeo:{shipped.version}", f"mimeo-services:{tag}")
+
+
+def image_of_debug_build(root, folder):
+    """The services' image of a version before 0.2.0, by that version's own files."""
+    compose, stage = root / "compose", folder / "stage"
+    run("docker", "build", "-q", "-f", compose / "Dockerfile", "--target", "runtime", "-t", "mimeo-runtime:before", root)
+    run(compose / "stage", root / ".build" / "debug", stage)
+    run("docker", "build", "-q", "-f", compose / "prebuilt.Dockerfile", "--build-arg",
+        "BASE_IMAGE=mimeo-runtime:before", "-t", "mimeo-services:before", stage)
     shutil.rmtree(stage)
 
 
-def images(built, before, folder):
+def images(dist, before, folder):
+    """All images of both versions: a health check asks as the version answers."""
     base_image(folder)
     step("images of the front, PostgreSQL and the services")
     run("docker", "build", "-q", "-f", HERE / "postgres.Dockerfile", "-t", "mimeo-postgres", HERE)
-    version_images(ROOT, built, "check", folder)
-    if before:
-        version_images(before, before / ".build" / "debug", "before", folder)
+    run("docker", "build", "-q", "-t", "mimeo-front:check", HERE)
+    image_of_release(dist, "check")
+    if before and (before / ".build" / "dist").is_dir():
+        image_of_release(before / ".build" / "dist", "before")
+        run("docker", "build", "-q", "-t", "mimeo-front:before", before / "compose")
+    elif before:
+        image_of_debug_build(before, folder)
+        run("docker", "build", "-q", "-f", before / "compose" / "Dockerfile", "--target", "front",
+            "-t", "mimeo-front:before", before)
 
 
 def tour(project, built, *arguments):
@@ -110,8 +94,15 @@ def tour(project, built, *arguments):
         check=True, timeout=900, env={**os.environ, "MIMEO_BIN": str(built)})
 
 
-def check(built, before, folder):
-    images(built, before, folder)
+def program_of(before):
+    """The folder of an earlier version's `mimeo`."""
+    release = before / ".build" / "release"
+    return release if (release / "mimeo").exists() else before / ".build" / "debug"
+
+
+def check(dist, before, folder):
+    images(dist, before, folder)
+    built = Shipped(dist).unpack(folder / "unpacked") / "bin"
     project = f"mimeo-check-{secrets.token_hex(4)}"
     os.environ.update(
         MIMEO_SECRETS=str(folder / "secrets"), MIMEO_LISTEN=f"127.0.0.1:{free_port()}",
@@ -124,13 +115,14 @@ def check(built, before, folder):
             run(old / "secrets", os.environ["MIMEO_SECRETS"])
             run("docker-compose", "-p", project, "-f", old / "compose.yaml", "up", "-d", "--no-build",
                 env={**os.environ, "MIMEO_IMAGE": "mimeo-services:before", "FRONT_IMAGE": "mimeo-front:before"})
-            tour(project, before / ".build" / "debug")
+            tour(project, program_of(before))
         step("up")
         began = time.monotonic()
         run(HERE / "secrets", "--standby", os.environ["MIMEO_SECRETS"])
         run(*compose, "up", "-d", "--no-build")
-        tour(project, built, "--standby")
-        print(f"up, tour and fail-over took {time.monotonic() - began:.0f} s", flush=True)
+        print(f"up took {time.monotonic() - began:.0f} s", flush=True)
+        tour(project, built, "--standby", "--restore")
+        print(f"up, tour, fail-over and restore took {time.monotonic() - began:.0f} s", flush=True)
     except BaseException:
         subprocess.run([*compose, "ps"], check=False)
         subprocess.run([*compose, "logs", "--no-color", "--tail", "30"], check=False)
@@ -141,13 +133,13 @@ def check(built, before, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--built", type=pathlib.Path, default=ROOT / ".build" / "debug")
+    parser.add_argument("--dist", type=pathlib.Path, default=ROOT / ".build" / "dist", help="what `make dist` made")
     parser.add_argument("--before", type=pathlib.Path, help="a checkout of an earlier version: tries the upgrade")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="mimeo-compose.") as name:
         folder = pathlib.Path(name)
-        with engine(folder):
-            check(options.built.resolve(), options.before and options.before.resolve(), folder)
+        with docker_engine(folder):
+            check(options.dist.resolve(), options.before and options.before.resolve(), folder)
     print("compose works", flush=True)
 
 

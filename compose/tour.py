@@ -1,8 +1,9 @@
-"""Two peers through a running compose: `python3 compose/tour.py [--project NAME] [--standby]`, after `up`.
+"""Two peers through a running compose: `python3 compose/tour.py [--project NAME] [--standby] [--restore]`, after `up`.
 
 Writes on one peer and sees it on the other, reads and writes over HTTP, kills the replicator and then PostgreSQL with
 signal 9, and finds everything that was acknowledged. With --standby (`-f compose/standby.yaml`) the standby takes
-over, and the former primary follows it. Says what it saw; exits non-zero at the first thing that differs.
+over, and the former primary follows it. With --restore it ends with compose/restore of the newest backup, which is of
+that minute. Says what it saw; exits non-zero at the first thing that differs.
 MIMEO_BIN names the folder of `mimeo` (default `.build/debug`), MIMEO_LISTEN where the front listens.
 """
 
@@ -20,7 +21,7 @@ sys.path.insert(0, str(ROOT / "Tests" / "Support"))
 from mimeo_harness import Client, Peer, Workspace, until  # noqa: E402  (its folder had to be named first)
 
 
-MONITORING = {"prometheus", "grafana"}
+PROFILES = {"prometheus", "grafana", "restore"}
 """Some versions of docker-compose list a profile that is not asked for."""
 
 
@@ -29,12 +30,14 @@ class Compose:
 
     def __init__(self, project, has_standby=False):
         files = ["compose.yaml", "standby.yaml"] if has_standby else ["compose.yaml"]
-        self._command = ["docker-compose", "-p", project]
-        for name in files:
-            self._command += ["-f", str(ROOT / "compose" / name)]
+        self.environment = {
+            **os.environ, "COMPOSE_PROJECT_NAME": project,
+            "COMPOSE_FILE": ":".join(str(ROOT / "compose" / name) for name in files)}
 
     def run(self, *arguments):
-        done = subprocess.run([*self._command, *arguments], capture_output=True, text=True, check=True, timeout=120)
+        done = subprocess.run(
+            ["docker-compose", *arguments], capture_output=True, text=True, check=True, timeout=120,
+            env=self.environment)
         return done.stdout
 
     def execute(self, service, *command):
@@ -85,25 +88,27 @@ def ids(side):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--project", default="compose")
-    parser.add_argument("--standby", action="store_true", help="standby.yaml runs too: ends with a fail-over")
+    parser.add_argument("--standby", action="store_true", help="standby.yaml runs too: has a fail-over")
+    parser.add_argument("--restore", action="store_true", help="ends with a restore of the newest backup")
     options = parser.parse_args()
     compose = Compose(options.project, options.standby)
-    services = [name for name in compose.run("config", "--services").split() if name not in MONITORING]
+    services = [name for name in compose.run("config", "--services").split() if name not in PROFILES]
     until(lambda: all(map(compose.is_healthy, services)), 120, "not all services are healthy")
     say(f"healthy: {', '.join(services)}")
     printed = compose.run("logs", "--no-color", "auth-gateway")
     (database,) = re.findall(r"database: (\S+)", printed)[-1:]
     origin = "http://" + os.environ.get("MIMEO_LISTEN", "127.0.0.1:4000")
-    credential = compose.execute("auth-gateway", "cat", "/run/secrets/admin-token")
+    credential = (pathlib.Path(os.environ.get("MIMEO_SECRETS", ROOT / "compose" / "private")) / "admin-token").read_text()
     found = until(lambda: development(Client(origin), database, credential), 30, "the front does not answer")
     server = Client(origin, database, found["developmentToken"])
     until(lambda: is_up(server), 30, "the front does not answer")
     with Workspace() as workspace:
         peers = {name: Peer(workspace, name, server, ["SELECT * FROM cars"]) for name in "ab"}
-        walk(compose, server, peers, options.standby)
+        walk(compose, server, peers, options.standby, credential if options.restore else None, services)
 
 
-def walk(compose, server, peers, has_standby):
+def walk(compose, server, peers, has_standby, credential, services):
+    """With a credential it ends with a restore."""
     run = f"{time.time():.0f}"
     known = set(ids(server))
 
@@ -145,6 +150,31 @@ def walk(compose, server, peers, has_standby):
     agree("after PostgreSQL was started again", 120)
     if has_standby:
         fail_over(compose, server, lambda name: write(server, name), agree)
+    if credential:
+        write(server, "before-the-backup")
+        restore(compose, server, services, credential)
+        agree("after a restore of the newest backup", 120)
+
+
+def restore(compose, server, services, credential):
+    """Waits for a backup of all that was written, restores it, and accepts the restored log as an operator does."""
+    def backups():
+        return len(compose.execute("backup", "mimeo", "backup", "list", "/backups").splitlines())
+
+    known = backups()
+    until(lambda: backups() > known, 150, "no backup was made of what was written")
+    subprocess.run([ROOT / "compose" / "restore"], check=True, capture_output=True, timeout=600, env=compose.environment)
+    say("compose/restore")
+
+    def accepted():
+        headers = {"Authorization": f"Bearer {credential}"}
+        try:
+            return server.request("POST", "/admin/auth/restore", headers=headers, seconds=5).status == 204
+        except OSError:
+            return False
+
+    until(accepted, 120, "the restored log is not accepted")
+    until(lambda: all(map(compose.is_healthy, services)), 120, "not all services are healthy after the restore")
 
 
 def fail_over(compose, server, write, agree):
