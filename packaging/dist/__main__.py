@@ -59,6 +59,9 @@ def main():
     try:
         build = source.Build(os.environ.get("MIMEO_BIN", ".build/release"))
         folder.mkdir(parents=True, exist_ok=True)
+        # The folder holds one release.
+        for earlier in (*folder.glob("mimeo[-_]*"), *folder.glob("SHA256SUMS")):
+            earlier.unlink()
         sums = []
         for name, data in artifacts(build):
             (folder / name).write_bytes(data)
