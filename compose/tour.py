@@ -163,7 +163,10 @@ def restore(compose, server, services, credential):
 
     known = backups()
     until(lambda: backups() > known, 150, "no backup was made of what was written")
-    subprocess.run([ROOT / "compose" / "restore"], check=True, capture_output=True, timeout=600, env=compose.environment)
+    done = subprocess.run(
+        [ROOT / "compose" / "restore"], capture_output=True, text=True, timeout=600, env=compose.environment, check=False)
+    if done.returncode != 0:
+        sys.exit(f"compose/restore failed:\n{done.stdout}{done.stderr}")
     say("compose/restore")
 
     def accepted():
