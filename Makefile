@@ -61,7 +61,7 @@ docs: ## The SDK's reference as a web page, in .build/docs
 dist: ## Everything that is given to people, in .build/dist: tarball, Debian package, image, bill of materials
 	@scripts/setup build pack
 	@scripts/build-release --product mimeo
-	@MIMEO_BIN=.build-release/release scripts/dist
+	@scripts/dist
 
 dist-check: ## What is in .build/dist on machines that have nothing else (BEFORE_BIN=FOLDER: an upgrade)
 	@scripts/setup build system postgres engine

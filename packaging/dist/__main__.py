@@ -1,6 +1,6 @@
 """Makes everything that is given to people out of one build: `scripts/dist [FOLDER]`, by default .build/dist.
 
-MIMEO_BIN names the folder of the executable (.build/release, where scripts/build-release puts it). The same build and
+MIMEO_BIN names the folder of the executable (.build-release/release, where scripts/build-release puts it). The same build and
 checkout give the same bytes. Debian's libraries are this machine's: upgrade it first.
 """
 
@@ -57,7 +57,7 @@ def main():
     parser.add_argument("folder", nargs="?", type=pathlib.Path, default=source.ROOT / ".build" / "dist")
     folder = parser.parse_args().folder
     try:
-        build = source.Build(os.environ.get("MIMEO_BIN", ".build/release"))
+        build = source.Build(os.environ.get("MIMEO_BIN", ".build-release/release"))
         folder.mkdir(parents=True, exist_ok=True)
         # The folder holds one release.
         for earlier in (*folder.glob("mimeo[-_]*"), *folder.glob("SHA256SUMS")):

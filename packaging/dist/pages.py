@@ -7,7 +7,7 @@ from archive import Tree
 from source import ROOT
 
 STARTS = ("README.md", "CHANGELOG.md", "SECURITY.md")
-ENDINGS = (".md", ".svg", ".png")
+ENDINGS = (".md", ".svg", ".png", ".gif")
 
 
 def _links(text):
@@ -27,7 +27,7 @@ def led_to(path):
 
 def tree():
     """All of them below their own paths, so that links work as in the checkout."""
-    made, left = Tree(), [*STARTS, *(path.relative_to(ROOT).as_posix() for path in (ROOT / "Docs").glob("*.md"))]
+    made, left = Tree(), [*STARTS, *(path.relative_to(ROOT).as_posix() for path in (ROOT / "Docs").rglob("*.md"))]
     while left:
         path = left.pop()
         if path not in made.entries:
