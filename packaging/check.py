@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT / "Tests" / "Support"))
 from mimeo_harness import Client, OneProcess, Shipped, Workspace, free_port  # noqa: E402  (its folder was named first)
 from mimeo_harness.servers import announcement, await_health  # noqa: E402
 
-TESTS = ("test_backup", "test_doctor", "test_readme", "test_upgrade")
+TESTS = ("test_backup", "test_doctor", "test_kill", "test_upgrade")
 MOST_BYTES = 120_000_000
 """Of the image, as it is stored and sent."""
 PASSPHRASE = "a passphrase of some length"

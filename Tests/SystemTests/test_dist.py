@@ -262,6 +262,8 @@ class Dist(SystemTest):
         self.assertEqual(config["ExposedPorts"], {"4000/tcp": {}})
         self.assertEqual(config["Volumes"], {"/data": {}})
         self.assertEqual(config["StopSignal"], "SIGTERM")
+        # The engine starts it again as soon as it is gone; a backtrace would keep it.
+        self.assertIn("SWIFT_BACKTRACE=enable=no", config["Env"])
         self.assertEqual(config["Labels"]["org.opencontainers.image.version"], shipped_version())
         members = {member.name: member for layer in layers for member in layer.getmembers()}
         for name in ("data", "backups"):
