@@ -14,7 +14,7 @@ import tarfile
 import tempfile
 import unittest
 
-from mimeo_harness import ROOT, OneProcess, Shipped, binary, pack
+from mimeo_harness import ROOT, OneProcess, binary, pack
 from system_test import SystemTest, report
 
 PROGRAMS = ("attachment-store", "auth-gateway", "mimeo", "query-service", "replicator")

@@ -1,7 +1,7 @@
 """Makes everything that is given to people out of one build: `scripts/dist [FOLDER]`, by default .build/dist.
 
-MIMEO_BIN names the folder of the executable (.build-release/release, where scripts/build-release puts it). The same build and
-checkout give the same bytes. Debian's libraries are this machine's: upgrade it first.
+MIMEO_BIN names the folder of the executable (.build-release/release, where scripts/build-release puts it). The same
+build and checkout give the same bytes. Debian's libraries are this machine's: upgrade it first.
 """
 
 import argparse

@@ -20,7 +20,10 @@ class Refused(Exception):
 
 def run(*command):
     """The output of a command that has to succeed."""
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+    except OSError as problem:
+        raise Refused(f"{command[0]} cannot be run: {problem}") from problem
     if done.returncode != 0:
         raise Refused(f"{' '.join(map(str, command))}: {(done.stderr or done.stdout).strip()[-2000:]}")
     return done.stdout
