@@ -162,6 +162,7 @@ class Dist(SystemTest):
         self.assertTrue((licences / "swift-nio" / "Sources" / "CNIOLLHTTP" / "LICENSE").is_file())
         for name in ("swift.txt", "icu.txt", "boringssl.txt", "console.md"):
             self.assertGreater((licences / name).stat().st_size, 1_000, name)
+        self.assertIn("cjdict.txt", (licences / "icu.txt").read_text())
         for name in ("libpq5", "libsqlite3-0", "zlib1g", "libedit2", "libssl3"):
             self.assertIn("opyright", (licences / "debian" / f"{name}.txt").read_text(), name)
 
