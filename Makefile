@@ -51,7 +51,7 @@ simulate: ## Peers, replicators and a log in virtual time (SEEDS=200 histories, 
 
 system: ## Only the system tests: real executables, killed, restarted and sent malformed input
 	@scripts/setup build system
-	@swift build
+	@scripts/build
 	@python3 Tests/SystemTests
 
 docs: ## The SDK's reference as a web page, in .build/docs
