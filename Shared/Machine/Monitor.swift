@@ -3,9 +3,9 @@ import Synchronization
 /// State under a lock, with the tasks that wait for something in it.
 ///
 /// A wait is a closure that looks at the state. It runs under the lock: at once, and again at the end of each
-/// change, in the order in which the waits began, until it has a result. The task is resumed with that result.
-/// A task that is only woken, and looks later, may find that another one has taken the thing meanwhile; here
-/// nobody can.
+/// change, in the order in which the waits began, until it has a result. The task is resumed with that
+/// result. A task that is only woken, and looks later, may find that another one has taken the thing
+/// meanwhile; here nobody can.
 ///
 /// Invariants: while the lock is free, no waiting closure has a result; each task is resumed once, by its
 /// result, by its cancellation or at the end of its patience, and outside of the lock. A closure that returns

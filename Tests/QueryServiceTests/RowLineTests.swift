@@ -96,7 +96,7 @@ struct RowLineTests {
     }
 
     @Test(
-        "a reader as fast as the writer gets every line in order and then the end, from memory and from a file",
+        "a reader as fast as the writer gets every line in order and the end, from memory and from a file",
         arguments: [0, Limits.spoolHeldBytes])
     func fastReader(before: Int) async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path

@@ -119,7 +119,8 @@ enum Rules {
     ]
 
     /// A task that is resumed without a result has to look for what it was woken for, and may find that
-    /// another one has taken it. `Monitor` keeps such waits: it looks under its lock and resumes with a result.
+    /// another one has taken it. `Monitor` keeps such waits: it looks under its lock, and resumes with a
+    /// result.
     static func bareWaits(_ file: SourceFile) -> [Violation] {
         guard !bareWaits.contains(file.path) else { return [] }
         return file.swift.lines.enumerated().compactMap { index, line in

@@ -132,8 +132,8 @@ final class RecentChanges: Sendable {
         }
     }
 
-    /// Returns when there is an operation after an offset, after `wake`, when the followers must end, when it is
-    /// closed, or when the task is cancelled.
+    /// Returns when there is an operation after an offset, after `wake`, when the followers must end, when it
+    /// is closed, or when the task is cancelled.
     func wait(beyond offset: Offset) async {
         let (wakes, generation) = state.read { ($0.wakes, $0.generation) }
         await state.wait(within: nil) { state in

@@ -219,7 +219,8 @@ final class Observation: Sendable {
         }
     }
 
-    /// Returns when there is an event after a number, at the end, after `wake`, or when the task is cancelled.
+    /// Returns when there is an event after a number, at the end, after `wake`, or when the task is
+    /// cancelled.
     func wait(beyond number: Int) async {
         let wakes = state.read { $0.wakes }
         await state.wait(within: nil) { $0.version != number || $0.end != nil || $0.wakes != wakes }

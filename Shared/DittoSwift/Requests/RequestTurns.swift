@@ -4,7 +4,8 @@ import Machine
 /// Bounds the number of statements that run at a time (`dql_concurrent_request_limit`); the others wait in
 /// order of arrival. Thread-safe.
 ///
-/// Invariants: `running` counts the admitted statements that have not ended; nobody waits while there is room.
+/// Invariants: `running` counts the admitted statements that have not ended; nobody waits while there is
+/// room.
 final class RequestTurns: Sendable {
     private struct State: Sendable {
         var limit: Int
@@ -41,8 +42,8 @@ final class RequestTurns: Sendable {
         if Task.isCancelled { throw DQLError(.cancelled, "Query failed: the request was cancelled") }
         throw DQLError(
             .tooManyRequests,
-            "dql_concurrent_request_limit statements run, and the wait of \(wait.wholeMilliseconds) ms for one"
-                + " of them to end is over")
+            "dql_concurrent_request_limit statements run, and the wait of \(wait.wholeMilliseconds) ms for"
+                + " one of them to end is over")
     }
 }
 
