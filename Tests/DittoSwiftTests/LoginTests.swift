@@ -200,8 +200,31 @@ struct LoginTests {
                     try await reader.store.execute(query: "SELECT * FROM c").items.count == 1
                 })
             #expect(reader.sync.status.text == "connected")
+            // The refusal is over with the rights for which it was one.
+            #expect(await eventually { reader.sync.status.problems.isEmpty })
             await reader.close()
             await writer.close()
+        }
+    }
+
+    @Test("a refusal goes with the last subscription of its query")
+    func cancelledRefusal() async throws {
+        try await withServer { server, directory in
+            let token = try await token(server, directory, .nothing)
+            try await leaveSession(server, directory) { $0.accessToken = token }
+            let reader = try await Ditto.openAlone(config: config(server, directory))
+            reader.auth?.expirationHandler = { _, _ in }
+            let twice = try (1...2).map { _ in try reader.sync.registerSubscription(query: "SELECT * FROM c")
+            }
+            let other = try reader.sync.registerSubscription(query: "SELECT * FROM d")
+            try reader.sync.start()
+            #expect(await eventually { reader.sync.status.problems.count == 2 })
+            twice[0].cancel()
+            #expect(reader.sync.status.problems.count == 2)
+            twice[1].cancel()
+            #expect(Array(reader.sync.status.problems.keys) == ["SELECT * FROM d"])
+            other.cancel()
+            await reader.close()
         }
     }
 

@@ -22,7 +22,13 @@ public final class DittoSync: Sendable {
         var isShutDown = false
         var subscriptions: Set<DittoSyncSubscription> = []
         var lifecycle: Task<Void, Never>?
-        var problems: [String: Failure] = [:]
+        /// The refusals that stand, by the key of their subscription.
+        var refusals: [[UInt8]: (query: String, reason: Failure)] = [:]
+
+        /// The refusals that stand, by query.
+        var problems: [String: Failure] {
+            Dictionary(refusals.values.map { ($0.query, $0.reason) }) { first, _ in first }
+        }
     }
 
     private let engine: Engine
@@ -194,7 +200,12 @@ public final class DittoSync: Sendable {
     public var subscriptions: Set<DittoSyncSubscription> { state.withLock { $0.subscriptions } }
 
     func cancel(_ subscription: DittoSyncSubscription) {
-        let wasThere = state.withLock { $0.subscriptions.remove(subscription) != nil }
+        let wasThere = state.withLock { state in
+            guard state.subscriptions.remove(subscription) != nil else { return false }
+            let isLast = !state.subscriptions.contains { $0.key == subscription.key }
+            if isLast { state.refusals[subscription.key] = nil }
+            return true
+        }
         guard wasThere else { return }
         peer?.unsubscribe(subscription.key)
         links?.mesh.unsubscribe(subscription.key)
@@ -298,13 +309,17 @@ public final class DittoSync: Sendable {
         guard case .report(let report) = notice else { return }
         switch report {
         case .subscriptionRefused(let key, let error):
-            guard let refused = subscriptions.first(where: { $0.key == key }) else { return }
+            let query = state.withLock { state -> String? in
+                let query = state.subscriptions.first { $0.key == key }?.queryString
+                state.refusals[key] = query.map { ($0, Failure(remote: error.code, error.message)) }
+                return query
+            }
+            guard let query else { return }
             logger.warning(
-                "the server refused a subscription",
-                metadata: ["query": "\(refused.queryString)", "reason": "\(error)"])
-            state.withLock { $0.problems[refused.queryString] = Failure(remote: error.code, error.message) }
+                "the server refused a subscription", metadata: ["query": "\(query)", "reason": "\(error)"])
+        case .subscriptionIsLive(let key): state.withLock { $0.refusals[key] = nil }
         // The store keeps refused writes: `refusedCommits` lists them.
-        case .writeRefused, .connected, .subscriptionIsLive, .historyForked: break
+        case .writeRefused, .connected, .historyForked: break
         }
     }
 }
