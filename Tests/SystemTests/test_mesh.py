@@ -1,6 +1,7 @@
 """Peers that sync without a server: real processes, with links over TCP and WebSockets on loopback ports."""
 
 import pathlib
+import socket
 import subprocess
 
 from mimeo_harness import FaultProxy, OneProcess, Peer, Through, digest, free_port, mimeo, until
@@ -159,9 +160,43 @@ class Refused(MeshTest):
                 lambda: stranger.ask(".links")["failures"], 30, lambda: f"{code}: {stranger.ask('.links')}")
             failure = stranger.ask(".links")["failures"][0]
             self.assertIn(code, failure["reason"])
+            if code == "SYNC-0604":
+                self.assertIn("the other side speaks TLS, and this peer does not", failure["reason"])
             self.assertEqual(stranger.count("boats"), 1)
         self.assertEqual(host.count("boats"), 1)
         self.assertEqual(self.linked(host), 1)
+
+
+class WrongAddresses(MeshTest):
+    def failure(self, peer):
+        until(lambda: peer.ask(".links")["failures"], 30, lambda: f"{peer.ask('.links')}")
+        return peer.ask(".links")["failures"][0]["reason"]
+
+    def listening(self, name, option):
+        """A peer that listens, and its address."""
+        peer = self.peer(name, option, "127.0.0.1:0")
+        until(lambda: peer.ask(".links")["listening"], 30, lambda: f"{peer.ask('.links')}")
+        return f"127.0.0.1:{peer.ask('.links')['listening'][0]['port']}"
+
+    def test_an_address_of_the_other_kind_and_one_of_a_web_server_are_told_with_the_option_that_is_meant(self):
+        sockets, plain = self.listening("sockets", "--listen-ws"), self.listening("plain", "--listen-tcp")
+        server = OneProcess(self.workspace).start()
+        for number, (arguments, reason) in enumerate((
+                (["--connect", sockets], "the other side speaks HTTP"),
+                (["--connect", "{}:{}".format(*server.address)], "the other side speaks HTTP"),
+                (["--connect-ws", f"ws://{plain}"], "the port takes links over TCP, not WebSockets"))):
+            for key in ("shared", None):
+                peer = self.peer(f"p{number}-{key}", *arguments, key=key)
+                self.assertIn(reason, self.failure(peer), f"{arguments} {key}")
+
+    def test_a_port_that_is_taken_is_a_failure_until_it_is_free(self):
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            port = other.getsockname()[1]
+            peer = self.peer("a", "--listen-tcp", f"127.0.0.1:{port}")
+            self.assertIn("another program listens at this port", self.failure(peer))
+            self.assertEqual(peer.ask(".links")["listening"], [])
+        until(lambda: peer.ask(".links")["listening"], 60, lambda: f"{peer.ask('.links')}")
+        self.assertEqual(peer.ask(".links")["failures"], [])
 
 
 class Options(MeshTest):

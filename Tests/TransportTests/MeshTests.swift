@@ -49,6 +49,9 @@ struct MeshTests {
         let port = try await there.start(listen: .tcp)
         _ = try await here.start(dial: [tcp(port)], retry: .seconds(60))
         try await until { dialError(here)?.hasPrefix("SYNC-0604") == true }
+        // As the dialer sees it, whoever has found out.
+        let speaker = dialsWithTLS ? "this peer speaks TLS" : "the other side speaks TLS"
+        #expect(dialError(here)?.hasPrefix("SYNC-0604: \(speaker), and") == true, "\(dialError(here) ?? "")")
         #expect(here.linked.isEmpty && there.linked.isEmpty)
         await here.mesh.stop()
         await there.mesh.stop()
@@ -229,6 +232,8 @@ struct MeshTests {
         third.mesh.configure(settings)
         third.mesh.start()
         try await until { !third.mesh.seen.listenFailures.isEmpty }
+        #expect(
+            third.mesh.seen.listenFailures.values.first == "SYNC-0501: another program listens at this port")
         for peer in [here, there, third] { await peer.mesh.stop() }
     }
 
@@ -298,6 +303,7 @@ struct MeshTests {
             #expect(MeshAddress(webSocket: text) == nil, "\(text)")
         }
         #expect(MeshListener(tcp: "[::]", port: 0)?.host == "::")
+        #expect(MeshListener(tcp: "[::]", port: 0)?.description == "tcp [::]:0")
         #expect(MeshListener(tcp: "", port: 1) == nil)
         #expect(MeshListener(tcp: "h", port: 70_000) == nil)
     }

@@ -49,7 +49,7 @@ public struct MeshListener: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// `tcp 127.0.0.1:4040`.
-    public var description: String { "\(kind.rawValue) \(host):\(port)" }
+    public var description: String { "\(kind.rawValue) \(host.contains(":") ? "[\(host)]" : host):\(port)" }
 }
 
 /// Makes the connections of links: dials, listens, and sets up their pipelines.
@@ -92,13 +92,18 @@ struct LinkSockets: Sendable {
     private func connect(
         _ host: String, _ port: Int, _ open: @escaping @Sendable (any Channel) throws -> Void
     ) async throws {
-        _ = try await ClientBootstrap(group: group)
+        let bootstrap = ClientBootstrap(group: group)
             .connectTimeout(.nanoseconds(Limits.connectTime.nanoseconds))
             .channelOption(.socketOption(.tcp_nodelay), value: sendsSmallPacketsAtOnce ? 1 : 0)
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture { try open(channel) }
             }
-            .connect(host: host, port: port).get()
+        // The resolver refuses addresses of a family that no interface of a network has.
+        if let address = try? SocketAddress(ipAddress: host, port: port) {
+            _ = try await bootstrap.connect(to: address).get()
+        } else {
+            _ = try await bootstrap.connect(host: host, port: port).get()
+        }
     }
 
     private func upgrade(
@@ -164,11 +169,23 @@ struct LinkSockets: Sendable {
                 }
             }
         do {
-            return try await bootstrap.bind(host: listener.host, port: listener.port).get()
+            return try await bootstrap.listen(host: listener.host, port: listener.port)
         } catch let error as IOError where error.errnoCode == EAFNOSUPPORT && listener.host == "::" {
             // A kernel without IPv6: every address is one of IPv4.
-            return try await bootstrap.bind(host: "0.0.0.0", port: listener.port).get()
+            return try await bootstrap.listen(host: "0.0.0.0", port: listener.port)
         }
+    }
+
+    /// The reason why a port cannot be opened.
+    static func listenFailure(_ error: any Error) -> SyncError {
+        let text =
+            switch (error as? IOError)?.errnoCode {
+            case EADDRINUSE: "another program listens at this port"
+            case EADDRNOTAVAIL: "this device has no such address"
+            case EACCES: "this user may not listen at this port"
+            default: "cannot listen: \("\(error)".prefix(200))"
+            }
+        return SyncError(.unavailable, text)
     }
 
     private static func tls(_ files: MeshListener.Files) throws -> TLSConfiguration {

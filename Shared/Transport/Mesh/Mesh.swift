@@ -290,7 +290,8 @@ public final class Mesh: Sendable {
                 }
                 loop.execute { self.opened(listener, number, channel) }
             } catch {
-                loop.execute { self.failed(listener, number, "\(error)") }
+                let reason = LinkSockets.listenFailure(error).description
+                loop.execute { self.failed(listener, number, reason) }
             }
         }
     }

@@ -116,11 +116,26 @@ public struct WebSocketClient: Sendable {
             guard !PlainServer.isMeant(by: error) else {
                 throw WebSocketError(.plainServer, PlainServer.message(address.authority))
             }
-            throw WebSocketError(.connectFailed, "cannot connect to \(address.authority): \(error)")
+            throw WebSocketError(
+                .connectFailed, "cannot connect to \(address.authority): \(Self.reason(error))")
         }
         switch upgrade {
         case .accepted(let connection, let answer): return (connection, answer)
         case .refused(let channel): throw try await refusal(channel)
+        }
+    }
+
+    /// The reason of a failure, for a person.
+    private static func reason(_ error: any Error) -> String {
+        switch error {
+        // NIO's words for a connection that ends during the upgrade.
+        case ChannelError.inappropriateOperationForState, ChannelError.eof, ChannelError.ioOnClosedChannel:
+            "it closed the connection without an answer to the upgrade: it may be no WebSocket server"
+        case is HTTPParserError: "its answer is no HTTP: it is no WebSocket server"
+        // BoringSSL's name, which NIOSSL passes on as text only.
+        case _ where "\(error)".contains("CERTIFICATE_VERIFY_FAILED"):
+            "its certificate is of no authority that this device trusts"
+        default: "\(error)"
         }
     }
 

@@ -4,8 +4,8 @@ import NIOHTTP1
 import NIOPosix
 import NIOSSL
 
-/// Accepts WebSockets at one path, and answers every other request with 404: for a program without an HTTP
-/// server of its own.
+/// Accepts WebSockets at one path, and answers every other request with 404, and bytes that are no HTTP with
+/// 400: for a program without an HTTP server of its own.
 public struct WebSocketListener: Sendable {
     private let path: String
     private let subprotocols: [String]
@@ -42,7 +42,7 @@ public struct WebSocketListener: Sendable {
                     try configure(channel, upgraded)
                 }
             }
-            .bind(host: host, port: port).get()
+            .listen(host: host, port: port)
     }
 
     private func configure(
@@ -59,7 +59,7 @@ public struct WebSocketListener: Sendable {
         limits.maxHeaderFieldSize = Limits.headBytes
         limits.maxHeaderListSize = Limits.headBytes
         let outcome = try upgrade.configure(
-            channel, limits: limits, before: Passage(), after: Passage()
+            channel, limits: limits, before: Passage(), after: MalformedHandler()
         ) { channel in
             try channel.pipeline.syncOperations.addHandler(NotFoundHandler())
         }
@@ -72,6 +72,32 @@ public struct WebSocketListener: Sendable {
                 channel.close(promise: nil)
             }
         }
+    }
+}
+
+extension ServerBootstrap {
+    /// Opens a port at a name or an address. An address is taken as it is: the resolver refuses `::` where
+    /// an interface has an IPv4 address and none an IPv6 address, though the system listens there.
+    package func listen(host: String, port: Int) async throws -> any Channel {
+        guard let address = try? SocketAddress(ipAddress: host, port: port) else {
+            return try await bind(host: host, port: port).get()
+        }
+        return try await bind(to: address).get()
+    }
+}
+
+/// Answers bytes that are no HTTP with 400 and closes: the other side learns at once that this is HTTP.
+private final class MalformedHandler: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = NIOAny
+    typealias OutboundOut = HTTPServerResponsePart
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        guard error is HTTPParserError else { return context.fireErrorCaught(error) }
+        let head = HTTPResponseHead(
+            version: .http1_1, status: .badRequest, headers: ["content-length": "0", "connection": "close"])
+        context.write(wrapOutboundOut(.head(head)), promise: nil)
+        let channel = context.channel
+        context.writeAndFlush(wrapOutboundOut(.end(nil))).whenComplete { _ in channel.close(promise: nil) }
     }
 }
 
