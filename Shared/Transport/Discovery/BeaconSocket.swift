@@ -124,11 +124,10 @@ enum BeaconSocket {
     private static func prepare(
         _ channel: any Channel, _ place: BeaconPlace, _ device: NIONetworkDevice, _ group: SocketAddress
     ) -> EventLoopFuture<Void> {
-        guard let options = channel as? any SocketOptionProvider,
-            let multicast = channel as? any MulticastChannel
-        else { return channel.eventLoop.makeFailedFuture(ChannelError.operationUnsupported) }
-        let joined = channel.eventLoop.makePromise(of: Void.self)
-        multicast.joinGroup(group, device: device, promise: joined)
+        guard let options = channel as? any SocketOptionProvider else {
+            return channel.eventLoop.makeFailedFuture(ChannelError.operationUnsupported)
+        }
+        let joined = join(options, device, group)
         let ready: EventLoopFuture<Void>
         if case .v4(let own)? = device.address {
             ready = options.setIPMulticastIF(own.address.sin_addr)
@@ -146,7 +145,30 @@ enum BeaconSocket {
         #else
             let alone = channel.eventLoop.makeSucceededVoidFuture()
         #endif
-        return joined.futureResult.flatMap { ready }.flatMap { alone }
+        return joined.flatMap { ready }.flatMap { alone }
+    }
+
+    /// Joins the group on one interface, by its number. NIO's `joinGroup` refuses the loopback interface of
+    /// Linux, which has no flag for multicast and does it all the same. The kernel leaves with the socket.
+    private static func join(
+        _ options: any SocketOptionProvider, _ device: NIONetworkDevice, _ group: SocketAddress
+    ) -> EventLoopFuture<Void> {
+        switch group {
+        case .v4(let address):
+            let request = ip_mreqn(
+                imr_multiaddr: address.address.sin_addr, imr_address: in_addr(),
+                imr_ifindex: CInt(device.interfaceIndex))
+            return options.unsafeSetSocketOption(
+                level: .ip, name: NIOBSDSocket.Option(rawValue: CInt(IP_ADD_MEMBERSHIP)), value: request)
+        case .v6(let address):
+            let request = ipv6_mreq(
+                ipv6mr_multiaddr: address.address.sin6_addr,
+                ipv6mr_interface: numericCast(device.interfaceIndex))
+            return options.unsafeSetSocketOption(
+                level: .ipv6, name: NIOBSDSocket.Option(rawValue: CInt(IPV6_JOIN_GROUP)), value: request)
+        case .unixDomainSocket:
+            preconditionFailure("a group is an address of IPv4 or IPv6")
+        }
     }
 
     /// IP_MULTICAST_ALL and IPV6_MULTICAST_ALL of Linux.
