@@ -74,6 +74,51 @@ struct LanTests {
         }
     }
 
+    @Test(
+        "a copied store is told SYNC-0606: as a failure of the address, and as the last error of TCP and LAN")
+    func copy() async throws {
+        try await withTemporaryDirectory { directory in
+            let database = UUID().uuidString
+            func open(_ name: String) async throws -> Ditto {
+                let ditto = try await Ditto.openAlone(
+                    config: DittoConfig(
+                        databaseID: database, connect: .smallPeersOnly(privateKey: nil),
+                        persistenceDirectory: directory.appendingPathComponent(name)))
+                ditto.updateTransportConfig { $0.peerToPeer.lan.isEnabled = true }
+                return ditto
+            }
+            // A first start, which makes the key.
+            let first = try await open("first")
+            try first.sync.start()
+            #expect(await eventually { first.sync.linkReport?.listening.count == 1 })
+            await first.close()
+            try FileManager.default.copyItem(
+                at: directory.appendingPathComponent("first"), to: directory.appendingPathComponent("copy"))
+            var peers: [Ditto] = []
+            for name in ["first", "copy"] { peers.append(try await open(name)) }
+            for ditto in peers { try ditto.sync.start() }
+            for ditto in peers {
+                #expect(
+                    await eventually {
+                        ditto.sync.linkReport?.failures.contains { $0.reason.hasPrefix("SYNC-0606") } == true
+                    })
+                for name in ["tcp", "lan"] {
+                    #expect(
+                        try await eventually {
+                            try await lastError(ditto, name)?.contains("SYNC-0606") == true
+                        })
+                }
+                #expect(ditto.sync.linkReport?.links.isEmpty == true)
+            }
+            for ditto in peers { await ditto.close() }
+        }
+    }
+
+    private func lastError(_ ditto: Ditto, _ name: String) async throws -> String? {
+        try await ditto.store.execute(query: "SELECT * FROM system:transports_info WHERE _id = '\(name)'")
+            .items.first?.value["last_error"] as? String
+    }
+
     @Test("a candidate is dialed without a network to find it on, and counts as one of the outgoing links")
     func candidates() async throws {
         try await withPair { here, there in

@@ -2,6 +2,7 @@
 
 import hashlib
 import pathlib
+import shutil
 import sys
 import time
 import unittest
@@ -98,6 +99,49 @@ class Network(LanTest):
         # The interface comes back: nobody has to start anything again.
         deaf.run("ip", "link", "set", "eth0", "multicast", "on")
         until(lambda: self.condition(b)["condition"] == "Ok", 40, lambda: str(self.condition(b)))
+
+
+    def test_a_copied_store_is_told_sync_0606_where_people_look_and_logged_once(self):
+        hosts = [self.networks.host(bridge) for bridge in [self.networks.bridge("one")] * 3]
+        a, b = self.peer("a", hosts[0]), self.peer("b", hosts[1])
+        self.insert(a, "1")
+        self.await_agreement([a, b], 1)
+        self.assertEqual(b.stop(), 0)
+        shutil.copytree(b.store, b.store.with_name("peer-copy"))
+        b.start()
+        until(lambda: self.linked(a) == 1, 60, lambda: str(a.ask(".links")))
+        copy = self.peer("copy", hosts[2])
+
+        def told():
+            return [failure for failure in copy.ask(".links")["failures"] if "SYNC-0606" in failure["reason"]]
+
+        until(told, 60, lambda: f"{copy.ask('.links')}")
+        until(lambda: "SYNC-0606" in (self.condition(copy).get("last_error") or ""), 60,
+              lambda: str(self.condition(copy)))
+        until(lambda: "SYNC-0606: another running store" in copy.process.log_path.read_text(), 60,
+              "the copy's log says nothing")
+        until(lambda: "SYNC-0606: a peer runs twice" in a.process.log_path.read_text(), 60,
+              "the log of the copy's neighbour says nothing")
+        # Another start of the copy dials everybody again; they know of it already.
+        self.assertEqual(copy.stop(), 0)
+        copy.start()
+        until(told, 60, lambda: f"{copy.ask('.links')}")
+        self.assertEqual(a.process.log_path.read_text().count("SYNC-0606"), 1)
+        self.insert(a, "2")
+        self.await_agreement([a, b], 2)
+
+    def test_peers_of_a_device_whose_only_interface_is_loopback_find_each_other(self):
+        for number, prepare in enumerate((
+                # Nothing but loopback, and an interface that is down and keeps its address.
+                ["ip", "link", "delete", "eth0"], ["ip", "link", "set", "eth0", "down"])):
+            with self.subTest(" ".join(prepare)):
+                host = self.networks.host(self.networks.bridge(f"bridge{number}"))
+                host.run(*prepare)
+                self.assertNotIn("MULTICAST", host.run("ip", "address", "show", "lo"))
+                a, b = self.peer(f"a{number}", host), self.peer(f"b{number}", host)
+                self.insert(a, "1")
+                self.await_agreement([a, b], 1)
+                self.assertIn("only peers on this device are found", self.condition(a)["last_error"])
 
 
 @unittest.skipIf(why_no_avahi(), why_no_avahi())

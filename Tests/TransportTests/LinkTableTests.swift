@@ -189,13 +189,20 @@ struct LinkTableTests {
         #expect(Self.code(actions) == ["SYNC-0605"])
         #expect(side.receive(.ended(old, SessionPump.lost)) == [.ask(new)])
         _ = side.receive(.answered(new, allows: true))
+        var told: [LinkTable.Action] = []
         for boot in [LinkTable.Boot(count: 4, nonce: 1), LinkTable.Boot(count: 5, nonce: 8)] {
             let (copy, actions) = side.meet("pkZ", boot: boot)
             #expect(Self.code(actions) == ["SYNC-0606"])
-            #expect(actions.contains { if case .warn = $0 { true } else { false } })
+            told += actions.filter(Self.isWarning)
             _ = side.receive(.ended(copy, SyncError(.sameStore, "")))
         }
+        let text = "SYNC-0606: a peer runs twice with the key pkZ: its store was copied; no link with it"
+        #expect(told == [.warn(text)])
         #expect(side.isOpen(new))
+    }
+
+    private static func isWarning(_ action: LinkTable.Action) -> Bool {
+        if case .warn = action { true } else { false }
     }
 
     @Test("a link to the peer itself, or to a copy of its store, is closed by who finds out")
@@ -205,6 +212,23 @@ struct LinkTableTests {
         #expect(Self.code(side.meet("pkM", boot: Self.start).actions) == ["SYNC-0605"])
         let copy = LinkTable.Boot(count: 3, nonce: 78)
         #expect(Self.code(side.meet("pkM", boot: copy).actions) == ["SYNC-0606"])
+    }
+
+    @Test("a store that others call a copy says so in its log, once, whoever dialed")
+    func isCopy() throws {
+        var side = Side("pkM")
+        let id = try #require(Self.dialed(side.set([Self.address])))
+        let first = side.receive(.ended(id, SyncError(.sameStore, "")))
+        #expect(
+            first.filter(Self.isWarning) == [
+                .warn(
+                    "SYNC-0606: another running store has this one's key: one is a copy, give it a directory"
+                        + " of its own")
+            ])
+        #expect(side.table.attempts[Self.address]?.state == .failed(isFinal: true))
+        #expect(side.table.attempts[Self.address]?.reason == "SYNC-0606: ")
+        let again = try #require(Self.dialed(side.wait()))
+        #expect(side.receive(.ended(again, SyncError(.sameStore, ""))).filter(Self.isWarning).isEmpty)
     }
 
     @Test("an address that leads to a linked peer rests while that link is there")

@@ -31,10 +31,8 @@ package struct LinkReport: Sendable {
         listening = seen.ports.map { (address: $0.key.description, port: $0.value) }
             .sorted { $0.address < $1.address }
         let listeners = seen.listenFailures.map { (address: $0.key.description, reason: $0.value) }
-        let dials = seen.dials.compactMap { address, reason in
-            reason.map { (address: address.description, reason: $0) }
-        }
         let discovery = peerLinks.mesh.found
+        let dials = peerLinks.dialFailures.map { (address: $0.key.description, reason: $0.value) }
         found = discovery.addresses.map(\.description)
         findingFailures = discovery.failures
         failures = (listeners + dials).sorted { $0.address < $1.address }

@@ -267,10 +267,16 @@ final class PeerLinks: Sendable {
             return (.TcpListenFailure, "\(failure.key): \(failure.value)")
         }
         if seen.peers.contains(where: { $0.kind == kind }) { return (.Ok, nil) }
-        let errors = seen.dials.filter { $0.key.isWebSocket == (kind == .webSocket) }
-        let failure = errors.sorted { $0.key < $1.key }.compactMap(\.value).first
-        let isFailing = !errors.isEmpty && seen.isReaching == false
+        let isOfKind = { (address: MeshAddress) in address.isWebSocket == (kind == .webSocket) }
+        let failure = dialFailures.filter { isOfKind($0.key) }.min { $0.key < $1.key }?.value
+        let isFailing = seen.dials.keys.contains(where: isOfKind) && seen.isReaching == false
         return (isFailing ? .CannotEstablishConnection : .Unknown, failure ?? problem)
+    }
+
+    /// The reasons why no link came of addresses, of those that were named and of those that were found.
+    var dialFailures: [MeshAddress: String] {
+        let (seen, found) = (mesh.seen, mesh.found)
+        return found.refusals.merging(seen.dials.compactMapValues { $0 }) { _, latest in latest }
     }
 
     /// The condition of finding peers on networks, with the reasons of what does not work; nil if nobody is
@@ -278,7 +284,10 @@ final class PeerLinks: Sendable {
     var discovery: (condition: DittoTransportCondition, reason: String?)? {
         let found = mesh.found
         guard let isWorking = found.isWorking else { return nil }
-        let reason = found.failures.isEmpty ? nil : found.failures.joined(separator: "; ")
+        // As long as nobody is linked, it matters why nothing came of those that were found.
+        let refusal = mesh.seen.peers.isEmpty ? found.refusals.min { $0.key < $1.key }?.value : nil
+        let reasons = found.failures + [refusal].compactMap { $0 }
+        let reason = reasons.isEmpty ? nil : reasons.joined(separator: "; ")
         guard isWorking else { return (.MdnsFailure, reason) }
         return (found.hasHeard ? .Ok : .Unknown, reason)
     }

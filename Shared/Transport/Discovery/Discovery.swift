@@ -57,6 +57,8 @@ public final class Discovery: Sendable {
         public internal(set) var failures: [String] = []
         /// The addresses that were found, sorted.
         public internal(set) var addresses: [MeshAddress] = []
+        /// The reasons why no link came of addresses that were found.
+        public internal(set) var refusals: [MeshAddress: String] = [:]
     }
 
     struct Parts: Sendable {
@@ -125,7 +127,7 @@ public final class Discovery: Sendable {
                 loop: parts.loop, path: parts.bus, random: parts.environment.random,
                 changed: { changed.withLock { $0 }() }))
         state = .makeBoxSendingValue(
-            State(LinkChooser(own: ownMark), services), eventLoop: parts.loop)
+            State(LinkChooser(own: ownMark, boot: parts.own.boot.nonce), services), eventLoop: parts.loop)
         changed.withLock { $0 = { [weak self] in self?.servicesChanged() } }
     }
 
@@ -250,6 +252,7 @@ public final class Discovery: Sendable {
                 settings.usesMulticast && multicast == nil || settings.usesServices && services == nil
         }
         seen.addresses = state.chooser.spots.keys.sorted()
+        seen.refusals = state.chooser.spots.compactMapValues(\.reason)
         for failure in seen.failures where state.toldFailures.insert(failure).inserted {
             // One way is enough.
             let level: Logger.Level = seen.isWorking == true ? .debug : .info
@@ -270,8 +273,11 @@ public final class Discovery: Sendable {
         guard state.hasLooked else { return nil }
         let places = state.sockets.keys.filter { !$0.isOnThisDevice }
         guard !places.isEmpty else {
-            let rest = state.sockets.isEmpty ? "" : "; only peers on this device are found"
-            return "multicast: no network interface is up and can multicast\(rest)"
+            let failing = state.sockets.keys.compactMap { place in
+                state.failures[place].map { "\(place.description): \($0)" }
+            }
+            let rest = failing.min() ?? (state.sockets.isEmpty ? nil : "only peers on this device are found")
+            return "multicast: no network interface is up and can multicast\(rest.map { "; \($0)" } ?? "")"
         }
         let failing = places.filter { state.failures[$0] != nil }.sorted { $0.description < $1.description }
         guard failing.count == places.count, let first = failing.first else { return nil }
@@ -344,7 +350,7 @@ public final class Discovery: Sendable {
 
     private func heard(_ bytes: [UInt8], _ host: String, _ place: BeaconPlace, _ state: State) {
         guard let beacon = Beacon(decoding: bytes), beacon.tag == state.chooser.settings.tag,
-            beacon.peer != ownMark
+            !state.chooser.isOwn(beacon.peer, beacon.boot)
         else { return }
         let isLinkLocal = host.lowercased().hasPrefix("fe80:")
         let text = isLinkLocal ? "[\(host)%\(place.name)]" : host.contains(":") ? "[\(host)]" : host
@@ -440,7 +446,8 @@ extension Discovery {
     private func servicesChanged() {
         let state = state.value
         state.named = state.services.found.compactMap { found in
-            guard found.service.tag == state.chooser.settings.tag, found.service.peer != ownMark,
+            guard found.service.tag == state.chooser.settings.tag,
+                !state.chooser.isOwn(found.service.peer, found.service.boot),
                 let address = address(of: found)
             else { return nil }
             let hint = LinkChooser.Hint(

@@ -16,6 +16,7 @@ extension LinkTable {
             } else if dial.failures > 0 {
                 attempt.state = .failed(isFinal: dial.lastError?.isFinal ?? false)
             }
+            attempt.reason = dial.lastError?.description
             return attempt
         }
     }

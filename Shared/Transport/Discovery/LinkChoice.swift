@@ -8,7 +8,7 @@ extension LinkChooser {
     private func usable(_ now: Duration) -> [PeerMark: [MeshAddress]] {
         var found: [PeerMark: [MeshAddress]] = [:]
         for (address, spot) in spots {
-            guard let peer = spot.peer, peer != own, isUsable(spot, now) else { continue }
+            guard let peer = spot.peer, isUsable(spot, now) else { continue }
             found[peer, default: []].append(address)
         }
         return found

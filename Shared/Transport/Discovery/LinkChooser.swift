@@ -52,6 +52,8 @@ struct LinkChooser: Sendable {
             /// The peer that its link has proven to lead to.
             var peer: PeerMark?
             var state = State.trying
+            /// The reason why its last link ended; nil if it is of no concern.
+            var reason: String?
         }
         enum State: Sendable, Equatable {
             /// Nothing is known yet, or it is about to be dialed again after a short break.
@@ -98,6 +100,8 @@ struct LinkChooser: Sendable {
         var finalFailures = 0
         var denials = 0
         var restsUntil = Duration.zero
+        /// The reason of the last failure or denial since a link was open.
+        var reason: String?
 
         /// True if the settings allow the hint that named it.
         var isAllowed: Bool { isCandidate || heardUntil != nil }
@@ -115,6 +119,8 @@ struct LinkChooser: Sendable {
     }
 
     let own: PeerMark
+    /// The random bytes of this start of the peer.
+    private let boot: UInt64
     private(set) var settings = Settings()
     var spots: [MeshAddress: Spot] = [:]
     var targets: [MeshAddress: Target] = [:]
@@ -133,8 +139,11 @@ struct LinkChooser: Sendable {
     private var chosen: Set<MeshAddress> = []
     var choices: UInt64 = 0
 
-    /// A chooser that knows nobody. `own` is this peer.
-    init(own: PeerMark) { self.own = own }
+    /// A chooser that knows nobody. `own` is this peer, `boot` the random bytes of its start.
+    init(own: PeerMark, boot: UInt64) {
+        self.own = own
+        self.boot = boot
+    }
 
     // MARK: Events
 
@@ -190,7 +199,7 @@ struct LinkChooser: Sendable {
     /// Returns whether a hint changes nothing, or is one too many: by far the most frequent event, of which a
     /// flood has thousands a second. It costs a look into a table. A known address counts for longer.
     mutating func isNothingNew(_ hint: Hint, _ address: MeshAddress, _ now: Duration) -> Bool {
-        guard settings.hears.contains(hint.way), hint.tag == settings.tag, hint.peer != own else {
+        guard settings.hears.contains(hint.way), hint.tag == settings.tag, !isOwn(hint.peer, hint.boot) else {
             return true
         }
         guard let spot = spots[address], spot.peer == hint.peer else {
@@ -204,6 +213,10 @@ struct LinkChooser: Sendable {
         spots[address]?.heardUntil = now + settings.beaconLife
         return true
     }
+
+    /// Returns whether a hint is this peer's own. The mark alone does not say so: a copy of the store has it
+    /// too, and a dial finds out and tells both.
+    func isOwn(_ peer: PeerMark, _ boot: UInt64) -> Bool { peer == own && boot == self.boot }
 
     /// Notes a hint.
     /// - Returns: false if it is one too many.
@@ -267,24 +280,28 @@ struct LinkChooser: Sendable {
             case .trying: break
             case .open:
                 guard let peer = dial.peer, spot.peer == nil || spot.peer == peer else {
-                    rest(address, .failed(isFinal: true), now)
+                    rest(address, .failed(isFinal: true), nil, now)
                     continue
                 }
                 if targets[address]?.openSince == nil { targets[address]?.openSince = now }
                 targets[address]?.peer = peer
                 spots[address]?.peer = peer
+                spots[address]?.reason = nil
                 spots[address]?.failures = 0
                 spots[address]?.finalFailures = 0
                 spots[address]?.denials = 0
-            case .failed, .denied, .double: rest(address, dial.state, now)
+            case .failed, .denied, .double: rest(address, dial.state, dial.reason, now)
             }
         }
     }
 
     /// A target gives its place to others, for a while.
-    private mutating func rest(_ address: MeshAddress, _ state: Links.State, _ now: Duration) {
+    private mutating func rest(
+        _ address: MeshAddress, _ state: Links.State, _ reason: String?, _ now: Duration
+    ) {
         targets[address] = nil
         guard var spot = spots[address] else { return }
+        spot.reason = state == .double ? nil : reason
         var pause = settings.cooldown
         if case .failed(let isFinal) = state {
             spot.failures += 1

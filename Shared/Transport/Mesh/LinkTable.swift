@@ -123,6 +123,8 @@ struct LinkTable: Sendable {
     private var hasSucceeded = false
     /// The failure of dialing was due: `failingSince` wakes nobody any more.
     private var hasTold = false
+    /// The keys of which the log knows that they run twice, at most `Limits.knownPeers`.
+    private var toldCopies: Set<String> = []
 
     /// A table without links. `own` is this peer.
     init(own: Remote) { self.own = own }
@@ -186,7 +188,7 @@ struct LinkTable: Sendable {
             id: id, origin: .accepted(listener: listener),
             phase: .opening(deadline: now + Limits.greetingTime))
         guard settings.listeners.contains(listener) else {
-            return close(id, SyncError(.goingAway, "this peer does not listen any more"), &actions)
+            return close(id, SyncError(.goingAway, "the dialed peer does not listen any more"), &actions)
         }
         // The oldest goes: who means it greets within moments, who does not would keep others out.
         if opening.count >= Limits.openingLinks, let oldest = opening.first {
@@ -220,7 +222,8 @@ struct LinkTable: Sendable {
         let incoming = links.values.filter { $0.isOpen && $0.isAccepted }.count
         if isStaying, link.isAccepted, incoming >= Limits.incomingLinks, others.isEmpty {
             isStaying = false
-            close(id, SyncError(.unavailable, "this peer takes no more than \(incoming) links"), &actions)
+            let reason = SyncError(.unavailable, "the dialed peer takes no more than \(incoming) links")
+            close(id, reason, &actions)
         }
         guard isStaying else { return }
         proceed(id, now, &actions)
@@ -260,8 +263,18 @@ struct LinkTable: Sendable {
             id,
             SyncError(.sameStore, "two running stores have one peer key: one is a copy of the other"),
             &actions)
-        actions.append(
-            .warn("a peer runs twice with the key \(remote.peerKey): its store was copied; no link with it"))
+        tellCopy(remote.peerKey, &actions)
+    }
+
+    /// Tells the log of a key that runs twice: once, because both copies go on dialing.
+    private mutating func tellCopy(_ key: String, _ actions: inout [Action]) {
+        guard toldCopies.count < Limits.knownPeers, toldCopies.insert(key).inserted else { return }
+        let code = SyncErrorCode.sameStore.rawValue
+        let text =
+            key == own.peerKey
+            ? "another running store has this one's key: one is a copy, give it a directory of its own"
+            : "a peer runs twice with the key \(key): its store was copied; no link with it"
+        actions.append(.warn("\(code): \(text)"))
     }
 
     /// Goes on with a greeted link, once no older link of its peer is left.
@@ -306,6 +319,10 @@ struct LinkTable: Sendable {
         guard let link = links.removeValue(forKey: id) else { return }
         if case .dialed(let address) = link.origin, dials[address]?.link == id {
             rest(address, link, reason, now, random)
+        }
+        // The other side has closed it, for this store's sake.
+        if link.phase != .closing, reason.code == SyncErrorCode.sameStore.rawValue {
+            tellCopy(own.peerKey, &actions)
         }
         guard let key = link.peerKey else { return }
         let isGone = !links.values.contains { $0.peerKey == key }
@@ -381,7 +398,7 @@ struct LinkTable: Sendable {
         for link in sorted {
             switch link.phase {
             case .opening(let deadline) where deadline <= now:
-                close(link.id, SyncError(.unavailable, "the other side did not greet in time"), &actions)
+                close(link.id, SyncError(.unavailable, "no greeting came in time"), &actions)
             case .asking(let deadline) where deadline <= now:
                 close(
                     link.id, SyncError(.linkDenied, "the application did not answer in time"), &actions)

@@ -1,6 +1,7 @@
 import Foundation
 import Logging
 import Machine
+import NIOCore
 import NIOPosix
 import Synchronization
 import TestSupport
@@ -16,9 +17,9 @@ struct DiscoveryTests {
         private let made = Mutex<Discovery?>(nil)
         let key: String
 
-        init(_ key: String, bus: String? = nil) {
+        init(_ key: String, nonce: UInt64 = 9, bus: String? = nil) {
             self.key = key
-            let own = LinkTable.Remote(peerKey: key, boot: LinkTable.Boot(count: 1, nonce: 9))
+            let own = LinkTable.Remote(peerKey: key, boot: LinkTable.Boot(count: 1, nonce: nonce))
             made.withLock { made in
                 made = Discovery(
                     Discovery.Parts(
@@ -66,6 +67,40 @@ struct DiscoveryTests {
         try await until { here.addresses.isEmpty && here.discovery.seen == Discovery.Seen() }
         await there.discovery.stop()
         await here.discovery.stop()
+    }
+
+    @Test("a copy of a store, which has its key, is heard as somebody else; a peer does not hear itself")
+    func copies() async throws {
+        var settings = Discovery.Settings()
+        settings.usesMulticast = true
+        settings.interval = .milliseconds(100)
+        settings.multicastPort = Int.random(in: 20_000...60_000)
+        let (here, copy) = (Finder("pkHere"), Finder("pkHere", nonce: 10))
+        here.start(settings, port: 4_001)
+        copy.start(settings, port: 4_002)
+        try await until { !here.addresses.isEmpty && !copy.addresses.isEmpty }
+        #expect(here.discovery.seen.addresses.allSatisfy { $0.description.hasSuffix(":4002") })
+        #expect(copy.discovery.seen.addresses.allSatisfy { $0.description.hasSuffix(":4001") })
+        await copy.discovery.stop()
+        await here.discovery.stop()
+    }
+
+    @Test("beacons pass over the loopback interface, though Linux does not say that it can multicast")
+    func loopback() async throws {
+        let devices = try System.enumerateDevices()
+        let device = try #require(devices.first { $0.address?.ipAddress == "127.0.0.1" })
+        let place = BeaconPlace(name: device.name, isV6: false, address: "127.0.0.1")
+        let port = Int.random(in: 20_000...60_000)
+        let heard = Mutex<[String]>([])
+        let loop = MultiThreadedEventLoopGroup.singleton.next()
+        let socket = try await BeaconSocket.open(place, device, port: port, on: loop) { bytes, host in
+            heard.withLock { $0.append("\(bytes) of \(host)") }
+        }.get()
+        let group = try BeaconSocket.group(place, port: port)
+        let beacon = ByteBuffer(bytes: [1, 2, 3])
+        try await socket.writeAndFlush(AddressedEnvelope(remoteAddress: group, data: beacon))
+        try await until { heard.withLock { $0 } == ["[1, 2, 3] of 127.0.0.1"] }
+        try await socket.close()
     }
 
     @Test("another sync group is not heard, and is once both have the same")

@@ -47,7 +47,7 @@ struct LanWorld {
             numbers[address] = number
             peers.append(
                 Peer(
-                    chooser: LinkChooser(own: PeerMark(random.next())), boot: 1, nextBeacon: start,
+                    chooser: LinkChooser(own: PeerMark(random.next()), boot: 1), boot: 1, nextBeacon: start,
                     address: address))
             configure(number)
         }
@@ -79,8 +79,8 @@ struct LanWorld {
     /// Starts a peer again: another boot, and nothing known.
     mutating func start(_ number: Int) {
         peers[number].isAlive = true
-        peers[number].chooser = LinkChooser(own: peers[number].chooser.own)
         peers[number].boot += 1
+        peers[number].chooser = LinkChooser(own: peers[number].chooser.own, boot: peers[number].boot)
         peers[number].chosen = []
         peers[number].told = LinkChooser.Links()
         peers[number].nextBeacon = now

@@ -9,7 +9,7 @@ struct LinkChooserTests {
 
     /// A chooser, its time, and the addresses that it chose.
     private struct Side {
-        var chooser = LinkChooser(own: LinkChooserTests.own)
+        var chooser = LinkChooser(own: LinkChooserTests.own, boot: 1)
         var settings = LinkChooser.Settings()
         var now = Duration.zero
         var chosen: Set<MeshAddress> = []
@@ -42,13 +42,13 @@ struct LinkChooserTests {
         /// The chosen addresses have these states, and lead to these peers.
         mutating func report(
             _ dials: [MeshAddress: LinkChooser.Links.State], to peers: [MeshAddress: UInt64] = [:],
-            linked: [UInt64] = []
+            linked: [UInt64] = [], reason: String? = nil
         ) {
             var links = LinkChooser.Links()
             links.linked = Set(linked.map(PeerMark.init)).union(peers.values.map(PeerMark.init))
             links.dials = dials.reduce(into: [:]) { result, dial in
                 result[dial.key] = LinkChooser.Links.Dial(
-                    peer: peers[dial.key].map(PeerMark.init), state: dial.value)
+                    peer: peers[dial.key].map(PeerMark.init), state: dial.value, reason: reason)
             }
             receive(.links(links))
         }
@@ -87,6 +87,35 @@ struct LinkChooserTests {
         #expect(side.chosen.isEmpty && side.chooser.hasHeard)
         side.hear(3, at: peerAddress(3), free: 1)
         #expect(side.chosen == [peerAddress(3)])
+    }
+
+    @Test("a peer with this one's mark and another start is a copy: it is dialed, and the reason is kept")
+    func copy() {
+        var side = Side()
+        side.hear(Self.own.value, at: peerAddress(1), boot: 2)
+        #expect(side.chosen == [peerAddress(1)] && side.chooser.hasHeard)
+        side.report([peerAddress(1): .failed(isFinal: true)], reason: "SYNC-0606: a copy")
+        #expect(side.chosen.isEmpty)
+        side.report([:])
+        #expect(side.chooser.spots[peerAddress(1)]?.reason == "SYNC-0606: a copy")
+        // It goes with its beacons.
+        side.wait(side.settings.beaconLife)
+        #expect(side.chooser.spots.isEmpty)
+    }
+
+    @Test("the reason why an address failed is over once a link is open, and is none for a double link")
+    func reasons() {
+        var side = Side()
+        for number in 1...3 { side.hear(UInt64(number), at: peerAddress(number)) }
+        let addresses = (1...3).map { peerAddress($0) }
+        side.report(
+            [addresses[0]: .denied, addresses[1]: .double, addresses[2]: .failed(isFinal: false)],
+            reason: "no")
+        #expect(addresses.map { side.chooser.spots[$0]?.reason } == ["no", nil, "no"])
+        side.wait(.seconds(6))
+        side.report([addresses[0]: .open], to: [addresses[0]: 1])
+        #expect(side.chooser.spots[addresses[0]]?.reason == nil)
+        #expect(side.chooser.spots[addresses[2]]?.reason == "no")
     }
 
     @Test("who is linked already, by whichever side, is not dialed at another address")
