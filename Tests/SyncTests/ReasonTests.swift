@@ -78,6 +78,9 @@ struct ReasonTests {
             event: SessionTests.hello(version: 4)),
         Case(
             code: .sameStore, session: { greeted(.mesh(Exemplars.link(isDialer: false))) },
+            event: frame(.hello(copied))),
+        Case(
+            code: .doubleLink, session: { greeted(.mesh(Exemplars.link(isDialer: false))) },
             event: frame(.hello(Exemplars.meshHello(feed: Exemplars.logID)))),
         Case(
             code: .linkDenied, session: { greeted(.mesh(Exemplars.link(isDialer: true))) },
@@ -95,6 +98,13 @@ struct ReasonTests {
             code: .tokenRefused, session: { SessionTests.openServer(version: 3) },
             event: frame(.renewal(token: String(repeating: "x", count: Limits.accessTokenBytes + 1)))),
     ]
+
+    /// A greeting of the same feed, of another start.
+    private static let copied: Frame.Hello = {
+        var hello = Exemplars.meshHello(feed: Exemplars.logID)
+        hello.mesh?.start = 9
+        return hello
+    }()
 
     private static func told(_ code: SyncErrorCode) -> Refusal {
         Refusal(actor: Exemplars.actor, sequence: 1, error: SyncError(code, "refused"))

@@ -189,6 +189,15 @@ class WrongAddresses(MeshTest):
                 peer = self.peer(f"p{number}-{key}", *arguments, key=key)
                 self.assertIn(reason, self.failure(peer), f"{arguments} {key}")
 
+    def test_the_peers_own_address_is_told_as_such_and_not_as_a_copy_of_the_store(self):
+        for key in ("shared", None):
+            port = free_port()
+            peer = self.peer(f"a-{key}", "--listen-tcp", f"127.0.0.1:{port}", "--connect", f"127.0.0.1:{port}", key=key)
+            # The port may not be open at the first dial.
+            until(lambda: any("SYNC-0605" in failure["reason"] for failure in peer.ask(".links")["failures"]), 60,
+                  lambda: f"{peer.ask('.links')}")
+            self.assertNotIn("SYNC-0606", peer.process.log_path.read_text())
+
     def test_a_port_that_is_taken_is_a_failure_until_it_is_free(self):
         with socket.create_server(("127.0.0.1", 0)) as other:
             port = other.getsockname()[1]

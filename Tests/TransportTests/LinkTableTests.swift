@@ -214,6 +214,22 @@ struct LinkTableTests {
         #expect(Self.code(side.meet("pkM", boot: copy).actions) == ["SYNC-0606"])
     }
 
+    @Test(
+        "an address that leads to the peer itself rests for a minute, though both ends of its link are here")
+    func ownAddress() throws {
+        var side = Side("pkM")
+        let id = try #require(Self.dialed(side.set([Self.address])))
+        let other = side.table.nextLink()
+        _ = side.receive(.accepted(other, listener: 1))
+        for end in [id, other] { _ = side.receive(.proven(end, peerKey: "pkM")) }
+        let reason = SyncError(.doubleLink, "this address leads to the peer itself")
+        #expect(side.receive(.ended(id, reason)).isEmpty)
+        #expect(side.receive(.ended(other, reason)).isEmpty)
+        #expect(side.table.attempts[Self.address]?.state == .double)
+        let next = try #require(side.table.dials[Self.address]?.nextAt)
+        #expect(next > .seconds(40) && next <= .seconds(60))
+    }
+
     @Test("a store that others call a copy says so in its log, once, whoever dialed")
     func isCopy() throws {
         var side = Side("pkM")

@@ -424,7 +424,10 @@ public struct Session: Sendable {
             throw SyncError(.otherGroup, "the other peer belongs to another sync group, or is no small peer")
         }
         guard other.feed != link.greeting.feed else {
-            throw SyncError(.sameStore, "the other peer is this store, or a copy of it")
+            let isItself = other.starts == link.greeting.starts && other.start == link.greeting.start
+            throw isItself
+                ? SyncError(.doubleLink, "this address leads to the peer itself")
+                : SyncError(.sameStore, "two running stores have one feed: one is a copy of the other")
         }
         phase = .meeting
         hasPresence = own.hasPresence && other.record != nil

@@ -126,7 +126,7 @@ final class LinkSession: LinkTalk {
             }
             guard newer.rights.read.mark == known.rights.read.mark,
                 newer.rights.write.mark == known.rights.write.mark
-            else { return end(SyncError(.goingAway, "the other side has other rights now")) }
+            else { return end(SyncError(.goingAway, "the rights of one side have changed")) }
             start.renewed(newer)
         } catch let error as SyncError {
             end(error)

@@ -349,7 +349,10 @@ struct LinkTable: Sendable {
         dial.lastError = reason
         let code = SyncErrorCode(rawValue: reason.code)
         let key = link.peerKey
-        let isCovered = key != nil && links.values.contains { $0.phase != .closing && $0.peerKey == key }
+        // A link with itself has two ends here, and neither stays.
+        let isCovered =
+            key != nil && key != own.peerKey
+            && links.values.contains { $0.phase != .closing && $0.peerKey == key }
         if code == .doubleLink, isCovered {
             dial.coveredBy = key
             return

@@ -289,7 +289,7 @@ struct MeshLinkTests {
     @Test(
         "another group, database, version or oneself end the link with the code",
         arguments: [
-            (SyncErrorCode.otherGroup, 0), (.wrongDatabase, 1), (.sameStore, 2), (.linkDenied, 3),
+            (SyncErrorCode.otherGroup, 0), (.wrongDatabase, 1), (.doubleLink, 2), (.linkDenied, 3),
         ])
     func refused(_ code: SyncErrorCode, _ way: Int) async throws {
         try await withPeers("a", "b") { peers in
