@@ -107,6 +107,15 @@ public final class AttachmentStore: ServicePart {
             let (identity, id, _) = try await self.readable(request, context, wantsBytes: true)
             return try await ChunkRoute(place: self.shelf(of: identity.databaseID).blobs).respond(id)
         }
+        mount.on(.get, "/api/v5/attachments") { request, _ in
+            let identity = try await self.authenticator.identity(for: request)
+            guard identity.rights.read.allowsAnything else {
+                throw IdentityError.notPermitted("read attachments")
+            }
+            return try await self.withReferences(identity.databaseID) { references in
+                try await ListRoute(references: references, rules: identity.rights.read).respond(to: request)
+            }
+        }
         guard let admin else { return }
         AdminRoutes(
             admin: admin, authenticator: authenticator, log: log, options: options,
@@ -254,21 +263,28 @@ public final class AttachmentStore: ServicePart {
     private func file(
         _ id: BlobID, _ identity: Identity, wantsBytes: Bool = true
     ) async throws -> FileDescription? {
-        if identity.grant.read.everything {
-            // A peer asks for bytes alone, and does not wait for documents to be read. Without documents the
-            // file is bytes.
-            if wantsBytes { return FileDescription() }
-            let opened = try? await usable(identity.databaseID)
-            return (try? await opened?.file(id, by: identity.rights.read)) ?? FileDescription()
+        let read = { @Sendable (references: BlobReferences) in
+            try await references.file(id, by: identity.rights.read)
         }
-        let database = identity.databaseID
+        guard identity.grant.read.everything else {
+            return try await withReferences(identity.databaseID, read)
+        }
+        // A peer asks for bytes alone, and does not wait for documents to be read. Without documents the file
+        // is bytes.
+        if wantsBytes { return FileDescription() }
+        return (try? await withReferences(identity.databaseID, read)) ?? FileDescription()
+    }
+
+    /// Asks the references of a database, and again if that has found its documents damaged: they are rebuilt.
+    private func withReferences<Answer: Sendable>(
+        _ database: DatabaseID, _ body: @Sendable (BlobReferences) async throws -> Answer
+    ) async throws -> Answer {
         let opened = try await usable(database)
         do {
-            return try await opened.file(id, by: identity.rights.read)
+            return try await body(opened)
         } catch {
-            // The read has found the documents damaged: they are rebuilt.
             guard await opened.hasLostHistory else { throw error }
-            return try await usable(database).file(id, by: identity.rights.read)
+            return try await body(usable(database))
         }
     }
 

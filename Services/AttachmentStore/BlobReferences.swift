@@ -16,34 +16,42 @@ import Synchronization
 /// Invariants: for documents that `changes` does not name, `table` agrees with the replica. `table` is locked
 /// while documents are read, on threads that may block; `changes` is locked briefly, and after `table`.
 final class BlobReferences: Sendable {
+    /// An attachment as a document's token tells of it.
+    struct Mention: Sendable {
+        let id: String
+        /// Bytes, as the token says.
+        let length: Int64
+        var file: FileDescription
+    }
+
     private struct Table {
         /// True once all documents were read.
         var isWhole = false
         var documents: [String: Set<DocumentKey>] = [:]
-        var blobs: [DocumentKey: [String]] = [:]
-        /// Files by the metadata of tokens, by document and attachment.
-        var files: [DocumentKey: [String: FileDescription]] = [:]
+        /// Each attachment of a document once.
+        var mentions: [DocumentKey: [Mention]] = [:]
 
         mutating func forget(_ key: DocumentKey) {
-            files[key] = nil
-            for blob in blobs.removeValue(forKey: key) ?? [] {
-                documents[blob]?.remove(key)
-                if documents[blob]?.isEmpty == true { documents[blob] = nil }
+            for mention in mentions.removeValue(forKey: key) ?? [] {
+                documents[mention.id]?.remove(key)
+                if documents[mention.id]?.isEmpty == true { documents[mention.id] = nil }
             }
         }
 
         mutating func add(_ key: DocumentKey, _ document: DocumentReader) throws {
-            var found: [String] = []
+            var found: [Mention] = []
             // An id of another form cannot be an attachment of this store.
             try document.root.forEachAttachment { token in
                 guard let id = try? BlobID(token.id) else { return }
-                found.append(id.text)
                 let file = FileDescription(token)
-                if !file.isEmpty { files[key, default: [:]][id.text] = file }
+                guard let place = found.firstIndex(where: { $0.id == id.text }) else {
+                    return found.append(Mention(id: id.text, length: token.length, file: file))
+                }
+                if !file.isEmpty { found[place].file = file }
             }
             guard !found.isEmpty else { return }
-            blobs[key] = found
-            for blob in found { documents[blob, default: []].insert(key) }
+            mentions[key] = found
+            for mention in found { documents[mention.id, default: []].insert(key) }
         }
     }
 
@@ -114,9 +122,63 @@ final class BlobReferences: Sendable {
                 try update(&table)
                 let allowed = (table.documents[id.text] ?? []).filter { rules.allows($0) }
                 guard !allowed.isEmpty else { return nil }
-                return allowed.compactMap { table.files[$0]?[id.text] }.min() ?? FileDescription()
+                return allowed.compactMap { key in
+                    table.mentions[key]?.first { $0.id == id.text }?.file
+                }.filter { !$0.isEmpty }.min() ?? FileDescription()
             }
         }
+    }
+
+    /// Mentions in documents that a client may read.
+    struct Page: Sendable {
+        var rows: [(key: DocumentKey, mention: Mention)] = []
+        /// The cursor after the last row; nil if it is the last one.
+        var next: String?
+        /// The number and bytes of all mentions, of which the rows are a part.
+        var count = 0
+        var bytes: Int64 = 0
+    }
+
+    /// The mentions in documents that the rules allow, as of the log's head now: so many after a cursor, in
+    /// the order of collections, ids and attachments.
+    /// - Parameter cursor: `next` of an earlier page; empty for the beginning.
+    func page(
+        by rules: CompiledRules, of collection: CollectionName?, after cursor: String, limit: Int
+    ) async throws -> Page {
+        try await materializer.advance()
+        return try await materializer.executor.run { [self] in
+            try table.withLock { table in
+                try update(&table)
+                return Self.page(of: table, after: cursor, limit: limit) { key in
+                    (collection == nil || key.collection == collection) && rules.allows(key)
+                }
+            }
+        }
+    }
+
+    private static func page(
+        of table: Table, after cursor: String, limit: Int, _ isWanted: (DocumentKey) -> Bool
+    ) -> Page {
+        var page = Page()
+        var found: [(place: String, key: DocumentKey, mention: Mention)] = []
+        for (key, mentions) in table.mentions where isWanted(key) {
+            let document = "\(key.collection.text)\n\(JSONText.print(key.id.value))\n"
+            for mention in mentions {
+                page.count += 1
+                page.bytes += mention.length
+                guard cursor.utf8.lexicographicallyPrecedes((document + mention.id).utf8) else { continue }
+                found.append((document + mention.id, key, mention))
+            }
+            // The first ones alone are kept, and one more to know of it.
+            if found.count > 4 * limit + 4 {
+                found.sort { $0.place.utf8.lexicographicallyPrecedes($1.place.utf8) }
+                found.removeLast(found.count - limit - 1)
+            }
+        }
+        found.sort { $0.place.utf8.lexicographicallyPrecedes($1.place.utf8) }
+        page.rows = found.prefix(limit).map { ($0.key, $0.mention) }
+        page.next = found.count > limit ? found[limit - 1].place : nil
+        return page
     }
 
     /// Returns whether any document refers to the attachment, as of the log's head now.

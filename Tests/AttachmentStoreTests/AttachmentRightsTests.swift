@@ -94,6 +94,63 @@ struct AttachmentRightsTests {
         }
     }
 
+    @Test("a list has, page by page, what the readable documents refer to, and sums of all of it")
+    func listed() async throws {
+        let fixture = try StoreFixture()
+        try await fixture.serving { client async throws in
+            let author = Author(fixture.log)
+            var ids: [String] = []
+            let places: [(CollectionName, String)] = [
+                ("boats", "a"), ("cars", "a"), ("cars", "b"), ("cars", "c"),
+            ]
+            for (number, place) in places.enumerated() {
+                let bytes = Array("blob\(number)".utf8)
+                let id = try #require(try await client.upload(.bytes(bytes)).stored?.id)
+                let metadata: Value = number == 2 ? ["name": "b.png", "mime_type": "image/png"] : [:]
+                try await author.write(place.0, place.1) { editor in
+                    editor.create()
+                    let token: Value = ["id": .string(id), "len": 5, "metadata": metadata]
+                    try editor.set(["photo"], [AttachmentToken.marker: token])
+                    try editor.set(["again"], [AttachmentToken.marker: token])
+                }
+                ids.append(id)
+            }
+            func page(_ reader: StoreClient, _ query: String) async throws -> Value {
+                let answer = try await reader.send("GET", "/api/v5/attachments\(query)")
+                #expect(answer.status == 200)
+                return try JSONText.parse(String(decoding: answer.body, as: UTF8.self))
+            }
+            func found(_ page: Value) -> [String] {
+                (page["attachments"]?.arrayValue ?? []).compactMap { $0["attachment"]?["id"]?.stringValue }
+            }
+            let whole = try await page(client, "")
+            #expect(found(whole) == ids)
+            #expect(whole["count"] == 4 && whole["bytes"] == 20 && whole["next"] == .null)
+            let row = try #require(whole["attachments"]?.arrayValue?[2])
+            #expect(row["collection"] == "cars" && row["id"] == "b" && row["attachment"]?["len"] == 5)
+            #expect(row["name"] == "b.png" && row["type"] == "image/png")
+            // In pages of two, of which the second is the last one.
+            let first = try await page(client, "?limit=2")
+            #expect(found(first) == Array(ids[..<2]) && first["count"] == 4)
+            let next = try #require(first["next"]?.stringValue)
+            let encoded = try #require(next.addingPercentEncoding(withAllowedCharacters: .alphanumerics))
+            let second = try await page(client, "?limit=2&after=\(encoded)")
+            #expect(found(second) == Array(ids[2...]) && second["next"] == .null)
+            #expect(found(try await page(client, "?collection=boats")) == [ids[0]])
+            // A reader of one document has that one alone, also in the sums.
+            let reader = client.with(token: fixture.token(grant(["cars": ["_id = 'b'"]])))
+            let own = try await page(reader, "")
+            #expect(found(own) == [ids[2]] && own["count"] == 1 && own["bytes"] == 5)
+            try await author.write("cars", "b") { $0.delete() }
+            #expect(found(try await page(reader, "")) == [])
+            for (path, status) in [("?limit=0", 400), ("?limit=1001", 400)] {
+                #expect(try await client.send("GET", "/api/v5/attachments\(path)").status == status)
+            }
+            let nobody = client.with(token: fixture.token(.nothing))
+            #expect(try await nobody.send("GET", "/api/v5/attachments").status == 403)
+        }
+    }
+
     @Test("what two wrote at once is read by who may read the document, both")
     func concurrent() async throws {
         let fixture = try StoreFixture()

@@ -267,6 +267,8 @@ enum AuthorizationMatrix {
             route: "POST /api/v5/attachments/upload", body: "x",
             cells: "401 401 200 403 200 200 200 200 401"),
         .init(
+            route: "GET /api/v5/attachments", cells: "401 401 200 200 200 200 200 200 401"),
+        .init(
             route: "GET /api/v5/attachments/:id/chunks", cells: "401 401 404 200 404 404 200 200 401"),
         .init(
             route: "GET /admin/attachment-store/databases/:database/attachments",

@@ -290,18 +290,23 @@ class Names(ConsolePages):
         self.assert_sound()
 
     def test_a_page_is_not_live_beside_an_error_and_nothing_is_none_before_it_was_looked_for(self):
-        self.insert("many", [{"_id": f"{index:06}"} for index in range(10_000)])
-        stored = self.server.request("POST", "/api/v5/attachments/upload", b"bytes", {**self.server.authorization(), "Content-Type": "text/plain"}).json
-        self.server.execute("INSERT INTO COLLECTION many (file ATTACHMENT) DOCUMENTS (:d)", {"d": {"_id": "last", "file": {**stored, "metadata": {"name": "plan.txt", "mime_type": "text/plain"}}}})
+        for index in range(61):
+            stored = self.server.request("POST", "/api/v5/attachments/upload", f"{index:05}".encode(), {**self.server.authorization(), "Content-Type": "text/plain"}).json
+            metadata = {"name": f"plan {index}.txt", "mime_type": "text/plain"}
+            self.server.execute("INSERT INTO COLLECTION many (file ATTACHMENT) DOCUMENTS (:d)", {"d": {"_id": f"{index:02}", "file": {**stored, "metadata": metadata}}})
         self.server.execute("INSERT INTO emptied DOCUMENTS ({'_id': 1})")
         self.server.execute("DELETE FROM emptied")
         self.enter()
         self.go("attachments")
-        self.browser.await_text("Only the first 10,000 documents of many were looked at")
-        self.browser.await_text("No attachments so far")
-        self.browser.click("Look further")
-        self.browser.await_text("1 attachment, 5 B in 10,001 documents")
-        self.browser.await_text("plan.txt, text/plain")
+        self.browser.await_text("61 attachments, 305 B")
+        self.browser.await_true("document.querySelectorAll('.picture').length === 60")
+        self.assertNotIn("many / 60", self.browser.text)
+        self.browser.click("Show more")
+        self.browser.await_true("document.querySelectorAll('.picture').length === 61")
+        self.browser.await_text("plan 60.txt text/plain")
+        self.browser.await_text("many / 60")
+        self.browser.fill("Collection", "emptied")
+        self.browser.await_text("No attachments")
         self.go("data")
         self.browser.await_true("document.querySelector('aside input')?.placeholder === '1 collection'")
         self.assertNotIn("emptied", self.browser.text)

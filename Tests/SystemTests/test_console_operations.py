@@ -52,7 +52,7 @@ class Troubles(ConsolePages):
         self.assertNotIn("masts", told)
         # The story does not tell the later ones as answers to what their devices never saw.
         self.browser.click("History")
-        self.browser.await_text("at the same time as offset 2")
+        self.browser.await_text("at the same time as offset ")
         self.browser.click("Value")
         self.browser.click("Keep server's name in name")
         self.browser.await_text("2 fields with concurrent values")

@@ -46,6 +46,37 @@ extension Surface {
             ]
         } + [
             RouteDescription(
+                .get, "/api/v5/attachments", "listDocumentAttachments", .user,
+                "Lists the attachments of documents that the token may read.",
+                details: "In pages, in the order of collections and ids. Name and type are the token's own.",
+                parameters: [
+                    .query("collection", .text, "Only of documents of this collection."),
+                    .query("after", .text, "The member next of the page before."),
+                    .query("limit", .whole(from: 1), "Most rows; 100 unless said, 1,000 at most."),
+                ],
+                answers: [
+                    .init(
+                        200, "A page, and the sums of all pages.",
+                        .json(
+                            .members([
+                                .always(
+                                    "attachments",
+                                    .list(
+                                        .members([
+                                            .always("collection", .text), .always("id", .anything),
+                                            .always(
+                                                "attachment",
+                                                .members([
+                                                    .always("id", .text), .always("len", .whole(from: 0)),
+                                                ])),
+                                            .always("name", .orNull(.text)), .always("type", .orNull(.text)),
+                                        ]))),
+                                .always("count", .whole(from: 0)), .always("bytes", .whole(from: 0)),
+                                .always("next", .orNull(.text), "Null in the last page."),
+                            ])))
+                ],
+                failures: [.init(400, "SRV-0400"), .init(500, "BLOB-0201"), .init(503, "ATT-0401")]),
+            RouteDescription(
                 .get, "/api/v5/attachments/:id/chunks", "attachmentChunks", .user,
                 "Tells the SHA-256 of each MiB of a file.",
                 details: "For clients that compare what they receive before the end.",
@@ -62,6 +93,6 @@ extension Surface {
                 failures: [
                     .init(400, "BLOB-0101"), .init(404, "BLOB-0102"), .init(410, "BLOB-0110"),
                     .init(500, "BLOB-0201", "BLOB-0202", "ATT-0402"), .init(503, "ATT-0401"),
-                ])
+                ]),
         ]
 }

@@ -46,6 +46,6 @@ export function Picture({ database, name, token }) {
     } catch (error) { setProblem(error); }
   };
   return html`<figure class="picture">${url ? html`<img src=${url} alt=${`Attachment ${name}`} />` : html`<div class="file" aria-hidden="true">file</div>`}
-    <figcaption><b>${name}</b> ${[fileName, token.metadata?.mime_type].filter(Boolean).join(", ")} <span class="quiet">${bytes(length)}</span> <button type="button" onClick=${take}>Download</button></figcaption>
+    <figcaption><b>${name}</b> ${[fileName === name ? null : fileName, token.metadata?.mime_type].filter(Boolean).join(", ")} <span class="quiet">${bytes(length)}</span> <button type="button" onClick=${take}>Download</button></figcaption>
     <${Problem} error=${problem} close=${() => setProblem(null)} /></figure>`;
 }
