@@ -141,6 +141,24 @@ class Statements(ConsolePages):
         self.assertEqual(dict(zip(counting, found)), counting)
 
 
+    def test_an_answer_that_breaks_off_is_no_whole_one(self):
+        self.enter()
+        rows = '{"_id":1}\\n{"_id":2}\\n'
+        for end, code in (("controller.error(new TypeError('network error'))", "NETWORK"), ("controller.close()", "ANSWER")):
+            found = self.browser.run(MODULE.format("api.js") + f""".then(async ({{ executeRows }}) => {{
+                const own = window.fetch;
+                window.fetch = async () => new Response(new ReadableStream({{ pull(controller) {{
+                    if (this.isSent) return {end};
+                    this.isSent = true;
+                    controller.enqueue(new TextEncoder().encode('{rows}'));
+                }} }}));
+                try {{
+                    return JSON.stringify(await executeRows('x', 'SELECT', {{}}, {{ most: 10, signal: new AbortController().signal }}));
+                }} catch (error) {{ return error.code; }} finally {{ window.fetch = own; }}
+            }})""")
+            self.assertEqual(found, code)
+
+
 class Tables(ConsolePages):
     """Filters, columns and menus of the page Data."""
 

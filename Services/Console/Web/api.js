@@ -166,13 +166,13 @@ export async function* streamRows(database, statement, args, { asOf, signal, qui
     if (!response.ok) throw failure(readable(await response.text()), response);
     // The last line is the envelope, so each line is a row once another one follows it.
     let last = null;
-    for await (const line of lines(response)) {
+    for await (const line of lines(response, signal)) {
       if (last !== null) yield parse(last);
       last = line;
       await breath();
     }
     const envelope = readable(last ?? "");
-    if (!envelope) throw new CallError("ANSWER", "the answer ended before its last line", response.status);
+    if (envelope?.queryType === undefined) throw new CallError("ANSWER", "the answer ended before its last line", response.status);
     if (envelope.error?.code) throw failure(envelope, response);
     return envelope;
   } finally {
@@ -203,13 +203,16 @@ export async function executeRows(database, statement, args, { most, told, ...op
   }
 }
 
-/** The lines of an answer that are not empty. @param {Response} response @returns {AsyncGenerator<string>} */
-async function* lines(response) {
+/** The lines of an answer that are not empty. @param {Response} response @param {AbortSignal} signal @returns {AsyncGenerator<string>} */
+async function* lines(response, signal) {
   const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).getReader();
   const decoder = new TextDecoder();
   let rest = "";
   for (;;) {
-    const { value, done } = await reader.read();
+    const { value, done } = await reader.read().catch((error) => {
+      if (signal.aborted) throw error;
+      throw new CallError("NETWORK", "the answer broke off before its end", 0);
+    });
     const parts = (rest + decoder.decode(value, { stream: !done })).split("\n");
     rest = done ? "" : parts.pop() ?? "";
     yield* parts.filter(Boolean);
