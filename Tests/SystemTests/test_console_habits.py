@@ -339,6 +339,30 @@ class Names(ConsolePages):
         self.browser.await_true("document.querySelector('.live')?.innerText === 'live'", 30)
         self.assert_sound()
 
+    def test_a_telephone_has_room_for_the_page_and_first_steps_end(self):
+        for index in range(12):
+            self.insert(f"c{index:02}", [{"_id": number} for number in range(9)])
+        self.enter()
+        self.browser.await_text("108 changes")
+        self.browser.await_true("[...document.querySelectorAll('.tile b')].some((one) => one.innerText === '108')")
+        self.assertNotIn("Three commands", self.browser.text)
+        self.browser.resize(390, 844)
+        self.go("data/c11")
+        self.browser.await_text("9 of 9")
+        self.assertLess(self.browser.run("document.querySelector('main').getBoundingClientRect().top"), 90)
+        self.assertEqual(self.browser.run("document.documentElement.scrollWidth"), 390)
+        self.browser.await_true("""(() => {
+            const [one, list] = [document.querySelector('.names a[aria-current]'), document.querySelector('.names')].map((element) => element?.getBoundingClientRect());
+            return one && one.top >= list.top && one.bottom <= list.bottom + 1;
+        })()""")
+        self.server.execute("DELETE FROM c00")
+        self.go("overview")
+        # Sizes are some seconds old, and asked for again after some.
+        self.browser.await_text("Three commands to try", 60)
+        self.browser.click("Hide")
+        self.browser.await_true("!document.querySelector('.command')")
+        self.assert_sound()
+
     def test_a_wrong_credential_is_told_in_words_and_rights_are_made_by_a_form(self):
         self.browser.open(self.server.origin + "/")
         self.browser.fill("Admin credential or API key", "wrong")
