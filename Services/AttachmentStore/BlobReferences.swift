@@ -40,11 +40,14 @@ final class BlobReferences: Sendable {
 
         mutating func add(_ key: DocumentKey, _ document: DocumentReader) throws {
             var found: [Mention] = []
+            // A large document may hold very many.
+            var places: [String: Int] = [:]
             // An id of another form cannot be an attachment of this store.
             try document.root.forEachAttachment { token in
                 guard let id = try? BlobID(token.id) else { return }
                 let file = FileDescription(token)
-                guard let place = found.firstIndex(where: { $0.id == id.text }) else {
+                guard let place = places[id.text] else {
+                    places[id.text] = found.count
                     return found.append(Mention(id: id.text, length: token.length, file: file))
                 }
                 if !file.isEmpty { found[place].file = file }
