@@ -87,10 +87,11 @@ def images(dist, before, folder):
             "-t", "mimeo-front:before", before)
 
 
-def tour(project, built, *arguments):
+def tour(compose, project, built, *arguments):
+    """The tour of a version, which knows that version's services."""
     step(f"the tour {' '.join(arguments)}")
     subprocess.run(
-        [sys.executable, str(HERE / "tour.py"), "--project", project, *arguments],
+        [sys.executable, str(compose / "tour.py"), "--project", project, *arguments],
         check=True, timeout=900, env={**os.environ, "MIMEO_BIN": str(built)})
 
 
@@ -115,13 +116,13 @@ def check(dist, before, folder):
             run(old / "secrets", os.environ["MIMEO_SECRETS"])
             run("docker-compose", "-p", project, "-f", old / "compose.yaml", "up", "-d", "--no-build",
                 env={**os.environ, "MIMEO_IMAGE": "mimeo-services:before", "FRONT_IMAGE": "mimeo-front:before"})
-            tour(project, program_of(before))
+            tour(old, project, program_of(before))
         step("up")
         began = time.monotonic()
         run(HERE / "secrets", "--standby", os.environ["MIMEO_SECRETS"])
         run(*compose, "up", "-d", "--no-build")
         print(f"up took {time.monotonic() - began:.0f} s", flush=True)
-        tour(project, built, "--standby", "--restore")
+        tour(HERE, project, built, "--standby", "--restore")
         print(f"up, tour, fail-over and restore took {time.monotonic() - began:.0f} s", flush=True)
     except BaseException:
         subprocess.run([*compose, "ps"], check=False)
