@@ -87,6 +87,7 @@ format: ## Format every Swift file in place
 
 clean: ## Remove build products (the data in ./mimeo-data stays)
 	@swift package clean
+	@rm -rf .build-release .build/dist
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
