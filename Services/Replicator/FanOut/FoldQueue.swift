@@ -23,10 +23,12 @@ final class FoldQueue<Batch: Sendable>: Sendable {
 
     /// The next batch, as soon as there is one; nil when it is closed.
     func next() async -> Batch? {
-        await state.take { state -> Batch?? in
-            guard !state.isClosed else { return .some(nil) }
-            return state.batches.isEmpty ? nil : state.batches.removeFirst()
-        }
+        // An array, because nil means that there is nothing yet: a nested optional would be either.
+        await state.take { state -> [Batch]? in
+            if state.isClosed { return [] }
+            guard !state.batches.isEmpty else { return nil }
+            return [state.batches.removeFirst()]
+        }.first
     }
 
     /// Lets both sides go; what waits is dropped.

@@ -163,9 +163,7 @@ struct Binder {
         case .inList(let value, let elements, let negated):
             let bound = try bind(value)
             let list = try bind(elements)
-            if !warnAboutComparison(bound, list, at: expression.span),
-                !warnAboutAbsence(Self.listed(list), at: expression.span)
-            {
+            if !warnAboutComparison(bound, list, at: expression.span) {
                 if case .parameter? = list.first, list.count == 1 {
                     note(bound, value, .listed(list[0]), expression.span)
                 } else {
@@ -181,7 +179,9 @@ struct Binder {
             let bound = try bind(value)
             let boundCollection = try bind(collection)
             if case .parameter(let place) = boundCollection { collectionParameters.insert(place) }
-            noteElement(bound, value, boundCollection, collection, expression.span)
+            if !warnAboutAbsence(of: bound, Self.elements(boundCollection), at: expression.span) {
+                noteElement(bound, value, boundCollection, collection, expression.span)
+            }
             expect(TypeNeed(by: "IN", type: .array, code: .neverEqual), boundCollection, collection)
             predicate = .inCollection(bound, boundCollection).prepared
             isNegated = negated
@@ -245,7 +245,9 @@ struct Binder {
         let bound = try bind(value)
         expect(need, bound, value)
         let boundPattern = try bind(pattern)
-        if !warnAboutAbsence([boundPattern], at: pattern.span) { expect(need, boundPattern, pattern) }
+        if !warnAboutAbsence(of: bound, [boundPattern], at: pattern.span) {
+            expect(need, boundPattern, pattern)
+        }
         guard let escape else { return (bound, boundPattern, nil) }
         let boundEscape = try bind(escape)
         expect(

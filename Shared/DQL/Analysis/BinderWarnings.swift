@@ -79,25 +79,32 @@ extension Binder {
                     at: span)
                 return true
             }
-            if warnAboutAbsence([value, other], at: span) { return true }
+            if let test = Self.absence(value) ?? Self.absence(other) { return warn(about: test, at: span) }
         }
         return false
     }
 
-    /// Warns if NULL or MISSING is written where a value is compared. Returns whether it did.
-    mutating func warnAboutAbsence(_ values: [BoundExpression], at span: SourceSpan) -> Bool {
-        guard let test = values.lazy.compactMap(Self.absence).first else { return false }
+    /// Warns if NULL or MISSING is written among the values with which a value of documents is compared.
+    /// Returns whether it did.
+    mutating func warnAboutAbsence(
+        of value: BoundExpression, _ others: [BoundExpression], at span: SourceSpan
+    ) -> Bool {
+        if case .constant = value { return false }
+        guard let test = others.lazy.compactMap(Self.absence).first else { return false }
+        return warn(about: test, at: span)
+    }
+
+    private mutating func warn(about test: String, at span: SourceSpan) -> Bool {
         warn(.nullComparison, "a comparison with \(test) is never true; write IS \(test)", at: span)
         return true
     }
 
-    /// The elements of `IN (1, 2)`, and of `IN [1, 2]`, which has one array.
-    static func listed(_ list: [BoundExpression]) -> [BoundExpression] {
-        guard list.count == 1 else { return list }
-        return switch list[0] {
+    /// The elements of an array that the statement writes.
+    static func elements(_ collection: BoundExpression) -> [BoundExpression] {
+        switch collection {
         case .array(let elements): elements
         case .constant(.array(let values)?): values.map { .constant($0) }
-        default: list
+        default: []
         }
     }
 
