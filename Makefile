@@ -21,8 +21,8 @@ test: ## Everything that must pass: lint, build, Swift tests, simulator, system 
 	@scripts/setup build postgres system compose
 	@scripts/with-postgres scripts/test
 
-test-deep: ## The same with every campaign in full, hours of it; the simulator and the fuzz targets too
-	@scripts/setup build postgres system compose fuzz
+test-deep: ## The same with every campaign in full, hours of it; the simulator, the fuzz targets and the packages too
+	@scripts/setup build pack postgres system compose engine fuzz
 	@scripts/with-postgres scripts/test deep
 
 bench: ## Measure everything beside what one would use instead (Tests/Benchmarks/RESULTS.md)

@@ -11,6 +11,8 @@ A job that fails in the fast tier runs once more, alone, after all others. A job
 tests that failed are named in `flaky`, for the summary: each is to be mended. A run with many failed jobs repeats none,
 and the deep tier never repeats.
 
+The system tests run the executables of MIMEO_BIN, by default those of the tests' build.
+
 RESULTS is a directory: it gets the names of all jobs in `planned`, then for each job `NAME.log`, `NAME.jsonl` (Swift
 Testing's event stream) or `NAME.json` (counts, see `scripts/summary.py`), and a line `NAME STATUS` in `parts`. A planned
 job without such a line has failed. A job that fails prints the telling lines of its log. An interrupt, a termination and
@@ -32,6 +34,8 @@ import summary
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(os.path.abspath(ROOT / ".build" / "release"))
+SHIPPED = pathlib.Path(os.path.abspath(ROOT / os.environ.get("MIMEO_BIN", BUILD)))
+"""The executables that the system tests drive."""
 DEPTH = os.environ.get("MIMEO_DEPTH", "fast")
 if DEPTH not in ("fast", "deep"):
     sys.exit(f"MIMEO_DEPTH is '{DEPTH}': it has to be 'fast' or 'deep'")
@@ -106,12 +110,12 @@ def check_commands(results):
     ran = set()
     for path in results.glob("test_*.json"):
         ran.update(tuple(words) for words in summary.written_counts(path).get("ran", []))
-    described = subprocess.run([BUILD / "mimeo", "--experimental-dump-help"], check=True, stdout=subprocess.PIPE).stdout
+    described = subprocess.run([SHIPPED / "mimeo", "--experimental-dump-help"], check=True, stdout=subprocess.PIPE).stdout
     wanted = [("mimeo", *words) for words in leaves(json.loads(described)["command"])]
     wanted += [(name,) for name in ["auth-gateway", "replicator", "query-service", "attachment-store"]]
-    found = {(pathlib.Path(words[0]).name, *words[1:]) for words in ran if pathlib.Path(words[0]).parent == BUILD}
+    found = {(pathlib.Path(words[0]).name, *words[1:]) for words in ran if pathlib.Path(words[0]).parent == SHIPPED}
     missing = [" ".join(words) for words in wanted if not any(each[:len(words)] == words for each in found)]
-    print(f"the system tests ran {len(wanted) - len(missing)} of {len(wanted)} commands, in {BUILD}: "
+    print(f"the system tests ran {len(wanted) - len(missing)} of {len(wanted)} commands, in {SHIPPED}: "
           f"{', '.join(sorted({words[0] for words in found}))}", flush=True)
     failures = [f"no system test runs `{command}`" for command in missing]
     (results / "commands.json").write_text(json.dumps(
@@ -213,7 +217,9 @@ def main(results, names):
     if unknown:
         sys.exit(f"no such job: {', '.join(sorted(unknown))}")
     chosen = [job for job in every if not names or job[0] in names]
-    (results / "planned").write_text("".join(f"{name}\n" for name, _ in chosen))
+    # `commands` is what `check_commands` writes: a run that does not come to it has failed.
+    planned = [name for name, _ in chosen] + ([] if names else ["commands"])
+    (results / "planned").write_text("".join(f"{name}\n" for name in planned))
     run = Run(results)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, run.stop)
@@ -232,7 +238,7 @@ def execute(run, chosen):
         begun = [lane.map(run.job, waiting), pool.map(run.job, computing)]
         statuses = [status for part in begun for status in part]
     failed = [job for job, status in zip(waiting + computing, statuses) if status]
-    if not IS_DEEP and len(failed) <= REPEATED_JOBS:
+    if not IS_DEEP and not run.is_stopping and len(failed) <= REPEATED_JOBS:
         failed = [job for job in failed if run.repeat(job)]
     return 1 if failed else 0
 

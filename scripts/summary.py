@@ -1,12 +1,12 @@
 """Adds up what the jobs of `make test` left in a directory: the slowest tests, the failures by name, one line of counts.
 
 The directory holds `planned` (the name of each job), `parts` (a line `name exit-status` for each job, and for lint and
-build), and for each job `NAME.jsonl`
-(Swift Testing's event stream) or `NAME.json` (`{"passed": n, "failed": n, "skipped": n, "failures": [text], "seconds":
-{test: s}}`; the last two may be missing). A planned job without a status, a run without a passed test and a part that failed without naming a failed test (a crash, a build or lint
-error) counts as one failure: the sum must never look better than the run was. The failures stand at the end because the
-end of a log is what a reader of it is sure to have. `flaky` has the tests that failed once and passed when their job was
-repeated; they are printed, and kept in `.build/flaky.txt`.
+build), and for each job `NAME.jsonl` (Swift Testing's event stream) or `NAME.json` (`{"passed": n, "failed": n,
+"skipped": n, "failures": [text], "seconds": {test: s}}`; the last two may be missing). A planned job without a status,
+a run without a passed test and a part that failed without naming a failed test (a crash, a build or lint error) counts
+as one failure: the sum must never look better than the run was. The failures stand at the end because the end of a log
+is what a reader of it is sure to have. `flaky` has the tests that failed once and passed when their job was repeated;
+they are printed, and kept in `.build/flaky.txt`.
 """
 
 import json
@@ -107,6 +107,8 @@ def tell_flaky(directory, kept):
     for line in lines:
         print(f"FLAKY {line[:SHOWN_CHARACTERS]}")
     if kept:
+        # A build that failed at once has made no folder.
+        kept.parent.mkdir(exist_ok=True)
         kept.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 

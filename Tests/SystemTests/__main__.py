@@ -2,7 +2,8 @@
 
 MIMEO_BIN names the directory of the executables (default `.build/release`). A NAME is a module, class or test, such as
 `test_kill` or `test_http.Refusals.test_unknown_database`. `--results FILE` writes the counts as JSON for `make test`,
-and the commands of ours that were run: the executable, and the words up to the first option.
+and the commands of ours that were run: the executable, and the words up to the first option. A command that was only
+asked for its help was not run.
 """
 
 import argparse
@@ -21,6 +22,8 @@ sys.dont_write_bytecode = True
 
 
 EXECUTABLES = {"mimeo", "auth-gateway", "replicator", "query-service", "attachment-store"}
+ASKING = {"--help", "-h", "--version"}
+"""Flags with which a command says something of itself and does nothing else."""
 ran = set()
 """The commands that were started: executable and words, such as `("/…/mimeo", "backup", "create")`."""
 
@@ -35,7 +38,8 @@ def note_start(event, arguments):
     for index, word in enumerate(words):
         if os.path.basename(word) in EXECUTABLES and os.path.isfile(word):
             rest = itertools.takewhile(lambda word: not word.startswith("-"), words[index + 1:])
-            ran.add((os.path.abspath(word), *itertools.islice(rest, MOST_WORDS)))
+            if not ASKING & set(words[index + 1:]):
+                ran.add((os.path.abspath(word), *itertools.islice(rest, MOST_WORDS)))
             return
 
 

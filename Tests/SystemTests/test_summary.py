@@ -12,10 +12,9 @@ from contextlib import redirect_stdout
 from mimeo_harness import ROOT
 
 
-
-def script(name):
-    """A module of scripts/."""
-    specification = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+def script(name, path=None):
+    """A module of scripts/, or of another file."""
+    specification = importlib.util.spec_from_file_location(name, ROOT / (path or f"scripts/{name}.py"))
     module = importlib.util.module_from_spec(specification)
     sys.modules[name] = module
     specification.loader.exec_module(module)
@@ -24,6 +23,7 @@ def script(name):
 
 summary = script("summary")
 run_tests = script("run_tests")
+runner = script("system_tests", "Tests/SystemTests/__main__.py")
 
 
 def test_record(name, kind="function"):
@@ -174,3 +174,61 @@ class Repeats(unittest.TestCase):
         self.assertEqual(self.run_jobs(is_deep=True, one=self.FLAKY)[0], 1)
         many = {f"job{number}": self.FLAKY for number in range(run_tests.REPEATED_JOBS + 1)}
         self.assertEqual(self.run_jobs(**many)[0], 1)
+
+    def test_a_run_that_is_told_to_stop_repeats_nothing(self):
+        with tempfile.TemporaryDirectory() as name, redirect_stdout(io.StringIO()) as printed:
+            run = run_tests.Run(pathlib.Path(name))
+            run.is_stopping = True
+            self.assertEqual(run_tests.execute(run, [("one", ["false"])]), 1)
+        self.assertNotIn("again", printed.getvalue())
+
+
+class Commands(unittest.TestCase):
+    """The system tests are held to every command of the executables that they drive."""
+
+    HELP = {"command": {"commandName": "mimeo", "subcommands": [
+        {"commandName": "dql"}, {"commandName": "help"},
+        {"commandName": "backup", "subcommands": [{"commandName": "create"}, {"commandName": "list"}]}]}}
+    SERVICES = (("auth-gateway",), ("replicator",), ("query-service",), ("attachment-store",))
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.program = self.folder / "mimeo"
+        self.program.write_text(f"#!/bin/sh\necho '{json.dumps(self.HELP)}'\n")
+        self.program.chmod(0o755)
+
+    def noted(self, *words):
+        """The commands that the start of a process counts as run."""
+        runner.ran.clear()
+        runner.note_start("subprocess.Popen", (words[0], list(words), None, None))
+        return {(pathlib.Path(each[0]).name, *each[1:]) for each in runner.ran}
+
+    def checked(self, *commands):
+        """The exit code and the failures of a run whose system tests ran these commands."""
+        kept, run_tests.SHIPPED = run_tests.SHIPPED, self.folder
+        ran = [(str(self.folder / words[0]), *words[1:]) for words in (*commands, *self.SERVICES)]
+        (self.folder / "test_one.json").write_text(json.dumps({"passed": 1, "failed": 0, "skipped": 0, "ran": ran}))
+        try:
+            with redirect_stdout(io.StringIO()):
+                code = run_tests.check_commands(self.folder)
+        finally:
+            run_tests.SHIPPED = kept
+        return code, json.loads((self.folder / "commands.json").read_text())["failures"]
+
+    def test_a_command_counts_by_its_words_also_behind_a_launcher(self):
+        mimeo = str(self.program)
+        self.assertEqual(self.noted(mimeo, "backup", "create", "--to", "x"), {("mimeo", "backup", "create")})
+        self.assertEqual(self.noted("ip", "netns", "exec", "a", mimeo, "dql"), {("mimeo", "dql")})
+        self.assertEqual(self.noted("cat", "x"), set())
+
+    def test_a_command_that_is_asked_for_its_help_or_version_was_not_run(self):
+        for words in (("backup", "create", "--help"), ("dql", "-h"), ("--version",)):
+            self.assertEqual(self.noted(str(self.program), *words), set(), words)
+
+    def test_a_command_that_no_test_runs_is_a_failure(self):
+        self.assertEqual(self.checked(("mimeo", "dql"), ("mimeo", "backup", "create"), ("mimeo", "backup", "list", "x")),
+                         (0, []))
+        self.assertEqual(self.checked(("mimeo", "dql"), ("mimeo", "backup", "create")),
+                         (1, ["no system test runs `mimeo backup list`"]))

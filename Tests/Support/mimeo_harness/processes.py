@@ -16,10 +16,17 @@ STOP_SECONDS = 60
 """Timeout for a process to end after an interrupt."""
 
 
+SHIPPED = frozenset(("mimeo", "auth-gateway", "replicator", "query-service", "attachment-store"))
+"""The executables that people get."""
+
+
 def binary(name):
-    """The path of one of our executables."""
-    directory = pathlib.Path(os.environ.get("MIMEO_BIN", ".build/release"))
-    path = (directory if directory.is_absolute() else ROOT / directory) / name
+    """The path of one of our executables, in MIMEO_BIN. A program of the tests alone, which no package has, is in the
+    tests' build otherwise."""
+    directory = ROOT / os.environ.get("MIMEO_BIN", ".build/release")
+    path = directory / name
+    if not path.exists() and name not in SHIPPED:
+        path = ROOT / ".build" / "release" / name
     if not path.exists():
         raise FileNotFoundError(f"{path} is missing: build it first, or set MIMEO_BIN")
     return str(path)
