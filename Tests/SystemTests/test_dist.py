@@ -331,3 +331,7 @@ class Dist(SystemTest):
         for path in (ROOT / "deploy").rglob("*.yaml"):
             for image in re.findall(r"image: (\S+)", path.read_text()):
                 self.assertEqual(image, f"mimeo:{version}", path.name)
+        for path in (ROOT / "README.md", *(page for folder in ("Docs", "packaging", "compose", "deploy")
+                                           for page in (ROOT / folder).rglob("*.md"))):
+            for named in re.findall(r"\bmimeo[-_:](\d+\.\d+\.\d+)", path.read_text()):
+                self.assertEqual(named, version, path)
