@@ -92,7 +92,7 @@ class Settings(SystemTest):
     def test_an_empty_path_is_refused_and_makes_nothing(self):
         here = self.workspace.directory / "here"
         here.mkdir(mode=0o755)
-        for arguments in (["serve", "--data", ""], ["serve", "--data="], ["dql", "--store", "", "SELECT 1"],
+        for arguments in (["serve", "--data", ""], ["dql", "--store", "", "SELECT 1"],
                           ["export", "--store", "", "--collection", "c"], ["peer", "--store", "", "--lan"],
                           ["backup", "create", "--data", "", "--to", "x"], ["backup", "list", ""],
                           ["serve", "--admin-token", ""], ["serve", "--config", ""], ["serve", "--providers", ""]):
@@ -101,6 +101,9 @@ class Settings(SystemTest):
                 self.assertEqual(run.returncode, 2, run.stdout + run.stderr)
                 self.assertIn("SRV-0108: ", run.stderr)
                 self.assertIn(" is empty", run.stderr)
+        # Nothing behind the sign is a value that is missing, for the parser.
+        run = mimeo("serve", "--data=", cwd=here)
+        self.assertEqual((run.returncode, "Missing value for '--data" in run.stderr), (2, True), run.stderr)
         self.assertEqual(list(here.iterdir()), [])
         self.assertEqual(stat.S_IMODE(here.stat().st_mode), 0o755)
 
