@@ -168,7 +168,9 @@ final class BlobReferences: Sendable {
             let document = "\(key.collection.text)\n\(JSONText.print(key.id.value))\n"
             for mention in mentions {
                 page.count += 1
-                page.bytes += mention.length
+                // The length is what a document says, and may be any.
+                let (sum, isTooLarge) = page.bytes.addingReportingOverflow(mention.length)
+                page.bytes = isTooLarge ? .max : sum
                 guard cursor.utf8.lexicographicallyPrecedes((document + mention.id).utf8) else { continue }
                 found.append((document + mention.id, key, mention))
             }

@@ -143,6 +143,16 @@ struct AttachmentRightsTests {
             #expect(found(own) == [ids[2]] && own["count"] == 1 && own["bytes"] == 5)
             try await author.write("cars", "b") { $0.delete() }
             #expect(found(try await page(reader, "")) == [])
+            // A document may say any length; the sum ends where numbers do.
+            for id in ["d", "e"] {
+                try await author.write("cars", id) { editor in
+                    editor.create()
+                    let token: Value = ["id": .string(ids[3]), "len": .int(.max), "metadata": [:]]
+                    try editor.set(["photo"], [AttachmentToken.marker: token])
+                }
+            }
+            let long = try await page(client, "?collection=cars")
+            #expect(long["count"] == 4 && long["bytes"] == .int(.max))
             for (path, status) in [("?limit=0", 400), ("?limit=1001", 400)] {
                 #expect(try await client.send("GET", "/api/v5/attachments\(path)").status == status)
             }
