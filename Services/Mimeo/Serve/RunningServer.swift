@@ -51,12 +51,14 @@ final class RunningServer: Sendable {
     /// The settings of a client for the server that runs on a data folder: `url`, `database`, `tokenFile`;
     /// none if no server of this user does.
     static func settings(of folder: String) -> [String: String] {
-        let descriptor = open("\(folder)/\(name)", O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
+        // A pipe of this name would have no writer to wait for.
+        let descriptor = open("\(folder)/\(name)", O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { return [:] }
         defer { close(descriptor) }
         var status = stat()
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid(),
-            status.st_mode & 0o077 == 0, flock(descriptor, LOCK_SH | LOCK_NB) != 0
+            // A file system without locks says nothing about a server.
+            status.st_mode & 0o077 == 0, flock(descriptor, LOCK_SH | LOCK_NB) != 0, errno == EWOULDBLOCK
         else { return [:] }
         let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: false)
         guard let text = try? handle.read(upToCount: Limits.secretBytes),
