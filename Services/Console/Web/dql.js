@@ -2,7 +2,7 @@
 /** Statements of DQL that the console writes: names, differences of documents as updates, and their undoing. */
 
 import { functions, keywords } from "./language.js";
-import { kind, parse, same } from "./exact.js";
+import { argument, kind, parse, same } from "./exact.js";
 
 const reserved = new Set(keywords);
 
@@ -70,7 +70,7 @@ export function update(collection, id, all) {
     if (after === undefined) unset.push(changed);
     else {
       set.push(`${changed} = :new${index}`);
-      args[`new${index}`] = after;
+      args[`new${index}`] = argument(after);
     }
     if (before === undefined) guards.push(`${where} IS MISSING`);
     else if (before === null) guards.push(`${where} IS NULL`);

@@ -173,6 +173,26 @@ export function isAttachment(value) {
   return typeof value?.id === "string" && /^[A-Za-z0-9_-]{40,70}$/.test(value.id) && "len" in value;
 }
 
+/** Whether an object is an attachment's token, with nothing beside it: the server takes no other as one. @param {any} value */
+function isToken(value) {
+  const { len, metadata = {} } = value;
+  return isAttachment(value) && Object.keys(value).every((key) => ["id", "len", "metadata"].includes(key))
+    && kind(len) === "integer" && !String(len instanceof Num ? len.source : len).startsWith("-")
+    && metadata !== null && typeof metadata === "object" && !Array.isArray(metadata) && !(metadata instanceof Num)
+    && Object.values(metadata).every((text) => typeof text === "string");
+}
+
+/**
+ * A value of a document as an argument that writes it again. An attachment's token is marked as one: unmarked it would
+ * become an object, and the attachment, which no document refers to then, would be removed.
+ * @param {any} value @returns {any}
+ */
+export function argument(value) {
+  if (value === null || typeof value !== "object" || Array.isArray(value) || value instanceof Num) return value;
+  if (isToken(value)) return { "~attachment": value };
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, argument(member)]));
+}
+
 /** Whether two values are the same, kinds of numbers included. @param {any} a @param {any} b @returns {boolean} */
 export function same(a, b) {
   if (a === b) return true;

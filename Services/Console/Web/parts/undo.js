@@ -3,7 +3,7 @@
 
 import { breath, call, client, execute } from "../api.js";
 import { differences, name, update } from "../dql.js";
-import { print, same } from "../exact.js";
+import { argument, print, same } from "../exact.js";
 import { idKey } from "./followed.js";
 
 /** Statements of one request, and characters of their arguments: each request is all or nothing. */
@@ -50,7 +50,7 @@ function inParts(all) {
 async function* steps(database, found) {
   for (const [collection, { remove, insert, update: changed }] of found) {
     for (const { oldValue } of remove) {
-      yield { statement: `INSERT INTO ${name(collection)} DOCUMENTS (:d) ON ID CONFLICT DO NOTHING`, args: { d: oldValue }, documents: 1 };
+      yield { statement: `INSERT INTO ${name(collection)} DOCUMENTS (:d) ON ID CONFLICT DO NOTHING`, args: { d: argument(oldValue) }, documents: 1 };
     }
     for (const part of inParts(insert)) {
       const ids = (await untouched(database, collection, part)).map(({ id }) => id);
