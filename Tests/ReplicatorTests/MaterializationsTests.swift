@@ -159,8 +159,15 @@ struct MaterializationsTests {
                 try await share.materializer.advance()
                 if database == "d" { await share.close() }
             }
+            // A folder that a service did not make, as in a data folder that has other things too.
+            let mine = place.appendingPathComponent("mine")
+            try FileManager.default.createDirectory(at: mine, withIntermediateDirectories: true)
+            try Data("text".utf8).write(to: mine.appendingPathComponent("notes.txt"))
             Materializations.removeUnused(in: place.path)
-            #expect(try folders(place) == ["e"])
+            #expect(try folders(place).sorted() == ["e", "mine"])
+            let files = try FileManager.default.contentsOfDirectory(atPath: mine.path)
+            #expect(files == ["notes.txt"])
+            try FileManager.default.removeItem(at: mine)
             try await materializations.erase("e")
             Materializations.removeUnused(in: place.path)
             #expect(!FileManager.default.fileExists(atPath: place.path))

@@ -109,13 +109,15 @@ public actor Materializations {
     }
 
     /// Removes the materializations in a folder that no service has any more, but those that another process
-    /// has open. The folder goes when nothing is left in it.
+    /// has open. Other things there are somebody else's, and stay. The folder goes when nothing is left.
     public static func removeUnused(in folder: String) {
         let manager = FileManager.default
         for name in (try? manager.contentsOfDirectory(atPath: folder)) ?? [] {
             let old = "\(folder)/\(name)"
+            let database = "\(old)/\(DocumentStore.databaseName)"
+            guard manager.fileExists(atPath: database) else { continue }
             Materializer.removeUnused(old)
-            let isGone = !manager.fileExists(atPath: "\(old)/\(DocumentStore.databaseName)")
+            let isGone = !manager.fileExists(atPath: database)
             if isGone { try? manager.removeItem(atPath: old) }
         }
         // Fails while anything is left in it.
