@@ -118,6 +118,16 @@ class Statements(ConsolePages):
         self.browser.click("Undo")
         self.browser.await_text("Undone: 1 document; 1 changed by others meanwhile")
         self.assertEqual(self.server.query("SELECT RAW _id FROM rows WHERE _id IN ['new', 'newer']"), ["newer"])
+        # A document that comes back refers to its attachment as before: a plain object with the same members would not.
+        stored = self.server.request("POST", "/api/v5/attachments/upload", b"bytes", {**self.server.authorization(), "Content-Type": "text/plain"}).json
+        token = {**stored, "metadata": {"name": "plan.txt"}}
+        self.server.execute("INSERT INTO COLLECTION plans (file ATTACHMENT, deep MAP(file ATTACHMENT)) DOCUMENTS (:d)", {"d": {"_id": 1, "file": token, "deep": {"file": token}}})
+        self.run_statement("DELETE FROM plans")
+        self.browser.await_text("1 document changed")
+        self.browser.click("Undo")
+        self.browser.await_text("Undone: 1 document")
+        self.assertEqual(self.server.query("SELECT file, deep FROM COLLECTION plans (file ATTACHMENT, deep MAP(file ATTACHMENT))"), [{"file": token, "deep": {"file": token}}])
+        self.assertEqual(self.server.request("GET", "/api/v5/attachments?collection=plans", None, self.server.authorization()).json["count"], 1)
         large = [{"_id": index, "text": str(index) * 1_500_000} for index in range(10)]
         for one in large:
             self.insert("large", [one])

@@ -6,7 +6,7 @@
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { client, execute } from "../api.js";
 import { differences, name, reversed, update } from "../dql.js";
-import { isAttachment, kind, MalformedJSON, parse, print } from "../exact.js";
+import { argument, isAttachment, kind, MalformedJSON, parse, print } from "../exact.js";
 import { grouped, idText, keyText, pathText, preview } from "../format.js";
 import { by, device, useDevices } from "../author.js";
 import { address } from "../route.js";
@@ -59,7 +59,7 @@ export function DocumentPage({ database, collection, id: source }) {
   const remove = async () => {
     const document = state.value;
     await execute(database, `DELETE FROM ${name(collection)} WHERE _id = :id`, { id });
-    note(`Deleted ${idText(id)}`, { undo: async () => { await execute(database, `INSERT INTO ${name(collection)} DOCUMENTS (:document)`, { document }); } });
+    note(`Deleted ${idText(id)}`, { undo: async () => { await execute(database, `INSERT INTO ${name(collection)} DOCUMENTS (:document)`, { document: argument(document) }); } });
     setDeleting(false);
   };
   if (!mayRead(database, collection)) return html`<${Empty} whole title=${`You may not read ${collection}`}><p>Your credential ${ownRights(database)}.</p></${Empty}>`;
@@ -228,7 +228,7 @@ function Past({ database, collection, id, now }) {
     note(mutatedDocumentIds.length ? "Restored" : "Not restored: the document has changed meanwhile");
   };
   const bringBack = async () => {
-    await execute(database, `INSERT INTO ${name(collection)} DOCUMENTS (:document)`, { document: state.value });
+    await execute(database, `INSERT INTO ${name(collection)} DOCUMENTS (:document)`, { document: argument(state.value) });
     note("The document is back");
   };
   const changes = now && state.value ? differences(state.value, now) : [];
