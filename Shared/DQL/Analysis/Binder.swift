@@ -76,6 +76,7 @@ struct Binder {
     }
 
     /// An expression that is used as a boolean.
+    @inline(never)
     private mutating func bind(
         boolean expression: ExpressionSyntax, by user: String
     ) throws(DQLError) -> BoundExpression {
@@ -86,6 +87,8 @@ struct Binder {
         return bound
     }
 
+    @inline(never)
+    @inline(never)
     private mutating func bind(
         booleans expressions: [ExpressionSyntax], by user: String
     ) throws(DQLError) -> [BoundExpression] {
@@ -107,10 +110,7 @@ struct Binder {
         case .missing: return .constant(nil)
         case .parameter(let name): return .parameter(parameter(name.text, expression.span))
         case .name, .member, .element: return try bindPath(expression)
-        case .negate(let operand):
-            let bound = try bind(operand)
-            expect(TypeNeed(by: "-", type: .number, code: .literalType), bound, operand)
-            return .negate(bound)
+        case .negate(let operand): return try bindNegation(operand)
         case .not(let operand): return .not(try bind(boolean: operand, by: "NOT"))
         case .binary(let symbol, let left, let right):
             guard symbol.isComparison else {
@@ -122,12 +122,7 @@ struct Binder {
         case .and(let operands): return .and(try bind(booleans: operands, by: "AND"))
         case .or(let operands): return .or(try bind(booleans: operands, by: "OR"))
         case .array(let elements): return Self.folded(.array(try bind(elements)))
-        case .object(let entries):
-            var bound: [BoundExpression.Entry] = []
-            for entry in entries {
-                bound.append(BoundExpression.Entry(key: entry.key, value: try bind(entry.value)))
-            }
-            return Self.folded(.object(bound))
+        case .object(let entries): return try bindObject(entries)
         case .conditional(let operand, let branches, let otherwise):
             return try bindConditional(operand, branches, otherwise)
         case .call(let call): return try bindCall(call, expression.span)
@@ -139,76 +134,110 @@ struct Binder {
         case .subquery(let select): return try bindSubquery(select, .value, expression.span)
         case .exists(let select): return try bindSubquery(select, .exists, expression.span)
         case .inSubquery(let value, let select, let negated):
-            let bound = try bind(value)
-            let list = try bindSubquery(select, .list, expression.span)
-            return negated ? .not(.inCollection(bound, list)) : .inCollection(bound, list)
+            return try bindInSubquery(value, select, isNegated: negated, expression.span)
         default: return try bindPredicate(expression)
         }
     }
 
+    /// Each kind has a function of its own that is never inlined: a level of nesting takes the stack of its own
+    /// kind, and not that of all of them.
+    @inline(never)
     private mutating func bindPredicate(_ expression: ExpressionSyntax) throws(DQLError) -> BoundExpression {
         let predicate: BoundExpression
         let isNegated: Bool
         switch expression.kind {
-        case .between(let value, let low, let high, let negated):
-            let bound = try bind(value)
-            let (from, to) = (try bind(low), try bind(high))
-            // If one bound is null, NOT BETWEEN can still be true because of the other.
-            let others = negated ? [from, to].filter { Self.absence($0) == nil } : [from, to]
-            if !warnAboutComparison(bound, others, at: expression.span) {
-                noteComparison(bound, value, [(from, low), (to, high)], expression.span)
-            }
-            predicate = .between(bound, low: from, high: to)
-            isNegated = negated
-        case .inList(let value, let elements, let negated):
-            let bound = try bind(value)
-            let list = try bind(elements)
-            if !warnAboutComparison(bound, list, at: expression.span) {
-                if case .parameter? = list.first, list.count == 1 {
-                    note(bound, value, .listed(list[0]), expression.span)
-                } else {
-                    noteComparison(bound, value, Array(zip(list, elements)), expression.span)
-                }
-            }
-            if case .parameter(let place)? = list.first, list.count == 1 {
-                listedParameters.append(ListedParameter(place: place, span: elements[0].span))
-            }
-            predicate = .inList(bound, list).prepared
-            isNegated = negated
-        case .inCollection(let value, let collection, let negated):
-            let bound = try bind(value)
-            let boundCollection = try bind(collection)
-            if case .parameter(let place) = boundCollection { collectionParameters.insert(place) }
-            if !warnAboutAbsence(of: bound, Self.elements(boundCollection), at: expression.span) {
-                noteElement(bound, value, boundCollection, collection, expression.span)
-            }
-            expect(TypeNeed(by: "IN", type: .array, code: .neverEqual), boundCollection, collection)
-            predicate = .inCollection(bound, boundCollection).prepared
-            isNegated = negated
-        case .like(let value, let pattern, let escape, let ignoresCase, let negated):
-            let (bound, boundPattern, boundEscape) = try bindPattern(
-                ignoresCase ? "ILIKE" : "LIKE", value, pattern, escape)
-            predicate =
-                .like(
-                    bound, .computed(pattern: boundPattern, escape: boundEscape, ignoresCase: ignoresCase)
-                ).prepared
-            isNegated = negated
-        case .isTest(let value, let test, let negated):
-            // A field that is asked whether it exists need not exist.
-            let bound = try noting(nil) { binder throws(DQLError) in try binder.bind(value) }
-            predicate = test == .null ? .isNull(bound) : .isMissing(bound)
-            isNegated = negated
-        case .similar(let value, let pattern, let escape, let negated):
-            predicate = try bindSimilar(value, pattern, escape)
-            isNegated = negated
-        default: preconditionFailure("every kind of expression is bound")
+        case .between(_, _, _, let negated): (predicate, isNegated) = (try bindBetween(expression), negated)
+        case .inList(_, _, let negated): (predicate, isNegated) = (try bindInList(expression), negated)
+        case .inCollection(_, _, let negated):
+            (predicate, isNegated) = (try bindInCollection(expression), negated)
+        case .like(_, _, _, _, let negated): (predicate, isNegated) = (try bindLike(expression), negated)
+        case .isTest(_, _, let negated): (predicate, isNegated) = (try bindTest(expression), negated)
+        case .similar(_, _, _, let negated): (predicate, isNegated) = (try bindSimilar(expression), negated)
+        default: Self.unbound()
         }
         return isNegated ? .not(predicate) : predicate
     }
 
-    private mutating func bindSimilar(
-        _ value: ExpressionSyntax, _ pattern: ExpressionSyntax, _ escape: ExpressionSyntax?
+    @inline(never)
+    private mutating func bindBetween(_ expression: ExpressionSyntax) throws(DQLError) -> BoundExpression {
+        guard case .between(let value, let low, let high, let negated) = expression.kind else {
+            Self.unbound()
+        }
+        let bound = try bind(value)
+        let (from, to) = (try bind(low), try bind(high))
+        // If one bound is null, NOT BETWEEN can still be true because of the other.
+        let others = negated ? [from, to].filter { Self.absence($0) == nil } : [from, to]
+        if !warnAboutComparison(bound, others, at: expression.span) {
+            noteComparison(bound, value, [(from, low), (to, high)], expression.span)
+        }
+        return .between(bound, low: from, high: to)
+    }
+
+    @inline(never)
+    private mutating func bindInList(_ expression: ExpressionSyntax) throws(DQLError) -> BoundExpression {
+        guard case .inList(let value, let elements, _) = expression.kind else { Self.unbound() }
+        let bound = try bind(value)
+        let list = try bind(elements)
+        if !warnAboutComparison(bound, list, at: expression.span) {
+            if case .parameter? = list.first, list.count == 1 {
+                note(bound, value, .listed(list[0]), expression.span)
+            } else {
+                noteComparison(bound, value, Array(zip(list, elements)), expression.span)
+            }
+        }
+        if case .parameter(let place)? = list.first, list.count == 1 {
+            listedParameters.append(ListedParameter(place: place, span: elements[0].span))
+        }
+        return .inList(bound, list).prepared
+    }
+
+    @inline(never)
+    private mutating func bindInCollection(
+        _ expression: ExpressionSyntax
     ) throws(DQLError) -> BoundExpression {
+        guard case .inCollection(let value, let collection, _) = expression.kind else { Self.unbound() }
+        let bound = try bind(value)
+        let boundCollection = try bind(collection)
+        if case .parameter(let place) = boundCollection { collectionParameters.insert(place) }
+        if !warnAboutAbsence(of: bound, Self.elements(boundCollection), at: expression.span) {
+            noteElement(bound, value, boundCollection, collection, expression.span)
+        }
+        expect(TypeNeed(by: "IN", type: .array, code: .neverEqual), boundCollection, collection)
+        return .inCollection(bound, boundCollection).prepared
+    }
+
+    @inline(never)
+    private mutating func bindInSubquery(
+        _ value: ExpressionSyntax, _ select: SelectStatement, isNegated: Bool, _ span: SourceSpan
+    ) throws(DQLError) -> BoundExpression {
+        let bound = try bind(value)
+        let list = try bindSubquery(select, .list, span)
+        return isNegated ? .not(.inCollection(bound, list)) : .inCollection(bound, list)
+    }
+
+    @inline(never)
+    private mutating func bindLike(_ expression: ExpressionSyntax) throws(DQLError) -> BoundExpression {
+        guard case .like(let value, let pattern, let escape, let ignoresCase, _) = expression.kind else {
+            Self.unbound()
+        }
+        let (bound, boundPattern, boundEscape) = try bindPattern(
+            ignoresCase ? "ILIKE" : "LIKE", value, pattern, escape)
+        return .like(
+            bound, .computed(pattern: boundPattern, escape: boundEscape, ignoresCase: ignoresCase)
+        ).prepared
+    }
+
+    @inline(never)
+    private mutating func bindTest(_ expression: ExpressionSyntax) throws(DQLError) -> BoundExpression {
+        guard case .isTest(let value, let test, _) = expression.kind else { Self.unbound() }
+        // A field that is asked whether it exists need not exist.
+        let bound = try noting(nil) { binder throws(DQLError) in try binder.bind(value) }
+        return test == .null ? .isNull(bound) : .isMissing(bound)
+    }
+
+    @inline(never)
+    private mutating func bindSimilar(_ expression: ExpressionSyntax) throws(DQLError) -> BoundExpression {
+        guard case .similar(let value, let pattern, let escape, _) = expression.kind else { Self.unbound() }
         let (bound, boundPattern, boundEscape) = try bindPattern("SIMILAR TO", value, pattern, escape)
         // An invalid pattern that is written out is an error here; a computed one gives MISSING.
         if case .constant(.string(let text)?) = boundPattern, escape == nil {
@@ -223,6 +252,27 @@ struct Binder {
         return .similar(bound, .computed(pattern: boundPattern, escape: boundEscape)).prepared
     }
 
+    @inline(never)
+    private mutating func bindNegation(_ operand: ExpressionSyntax) throws(DQLError) -> BoundExpression {
+        let bound = try bind(operand)
+        expect(TypeNeed(by: "-", type: .number, code: .literalType), bound, operand)
+        return .negate(bound)
+    }
+
+    @inline(never)
+    private mutating func bindObject(
+        _ entries: [ExpressionSyntax.Entry]
+    ) throws(DQLError) -> BoundExpression {
+        var bound: [BoundExpression.Entry] = []
+        for entry in entries {
+            bound.append(BoundExpression.Entry(key: entry.key, value: try bind(entry.value)))
+        }
+        return Self.folded(.object(bound))
+    }
+
+    private static func unbound() -> Never { preconditionFailure("every kind of expression is bound") }
+
+    @inline(never)
     private mutating func bindComparison(
         _ symbol: BinaryOperator, _ left: ExpressionSyntax, _ right: ExpressionSyntax, _ span: SourceSpan
     ) throws(DQLError) -> BoundExpression {
@@ -255,6 +305,7 @@ struct Binder {
         return (bound, boundPattern, boundEscape)
     }
 
+    @inline(never)
     private mutating func bindConditional(
         _ operand: ExpressionSyntax?, _ branches: [ExpressionSyntax.Branch], _ otherwise: ExpressionSyntax?
     ) throws(DQLError) -> BoundExpression {
@@ -293,6 +344,7 @@ struct Binder {
 
     /// A subquery stands for an argument that is evaluated when the statement begins. Bound once, however
     /// often the expression around it is bound.
+    @inline(never)
     private mutating func bindSubquery(
         _ select: SelectStatement, _ use: BoundSubquery.Use, _ span: SourceSpan
     ) throws(DQLError) -> BoundExpression {

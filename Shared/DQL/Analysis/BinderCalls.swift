@@ -2,6 +2,7 @@ import CRDT
 
 /// Calls of functions and aggregates.
 extension Binder {
+    @inline(never)
     mutating func bindCall(_ call: CallSyntax, _ span: SourceSpan) throws(DQLError) -> BoundExpression {
         if let kind = AggregateKind(rawValue: call.name) { return try bindAggregate(kind, call, span) }
         if call.name == Self.conflictsName { return try bindConflicts(call, span) }

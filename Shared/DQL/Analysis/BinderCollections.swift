@@ -2,6 +2,7 @@ import CRDT
 
 /// ANY, EVERY, ARRAY and OBJECT: variables over the elements of a collection.
 extension Binder {
+    @inline(never)
     mutating func bindQuantified(_ written: QuantifiedSyntax) throws(DQLError) -> BoundExpression {
         let binding = try bindBinding(written.binding)
         let known = scope.locals.count
@@ -12,6 +13,7 @@ extension Binder {
             BoundQuantified(quantifier: written.quantifier, binding: binding, condition: condition))
     }
 
+    @inline(never)
     mutating func bindComprehension(
         _ written: BindingSyntax, _ key: ExpressionSyntax?, _ result: ExpressionSyntax,
         _ condition: ExpressionSyntax?

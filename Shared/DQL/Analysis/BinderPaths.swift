@@ -2,6 +2,7 @@ import CRDT
 
 /// Paths: decides which part of a path names a source, is read in place, or is evaluated on a value.
 extension Binder {
+    @inline(never)
     mutating func bindPath(_ expression: ExpressionSyntax) throws(DQLError) -> BoundExpression {
         let (root, steps) = Self.steps(of: expression)
         guard case .name(let written) = root.kind else { return try apply(steps[...], to: try bind(root)) }

@@ -74,6 +74,7 @@ extension Binder {
 
     /// An operator between two values, or a chain of operators. Every operand of a wrong type gets a warning,
     /// and so does a result before the last operator.
+    @inline(never)
     mutating func bindOperators(
         _ first: ExpressionSyntax, _ links: [ExpressionSyntax.Link], _ span: SourceSpan
     ) throws(DQLError) -> BoundExpression {
