@@ -263,16 +263,17 @@ public final class AttachmentStore: ServicePart {
     private func file(
         _ id: BlobID, _ identity: Identity, wantsBytes: Bool = true
     ) async throws -> FileDescription? {
-        let read = { @Sendable (references: BlobReferences) in
-            try await references.file(id, by: identity.rights.read)
-        }
+        let rules = identity.rights.read
         guard identity.grant.read.everything else {
-            return try await withReferences(identity.databaseID, read)
+            return try await withReferences(identity.databaseID) { try await $0.file(id, by: rules) }
         }
         // A peer asks for bytes alone, and does not wait for documents to be read. Without documents the file
         // is bytes.
         if wantsBytes { return FileDescription() }
-        return (try? await withReferences(identity.databaseID, read)) ?? FileDescription()
+        let file = try? await withReferences(identity.databaseID) {
+            try await $0.fileKnownSoon(id, by: rules)
+        }
+        return file.flatMap { $0 } ?? FileDescription()
     }
 
     /// Asks the references of a database, and again if that has found its documents damaged: they are rebuilt.

@@ -3,6 +3,7 @@ import CRDT
 import Exchange
 import Identity
 import Logging
+import Machine
 import OperationLog
 import Replica
 import ServiceKit
@@ -97,6 +98,14 @@ final class BlobReferences: Sendable {
     private var materializer: Materializer { share.materializer }
     private let changes: Changes
     private let table = Mutex(Table())
+    private let catchUps = Monitor(CatchUps())
+
+    /// Reads of the log, one at a time, that nobody has to wait for. A run that began after a request began
+    /// has all that the log had then.
+    private struct CatchUps: Sendable {
+        var begun: UInt64 = 0
+        var ended: UInt64 = 0
+    }
 
     private init(_ share: Materializations.Share, _ changes: Changes) {
         self.share = share
@@ -120,7 +129,35 @@ final class BlobReferences: Sendable {
     func file(_ id: BlobID, by rules: CompiledRules) async throws -> FileDescription? {
         // A refusal must not rest on an old state.
         try await materializer.advance()
-        return try await materializer.executor.run { [self] in
+        return try await known(id, by: rules)
+    }
+
+    /// The same for a client that may read everything, so that nothing is refused for it: waits for the log a
+    /// moment at most, and tells what is known then.
+    func fileKnownSoon(_ id: BlobID, by rules: CompiledRules) async throws -> FileDescription? {
+        await catchUp(within: Limits.namePatience)
+        return try await known(id, by: rules)
+    }
+
+    private func catchUp(within patience: Duration) async {
+        let wanted = catchUps.read { $0.begun + 1 }
+        let end = ContinuousClock.now + patience
+        let begins = await catchUps.take(within: patience) { state -> Bool? in
+            if state.ended >= wanted { return false }
+            guard state.begun == state.ended else { return nil }
+            state.begun += 1
+            return true
+        }
+        guard begins == true else { return }
+        Task {
+            try? await materializer.advance()
+            catchUps.change { $0.ended = $0.begun }
+        }
+        await catchUps.wait(within: end - .now) { $0.ended >= wanted }
+    }
+
+    private func known(_ id: BlobID, by rules: CompiledRules) async throws -> FileDescription? {
+        try await materializer.executor.run { [self] in
             try table.withLock { table in
                 try update(&table)
                 let allowed = (table.documents[id.text] ?? []).filter { rules.allows($0) }

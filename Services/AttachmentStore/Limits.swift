@@ -22,6 +22,8 @@ enum Limits {
     static let placeRetry: Duration = .seconds(30)
     /// Characters of a file name in `Content-Disposition`; a file system takes no more.
     static let fileNameCharacters = 255
+    /// Time that a download waits for the log, to name its file, where nobody has to be refused.
+    static let namePatience: Duration = .seconds(1)
     /// Time after which an unfinished upload with which nothing happens is removed: a device may be without a
     /// connection over night.
     static let uploadLifeSeconds: Int64 = 24 * 3_600

@@ -36,4 +36,8 @@ enum Limits {
     static let turnSeconds: Int64 = 300
     /// Blobs named one by one in an answer.
     static let namedBlobs = 100
+    /// Time that a restore waits for other users of the log to have left.
+    static let leavingPatience: Duration = .seconds(3)
+    /// Time between two looks for them.
+    static let leavingPause: Duration = .milliseconds(100)
 }

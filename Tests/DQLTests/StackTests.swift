@@ -6,11 +6,12 @@ import Testing
 
 @Suite("Stack")
 struct StackTests {
-    /// Frames of unoptimized code are several times as large.
+    /// A fraction of the eight megabytes that a thread has on Linux. Frames of unoptimized code are several times
+    /// as large.
     #if DEBUG
         private static let stackBytes = 4 * 1_024 * 1_024
     #else
-        private static let stackBytes = 512 * 1_024
+        private static let stackBytes = 1_024 * 1_024
     #endif
 
     private static let deepStatements: [String] = {

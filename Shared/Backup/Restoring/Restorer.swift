@@ -181,10 +181,21 @@ public struct Restorer: Sendable {
                 "the log has the databases \(inTheWay.map(\.text).joined(separator: ", ")); restore into an "
                     + "empty log, or stop the server and give --replace")
         }
-        guard try await !log.hasOtherUsers() else {
+        guard try await !isUsed(log) else {
             throw BackupError(.targetInUse, "another process has the log open; stop the server first")
         }
         return inTheWay
+    }
+
+    /// Returns whether another process uses the log. PostgreSQL has the connections of a process that has just
+    /// ended for a moment more.
+    private func isUsed(_ log: any RestorableLog) async throws -> Bool {
+        let end = ContinuousClock.now + Limits.leavingPatience
+        while try await log.hasOtherUsers() {
+            guard ContinuousClock.now < end else { return true }
+            try await Task.sleep(for: Limits.leavingPause)
+        }
+        return false
     }
 
     /// Reads a draft back and folds it.

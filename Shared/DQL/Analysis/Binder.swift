@@ -88,7 +88,6 @@ struct Binder {
     }
 
     @inline(never)
-    @inline(never)
     private mutating func bind(
         booleans expressions: [ExpressionSyntax], by user: String
     ) throws(DQLError) -> [BoundExpression] {

@@ -146,6 +146,7 @@ extension Binder {
     // MARK: Groups
 
     /// The slot of the group key that equals the expression, if groups are in scope.
+    @inline(never)
     mutating func groupKey(_ expression: ExpressionSyntax) throws(DQLError) -> Int? {
         guard let grouping = scope.grouping, !grouping.keys.isEmpty, !containsAggregate(expression) else {
             return nil

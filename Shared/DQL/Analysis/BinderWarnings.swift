@@ -86,6 +86,7 @@ extension Binder {
 
     /// Warns if NULL or MISSING is written among the values with which a value of documents is compared.
     /// Returns whether it did.
+    @inline(never)
     mutating func warnAboutAbsence(
         of value: BoundExpression, _ others: [BoundExpression], at span: SourceSpan
     ) -> Bool {

@@ -115,6 +115,7 @@ extension Binder {
 
     /// Warns if an operand never has the type that is needed. Remembers a parameter or a field: their types
     /// are known later.
+    @inline(never)
     mutating func expect(_ need: TypeNeed, _ operand: BoundExpression, _ written: ExpressionSyntax) {
         switch operand {
         case .constant(let value):

@@ -116,6 +116,7 @@ extension Binder {
     }
 
     /// Remembers a field that is searched in an array, or an array field that a known value is searched in.
+    @inline(never)
     mutating func noteElement(
         _ value: BoundExpression, _ written: ExpressionSyntax, _ list: BoundExpression,
         _ writtenList: ExpressionSyntax, _ span: SourceSpan
