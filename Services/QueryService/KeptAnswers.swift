@@ -8,10 +8,10 @@ import Synchronization
 /// The answers to writes with an `Idempotency-Key` (decision 0060).
 ///
 /// Each is a document of a collection that no grant covers (`CompiledRules.serversOwn`), written by the same
-/// operation as the statement's changes: after any crash the log has both or neither. Of two processes that
-/// run the same key at once, one finds the document of the other when its conditional append fails. The
-/// answers of a user are bounded in number and size, and last for `QueryServicePart.Bounds.keptAnswers`; the
-/// next writes with a key remove older ones.
+/// operation as the statement's changes: after any crash the log has both or neither. If two processes run
+/// the same key at once, one finds the document of the other when its conditional append fails. The answers
+/// of a user are bounded in number and size, and last for `QueryServicePart.Bounds.keptAnswers`; the next
+/// writes with a key remove older ones.
 enum KeptAnswers {
     static let collection = CollectionName(CompiledRules.serversOwn + "idempotency")
 

@@ -102,7 +102,7 @@ package actor DatabaseHub {
             try await withTaskCancellationHandler {
                 try await materializer.advance()
             } onCancel: {
-                // Who stops does not wait for a long fold.
+                // A caller that stops does not wait for a long fold.
                 Task { await fold.close() }
             }
         } catch {

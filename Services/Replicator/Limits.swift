@@ -91,8 +91,8 @@ public enum Limits {
     /// burst of so much is taken as fast as the log takes it; about as many again are the vectors that are
     /// kept of it.
     static let unfoldedBytes = 32 * 1_048_576
-    /// Bytes that are appended of large uploads before folding goes on beside them: what others see of such
-    /// an upload, and of what comes behind it, comes so much later; a fraction of a second.
+    /// How far a large upload may run ahead of folding. Other peers see it, and later writes, that much
+    /// later: a fraction of a second.
     static let aheadBytes = 16 * 1_048_576
     /// About how many bytes of an upload are judged while those before are appended. A commit waits for the
     /// disk some milliseconds, however small it is; judging a part takes about as long.

@@ -150,7 +150,7 @@ public final class ReplicatorPart: ServicePart {
         }
     }
 
-    /// Whether the instance sends its sessions away, and for how long.
+    /// The instance's way of sending sessions away: not at all, until it is called off, or for good.
     enum Draining: Int, Comparable {
         case no, onRequest, forGood
 

@@ -25,8 +25,8 @@ struct ConflictRoutes: Sendable {
         return identity
     }
 
-    /// `?limit=COUNT`: documents with concurrent values, in the order of the store. Those that the credential
-    /// may not read are left out.
+    /// `?limit=COUNT`: documents with concurrent values, in the order of the store. Documents that the
+    /// credential may not read are left out.
     private func list(_ request: Request, _ context: ServiceContext) async throws -> Response {
         let identity = try await identity(of: request)
         let collection = try HistoryRequest.collection(context)

@@ -1,6 +1,6 @@
 import CRDT
 
-/// Lets one in at a time. Of those who wait, the credentials have their turns one after the other, so many
+/// Lets one in at a time. The credentials of those who wait have their turns one after the other, so many
 /// statements of one credential delay another's by one.
 struct FairLine {
     /// The end of a wait.

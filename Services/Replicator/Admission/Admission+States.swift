@@ -11,8 +11,9 @@ import Sync
 /// Only in a reconcile that the server began itself, only where the peer may write, and only what adds to the
 /// fold: the states become one operation of the replicator's own actor.
 extension Admission {
-    /// Of the documents that a peer holds those that it holds more of, and may write; and whether they are
-    /// all that it holds more of. What it may not even read counts as more: it is told nothing of that.
+    /// The documents that a peer holds more of than the log and may write; `areAllTaken`: there are no others
+    /// that it holds more of. A document that the peer may not even read counts as one of the others, so that
+    /// it learns nothing of that document.
     func lacking(
         _ candidates: [DocumentVersion], _ identity: Identity
     ) async throws -> (keys: [DocumentKey], areAllTaken: Bool) {
@@ -43,8 +44,8 @@ extension Admission {
     /// A service's actor that has written what the log has lost would go on, and then the lost stamps would
     /// count as seen: no actor with a stamp beyond the frontier is leased any more (decision 0011).
     ///
-    /// Who may only read is believed too: what it holds may be all that is left of the stamps. A stamp that
-    /// no clock has given yet is nobody's.
+    /// A peer that may only read is believed too: its copy may be all that is left of the stamps. A stamp
+    /// that no clock has given yet is nobody's.
     private func retireLost(_ candidates: [DocumentVersion]) async throws {
         let replica = materializer.replica
         let now = environment.wallMilliseconds()
@@ -67,7 +68,7 @@ extension Admission {
         }
         guard !lost.isEmpty else { return }
         try await log.retire(lost.sorted(), in: database)
-        // What they have written until now is judged as written.
+        // Writes of these actors up to now are folded before anything is judged.
         try await materializer.advance()
     }
 
@@ -105,8 +106,8 @@ extension Admission {
         throw SyncError(.unavailable, "the log is too busy to take documents back")
     }
 
-    /// What the fold lacks, and the condition that no tombstone which that was judged by was reaped since:
-    /// without it the deletion that it tells of would be undone.
+    /// The states to append, on condition that no tombstone we compared them with has been reaped: without
+    /// the tombstone the deletion would be undone.
     private func changes(
         of states: [(key: DocumentKey, state: EncodedState)], _ identity: Identity, _ isReturn: Bool
     ) async throws -> ([Operation.Change], AppendCondition?) {
@@ -171,8 +172,8 @@ extension Admission {
         return try state.withUnsafeBytes { try !DocumentReader($0).isLive }
     }
 
-    /// What the log has seen of a document, as far as a vector names its writers: the fold's state, and the
-    /// frontier (rule 13), for whatever is not in the state and before the frontier was removed.
+    /// The part of a document that the log has seen, as far as a vector names its writers: the fold's state,
+    /// and the frontier (rule 13), since content before the frontier that the state lacks was removed.
     private static func seen(
         _ vector: VersionVector, of key: DocumentKey, _ transaction: ReadTransaction
     ) throws -> VersionVector {
@@ -183,8 +184,8 @@ extension Admission {
         return seen
     }
 
-    /// A peer's document without what was removed and reaped here while it was away. What was written here
-    /// since stays, also where the peer has that too.
+    /// A peer's document without the content that was removed and reaped here while it was away. Later writes
+    /// of this log stay, also where the peer has them too.
     private static func withoutReaped(
         _ held: Document, _ key: DocumentKey, _ transaction: ReadTransaction
     ) throws -> Document {
@@ -199,7 +200,7 @@ extension Admission {
         return held.gone(frontier: seen, replaying: [], keeping: ours)
     }
 
-    /// Whether the merged document can still be passed on.
+    /// Returns whether the merged document can still be passed on.
     private static func fits(
         _ document: Document, _ key: DocumentKey, _ transaction: ReadTransaction
     ) throws -> Bool {

@@ -11,8 +11,8 @@ extension Admission {
     /// Takes a session's operations to the log; returns after they are durable there. An operation that is
     /// refused leaves a record in its place (rule 20), and nothing of its actor is taken after it.
     ///
-    /// Whose it is, and what they may, is asked before each part: it may change meanwhile. A session that has
-    /// ended goes no further than the part that is being appended.
+    /// The session's identity and rights are asked for before each part: they may change meanwhile. A session
+    /// that has ended goes no further than the part that is being appended.
     ///
     /// `isMore`: the session has the next upload already, and brings it as soon as this is answered. Then
     /// folding gives way to it in between too: as long as each brings something new, so that this comes to an
@@ -89,7 +89,7 @@ extension Admission {
                 if let before = underWay { _ = settle(before.judgement, try await before.task.value) }
                 throw error
             }
-            // What may be written may have changed since it was judged: then it is judged again.
+            // Rights may have changed since the judgement: then the part is judged again.
             func mayStand() -> Bool {
                 !Task.isCancelled && judgement.refusals.isEmpty && identity().rights == judged.rights
             }
@@ -97,7 +97,7 @@ extension Admission {
             if let before = underWay {
                 underWay = nil
                 let outcomes = try await before.task.value
-                // What has become of the one before is noted while the log is busy with this one.
+                // The outcome of the part before is noted while the log is busy with this one.
                 if outcomes.allSatisfy(\.isAppended), mayStand() {
                     next = begin(judgement, from: session, start: part.startIndex)
                 }
@@ -151,8 +151,8 @@ extension Admission {
         return uploads.count
     }
 
-    /// Judges by what is folded, and appends; nil when that has changed in between. What was appended then is
-    /// a duplicate in the next attempt. `done` stands already.
+    /// Judges by the fold, and appends; nil when the fold has changed in between. Operations appended by then
+    /// are duplicates in the next attempt. `done` stands already.
     private func admitAsFolded(
         _ uploads: ArraySlice<[UInt8]>, behind done: Appended, defers: Bool, from session: UInt64,
         in term: UInt64, _ identity: Identity
@@ -162,13 +162,13 @@ extension Admission {
         let isBehind = !hasFolded(folded)
         var judgement = try await judge(uploads, identity, in: term, behind: unfolded)
         if judgement.dependsOnFold || (isBehind && !judgement.refusals.isEmpty) {
-            // What it rests on may be in the log: fold up to the head and look again.
+            // The bases may be in the log already: fold up to the head and look again.
             try await materializer.advance()
             judgement = try await judge(uploads, identity, in: term, behind: nil)
         }
         guard let appended = try await append(judgement, from: session) else { return nil }
         var rejected = appended.rejected
-        // One record closes the actor. What else of it was refused is told when that stands.
+        // One record closes the actor. Its other refusals are told when the record stands.
         var closed: Set<ActorID> = []
         var deferrals: [Deferral] = []
         for refusal in judgement.refusals {
@@ -216,7 +216,7 @@ extension Admission {
         }
     }
 
-    /// What became of operations that were appended.
+    /// The outcome of an append: acknowledged and rejected operations.
     private struct Appended: Sendable {
         var reached: [ActorID: SequenceNumber] = [:]
         var rejected: [Refusal] = []
@@ -271,7 +271,7 @@ extension Admission {
                 continue
             }
             switch outcome {
-            // What is there already may have come with an attempt before, and not be folded yet.
+            // A duplicate may have come with an attempt before, and not be folded yet.
             case .appended, .duplicate: break
             case .gap, .conflict:
                 withdrawOrigin(of: record)

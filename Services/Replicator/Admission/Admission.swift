@@ -33,8 +33,7 @@ actor Admission {
     private var origins = Origins()
     /// The greatest offset that was appended here.
     private var appendedThrough: Offset = 0
-    /// The log's term in which it was found to have what is folded here: within a term it keeps that, and
-    /// what is folded from then on was read in it, or in one that an append will not be of.
+    /// Last term in which we verified that the log still contains our fold. Valid until the term changes.
     private var verifiedTerm: UInt64
     /// The sessions that are there.
     private var present: Set<UInt64> = []

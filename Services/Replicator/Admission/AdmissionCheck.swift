@@ -9,27 +9,28 @@ import Sync
 /// Checks operations before they enter the log, so that folding it never fails (rule 3, rule 17).
 ///
 /// Coverage only grows, but for tombstones, which are reaped: what a materialization covers stays covered, so
-/// checking before the append needs no lock. What rests on a tombstone is appended on the condition that
-/// nobody has touched that since, and what was moved on the condition that no copy of it has come since.
+/// checking before the append needs no lock. An operation that rests on a tombstone is appended on the
+/// condition that nobody has touched the tombstone since, a moved one on the condition that no copy of it has
+/// come since.
 struct AdmissionCheck {
     let replica: Materialization
     let grant: CompiledGrant
     let wallMilliseconds: UInt64
-    /// What was appended here and is not folded; nil where the fold alone is to judge.
+    /// Documents of appended operations that are not folded; nil where the fold alone is to judge.
     let unfolded: UnfoldedDocuments?
     /// The log's term, from before anything was read that is judged by.
     let term: UInt64
     /// The documents whose ids take no writes any more; nil if there is none.
     var erased: ErasedDocuments?
 
-    /// What became of uploaded operations.
+    /// The verdict on uploaded operations.
     struct Judgement {
-        /// What may be appended, in order.
+        /// Operations to append, in order.
         var requests: [AppendRequest] = []
-        /// What may not, in order.
+        /// Operations to refuse, in order.
         var refusals: [Refusal] = []
-        /// Whether a later fold may say otherwise of something: a base is not covered by what is folded so
-        /// far, or a size not known.
+        /// A later fold may say otherwise of an operation: its base is not covered by the fold so far, or its
+        /// size is not known.
         var dependsOnFold = false
         /// Actors whose first refused operation rests on what the log does not have yet, and may get.
         var mayWait: Set<ActorID> = []
@@ -43,10 +44,10 @@ struct AdmissionCheck {
         init(in term: UInt64) { self.term = term }
     }
 
-    /// What is the same for all operations judged in one snapshot.
+    /// Facts that are the same for all operations judged in one snapshot.
     private struct Facts {
         let latest: Timestamp
-        /// Whether any operation was ever moved.
+        /// True if any operation was ever moved.
         let hasMoved: Bool
         /// The offset that the snapshot shows.
         let head: Offset
@@ -54,10 +55,11 @@ struct AdmissionCheck {
         let before: [UnfoldedKey: UnfoldedDocument]
     }
 
-    /// What is made for each operation, in room that is used again.
+    /// Collections that are filled for each operation, in room that is used again.
     private struct Room {
         var deltas: [DeltaReach] = []
-        /// What an operation leaves counts for those behind it once all of it may be appended.
+        /// The operation's resulting documents: later operations are judged by them once all of it may be
+        /// appended.
         var left: [(key: UnfoldedKey, document: UnfoldedDocument)] = []
         var collections = CollectionTouches()
     }
@@ -68,9 +70,9 @@ struct AdmissionCheck {
         case uncovered(Refusal, mayWait: Bool)
     }
 
-    /// Judges uploaded operations in order. Of those that follow a refused one of their actor only what the
-    /// grant forbids is judged: their writer sets all of it aside at once, instead of learning of one
-    /// operation in every round.
+    /// Judges uploaded operations in order. Operations that follow a refused one of their actor are judged by
+    /// the grant only: their writer sets all the forbidden ones aside at once, instead of learning of one in
+    /// every round.
     ///
     /// - Parameter before: documents behind operations that are being appended.
     func judge(
@@ -127,7 +129,7 @@ struct AdmissionCheck {
         }
     }
 
-    /// What is appended and not folded of a document.
+    /// The state of a document behind operations that are appended or judged, and not folded.
     private func appended(_ key: UnfoldedKey, _ facts: Facts) -> UnfoldedDocument? {
         guard let unfolded else { return nil }
         let noted = unfolded[key]
@@ -158,9 +160,9 @@ struct AdmissionCheck {
         return "a document of \(change.collection) was erased, and its id takes no writes any more"
     }
 
-    /// The refusal of an operation that a copy of its store has moved to the log before (decision 0009). Of
-    /// two that are moved at one time the log itself takes the first. One that is there under this very name
-    /// is a duplicate.
+    /// The refusal of an operation that a copy of its store has moved to the log before (decision 0009). If
+    /// two copies are moved at one time, the log itself takes the first. An operation that is there under
+    /// this very name is a duplicate.
     private func alreadyThere(
         _ operation: Operation, _ bytes: [UInt8], _ facts: Facts, _ transaction: ReadTransaction
     ) throws -> Refusal? {
@@ -289,7 +291,7 @@ struct AdmissionCheck {
         return (document, stored.isTombstone, false)
     }
 
-    /// What speaks against an operation whatever documents it changes.
+    /// The reason against an operation whatever documents it changes.
     private func refusalOfWhole(
         _ operation: Operation, _ bytes: [UInt8], _ facts: Facts, _ transaction: ReadTransaction
     ) throws -> Refusal? {
@@ -326,10 +328,10 @@ struct AdmissionCheck {
 /// The checksums of collections as operations name them: once in a row each, and mostly the same one.
 private struct CollectionTouches {
     private var last: (name: CollectionName, touch: Touch)?
-    /// Whether the operation at hand has named the last one.
+    /// True once the operation at hand has named the last one.
     private var isNamed = false
 
-    /// What stands for a change's collection; nil where the operation has named it just before.
+    /// The touch of a change's collection; nil where the operation has named it just before.
     mutating func next(_ name: CollectionName) -> Touch? {
         if let last, last.name == name {
             defer { isNamed = true }

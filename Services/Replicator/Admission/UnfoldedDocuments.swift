@@ -28,21 +28,21 @@ struct UnfoldedDocument {
     var vector: VersionVector
     /// By so many bytes it may be larger than it looks.
     var bytes: Int
-    /// What it comes to with them, while it is judged.
+    /// Encoded size including the pending operations; used during a check only.
     var size = 0
 }
 
-/// What a hub has appended for peers and its materialization has not folded: what further operations are
-/// judged by, besides the fold.
+/// Documents that a hub has appended for peers and its materialization has not folded: further operations are
+/// judged by them, besides the fold.
 ///
 /// It grows by the vectors of the documents of an append, and goes in parts of about `partBytes`: a part is
-/// let go when all of it is folded, so nothing is taken out one by one. What is folded and still here says
-/// nothing wrong: coverage only grows, but for tombstones, and what rests on one is appended under a
-/// condition. What is not folded in the snapshot that somebody judges by stays as long as that lasts,
-/// whatever is folded meanwhile: it would be neither there nor here.
+/// let go when all of it is folded, so nothing is taken out one by one. A folded document that is still here
+/// does no harm: coverage only grows, but for tombstones, and an operation that rests on one is appended
+/// under a condition. A document that the snapshot of a judgement lacks stays as long as the judgement lasts,
+/// even if it is folded meanwhile: else it would be neither there nor here.
 ///
-/// It is of one term of the log (`OperationLog.term`): what was appended in an earlier one may have been lost
-/// since, although all that was folded is still there.
+/// It is of one term of the log (`OperationLog.term`): operations appended in an earlier term may have been
+/// lost since, although everything folded is still there.
 ///
 /// `state` guards everything: operations are judged on threads of their own while others are appended.
 final class UnfoldedDocuments: Sendable {
@@ -56,7 +56,7 @@ final class UnfoldedDocuments: Sendable {
         var parts: [Part] = []
         /// Everything up to here is folded.
         var folded: Offset = 0
-        /// What was folded when each judgement began that is under way.
+        /// The folded offset at the start of each judgement under way.
         var judging: [Offset] = []
         /// The log's term that the parts were appended in.
         var term: UInt64 = 0
@@ -139,7 +139,7 @@ final class UnfoldedDocuments: Sendable {
             state.folded = max(state.folded, offset)
             return state.takeFolded()
         }
-        // What it held is freed when nobody waits for the lock.
+        // The dropped parts are freed after the lock, so that nobody waits for it.
         withExtendedLifetime(gone) {}
     }
 

@@ -6,8 +6,8 @@ import Synchronization
 /// turn, so that one that waits costs a closure, and a write that a thousand wait for costs no thousand
 /// tasks.
 ///
-/// `state` guards everything; sessions are told outside of it. Of a session's operations and queries those
-/// are looked at together, under the lock, by which it is answered or parked.
+/// `state` guards everything; sessions are told outside of it. One lock covers the operations and the
+/// session's queries, so a session is either answered or parked, never both.
 final class LiveFeed: Sendable {
     private struct State {
         var stream: LiveStream

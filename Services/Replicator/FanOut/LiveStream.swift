@@ -9,10 +9,10 @@ import Sync
 /// and its own. One that waits is not woken by others; how far the log has got it is told now and then.
 ///
 /// Invariants: operations are contiguous in offset; their count and bytes are bounded by `Limits`; each
-/// waiter is woken exactly once; between a waiter's position and the head there is nothing for it. Who is to
-/// be woken is handed out, to be woken where no lock is held.
+/// waiter is woken exactly once; between a waiter's position and the head there is nothing for it. Waiters to
+/// be woken are handed out, to be woken where no lock is held.
 struct LiveStream {
-    /// What a session gets that asks for operations after an offset.
+    /// The answer to a session that asks for operations after an offset.
     enum Answer: Sendable {
         case operations([FoldedOperation], through: LogPosition)
         case lagging(LogPosition)
@@ -35,7 +35,7 @@ struct LiveStream {
         }
     }
 
-    /// What a parked session is told when there is something for it, or nil when it is let go.
+    /// Tells a parked session that there is something for it; nil: it is let go.
     typealias Tell = @Sendable (Answer?) -> Void
 
     /// A parked session that is to be told something.
@@ -50,17 +50,17 @@ struct LiveStream {
     private struct Waiter {
         let after: Offset
         let tell: Tell
-        /// What it follows is known to the index: it is woken for that only.
+        /// The index knows its queries, and it is woken for them only.
         let shares: Bool
     }
 
-    /// What is kept begins at `first`; what is before has gone, and is let go of now and then.
+    /// Live entries start at `first`. Slots before it are empty; they are compacted occasionally.
     private var entries: [Entry?] = []
     private var first = 0
     private var size = 0
     private(set) var head: LogPosition
     private var waiters: [UInt64: Waiter] = [:]
-    /// Those of them that are woken by everything.
+    /// Waiters without indexed queries: every operation wakes them.
     private var general: Set<UInt64> = []
     /// The head at which those that were passed over are told next.
     private var progressDue: Offset = 0
@@ -147,15 +147,15 @@ struct LiveStream {
             size += bytes
             head = operation.position
         }
-        // What has just come is kept whole, or who waits for it would have to catch up behind each large
-        // fold.
+        // The operations just appended are kept whole, or their waiters would have to catch up after each
+        // large fold.
         let fresh = entries.count - max(1, operations.count)
         while entries.count - first > Limits.liveOperations || (size > Limits.liveBytes && first < fresh) {
             size -= entries[first]?.size ?? 0
             entries[first] = nil
             first += 1
         }
-        // What has gone is moved away when it is the larger part, so each entry is moved once at most.
+        // Empty slots are removed when they are the larger part, so each entry is moved once at most.
         if first > entries.count / 2 {
             entries.removeFirst(first)
             first = 0

@@ -41,7 +41,7 @@ final class QueryIndex: Sendable {
         var numbers: [[UInt8]: UInt64] = [:]
         var entries: [UInt64: Entry] = [:]
         var collections: [CollectionName: Collection] = [:]
-        /// What each session follows that shares at all.
+        /// The queries of each session that shares its own.
         var sessions: [UInt64: Set<UInt64>] = [:]
     }
 
@@ -68,7 +68,7 @@ final class QueryIndex: Sendable {
     /// A session has ended.
     func leave(_ session: UInt64) { state.withLock { $0.sessions[session] = nil } }
 
-    /// What a session follows; nil for one that does not share.
+    /// The queries that a session follows; nil for one that does not share.
     func followed(by session: UInt64) -> Set<UInt64>? { state.withLock { $0.sessions[session] } }
 
     /// The queries that a session follows, in the order in which they came here.
@@ -109,7 +109,7 @@ final class QueryIndex: Sendable {
         return number
     }
 
-    /// What a query is looked up by; nil for one that is asked itself.
+    /// The equality by which a query is looked up; nil for one that is evaluated itself.
     private static func equality(of query: SubscriptionQuery) -> ([[UInt8]], EqualityPredicate)? {
         guard !query.declaresTypes, let equality = query.equalities.first else { return nil }
         return (equality.path.map { Array($0.utf8) }, equality)
@@ -153,13 +153,13 @@ final class QueryIndex: Sendable {
 
     // MARK: Changes
 
-    /// What a change matters to.
+    /// The queries and sessions that an operation concerns.
     struct Found {
-        /// Of each change of the operation.
+        /// The matches of each change of the operation.
         var matches: [QueryMatches] = []
         /// All numbers in them, and of what is gone those of the collection's queries; ascending.
         var numbers: [UInt64] = []
-        /// Who follows any of them.
+        /// The sessions that follow any of them.
         var sessions: Set<UInt64> = []
     }
 
@@ -178,7 +178,7 @@ final class QueryIndex: Sendable {
                     continue
                 }
                 guard !change.isGone else {
-                    // Who subscribes to anything in the collection may hold the tombstone.
+                    // A subscriber to anything in the collection may hold the tombstone.
                     found.matches.append(QueryMatches())
                     all.formUnion(collection.others)
                     for field in collection.fields.values {

@@ -209,7 +209,7 @@ package struct Housekeeper {
         guard let known = snapshot else { return }
         let kept = options.cut(before: known.position.offset, measure, at: wallMilliseconds(), hold: hold)
         guard try await log.truncation(of: database).offset < kept else { return }
-        // Before anything is removed: what stands for it can be read. What this turn wrote was read back.
+        // Before anything is removed: what stands for it can be read. A snapshot of this turn was read back.
         if report.snapshot == nil, try await !isReadable(known, lease) {
             guard let written = try await write(lease) else {
                 report.isCutShort = true

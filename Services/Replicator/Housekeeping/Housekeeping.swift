@@ -7,11 +7,10 @@ import ServiceKit
 /// The replicator's housekeeping of all databases, for as long as it runs.
 ///
 /// A database that is not open is opened for it, and closed again (so is, in between, what nobody syncs any
-/// more, see `IdleDatabases`): when its log has grown enough for a
-/// snapshot, and once per `reapingInterval` for its tombstones, so that also one that only query-service
-/// writes stays bounded. A lease that is held for the interval says to all processes, and after a restart,
-/// that the search was done. Of databases that are open every process searches for itself, the first time
-/// after the first interval.
+/// more, see `IdleDatabases`): when its log has grown enough for a snapshot, and once per `reapingInterval`
+/// for its tombstones, so that also one that only query-service writes stays bounded. A lease that is held
+/// for the interval says to all processes, and after a restart, that the search was done. Every process
+/// searches its open databases itself, the first time after the first interval.
 struct Housekeeping {
     let log: any OperationLog
     let options: HousekeepingOptions
@@ -20,9 +19,9 @@ struct Housekeeping {
     let hub: @Sendable (DatabaseID) async throws -> DatabaseHub
     /// Closes a hub that was opened for this, or that nobody syncs any more, unless somebody uses it by now.
     let close: @Sendable (DatabaseHub) async -> Void
-    /// What is open now.
+    /// The databases that are open now.
     let open: @Sendable () -> [DatabaseHub]
-    /// Which of that is closed.
+    /// Chooses the open databases to close.
     let idle: IdleDatabases
     /// The offset after which a backup needs a database's log; nil for none.
     let holds: @Sendable (DatabaseID) -> Offset?

@@ -1,7 +1,7 @@
 import CRDT
 
-/// Which of the open databases nobody syncs any more: an open one has connections to its file, and its log
-/// is asked for news.
+/// Chooses open databases to close that nobody syncs any more: an open one has connections to its file, and
+/// its log is asked for news.
 ///
 /// Some stay open all the same, since opening one makes its first peer wait; of the others those go first
 /// that were left first.
@@ -19,7 +19,7 @@ struct IdleDatabases {
         self.patience = patience
     }
 
-    /// Those to be closed, the longest idle first.
+    /// The databases to close, the longest idle first.
     /// - Parameter sessions: of every open database how many sessions it has.
     mutating func due(_ sessions: [DatabaseID: Int], at now: ContinuousClock.Instant) -> [DatabaseID] {
         since = sessions.filter { $0.value == 0 }.reduce(into: [:]) { $0[$1.key] = since[$1.key] ?? now }

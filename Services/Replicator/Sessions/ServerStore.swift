@@ -24,7 +24,7 @@ package struct ServerStore: SessionStore {
 
     var identity: Identity { rights.identity }
 
-    /// What stands for all that a peer may write.
+    /// The mark of a peer's write rights.
     private static func writeMark(_ identity: Identity) -> [UInt8] {
         let mark = identity.rights.write.mark
         return (0..<8).map { UInt8(truncatingIfNeeded: mark >> UInt64(56 - 8 * $0)) }
@@ -77,7 +77,7 @@ package struct ServerStore: SessionStore {
             if history.hasLinks { rights.noteLinks() }
             try await hub.verifyHistory()
             let registered = try await log.frontier(of: history.heads.map(\.actor), in: database)
-            // Of an actor that belongs to another key nothing is told.
+            // Nothing is told of an actor that belongs to another key.
             let known = registered.filter { utf8Equal($0.value.authorKey, identity.author) }
             let heads = known.map {
                 ActorHead(actor: $0.key, sequence: $0.value.sequence, hash: $0.value.hash)
@@ -113,7 +113,7 @@ package struct ServerStore: SessionStore {
             let areAllTaken = states.allSatisfy { identity.rights.write.allows($0.key) }
             return .statesAdmitted(position, declined: areAllTaken ? nil : Self.writeMark(identity))
         case .checkToken(let token):
-            // What waits behind it may wait long.
+            // Uploads behind the check may wait long: folding need not give way to them.
             await hub.admission.comeFirst(session, false)
             return await renew(token)
         case .presence(let news):
@@ -190,18 +190,19 @@ package struct ServerStore: SessionStore {
         }
     }
 
-    /// Whether the log lacks what the peer has seen of it: it was restored to an earlier state (rule 18).
+    /// Returns whether the log lacks a part that the peer has seen: it was restored to an earlier state (rule
+    /// 18).
     private func isBehind(_ history: OwnHistory, _ known: [ActorID: FrontierEntry]) async throws -> Bool {
         let floor = try hub.materializer.replica.reapFloor()
         let logID = await hub.materializer.position.logID
         if let seen = history.seen {
             let here = try await log.position(at: seen.offset, in: database)
             // Behind the reap floor the log need not remember; but where it does, and has another history
-            // there, it was put back. (What was reaped is not given back: the frontier covers it.)
+            // there, it was put back. (Peers do not give back reaped documents: the frontier covers them.)
             let isForgotten = here == nil && seen.offset < floor && seen.logID == logID
             if here != seen, !isForgotten { return true }
         }
-        // What it might not write when the log was restored it may by now.
+        // Rights may have grown since the restore: ask again.
         if let declined = history.declined, declined != Self.writeMark(identity) { return true }
         return history.acknowledged.contains { claim in
             guard let entry = known[claim.actor] else { return claim.sequence > 0 }
@@ -225,7 +226,7 @@ package struct ServerStore: SessionStore {
             offset = place.offset
             if case .resumed(_, let namesAfter) = start { namesFrom = namesAfter } else { namesFrom = 0 }
         case .offset(let place, let namesAfter):
-            // What the subscriber has written is in the log, but may not be folded; it is not sent again.
+            // The subscriber's own writes are in the log, but may not be folded; they are not sent again.
             if place == 0 { try await hub.materializer.advance() }
             offset = place
             namesFrom = namesAfter
@@ -242,14 +243,15 @@ package struct ServerStore: SessionStore {
                     interruption: interruption)
             }
         }
-        // What was deleted behind this place and reaped since left nothing to tell. Asked behind the read, so
-        // that nothing can have gone before it. (Who began with nothing misses only what is deleted since.)
+        // Documents deleted after this place and reaped since left nothing to tell. Checked after the read:
+        // otherwise a reaping could fall between. (A subscriber that starts empty can only miss deletions
+        // after its start.)
         guard try replica.reapFloor() <= max(offset, namesFrom) else { return nil }
         if page.head == nil { page.reached = try await log.position(at: page.offset, in: database) }
         return page
     }
 
-    /// Whether what changed behind a place is all that a subscriber at that place has to be told.
+    /// Returns whether the changes after a place are all that a subscriber at that place has to be told.
     private func isKnown(_ place: LogPosition) async throws -> Bool {
         guard place.logID == (await hub.materializer.position).logID else { return false }
         if await hub.materializer.position.offset < place.offset { try await hub.materializer.advance() }

@@ -7,9 +7,9 @@ import Synchronization
 /// `state` guards what the watch knows it by; it is never held across a wait.
 final class SessionDeadline: Sendable {
     private struct State {
-        /// What the watch knows the session by, while it runs.
+        /// The watch's number for the session, while it runs.
         var number: UInt64?
-        /// What ends the session, while it runs.
+        /// The closure that ends the session, while it runs.
         var end: DeadlineWatch.End?
     }
 

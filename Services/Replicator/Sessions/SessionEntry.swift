@@ -69,8 +69,7 @@ extension ReplicatorPart {
         }
     }
 
-    /// The database, for one who waits no longer than he should: while it goes on being opened, another
-    /// instance may have it open.
+    /// Opens the database, or gives up after `openingSeconds` so that the peer can try another instance.
     private func hub(
         of database: DatabaseID, for connection: WebSocketConnection
     ) async throws -> DatabaseHub? {

@@ -33,7 +33,7 @@ package final class SessionRights: Sendable {
     /// The present identity: every append is checked by it.
     package var identity: Identity { state.withLock { $0.identity } }
 
-    /// Whether the peer has said that it has links.
+    /// True once the peer has said that it has links.
     var hasLinks: Bool { state.withLock { $0.hasLinks } }
 
     /// The peer has said that it has links.
