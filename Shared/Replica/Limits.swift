@@ -87,8 +87,8 @@ public enum ReplicaLimits {
     /// How long a note of what is gone of a document is kept. An older copy that comes later is asked about,
     /// and goes again.
     static let notePatience = Duration.seconds(30 * 86_400)
-    /// Actors of which a document's note takes void stamps from links, 16 bytes each. What is beyond that
-    /// the server says when it is asked.
+    /// Actors of which a document's note takes void stamps from links, 16 bytes each. The server names
+    /// further void stamps when it is asked.
     static let voidActors = 64
     /// Notes that a store keeps, about 100 bytes each: the oldest go first.
     static let notes = 1_000_000

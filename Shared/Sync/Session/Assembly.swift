@@ -3,9 +3,9 @@ import Exchange
 
 // Messages larger than a frame, and a link that breaks. A message in chunks is named by its checksum, so a
 // session that begins says what it has of which message, and the other side goes on behind that: documents
-// and operations have one encoding, so they are the same message again, at any instance. What is sent begins
-// small with every session and grows as credit comes back, so that a slow link that breaks each few seconds
-// carries something whole each time.
+// and operations have one encoding, so they are the same message again, at any instance. Bursts begin small
+// with every session and grow as credit comes back, so that a slow link that breaks each few seconds carries
+// something whole each time.
 
 /// The received part of a message in chunks; the driver keeps it from one session to the next.
 public struct PartialMessage: Sendable {

@@ -93,9 +93,9 @@ struct FlowControl: Sendable {
     /// Asks the driver for something.
     mutating func perform(_ action: Action) { actions.append(action) }
 
-    /// Sends a frame, or lets it wait behind data that has no credit. What the other side needs in order to
-    /// give credit (credit itself, answers to its wants) never waits. `shared` are the frame's bytes if
-    /// another session has encoded it before.
+    /// Sends a frame, or lets it wait behind data that has no credit. Frames that the other side needs in
+    /// order to give credit (credit itself, answers to its wants) never wait. `shared` are the frame's bytes
+    /// if another session has encoded it before.
     mutating func send(_ frame: Frame, shared: [UInt8]? = nil) {
         let bytes = shared ?? (tellsVoid ? frame : frame.withoutVoid).encoded()
         if frame.waitsItsTurn && (!outbox.isEmpty || (frame.isData && sendCredit <= 0)) {

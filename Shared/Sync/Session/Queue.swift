@@ -35,7 +35,7 @@ struct Queue<Element: Sendable>: Sendable {
         guard let element = slots[head] else { preconditionFailure("what is behind the head is there") }
         slots[head] = nil
         head += 1
-        // What has left is let go of when it is the larger part, so each element is moved once at most.
+        // Empty slots are removed when they are the larger part, so each element is moved once at most.
         if head == slots.count {
             slots.removeAll(keepingCapacity: head <= 64)
             head = 0

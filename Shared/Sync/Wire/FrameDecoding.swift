@@ -241,7 +241,7 @@ extension CBORDecoder {
     fileprivate mutating func list<Item>(_ body: (inout CBORDecoder) throws -> Item) throws -> [Item] {
         var items: [Item] = []
         let count = try array()
-        // What is announced is not there yet: no more room than the commonest frames need.
+        // The announced items are not there yet: no more room than the commonest frames need.
         items.reserveCapacity(min(count, 1_024))
         for _ in 0..<count { items.append(try body(&self)) }
         return items

@@ -4,20 +4,20 @@ import Sync
 /// The events that wait for a session.
 ///
 /// Bounds: a frame waits alone, since its reader waits until it is handled; answers are as many as the
-/// session has asked for. What the store tells of its own commits waits as one item, "there is something",
-/// however many there are: which actors have written, and which documents are wanted, each once, the latter
-/// at most `Limits.wantedDocuments`; what is beyond stays noted in the store, for a later session. What the
-/// application subscribes to and cancels is its own to bound (the server takes
-/// `Sync.Limits.subscriptions`).
+/// session has asked for. The store's commits wait as one item, "there is something", however many there are:
+/// the actors that have written, and the documents that are wanted, each once, the latter at most
+/// `Limits.wantedDocuments`; further ones stay noted in the store, for a later session. The application
+/// itself bounds its subscriptions and their ends (the server takes `Sync.Limits.subscriptions`).
 ///
-/// What is put together is told at the place of the first: writes before what is wanted, since a document
-/// may be asked for only when the server has what was written before.
+/// Commits that were put together are told at the place of the first: writes before wanted documents, since a
+/// document may be asked for only when the server has the writes before it.
 struct Inbox {
-    /// What waits: its events, and who is told when the session has handled them (the socket's reader).
+    /// A waiting item: its events, and the closure that tells the socket's reader when the session has
+    /// handled them.
     struct Item {
         var events: [Event]
         var handled: (@Sendable () -> Void)?
-        /// Whether its events are what `commits` holds by then.
+        /// True if its events are those that `commits` holds by then.
         fileprivate var isCommits = false
     }
 
@@ -30,12 +30,12 @@ struct Inbox {
     }
 
     private var items: [Item] = []
-    /// What waits begins here.
+    /// The index of the first waiting item.
     private var first = 0
     /// Nil while no item of them waits.
     private var commits: Commits?
 
-    /// Whether nothing waits.
+    /// True if nothing waits.
     var isEmpty: Bool { first == items.count }
 
     /// Puts an event behind those that wait.
@@ -78,7 +78,7 @@ struct Inbox {
             first = 0
         } else {
             items[first - 1] = Item(events: [])
-            // What was taken is moved away when it is the larger part, so each item is moved once at most.
+            // Taken items are removed when they are the larger part, so each item is moved once at most.
             if first > items.count / 2 {
                 items.removeFirst(first)
                 first = 0
@@ -86,7 +86,7 @@ struct Inbox {
         }
         if item.isCommits, let told = commits {
             commits = nil
-            // What own operations may rest on goes first.
+            // Documents that own operations may rest on go first.
             item.events = told.linksBrought ? [.linksBrought] : []
             item.events += told.actors.map { .ownOperationAdded($0) }
             if !told.wanted.isEmpty { item.events.append(.wanted(told.wanted)) }

@@ -170,9 +170,9 @@ package struct PeerStore: SessionStore {
         switch try await executor.run({ try replica.repair(request) }) {
         case .needs(let keys): return .repairNeeds(keys)
         case .repaired(let outcome):
-            // What was moved to another actor is not to be sent as it was.
+            // Operations that were moved to another actor are not to be sent as they were.
             latest.forget()
-            // What left the store unacknowledged for good may let somebody's waiting end.
+            // Operations that left the store for good, unacknowledged, may end somebody's wait.
             acknowledged()
             return .repaired(outcome)
         }

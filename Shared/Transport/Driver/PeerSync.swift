@@ -105,7 +105,7 @@ public final class PeerSync: Sendable {
     private struct State {
         var subscriptions: [[UInt8]: Subscription] = [:]
         var task: Task<Void, Never>?
-        /// Whether `stop` waits for the task; a `start` then begins after it.
+        /// True while `stop` waits for the task; a `start` then begins after it.
         var isStopping = false
         var starts = 0
         var pump: SessionPump?
@@ -124,7 +124,7 @@ public final class PeerSync: Sendable {
     private let executor = BlockingExecutor(label: "mimeo.peer-sync", isSerial: true)
     private let state = Mutex(State())
     private let kept = KeptMessage()
-    /// Of the newest token that a session was given.
+    /// The write rules of the newest token that a session was given.
     private let writeRules = Mutex<Session.WriteRules?>(nil)
 
     /// A stopped engine; `notify` is called from any thread and must be quick.
@@ -327,8 +327,8 @@ public final class PeerSync: Sendable {
         }
     }
 
-    /// The token has expired that the connection was made with, or one was not taken that was sent later. (Of
-    /// one that was sent and has expired too the next attempt tells.)
+    /// The token has expired that the connection was made with, or one was not taken that was sent later. (If
+    /// the later one has expired too, the next attempt tells.)
     private func tellUnauthorized(_ error: SyncError, _ token: String) {
         guard error.remedy == .reconnectWithToken else { return }
         let isSentLater = SyncErrorCode(rawValue: error.code) == .tokenRefused
@@ -340,7 +340,8 @@ public final class PeerSync: Sendable {
         _ connection: WebSocketConnection, _ proof: [UInt8]?, whenOpen: @escaping @Sendable () -> Void
     ) async throws -> SyncError {
         let replica = replica
-        // What an earlier session staged stays where the server can go on behind it.
+        // Pages that an earlier session staged stay where the server can go on after them: their subscription
+        // is still here.
         let held = state.withLock { state in
             state.isRestarting = false
             return Array(state.subscriptions.keys)

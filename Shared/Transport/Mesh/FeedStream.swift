@@ -6,7 +6,7 @@ import Sync
 /// stuck one costs nothing but a catch-up from the store.
 ///
 /// Invariants: commits are contiguous; their count and bytes are bounded by `Limits`; each waiter is told
-/// once. Who is to be told is handed out, to be told where no lock is held.
+/// once. Waiters to be told are handed out, to be told where no lock is held.
 struct FeedStream {
     typealias Tell = @Sendable (Event) -> Void
 

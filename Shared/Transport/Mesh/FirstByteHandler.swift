@@ -3,8 +3,8 @@ import NIOCore
 import Sync
 
 /// Looks at the first bytes of the other side: a record of TLS begins with 16h, or 15h for an alert, a
-/// frame's length with 00h. So ends that speak differently part with a reason instead of a failed handshake
-/// or an impossible frame. The event loop guards its state.
+/// frame's length with 00h. If the ends speak differently, each gets an error code instead of a failed
+/// handshake or an impossible frame. The event loop guards its state.
 final class FirstByteHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer

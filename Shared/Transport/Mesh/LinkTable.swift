@@ -190,7 +190,7 @@ struct LinkTable: Sendable {
         guard settings.listeners.contains(listener) else {
             return close(id, SyncError(.goingAway, "the dialed peer does not listen any more"), &actions)
         }
-        // The oldest goes: who means it greets within moments, who does not would keep others out.
+        // Drop the oldest: real peers greet at once; others would block the slots.
         if opening.count >= Limits.openingLinks, let oldest = opening.first {
             close(oldest.id, SyncError(.unavailable, "too many connections have not greeted"), &actions)
         }

@@ -15,7 +15,7 @@ protocol LinkTalk: Sendable {
 /// The things that a conversation begins with.
 struct LinkStart: Sendable {
     let id: LinkID
-    /// Whether this side has dialed: it greets first.
+    /// True if this side has dialed: it greets first.
     let isDialer: Bool
     /// The kind of its pipe.
     let kind: LinkKind

@@ -26,7 +26,7 @@ public final class Mesh: Sendable {
         public var retryInterval = Limits.firstDialPause
         /// The time without any success after which dialing counts as failed.
         public var failureWindow = Limits.dialFailureWindow
-        /// Whether small packets are sent at once; of connections made later.
+        /// True if small packets are sent at once, over connections made later.
         public var sendsSmallPacketsAtOnce = true
         /// How peers are found.
         public var discovery = Discovery.Settings()
@@ -59,7 +59,7 @@ public final class Mesh: Sendable {
         public let peerKey: String
         /// The kind of the link.
         public let kind: LinkKind
-        /// Whether this side has dialed.
+        /// True if this side has dialed.
         public let isDialer: Bool
         /// The facts that the peer tells of itself.
         let record: SignedRecord?
@@ -157,7 +157,7 @@ public final class Mesh: Sendable {
         }
     }
 
-    /// Takes other settings: at once, if it runs. What they do not have any more is closed.
+    /// Takes other settings: at once, if it runs. Links and listeners that the new settings lack are closed.
     func configure(_ settings: Settings) {
         onLoop { mesh, state in
             guard settings != state.settings else { return }

@@ -313,8 +313,8 @@ enum MeshNews: Sendable {
     case stored(LogPosition?)
 }
 
-/// A subscription as a link's session knows it: its key ends with the number of evictions before it, so that
-/// what one began before an eviction brings is told from what one after it brings.
+/// A subscription as a link's session knows it: its key ends with the number of evictions before it. The
+/// suffix separates answers to the subscription before an eviction from answers to the one after it.
 struct LinkSubscription: Sendable {
     let live: LiveSubscription
     let generation: UInt64

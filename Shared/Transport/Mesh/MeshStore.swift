@@ -168,7 +168,7 @@ final class MeshStore: SessionStore {
             link.hears(.certificateTold(der))
             return nil
         case .taken(let position):
-            // Of another feed, or beyond the head, it says nothing of this store.
+            // A position of another feed, or beyond the head, says nothing of this store.
             guard let head = replica.feed.head(), position.logID == head.logID, position.offset <= head.offset
             else { return nil }
             replica.feed.noteTaken(position.offset.rawValue)
@@ -265,7 +265,7 @@ final class MeshStore: SessionStore {
             bytes: min(limits.bytes, maxBytes), documents: limits.documents, candidates: limits.candidates)
         return try await executor.run {
             try self.replica.feed.read { transaction, head in
-                // What is gone is named in the order of commits too.
+                // Removals are named in the order of commits too.
                 let (notes, end) = try self.replica.feed.notes(
                     of: query.collection, after: max(offset, names).rawValue, limit: limits.candidates,
                     transaction)
@@ -406,7 +406,7 @@ final class MeshStore: SessionStore {
     /// The batch is answered.
     private func concludeAsks() {
         guard let through = asking.withLock({ $0.through }) else { return }
-        // What is not noted is asked again in a later session.
+        // A failed note only means that a later session asks again.
         try? replica.feed.asked(other, through: through)
         asking.withLock { $0.through = nil }
         lookForAsks()

@@ -45,8 +45,8 @@ public final class MeshSync: Sendable {
         public var key: @Sendable () throws -> PeerKey
         /// Key, certificate and authority as of now.
         public var credentials: @Sendable () throws -> MeshCredentials
-        /// Whether the system keeps the clock in step with others. (What a server has said of it the store
-        /// knows.)
+        /// Returns whether the system keeps the clock in step with others. (The store knows a server's word
+        /// on it.)
         public var isClockTrusted: @Sendable () -> Bool
         /// Decides about a peer that has greeted.
         public var ask: @Sendable (MeshPeer) async -> Bool

@@ -95,7 +95,7 @@ package struct CatchUpReader {
             size += changed.state.count
         } else if changed.position > namesAfter.rawValue {
             let item = DocumentVersion(key: key, vector: try document.vector().encoded())
-            // Who holds the seeds alive holds them under this very vector.
+            // A holder of the living seeds holds them under this very vector.
             if try document.isRestOfSeeds() { gone.append(item) } else { candidates.append(item) }
         }
     }

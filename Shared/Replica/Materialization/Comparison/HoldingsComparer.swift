@@ -95,8 +95,8 @@ private struct Removals {
         return theirs.coversAny(of: seen) ? seen : nil
     }
 
-    /// The same for a document that is here. What they have beyond its state although its writer's operations
-    /// are folded was reaped. (Or the log has lost it, and they may not give it back.)
+    /// The same for a document that is here. Their stamps beyond its state were reaped if the writers'
+    /// operations up to there are folded. (Or the log has lost them, and the holders may not give them back.)
     mutating func gone(
         of key: DocumentKey, _ theirs: VersionVector, here document: DocumentReader
     ) throws -> VersionVector? {
@@ -229,7 +229,7 @@ private struct HoldingsComparer {
         }
         if hasAuthority, let gone = try removals.gone(of: key, theirs, here: document) {
             add(gone, of: key)
-            // Of seeds alone nothing is left.
+            // A document of seeds alone leaves nothing.
             let isRest = try document.isRestOfSeeds() && ours.covers(theirs)
             if isItsConcern, !isRest { add(state, of: key) }
             return

@@ -4,7 +4,7 @@ import GRDB
 /// The frontier of what a materialization has folded: per actor the last sequence and timestamp (rule 13).
 ///
 /// A function of the entries alone, so every fold agrees on it; kept in the table `frontier`, in the
-/// transaction of the documents. What a batch adds waits in memory, for most batches have few actors.
+/// transaction of the documents. The entries of a batch wait in memory, for most batches have few actors.
 struct FoldedFrontier {
     private var pending: [ActorID: ActorProgress] = [:]
 

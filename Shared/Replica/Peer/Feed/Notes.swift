@@ -5,7 +5,7 @@ import Synchronization
 /// Notes of what is gone of a document and has left no entry in its vector: the server had reaped it
 /// (decision 0100). Links are told, so that a neighbour's copy does not bring it back.
 ///
-/// A note is a vector. What it covers of a copy that comes is dropped, but for what the state here shows. A
+/// A note is a vector. Incoming content covered by the note is dropped unless our own state still shows it. A
 /// note stands beside the document's row, or without one if nothing is left. Only a store that has a feed
 /// keeps notes. Bounds: `ReplicaLimits.notes` and `notePatience`.
 ///

@@ -68,7 +68,7 @@ extension PeerFeed {
         }
     }
 
-    /// Nobody follows this store any more. What enters is still noted for the feeds that it knows.
+    /// Nobody follows this store any more. Arriving documents are still noted for the feeds that it knows.
     package func end() { recording.endServing() }
 
     /// Another peer has everything that it wants of this store up to a commit.

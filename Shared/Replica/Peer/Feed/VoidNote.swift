@@ -65,8 +65,8 @@ struct VoidNote: Equatable {
     /// The server says that stamps of an actor are not void.
     mutating func clear(_ actor: ActorID) { words[actor] = Word(time: Self.none, isServers: true) }
 
-    /// A link says that stamps are void. Of several words the one with the lesser time counts: no link takes
-    /// back what another has told.
+    /// A link says that stamps are void. The word with the least time counts: no link takes back a stamp that
+    /// another has told.
     mutating func take(_ entry: VersionVector.Entry) {
         guard entry.time < Self.none else { return }
         switch words[entry.actor] {

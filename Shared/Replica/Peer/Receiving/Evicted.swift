@@ -24,8 +24,8 @@ enum Evicted {
         try RawStatement(cached: "SELECT 1 FROM evicted LIMIT 1", database).hasRow()
     }
 
-    /// Another actor writes from now on. What is on its way may still lack what those before wrote, as long
-    /// as the store remembers them.
+    /// Another actor writes from now on. Documents in flight may still lack writes of our earlier actors:
+    /// their entries stay as long as the store remembers those actors.
     static func forgetAll(but actor: ActorID, _ database: Database) throws {
         let statement = try RawStatement(
             cached: """

@@ -69,7 +69,7 @@ enum Seen {
         try removal.run()
     }
 
-    /// Moves forward; to anywhere where it `replaces`. What belongs to another log than the one seen waits
+    /// Moves forward; to anywhere where it `replaces`. A position of another log than the one seen is ignored
     /// until that log replaces it.
     static func note(_ position: LogPosition, replaces: Bool, _ database: Database) throws {
         if !replaces, let known = try Self.position(database) {
@@ -104,7 +104,7 @@ extension PeerReplica {
     /// `declined` is the fingerprint of the rights under which it did not accept everything.
     public func noteSeen(_ position: LogPosition, replaces: Bool, declined: [UInt8]? = nil) throws {
         try committing { database, state in
-            // What holds something withheld was not given back: that is still owed.
+            // Documents with withheld writes were not given back: they are still owed.
             if replaces, try !Withheld.collections(database).isEmpty { try Seen.owe(database) }
             try Seen.note(position, replaces: replaces, database)
             // Links are judged by the clock that a server has corrected last.

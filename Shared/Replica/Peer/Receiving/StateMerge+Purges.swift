@@ -106,11 +106,11 @@ extension StateMerge {
         let rest =
             isCovered ? Document(restOf: frontier) : document.gone(frontier: frontier, replaying: [])
         guard rest != document else { return }
-        // The vector names the server's own state too, which a list does not bring where it does not match:
-        // what has come since rests on that. What is gone of the document as it is now is asked for.
+        // The vector names the server's own state too, on which later content rests, and a list does not
+        // bring that state where it does not match: ask again for the document as it is now.
         if isListed, !isCovered { return try refetch.askAgain(key) }
-        // A list tells of what was held when it was asked for. What has come since, and another subscription
-        // has been told of, may go with it: that one says nothing more of it.
+        // The purge may also remove newer content that another subscription delivered and will not repeat:
+        // fetch the document again.
         if let subscription, document.isLive, try isOfAnother(than: subscription, key, stored) {
             try refetch.askAgain(key)
         }
@@ -129,7 +129,7 @@ extension StateMerge {
 
     // MARK: Hiding and showing
 
-    /// Drops documents that may not be read here any more. What was written here is still uploaded; but the
+    /// Drops documents that may not be read here any more. Own writes to them are still uploaded; but the
     /// actor does not write them again (rule 10).
     mutating func hide(_ keys: [DocumentKey]) throws {
         for key in keys {

@@ -25,8 +25,8 @@ extension StateMerge {
         try setVoid(key, words)
     }
 
-    /// The part of what a link tells that is taken. It says nothing of own writes, which only the server
-    /// refuses; and nothing of a document of which nothing is here: who has no copy cannot say what is left.
+    /// The entries of a link's notice that we accept. Entries of own actors are left out: only the server
+    /// refuses own writes. (A notice about a document of which nothing is here is not accepted at all.)
     private func allowed(
         _ told: VersionVector, beside known: VoidNote, _ held: VersionVector
     ) throws -> [VersionVector.Entry] {
@@ -64,8 +64,8 @@ extension StateMerge {
         return left.isTainted(by: words.times)
     }
 
-    /// A link calls own stamps void. Whether it is right or not, others drop what their actor writes to the
-    /// document from now on: the actor does not write it again (rule 10).
+    /// A link calls own stamps void. Other peers drop further writes of that actor to the document, whether
+    /// the link is right or not: the actor does not write it again (rule 10).
     mutating func leaveVoided(_ key: DocumentKey, _ told: VersionVector) throws {
         let actor = documents.state.actor
         guard notes.isKept, let time = told[actor], time < VoidNote.none, try documents.stored(key) != nil

@@ -4,12 +4,12 @@ import Exchange
 /// The fate of each of the operations that the server has not acknowledged (decision 0009):
 /// it moves those that the log can not take as they were written, and no other.
 ///
-/// Those are the operations of an actor that the server takes nothing more of, those whose stamp is too far
+/// It moves the operations of an actor that the server takes nothing more of, those whose stamp is too far
 /// ahead to be admitted, those of documents that the server has reaped, those that rest on one that is moved
 /// or set aside, and everything that was written after the first that moves: its author had seen that, so
-/// nobody may see it before (rule 17), and an actor's operations are uploaded in one go. What was written
-/// before keeps actor, sequence and stamp, so that a copy of the store that uploads it too writes nothing
-/// twice.
+/// nobody may see it before (rule 17), and an actor's operations are uploaded in one go. Operations before
+/// the first that moves keep actor, sequence and stamp, so that a copy of the store that uploads them too
+/// writes nothing twice.
 ///
 /// Used once, with the operations in the order of their commits.
 struct RepairPlan {
@@ -49,8 +49,8 @@ struct RepairPlan {
         left = request.closed
     }
 
-    /// Returns whether the server has refused something of an actor, so that all that follows is void. (Of
-    /// what was refused for its clock or its base the server says so itself.)
+    /// Returns whether the server has refused something of an actor, so that all that follows is void. (The
+    /// server itself says so of operations refused for their clock or base.)
     func closesForGood(_ actor: ActorID) -> Bool {
         request.refused.contains { $0.actor == actor && !$0.error.isOfBase && !$0.error.isOfCopy }
     }

@@ -214,7 +214,7 @@ struct Repairer {
         }
     }
 
-    /// Shows the server's states. What this store does not show (it was evicted) stays away.
+    /// Shows the server's states. A document that this store does not show (it was evicted) stays away.
     private mutating func replaceDocuments() throws {
         for (key, place) in places where replaced.contains(key) {
             guard let table = try collections.number(of: key.collection, database),
@@ -248,7 +248,7 @@ struct Repairer {
                 latest = max(latest, try DocumentReader(statement.blob(0)).vector().greatestTime ?? 0)
             }
         }
-        // What stays may be of documents that are not here any more.
+        // The operations that stay may be of documents that are not here any more.
         for (position, fate) in zip(positions, plan.fates) {
             guard case .stays = fate else { continue }
             latest = max(latest, try OperationHeader.peek(bytes(at: position)).timestamp)

@@ -65,7 +65,7 @@ struct Restamper {
             let base = try lowered(delta.base, in: trace).limited(to: server(key), besides: actor)
             let moved = delta.restamped(stamp, on: try document(key), base: base)
             note(delta, in: &traces[key, default: Trace()])
-            // What only seeds leaves no stamp of its own to rest on (rule 7).
+            // An operation that only seeds leaves no stamp of its own to rest on (rule 7).
             if moved.writesStamp { traces[key]?.previous = time }
             changes.append(
                 Operation.Change(collection: change.collection, id: change.id, delta: moved.encoded()))
@@ -97,8 +97,8 @@ struct Restamper {
 }
 
 extension VersionVector {
-    /// The part of this vector that another one covers, and this one's entry of an actor: a moved write
-    /// rests on nothing that the server does not have. What it lacks of a base was removed and reaped there
+    /// The part of this vector that another one covers, and this one's entry of an actor: a moved write rests
+    /// on nothing that the server does not have. The missing part of a base was removed and reaped there
     /// (rule 14).
     fileprivate func limited(to other: VersionVector, besides own: ActorID) -> VersionVector {
         VersionVector(

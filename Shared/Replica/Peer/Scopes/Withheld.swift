@@ -183,7 +183,7 @@ extension PeerReplica {
             let table = try collections.number(of: change.collection, database)
             let state = try table.flatMap { try DocumentRows.state($0, change.id, database) }
             let vector = try state?.withUnsafeBytes { try DocumentReader($0).vector() }
-            // (What only seeds leaves no stamp, and is asked for once too often.)
+            // (A write that only seeds leaves no stamp: its document is asked for once too often.)
             if vector.map({ $0.covers(operation.stamp) }) ?? false { continue }
             try Wanted.note(DocumentKey(collection: change.collection, id: change.id), database)
         }

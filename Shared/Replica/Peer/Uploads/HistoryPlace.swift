@@ -13,8 +13,8 @@ struct HistoryPlace: Sendable, Equatable {
     /// How the history stands to the server's.
     /// - Parameters:
     ///   - last: the sequence of the last own operation.
-    ///   - isCurrent: whether the store writes as this actor. What another one has written after all of its
-    ///     own operations does not matter to an actor that will not write again.
+    ///   - isCurrent: whether the store writes as this actor. Later writes of another actor do not matter to
+    ///     one that will not write again.
     ///   - server: what the server says of earlier operations than its last.
     ///   - bytes: the own operation of a sequence beyond this place.
     func compare(

@@ -4,8 +4,8 @@ import GRDB
 
 /// The peer's own part of the operation log: what it wrote, until the server has acknowledged it.
 ///
-/// Of what is acknowledged only the last operation's sequence, timestamp and checksum stay, for the
-/// comparison at the next handshake (rule 9). A server that was restored gets the documents back as states.
+/// Acknowledged operations leave only the last one's sequence, timestamp and checksum, for the comparison at
+/// the next handshake (rule 9). A server that was restored gets the documents back as states.
 enum OwnOperations {
     /// `bytes` are all of it, or its header where `refers` tells the changes (`StoredOperation`).
     static func insert(

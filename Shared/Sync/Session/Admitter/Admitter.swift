@@ -123,7 +123,7 @@ struct Admitter: Sendable {
     private mutating func appendNext(_ flow: inout FlowControl) throws(SyncError) -> [Message] {
         while case .idle = append, case .idle = tokens, !waiting.isEmpty {
             var next = waiting.removeFirst()
-            // What waits together is appended together: appending is mostly waiting for the disk.
+            // Uploads that wait together are appended together: appending is mostly waiting for the disk.
             while next.size < Limits.appendedBytes, let more = waiting.first {
                 next = (next.operations + more.operations, next.size + more.size)
                 waiting.removeFirst()
@@ -135,7 +135,7 @@ struct Admitter: Sendable {
                 continue
             }
             append = .appending(size: next.size)
-            // Of what follows a refused operation nothing may be left to append.
+            // Behind a refused operation there may be nothing left to append.
             let isMore = !waiting.isEmpty && stopped.isEmpty && deferred.isEmpty
             flow.perform(.append(operations, isMore: isMore, defers: defers))
             return [.appendBegan]

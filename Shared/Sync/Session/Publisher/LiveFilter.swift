@@ -107,12 +107,12 @@ struct LiveFilter {
             isLive = isLive || subscription.liveFrom.map { $0 < offset } ?? false
         }
         guard isLive || !isComing else { return nil }
-        // Of a document that began with the change the state is what the change says.
+        // The state of a document that began with the change is the change itself.
         guard change.before != nil else { return nil }
         do {
             let delta = try DeltaReach(decoding: bytes, stamp: operation.stamp)
             let vector = try change.after.withUnsafeBytes { try DocumentReader($0).vector() }
-            // Of seeds that were reaped here the writer may hold the living ones, under the same vector.
+            // Seeds that were reaped here may live on at the writer, under the same vector.
             let isOnRest = try change.before?.withUnsafeBytes { try DocumentReader($0).isRestOfSeeds() }
             guard vector != delta.resultingVector || isOnRest ?? false else { return nil }
             return DocumentUpdate(key: change.key, content: .state(change.after))

@@ -31,8 +31,8 @@ extension FlowControl {
             makeRoom(document.size)
             frame.documents.append(document)
             guard version >= 3, document.size > max(limit, Limits.firstBurstBytes) else { continue }
-            // One that a later session may go on with is a message without anything that may be another
-            // then. That the log was read up to here is told before it is stored.
+            // One that a later session may go on with is a message without anything that may be another then.
+            // The place up to which the log was read is told before the message.
             if !isPlaceTold {
                 var place = Frame.CatchUp(id: page.id)
                 place.asOf = frame.asOf

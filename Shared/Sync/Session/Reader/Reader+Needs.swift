@@ -10,7 +10,7 @@ extension Reader {
         /// Documents whose deltas lack their base here.
         var baseless: Set<DocumentKey> = []
         /// Documents that were named as changed, and of which the other side then told nothing: it has
-        /// evicted them. What the item brings of them stands.
+        /// evicted them. The item's own content of them stands.
         var absent: Set<DocumentKey> = []
         /// The states that have come.
         var fetched: [DocumentUpdate] = []

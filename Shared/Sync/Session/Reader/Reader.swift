@@ -307,7 +307,7 @@ struct Reader: Sendable {
                     cursors: subscriptions.cursors(at: position), seen: later(position),
                     streamed: position.offset), &flow)
         case .skipped(let position):
-            // That settles them too: two actions may be carried out in any order.
+            // The action settles them too: two actions may be carried out in any order.
             flow.perform(.askForAnswers(through: position.offset))
             store(
                 Reception(cursors: subscriptions.cursors(at: position), seen: later(position)), &flow)
@@ -392,8 +392,8 @@ struct Reader: Sendable {
     // MARK: Acknowledgements
 
     /// Acknowledgements are stored with what the stream brings next, if it comes to their offset by itself.
-    /// Should the session end before, the next handshake tells the same. Of two that follow each other
-    /// closely the first one does not wait.
+    /// Should the session end before, the next handshake tells the same. If two follow each other closely,
+    /// the first one does not wait.
     private mutating func acknowledged(
         _ acknowledgements: [Acknowledgement], _ offset: Offset, _ flow: inout FlowControl
     ) {

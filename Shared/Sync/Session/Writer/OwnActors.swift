@@ -33,7 +33,7 @@ struct OwnActors: Sendable {
     /// - Returns: whether one of them has to be repaired.
     mutating func begin(_ comparisons: [HistoryComparison], _ flow: inout FlowControl) -> Bool {
         let relations = Dictionary(comparisons.map { ($0.actor, $0) }) { first, _ in first }
-        // What was written since the heads were read comes last: it may rest on what earlier actors wrote.
+        // Operations written since the heads were read come last: they may rest on those of earlier actors.
         let added = pending
         pending = []
         var isAnyClosed = false
@@ -121,7 +121,7 @@ struct OwnActors: Sendable {
         sent[actor] == nil ? nil : stopped.insert(actor).inserted
     }
 
-    /// The own grant forbids operations of an actor. Of an actor that has just begun nothing was sent.
+    /// The own grant forbids operations of an actor. An actor that has just begun has sent nothing.
     mutating func stop(_ actor: ActorID) {
         stopped.insert(actor)
         sent[actor] = sent[actor] ?? 0

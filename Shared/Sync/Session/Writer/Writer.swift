@@ -263,7 +263,7 @@ struct Writer: Sendable {
     private mutating func resumeUpload(_ flow: inout FlowControl) {
         guard case .exchanging = phase, case .idle = read, !repair.isDue else { return }
         let next = own.next.flatMap { grantCheck.actor != $0 || own.isSettled($0) ? $0 : nil }
-        // What own operations rest on goes first.
+        // Documents that own operations rest on go first.
         links.begin(&flow, uploadsWait: next != nil && !deferred.isBusy)
         guard flow.canSendData, !links.isAhead, !deferred.isBusy, let actor = next else { return }
         links.letUpload()
@@ -351,8 +351,8 @@ struct Writer: Sendable {
         return []
     }
 
-    /// The store has named the documents of a deferred operation. What it does not hold any more as the
-    /// operation found it, it cannot give: the operation is moved (decision 0009).
+    /// The store has named the documents of a deferred operation. If the store no longer holds one as the
+    /// operation found it, it cannot give it: the operation is moved (decision 0009).
     private mutating func given(_ areHeld: Bool, _ flow: inout FlowControl) -> [Message] {
         let deferral = deferred.given()
         deferred.ask(&flow)
