@@ -163,8 +163,8 @@ public enum DQLLimits {
     static let firstJoinedRows = 16
     /// The same after them. With its partner a row takes up to twice `pushedStateBytes`.
     static let joinedRows = 256
-    /// The most documents on the right of a join that are read at once by SQL. Of more, the first rows on the
-    /// left look theirs up: reading 2,048 takes as long as some ten lookups.
+    /// The most documents on the right of a join that are read at once by SQL. If there are more, the first
+    /// rows on the left look theirs up: reading 2,048 takes as long as some ten lookups.
     static let readPartners = 2_048
     /// The first rows, where each looks up its own in some 0.2 ms; `joinedRows` where they do so together.
     static let firstLookups = 32

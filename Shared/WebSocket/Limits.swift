@@ -1,4 +1,4 @@
-/// The module's limits: name with unit, value, reason. Those of one connection are in
+/// The module's limits: name with unit, value, reason. Limits of one connection are in
 /// `WebSocketConfiguration`.
 enum Limits {
     /// Bytes of messages that `send` hands to the event loop before it waits for one to leave.
@@ -10,8 +10,8 @@ enum Limits {
     static let unreadBytes = 524_288
     /// Bytes of a framed message that an event loop keeps for the next receiver.
     static let keptMessageBytes = 65_536
-    /// Bytes of the first read of a server's connection, which most requests' heads fit into. What fills it
-    /// makes the next ones larger.
+    /// Bytes of the first read of a server's connection, which most requests' heads fit into. A read that
+    /// fills it makes the next ones larger.
     static let firstReadBytes = 1_024
     /// Bytes of its largest reads.
     static let readBytes = 65_536

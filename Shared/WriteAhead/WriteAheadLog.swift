@@ -61,10 +61,10 @@ package final class WriteAheadLog: @unchecked Sendable {
     /// write; then no other connection makes the file longer meanwhile. The zeros need not become durable.
     /// If they cannot be written, the commit makes the file longer itself, or fails with the reason.
     ///
-    /// An empty log may have been cut short by a checkpoint a moment ago. That becomes durable first: a disk
-    /// that lost the cut and kept some of the zeros would show a beginning of the old log, which SQLite
-    /// copies over newer pages, or a damaged one. (What SQLite writes itself begins with the log's header,
-    /// and is synced after it.)
+    /// An empty log may have been cut short by a checkpoint a moment ago. The cut becomes durable first: a
+    /// disk that lost the cut and kept some of the zeros would show a beginning of the old log, which SQLite
+    /// copies over newer pages, or a damaged one. (SQLite's own writes begin with the log's header, and are
+    /// synced after it.)
     package func makeRoom(_ database: Database) {
         guard lacksRoom, let file = Self.file(of: database.sqliteConnection) else { return }
         var size: Int64 = 0

@@ -14,8 +14,8 @@ import Synchronization
 ///
 /// A bucket has no lock, so nothing depends on one. Each storing has a stamp of its own, so no object is ever
 /// overwritten, and whoever removes a blob names the objects that it has seen: bytes that are stored
-/// meanwhile have another name and stay. Of several objects of one id the one with the greatest stamp counts,
-/// and whoever stores removes smaller ones than its own.
+/// meanwhile have another name and stay. The object with the greatest stamp counts among those of one id, and
+/// whoever stores removes smaller ones than its own.
 ///
 /// `known` guards the entity tags of the objects that were compared with their ids, or were stored by this
 /// process.

@@ -195,7 +195,8 @@ struct TusRoutes: Sendable {
             status: .noContent, headers: try await write(request, name, identity, shelf, at: offset))
     }
 
-    /// Appends the request's body. What arrived of a body that breaks off counts, unless it has a checksum.
+    /// Appends the request's body. The part that arrived of a broken-off body counts, unless it has a
+    /// checksum.
     private func write(
         _ request: Request, _ name: UploadName, _ identity: Identity, _ shelf: UploadShelf, at offset: Int64
     ) async throws -> HTTPFields {

@@ -10,8 +10,8 @@ struct RecordError: Error, Equatable {
     var ending: MimeoError { MimeoError(.fileMalformed, "\(place): \(problem)") }
 }
 
-/// Remarks of an import, besides its result, about decisions that somebody may want to change. Of each kind
-/// that occurs per record only the first remark is kept, with a count.
+/// Remarks of an import, besides its result, about decisions that somebody may want to change. Only the first
+/// remark is kept, with a count, of each kind that occurs per record.
 final class ImportNotes {
     private(set) var all: [(code: MimeoNoteCode, message: String, count: Int)] = []
 

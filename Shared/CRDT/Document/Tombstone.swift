@@ -90,8 +90,8 @@ extension Document {
         return Document(vector: VersionVector(ascending: left).union(gone.seeds), root: tree)
     }
 
-    /// Returns whether this shows a write that `left`, which `without` made of it, does not show. What one of
-    /// them has removed without a note makes no difference.
+    /// Returns whether this shows a write that `left`, which `without` made of it, does not show. Removals
+    /// without a note, in either of them, make no difference.
     public func shows(moreThan left: Document) -> Bool { root.shows(moreThan: left.root) }
 
     /// True if this has writes that `known` does not cover: there may be removals among them that only this

@@ -49,8 +49,8 @@ struct OpenExpectation {
         if wanted.isEmpty, others.isEmpty { return nil }
     }
 
-    /// Returns whether a value is a text as ids mostly are. That no document has such an id is an everyday
-    /// answer, which must not cost a scan; a number, or digits in a text, may be of the wrong type.
+    /// Returns whether a value is a text as ids mostly are. "No document has such an id" is an everyday
+    /// answer and must not cost a scan; a number, or digits in a text, may be of the wrong type.
     private static func isUsualID(_ value: Value) -> Bool {
         guard case .string(let text) = value else { return false }
         return text.isEmpty || !text.utf8.allSatisfy { (0x30...0x39).contains($0) }

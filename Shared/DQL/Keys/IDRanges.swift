@@ -20,8 +20,8 @@ public struct IDRanges: Equatable, Sendable {
 
     /// The runs, disjoint and ascending.
     public let runs: [Run]
-    /// How many documents are wanted from the beginning of each run; nil for all. Of a run without an order
-    /// always all.
+    /// How many documents are wanted from the beginning of each run; nil for all. A run without an order
+    /// always gives all.
     public let first: Int?
     /// True if they are wanted from the ends of runs.
     private let takesLast: Bool

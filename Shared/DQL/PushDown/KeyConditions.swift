@@ -19,15 +19,15 @@ public struct KeyColumn: Equatable, Sendable {
             scan.ranges.map { KeyInterval($0, of: scan.index.keys, partBytes: partBytes) })
     }
 
-    /// True if a scan's entries are those between two places of the index. Those of one key have to be sorted
-    /// by their ids, and of several ranges the server knows no order.
+    /// True if a scan's entries are those between two places of the index. Entries of one key have to be
+    /// sorted by their ids, and the server knows no order of several ranges.
     func isOneRange(_ scan: IndexScan) -> Bool {
         let all = intervals(of: scan)
         return all.count == 1 && !all[0].isOneKey
     }
 
-    /// Holds for the keys of a scan. Of very many ranges it holds for everything between the first and the
-    /// last.
+    /// Holds for the keys of a scan. If there are very many ranges, it holds for everything between the first
+    /// and the last.
     func condition(_ scan: IndexScan) -> SQL {
         let all = intervals(of: scan)
         let keys = all.filter(\.isOneKey).map(\.lower)

@@ -42,8 +42,8 @@ struct PushedPairs: Sendable {
     let confinement: PushedConfinement?
     /// The tests of documents on the left by themselves.
     private(set) var filter: [SQL] = []
-    /// The tests of pairs, and of documents on the right. Of an outer join a document without any such pair
-    /// comes alone.
+    /// The tests of pairs, and of documents on the right. A document without any such pair comes alone in an
+    /// outer join.
     private(set) var on: [SQL] = []
     /// The tests of an outer join's rows that read its right side, for which nobody may be in doubt.
     private(set) var above: [SQL] = []

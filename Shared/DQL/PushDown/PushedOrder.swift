@@ -47,8 +47,8 @@ extension SelectExecutor {
 /// Merges rows in order with those that SQL could not order.
 ///
 /// Rows in doubt come first and are held. Among all others, SQL is wrong only where two rows with arrays or
-/// objects meet: such rows come one after the other, and are sorted together once the run of them ends. Of
-/// rows that sort alike the one with the lower id comes first, as from a scan.
+/// objects meet: such rows come one after the other, and are sorted together once the run of them ends. Rows
+/// that sort alike come in the order of their ids, as from a scan.
 private struct OrderMerge {
     struct Arrival {
         let place: PushedPlace

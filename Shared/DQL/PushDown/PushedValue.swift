@@ -49,8 +49,8 @@ struct PushedValue {
         self = found
     }
 
-    /// True if no part of it is too long for a statement. What is made of a value has it several times in its
-    /// text, so each value on the way is asked: the last one alone would be found too long too late.
+    /// True if no part of it is too long for a statement. A value made of others has their text several times
+    /// in its own, so each value on the way is asked: the last one alone would be found too long too late.
     var isModest: Bool {
         max(value.textBytes, type.textBytes, text.textBytes, doubt.textBytes) <= DQLLimits.pushedTextBytes
     }

@@ -4,8 +4,8 @@ import CRDT
 import Foundation
 import NIOCore
 
-/// Sends one attachment to the server, by tus where the server knows it. What has arrived there counts, also
-/// after a restart of the application: the place of the upload is kept in the mark of the attachment.
+/// Sends one attachment to the server, by tus where the server knows it. Bytes that have arrived there count,
+/// also after a restart of the application: the place of the upload is kept in the mark of the attachment.
 struct AttachmentUpload: Sendable {
     let id: BlobID
     let folder: AttachmentFolder

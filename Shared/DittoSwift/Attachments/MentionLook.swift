@@ -5,9 +5,9 @@ import Synchronization
 
 /// Looks whether documents here still mention the attachments that downloads wait for.
 ///
-/// A look reads all documents, so one answers for all downloads, and for as long as no commit has come. That
-/// an attachment is mentioned may be told from an earlier look for `Limits.mentionMemory`: a deletion is then
-/// told a little later. That none mentions it is told only as of now.
+/// A look reads all documents, so one answers for all downloads, and for as long as no commit has come. The
+/// answer "mentioned" may come from an earlier look for `Limits.mentionMemory`: a deletion is then told a
+/// little later. The answer "not mentioned" is told only as of now.
 actor MentionLook {
     private struct Look {
         var commits: UInt64

@@ -1,8 +1,8 @@
 /// A closure of the application, to be called later from another thread.
 ///
 /// Unchecked: the API's closures are not `@Sendable`, as in the API that we follow. So a closure may use what
-/// its surroundings own: a variable of its function, the state of a `@MainActor` class. That is safe as far
-/// as the queue is right on which it is called: the one that the application named, or the main queue
+/// its surroundings own: a variable of its function, the state of a `@MainActor` class. The use is safe if
+/// the closure is called on the right queue: the one that the application named, or the main queue
 /// (`DefaultDelivery`). One handler is never called twice at the same time.
 struct Handler<Closure>: @unchecked Sendable {
     let call: Closure

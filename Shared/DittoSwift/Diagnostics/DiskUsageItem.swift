@@ -57,7 +57,7 @@ extension DiskUsageItem {
         }
         var store = take { DocumentStore.fileNames.contains($0) || $0 == StoreSettings.fileName }
         var replication: [DiskUsageItem] = []
-        // What was written last may still be in the write-ahead log.
+        // The latest writes may still be in the write-ahead log.
         var left = replicationBytes
         for place in store.indices where left > 0 && store[place].name.hasPrefix(DocumentStore.databaseName) {
             var part = store[place]

@@ -9,7 +9,7 @@ import Transport
 ///
 /// The graph has this peer, its connection with the server, the peers that it has links with, and those that
 /// they have links with, as far as connections lead. Each peer says of itself what is told of it, and signs
-/// that. What changes anywhere is known everywhere within seconds.
+/// that. A change anywhere is known everywhere within seconds.
 ///
 /// `state` guards the observers and the graphs they were last called with. They are called in order
 /// (`DefaultDelivery`). `delivery` is held during a call, so that `stop()` returns only when no call is

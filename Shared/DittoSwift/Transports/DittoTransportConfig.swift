@@ -116,8 +116,8 @@ public struct DittoLANConfig: Codable, Equatable, Sendable {
 public struct DittoConnect: Codable, Equatable, Sendable {
     /// `host:port` of each.
     public var tcpServers: Set<String> = []
-    /// `ws://` or `wss://` URL of each. That of the instance's own server may be among them: taken out again
-    /// it ends the session with the server, put back it begins one.
+    /// `ws://` or `wss://` URL of each. The own server's URL may be among them: taken out again it ends the
+    /// session with the server, put back it begins one.
     public var webSocketURLs: Set<String> = []
     /// The pause before a retry, in seconds.
     public var retryInterval: TimeInterval = 5

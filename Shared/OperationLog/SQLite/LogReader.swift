@@ -180,8 +180,8 @@ enum LogReader {
             db, sql: "SELECT id FROM databases WHERE number = ?", arguments: [number])
         guard let name else { return LogLoss(database: nil, head: 0, previous: offset) }
         let database = DatabaseID(name)
-        // An erased database has lost its operations on purpose (`LogErasure`). What is damaged is found by
-        // those who read it.
+        // An erased database has lost its operations on purpose (`LogErasure`). Damage is found by those who
+        // read the damaged part.
         guard database.isValidInLog, let head = try? head(db, database: database) else { return nil }
         let isThere =
             try offset <= head.offset && chainHash(db, at: offset, of: head).map { $0 == hash } ?? true

@@ -35,8 +35,8 @@ struct IndexWork: Sendable {
 ///
 /// The worker writes the keys of new versions from the moment on at which an index is in the catalog. The
 /// builder gives keys to the older rows, in small transactions that lock the rows they change and pass over
-/// those that the worker holds; then it lets PostgreSQL index the column without blocking writers. What is
-/// done is in the database, so a process may be killed at any moment: the next one continues. An index that
+/// those that the worker holds; then it lets PostgreSQL index the column without blocking writers. Progress
+/// is in the database, so a process may be killed at any moment: the next one continues. An index that
 /// PostgreSQL has left invalid is dropped and made again.
 ///
 /// At most one builder works on a generation, across all processes (an advisory lock of its connection), for

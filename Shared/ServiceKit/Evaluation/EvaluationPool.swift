@@ -5,8 +5,8 @@ import Machine
 import Synchronization
 
 /// Evaluates statements and subscriptions on threads of its own: nothing else runs there, and they run
-/// nowhere else, so a costly condition delays only others of its kind. Who comes next is decided by
-/// `EvaluationSchedule`; decision 0053 has the reasons.
+/// nowhere else, so a costly condition delays only others of its kind. `EvaluationSchedule` decides which
+/// turn comes next; decision 0053 has the reasons.
 ///
 /// A turn runs on one thread to its end. After each slice it gives way at a check of the evaluator, where
 /// its thread waits until it is next again, or until its evaluation has ended: then it only unwinds, and

@@ -5,7 +5,7 @@ import Tracing
 
 /// Wraps the router with what all requests have in common above the wire: turns every failure into an error
 /// answer, unpacks bodies and packs answers, adds what other origins need, writes the request log, counts
-/// requests. What happens on the wire is `RequestGate`'s.
+/// requests. The wire itself is `RequestGate`'s.
 ///
 /// The log holds the request's id, method, path without query, status and duration, and the trace's id if the
 /// request names one; no header and no body, so no secret. Answers below 400 are logged at debug level: at a

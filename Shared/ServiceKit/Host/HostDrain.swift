@@ -9,9 +9,8 @@ import Synchronization
 /// `pause`:
 ///
 /// 1. Health fails, for those who look. Requests are answered as before, on new connections too.
-/// 2. Each answer says `Connection: close`, so no connection is kept from now on. Those that are idle are
-///    closed by the proxy, which keeps them for less than `pause` (`keepalive_timeout` in
-///    `compose/nginx.conf`).
+/// 2. Each answer says `Connection: close`, so no connection is kept from now on. Idle ones are closed by the
+///    proxy, which keeps them for less than `pause` (`keepalive_timeout` in `compose/nginx.conf`).
 /// 3. At the end no new connection begins (`refuseConnections`), and those that have begun are still
 ///    served. Then the listener is closed: from now on a connection is refused, and the proxy goes on to
 ///    another instance, with a POST too, since nothing was sent.
@@ -35,7 +34,7 @@ final class HostDrain: Sendable {
     /// Step 3: makes the kernel drop what would begin a connection, and waits for those that have begun.
     ///
     /// Closing the listener alone would reset connections that the kernel has accepted and this process has
-    /// not: the client believes them open and may have sent its request. Who is dropped asks again after a
+    /// not: the client believes them open and may have sent its request. A dropped client asks again after a
     /// second, and is refused then. Where the kernel knows no such filter, that small window stays.
     func refuseConnections() async {
         guard isDraining, let channel = listener.withLock({ $0 }) as? any SocketOptionProvider else { return }

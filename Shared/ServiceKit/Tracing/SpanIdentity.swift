@@ -1,6 +1,6 @@
 import Tracing
 
-/// The place of a span: its trace, itself, and whether the trace is recorded. What `traceparent` carries.
+/// The place of a span: its trace, itself, and whether the trace is recorded. `traceparent` carries it.
 struct SpanIdentity: Sendable, Hashable {
     /// 32 hexadecimal digits.
     var trace: String

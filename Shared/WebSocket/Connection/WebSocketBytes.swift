@@ -4,8 +4,8 @@ import NIOWebSocket
 /// A WebSocket as a stream of bytes, for handlers of bytes that follow in the pipeline, such as TLS: the
 /// bytes of a binary message follow those of the one before, and what is written leaves as binary messages.
 ///
-/// It answers pings and the close frame of the other side, and says goodbye before it closes. Whether the
-/// other side still lives is for the handlers behind it to find out. The event loop guards its state.
+/// It answers pings and the close frame of the other side, and says goodbye before it closes. The handlers
+/// behind it find out whether the other side still lives. The event loop guards its state.
 public final class WebSocketBytes: ChannelDuplexHandler {
     /// See `ChannelInboundHandler`.
     public typealias InboundIn = WebSocketFrame

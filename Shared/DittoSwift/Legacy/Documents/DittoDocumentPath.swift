@@ -2,9 +2,9 @@ import CRDT
 import DQL
 import Foundation
 
-/// A place in a document. What is there is read by its type: an accessor whose name ends in `Value` gives a
-/// default where there is nothing, or something of another type; the others give nil. A number is no text,
-/// and a text no number; a whole double counts as an integer, an integer as a double.
+/// A place in a document. Its value is read by type: an accessor whose name ends in `Value` gives a default
+/// where there is nothing, or something of another type; the others give nil. A number is no text, and a text
+/// no number; a whole double counts as an integer, an integer as a double.
 @available(*, deprecated, message: "Use DittoQueryResultItem.value or DittoQueryResultItem.decode(as:)")
 public class DittoDocumentPath {
     let place: LegacyPlace

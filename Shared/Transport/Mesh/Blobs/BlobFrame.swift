@@ -44,11 +44,13 @@ public enum BlobRefusal: UInt64, Sendable {
 /// The messages about blobs that a link carries beside a session's frames: CBOR maps like these, with types
 /// that no frame of a session has.
 ///
-/// ``` ask = { 0: 64, 1: id, 2: bstr .size 32, ? 3: uint, ? 4: uint } ; blob, offset, count; else: chunks
-/// bytes = { 0: 65, 1: id, 5: bstr } ; as many as were asked for, or up to the end chunks = { 0: 66, 1: id,
-/// 3: uint, 5: bstr } ; the blob's length, 32 bytes for each MiB none = { 0: 67, 1: id, 6: uint } ; 1
-/// missing, 2 busy, 3 unusable ``` An id is the asker's, and comes back with the answer. A message that does
-/// not decode is dropped.
+/// ```
+/// ask    = { 0: 64, 1: id, 2: bstr .size 32, ? 3: uint, ? 4: uint } ; blob, offset, count; else: chunks
+/// bytes  = { 0: 65, 1: id, 5: bstr }          ; as many as were asked for, or up to the end
+/// chunks = { 0: 66, 1: id, 3: uint, 5: bstr } ; the blob's length, 32 bytes for each MiB
+/// none   = { 0: 67, 1: id, 6: uint }          ; 1 missing, 2 busy, 3 unusable
+/// ```
+/// An id is the asker's, and comes back with the answer. A message that does not decode is dropped.
 enum BlobFrame: Equatable {
     case ask(UInt64, BlobAsk)
     case answer(UInt64, BlobAnswer)
