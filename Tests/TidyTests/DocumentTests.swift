@@ -7,8 +7,8 @@ struct DocumentTests {
     private static let declarations = Declarations(SourceTree.moduleFiles)
     /// The documents that a newcomer reads first, besides the READMEs of modules and services.
     private static let maps = [
-        "Shared/README.md", "Shared/Glossary.md", "Shared/Decisions/README.md", "Shared/Sync/Example.md",
-        "Shared/Sync/Gaps.md",
+        "ARCHITECTURE.md", "Shared/README.md", "Shared/Glossary.md", "Shared/Decisions/README.md",
+        "Shared/Sync/Example.md", "Shared/Sync/Gaps.md",
     ]
 
     private static func document(_ path: String) throws -> SourceFile {

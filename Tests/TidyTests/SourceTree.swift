@@ -47,8 +47,9 @@ enum SourceTree {
         ".ci",
     ]
     private static let rootFiles = [
-        "Package.swift", "Makefile", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "SECURITY.md",
-        ".swift-format", ".gitignore",
+        "Package.swift", "Makefile", "README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md",
+        "LICENSE",
+        "SECURITY.md", ".swift-format", ".gitignore",
     ]
 
     /// Every text file of the project; build products, caches and data are not among them.
