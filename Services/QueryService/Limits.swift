@@ -60,8 +60,8 @@ public enum Limits {
     static let timeMarkOperations = 1_000
     /// Actors whose authors one stream remembers.
     static let knownAuthors = 10_000
-    /// Shortest silence of a stream after which a line says that it is alive: proxies and phones cut what is
-    /// silent for a minute.
+    /// Shortest silence of a stream before a line of life: proxies and phones cut connections that are silent
+    /// for a minute.
     static let aliveInterval = Duration.seconds(15)
     /// How often a silent stream looks at its credential and its client.
     static let streamLook = Duration.seconds(5)
@@ -95,7 +95,7 @@ public enum Limits {
     /// Longest condition or list of collections in a request for changes, in bytes.
     static let conditionBytes = 8_192
     /// Time for which the answer to a write with an `Idempotency-Key` is kept: a client that was switched off
-    /// over night still learns what became of its write.
+    /// over night still learns the outcome of its write.
     public static let keptAnswers = Duration.seconds(86_400)
     /// Most such answers of one user in one database: one every nine seconds, all day.
     public static let keptAnswersPerUser = 10_000

@@ -62,8 +62,8 @@ extension ReplicatorPart {
         authenticator.system?.directory.hold(of: database, nowSeconds: SystemClock.seconds())
     }
 
-    /// Opens what was folded here before, one after the other and beside the sessions, so that the first
-    /// peer after a restart does not wait for what was written meanwhile.
+    /// Opens the databases that were folded here before, one after the other and beside the sessions, so that
+    /// the first peer after a restart does not wait for the fold of later writes.
     private func foldKnown() async {
         do {
             let known = FoldedBefore.databases(in: materializations.folder, of: try await log.databases())

@@ -42,7 +42,7 @@ public final class ReplicatorPart: ServicePart {
     /// The evaluations at each database.
     let seats = Mutex<[DatabaseID: EvaluationSeats]>([:])
     let deadlines: DeadlineWatch
-    /// Hubs whose log does not have what they have folded, or what comes next.
+    /// Hubs whose log lacks operations that they have folded, or the next ones.
     let lost: AsyncStream<DatabaseHub>
 
     /// - Parameters:

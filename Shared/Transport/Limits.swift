@@ -57,7 +57,7 @@ public enum Limits {
     /// The first pause after a failed dial, unless the application names another; it doubles.
     public static let firstDialPause = Duration.seconds(5)
     /// The pauses after the first dials of an address at which nobody has answered yet: two peers that start
-    /// together miss each other by the moment in which one of them opens its port.
+    /// together miss each other by the moment of opening a port.
     static let earlyDialPauses: [Duration] = [.milliseconds(200), .milliseconds(500), .seconds(1)]
     /// The longest pause between two dials of an address.
     static let longestDialPause = Duration.seconds(60)

@@ -14,7 +14,7 @@ struct ChangeFeed: Sendable {
     /// The reason why the stream must end: the token is over, or the service stops.
     let end: @Sendable () -> (any HTTPReportable)?
 
-    /// The offset after which the feed begins, and the one through which a feed that ends by itself goes.
+    /// The offset after which the feed begins, and the last one of a feed that ends by itself.
     struct Bounds: Sendable {
         let begin: Offset
         let head: Offset

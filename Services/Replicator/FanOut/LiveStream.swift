@@ -70,8 +70,9 @@ struct LiveStream {
         progressDue = head.offset.advanced(by: Limits.progressOperations)
     }
 
-    /// The answer for a session at `offset`; nil when there is nothing for it yet. One that shares its
-    /// queries is given what they are: then only what concerns it is in the answer.
+    /// The answer for a session at `offset`; nil when there is nothing for it yet. A session that shares its
+    /// queries passes them as `followed`: then the answer has only the operations that concern them, and its
+    /// own.
     func answer(after offset: Offset, for session: UInt64 = 0, following followed: Set<UInt64>? = nil)
         -> Answer?
     {

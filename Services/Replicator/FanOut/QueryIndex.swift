@@ -4,9 +4,9 @@ import Exchange
 import Sync
 import Synchronization
 
-/// The distinct queries that the sessions of one database follow, and who follows each: a change is evaluated
-/// once for a query however many follow it, and of queries that ask for `field = value` only those whose
-/// value the document has are evaluated at all.
+/// The distinct queries that the sessions of one database follow, each with its followers. A change is
+/// evaluated once for a query however many follow it. Queries for `field = value` are evaluated only if the
+/// document has their value.
 ///
 /// Invariants: equal queries (by canonical key) have one number for as long as one session follows them, and
 /// numbers are never used again; a query stands under one field, or among those without one. Under a field

@@ -6,11 +6,11 @@ import ServiceKit
 
 /// The replicator's housekeeping of all databases, for as long as it runs.
 ///
-/// A database that is not open is opened for it, and closed again (so is, in between, what nobody syncs any
-/// more, see `IdleDatabases`): when its log has grown enough for a snapshot, and once per `reapingInterval`
-/// for its tombstones, so that also one that only query-service writes stays bounded. A lease that is held
-/// for the interval says to all processes, and after a restart, that the search was done. Every process
-/// searches its open databases itself, the first time after the first interval.
+/// A database that is not open is opened for it, and closed again: when its log has grown enough for a
+/// snapshot, and once per `reapingInterval` for its tombstones. So a database that only query-service writes
+/// stays bounded too. In between, databases without syncing peers are closed (`IdleDatabases`). A lease that
+/// is held for the interval says to all processes, and after a restart, that the search was done. Every
+/// process searches its open databases itself, the first time after the first interval.
 struct Housekeeping {
     let log: any OperationLog
     let options: HousekeepingOptions

@@ -4,8 +4,8 @@ import Exchange
 /// The way out of a session, and its credit: the actions of the present event, the credit of
 /// both sides, and the frames that wait for credit.
 ///
-/// Every machine of a session is handed this one value. So a machine that has sent something sees at once
-/// what that left of the credit, and all actions of an event are in the order in which they were decided.
+/// Every machine of a session is handed this one value. So a machine that sends sees the remaining credit at
+/// once, and all actions of an event stand in the order of their decisions.
 ///
 /// Invariants: no data frame leaves without credit; frames that wait leave in order; once the session is
 /// closed nothing leaves. Bounds: nothing more is read to be sent while a frame waits (`canSendData`), so

@@ -62,8 +62,8 @@ public enum Frame: Sendable, Equatable {
     case granted
     /// A newer access token of the same peer: the session continues under it. Since version 3.
     case renewal(token: String)
-    /// To a peer that brings what its links have changed: an operation is not taken yet, because the log
-    /// lacks what it rests on. Since version 4.
+    /// To a peer that brings its links' changes: an operation is not taken yet, because the log lacks its
+    /// base. Since version 4.
     case deferred(Deferral)
     /// Between small peers: everything that the receiver wanted is stored up to this position of its feed.
     case taken(LogPosition)

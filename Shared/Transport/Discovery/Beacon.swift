@@ -20,7 +20,7 @@ struct PeerMark: Hashable, Sendable, Comparable, CustomStringConvertible {
     func distance(to other: PeerMark) -> UInt64 { other.value &- value }
 }
 
-/// A datagram by which a peer tells its network that it is there: a hint, which proves nothing.
+/// A datagram by which a peer announces itself on its network: a hint without proof.
 ///
 /// Deterministic CBOR, `[1, tag, peer, boot, port, free]`; tag, peer and boot are byte strings of 8. The
 /// address is the datagram's source.

@@ -22,7 +22,8 @@ struct Inbox {
     }
 
     private struct Commits {
-        /// Each once, in the order in which they began to write: what a later one wrote may rest on that.
+        /// Each once, in the order in which they began to write: writes of a later one may rest on an earlier
+        /// one's.
         var actors: [ActorID] = []
         var wanted: [DocumentKey] = []
         var isWanted: Set<DocumentKey> = []

@@ -276,8 +276,8 @@ public final class MeshFeed: Sendable {
         for link in state.withLock({ Array($0.links.values) }) { link.lookForAsks() }
     }
 
-    /// Documents were evicted: what is under way for subscriptions of their collections would bring cursors
-    /// back that do not say what is held.
+    /// Documents were evicted: answers under way for subscriptions of their collections would bring back
+    /// cursors that disagree with the holdings.
     private func beginAnew(in collections: Set<CollectionName>) {
         let (ended, links) = state.withLock { state in
             var ended: [(key: [UInt8], generation: UInt64)] = []

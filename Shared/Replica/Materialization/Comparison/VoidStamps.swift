@@ -2,8 +2,8 @@ import CRDT
 import Exchange
 
 extension ReadTransaction {
-    /// Stamps that are void of a document which somebody holds with a vector: what a closed actor wrote later
-    /// than its last admitted operation, and what no state has brought before (decision 0083). Nil for none.
+    /// The void stamps of a document that is held elsewhere with the vector `held`: writes of a closed actor
+    /// after its last admitted operation, unless a state has brought them (decision 0083). Nil for none.
     public func void(of key: DocumentKey, held: VersionVector) throws -> VersionVector? {
         var ours: VersionVector?
         var void = VersionVector()

@@ -7,8 +7,8 @@ import GRDB
 /// decides about it.
 ///
 /// `StateMerge` merges states and deltas, and applies purges; `PurgeNotices` keeps purges until the states
-/// after them have come; `Refetch` says what must be asked for. Merger decides what takes effect together,
-/// and in which order: a message, what was staged for a subscription, void stamps with the state after them.
+/// after them have come; `Refetch` names the documents to ask for. Merger decides on units and order: a
+/// message, the staged pages of a subscription, void stamps with the state after them.
 struct Merger {
     private let database: Database
     private var merging: StateMerge
@@ -19,8 +19,8 @@ struct Merger {
     private let hasAuthority: Bool
     /// Documents of which the server has told void stamps, and no state after them.
     private var voided: Set<DocumentKey> = []
-    /// Void stamps that a link tells before what is left: of documents of which nothing is here, or which
-    /// they would taint. Without a state after them they do not count.
+    /// Void stamps that a link tells before the remaining state, for documents that are not here or would be
+    /// tainted by them. Without a state after them they do not count.
     private var early: [DocumentKey: VersionVector] = [:]
 
     /// `hasAuthority`: what comes is from the server, which is asked about the rest. `milliseconds`: the wall
@@ -100,8 +100,8 @@ struct Merger {
         }
     }
 
-    /// Applies the purges after which no state came. `isListed` says that they answer what was held when a
-    /// list was made, not what is held now.
+    /// Applies the purges after which no state came. `isListed`: they answer a list of earlier holdings, not
+    /// the present ones.
     mutating func purgeNoticed(isListed: Bool = false) throws {
         // The server has nothing of these beside what is void.
         for key in voided where try merging.isTainted(key) { try merging.replace(key, by: Document()) }

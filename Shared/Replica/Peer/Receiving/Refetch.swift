@@ -2,8 +2,8 @@ import CRDT
 import DQL
 import GRDB
 
-/// Decides which documents a peer asks the server for, because what has come of them is not the last word: a
-/// base is missing, own writes are, or parts of which nobody has told what became of them.
+/// Decides which documents a peer asks the server for, because their present state is incomplete: it lacks a
+/// base, own writes, or parts whose fate nobody has told.
 struct Refetch {
     private let database: Database
     private let actor: ActorID

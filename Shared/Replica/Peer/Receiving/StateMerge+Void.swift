@@ -52,8 +52,8 @@ extension StateMerge {
         return more != words && held.isTainted(by: more.times)
     }
 
-    /// Returns whether a state that a link gives would be tainted by what the link tells, or by what else is
-    /// known.
+    /// Returns whether a link's state would be tainted by the link's notice, or by other void stamps known
+    /// here.
     mutating func wouldTaint(
         _ left: VersionVector, of key: DocumentKey, _ told: VersionVector
     ) throws -> Bool {

@@ -4,12 +4,11 @@ import Exchange
 /// The fate of each of the operations that the server has not acknowledged (decision 0009):
 /// it moves those that the log can not take as they were written, and no other.
 ///
-/// It moves the operations of an actor that the server takes nothing more of, those whose stamp is too far
-/// ahead to be admitted, those of documents that the server has reaped, those that rest on one that is moved
-/// or set aside, and everything that was written after the first that moves: its author had seen that, so
-/// nobody may see it before (rule 17), and an actor's operations are uploaded in one go. Operations before
-/// the first that moves keep actor, sequence and stamp, so that a copy of the store that uploads them too
-/// writes nothing twice.
+/// It moves the operations of a closed actor, those whose stamp is too far ahead to be admitted, those of
+/// documents reaped at the server, those resting on one moved or set aside, and every later operation: its
+/// author had seen the moved one, so nobody may see it before (rule 17), and an actor's operations are
+/// uploaded in one go. Operations before the first that moves keep actor, sequence and stamp, so that a copy
+/// of the store that uploads them too writes nothing twice.
 ///
 /// Used once, with the operations in the order of their commits.
 struct RepairPlan {
@@ -38,7 +37,7 @@ struct RepairPlan {
     private(set) var moves = false
     /// The stamps that will not be in a document under their names.
     private var gone: [DocumentKey: Set<Stamp>] = [:]
-    /// Per document what stays: the server will have that before what is moved.
+    /// Per document the stamps that stay: the server will have them before the moved ones.
     private var staying: [DocumentKey: VersionVector] = [:]
     /// The store's own stamps of actors that another history goes on with.
     private var diverged: [DocumentKey: Set<Stamp>] = [:]

@@ -67,7 +67,7 @@ extension PeerReplica {
 }
 
 extension PeerReplica {
-    /// Links are told what is void of the documents that were repaired, and asked what they have of them.
+    /// Links are told the void stamps of repaired documents, and asked for their own versions.
     /// - Returns: the documents of which that is news, shown or not.
     private func noteVoid(_ repairer: Repairer, _ database: Database) throws -> Set<DocumentKey> {
         guard let recorder = recording.recorder else { return [] }

@@ -189,8 +189,8 @@ extension PeerReplica {
         }
     }
 
-    /// Lets subscriptions list again what they hold. A copy of this store may have sent what was withheld
-    /// here, and the stream may have passed that: then nobody tells what has become of the documents.
+    /// Lets subscriptions list again what they hold. A copy of this store may have sent the withheld writes,
+    /// and the stream may have passed them: then nobody tells the outcome for their documents.
     private func forgetPlaces(in collections: Set<CollectionName>, _ database: Database) throws {
         let others = liveQueries.filter { !collections.contains($0.collection) }
         // Not forgotten: who has a cursor is told where the right to read has ended. (An application may

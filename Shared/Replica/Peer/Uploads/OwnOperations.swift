@@ -152,9 +152,9 @@ extension OwnOperations {
         return SequenceNumber(statement.bits(0))
     }
 
-    /// The actors with operations that are not acknowledged, in the order in which the store took them: what
-    /// a later one wrote may rest on an earlier one's. Stamps tell, for a store's only grow; commits do not,
-    /// since a moved operation keeps its commit.
+    /// The actors with unacknowledged operations, in the order in which the store took them: writes of a
+    /// later one may rest on an earlier one's. Stamps tell, for a store's only grow; commits do not, since a
+    /// moved operation keeps its commit.
     static func pending(_ database: Database) throws -> [ActorID] {
         let statement = try RawStatement(
             cached: """

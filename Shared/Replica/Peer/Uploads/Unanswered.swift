@@ -1,9 +1,9 @@
 import CRDT
 import GRDB
 
-/// Own writes that the server has, and whose answer has not come (rule 16): where the merged document is not
-/// what the writer knew, the server sends it in its stream. Documents of live subscriptions need no note,
-/// because catching up from a cursor brings them.
+/// Own writes in the server's log whose answer has not come (rule 16): if the merged document differs from
+/// the writer's, the server sends it in its stream. Documents of live subscriptions need no note, because
+/// catching up from a cursor brings them.
 enum Unanswered {
     static func note(_ key: DocumentKey, _ offset: Offset, _ database: Database) throws {
         let statement = try RawStatement(

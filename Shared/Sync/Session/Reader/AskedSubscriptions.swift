@@ -61,8 +61,8 @@ struct AskedSubscriptions: Sendable {
     /// hold more when it is asked than when the application subscribed.
     private var collections: Set<CollectionName> = []
     private var hasOthers = false
-    /// Keys cancelled in this session: what was staged for them is dropped, whatever a request says that was
-    /// put together before.
+    /// Keys cancelled in this session: their staged pages are dropped, even if a request put together before
+    /// names them.
     private var cancelled: Set<[UInt8]> = []
     /// Lists, in the order in which the server asked; and the one that the store reads.
     private var lists: [OwedList] = []

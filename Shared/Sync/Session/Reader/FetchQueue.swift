@@ -4,8 +4,8 @@ import Exchange
 /// Documents whose states are asked for (`want`), each from a moment on: a part of the reader.
 ///
 /// Three sources ask, in this order: a repair, the head of the stream that lacks a base, and the store, for
-/// documents that it wants from earlier on. One request is under way at a time, so that what comes unasked is
-/// bounded; what an answer has no room for goes back to its source.
+/// documents that it wants from earlier on. One request is under way at a time, so that unasked answers are
+/// bounded; documents without room in an answer go back to their source.
 struct FetchQueue: Sendable {
     private enum Request: Sendable {
         case none

@@ -1,6 +1,6 @@
-/// The service of DNS-SD by which a peer tells its network that it is there: a hint as a beacon is, which
-/// proves nothing. Type `_mimeo._tcp`, instance `mimeo-<peer>`, text `v=1`, `t=<tag>`, `p=<peer>` and
-/// `b=<boot>`, each of 16 hexadecimal digits.
+/// The service of DNS-SD by which a peer announces itself on its network: a hint without proof, like a
+/// beacon. Type `_mimeo._tcp`, instance `mimeo-<peer>`, text `v=1`, `t=<tag>`, `p=<peer>` and `b=<boot>`,
+/// each of 16 hexadecimal digits.
 struct PeerService: Sendable, Hashable {
     /// Tells peers of one database and one sync group from all others.
     var tag: UInt64
