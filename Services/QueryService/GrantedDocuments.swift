@@ -52,8 +52,8 @@ extension ReadableDocuments {
     }
 }
 
-/// `GrantedDocuments` with the snapshot's SQL. SQL filters documents, of which those are dropped that the
-/// reader may not read; it counts, groups and bounds only collections that he may read as a whole.
+/// `GrantedDocuments` with the snapshot's SQL. SQL filters documents, and unreadable ones are dropped from
+/// its result; it counts, groups and bounds only collections that the reader may read as a whole.
 struct GrantedPushing: PushingSource, ReadableDocuments {
     let base: any PushingSource
     let readable: GrantedDocuments

@@ -280,8 +280,8 @@ package actor DatabaseHub {
         }
     }
 
-    /// The log does not have what is folded here, or what comes next: ends every session, with a reason. The
-    /// peers greet a hub that is rebuilt, and give back what a log that was put back has lost.
+    /// The log lacks operations that are folded here, or the next ones: ends every session, with a reason.
+    /// The peers greet a rebuilt hub, and give back the lost operations of a log that was put back.
     func endSessions() {
         let reason = SyncError(.goingAway, "the documents of this database are rebuilt from its log")
         for session in running.values { session.end(reason) }

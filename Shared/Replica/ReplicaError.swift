@@ -11,13 +11,13 @@ public enum ReplicaErrorCode: String, Sendable, CaseIterable {
     case newerFormat = "STORE-0103"
     /// The file is not a store of ours, or is damaged: bytes are not those that were written, or commits are
     /// missing. Nothing was changed. A server builds its copy again; a peer's store is restored from a
-    /// backup, or removed with its folder, which gives up what the server has not acknowledged.
+    /// backup, or removed with its folder, which gives up its unacknowledged writes.
     case damaged = "STORE-0104"
     /// The replica was closed.
     case closed = "STORE-0105"
     /// The store belongs to another database than the one that it is opened for. Nothing was read, sent or
-    /// changed. Use another directory for that database, or empty this one, which gives up what the server
-    /// of its own database has not acknowledged.
+    /// changed. Use another directory for that database, or empty this one, which gives up the writes that
+    /// its own server has not acknowledged.
     case otherDatabase = "STORE-0106"
     /// A local write makes a document exceed the hard size limit.
     case documentTooLarge = "STORE-0201"

@@ -38,7 +38,7 @@ public enum Limits {
     static let aheadInterval = Duration.seconds(5)
     /// Documents that a link is asked about at a time because they came from elsewhere.
     static let linkAsks = 1_024
-    /// Bytes of a message in chunks after which what has come of it is kept for a later session.
+    /// Bytes of a message in chunks after which its received part is kept for a later session.
     static let keptStepBytes = 65_536
 
     /// Bytes that wait for a socket above which news of presence wait for documents.

@@ -55,7 +55,7 @@ actor ChangeTail {
         recent.endFollowers(isFinal: false)
     }
 
-    /// Frees the space in which removed content may stand, also in what an earlier process left.
+    /// Frees the space in which removed content may stand, also in the leavings of an earlier process.
     func compact(through offset: Offset) async throws {
         if let opening { return try await opening.value.materializer.compact(through: offset) }
         guard materializations.keeps(database) else { return }

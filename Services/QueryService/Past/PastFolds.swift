@@ -5,7 +5,7 @@ import Replica
 import ServiceKit
 
 /// The folds of the past that this process has open: for reads `asOf` an offset, shared and kept for the next
-/// reader, and for readers of changes that begin behind what is in memory, one each.
+/// reader, and one each for readers of changes from before the part in memory.
 ///
 /// Actor isolation guards all. A kept fold with users is never moved, closed or lent. `turns` bounds how many
 /// are being folded at a time, since each reads the log and writes files.

@@ -73,7 +73,7 @@ struct ProjectionStores: Sendable {
             }
     }
 
-    /// Opens a database's store, which tells `recent` what it folds.
+    /// Opens a database's store; it tells `recent` the operations that it folds.
     func open(
         _ database: DatabaseID, log: any OperationLog, recent: RecentChanges
     ) async throws -> any ProjectionStore {

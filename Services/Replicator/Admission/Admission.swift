@@ -12,7 +12,7 @@ import Sync
 ///
 /// Invariants:
 /// - An operation's origin is noted before its append, and taken when it is folded or was not appended.
-/// - Nothing is appended that was judged by a fold whose history the log does not have in that term.
+/// - Nothing is appended after a judgement by a fold whose history the log lacks in that term.
 /// - Nothing is refused for good before all that was appended here is folded.
 /// - Folding yields to a session only while that session is there: each yield is ended once.
 actor Admission {
@@ -40,7 +40,7 @@ actor Admission {
     /// The ones among them whose uploads folding yields to.
     private var yieldedTo: Set<UInt64> = []
 
-    /// - Parameter term: a term of the log in which it has what is folded.
+    /// - Parameter term: a term of the log in which it contains our fold.
     init(
         _ materializer: Materializer, to log: any OperationLog, of database: DatabaseID,
         verifiedIn term: UInt64, environment: Environment, bounds: AdmissionBounds,

@@ -8,10 +8,9 @@ import Sync
 
 /// Checks operations before they enter the log, so that folding it never fails (rule 3, rule 17).
 ///
-/// Coverage only grows, but for tombstones, which are reaped: what a materialization covers stays covered, so
-/// checking before the append needs no lock. An operation that rests on a tombstone is appended on the
-/// condition that nobody has touched the tombstone since, a moved one on the condition that no copy of it has
-/// come since.
+/// Coverage only grows, but for reaped tombstones: a covered base stays covered, so checking before the
+/// append needs no lock. An operation that rests on a tombstone is appended on the condition that nobody has
+/// touched the tombstone since, a moved one on the condition that no copy of it has come since.
 struct AdmissionCheck {
     let replica: Materialization
     let grant: CompiledGrant
@@ -32,7 +31,7 @@ struct AdmissionCheck {
         /// A later fold may say otherwise of an operation: its base is not covered by the fold so far, or its
         /// size is not known.
         var dependsOnFold = false
-        /// Actors whose first refused operation rests on what the log does not have yet, and may get.
+        /// Actors whose first refused operation rests on a base that the log lacks, and may still get.
         var mayWait: Set<ActorID> = []
         /// The documents behind what may be appended.
         var written: [UnfoldedKey: UnfoldedDocument] = [:]
@@ -246,8 +245,8 @@ struct AdmissionCheck {
         return .admitted
     }
 
-    /// Returns whether all that a base lacks may still come to the log. An operation that the log has, and
-    /// whose effect is not in the document, was reaped there: nothing brings that back.
+    /// Returns whether all that a base lacks may still come to the log. An operation in the log without an
+    /// effect in the document was reaped there: nothing brings that effect back.
     private func mayCome(
         _ base: VersionVector, _ vector: VersionVector, _ transaction: ReadTransaction
     ) throws -> Bool {

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Frames of the live stream that were encoded lately, so that all who are sent the same share one encoding.
+/// Lately encoded frames of the live stream, so that all receivers of one frame share one encoding.
 ///
 /// Bounded by `Limits`: the oldest go first. `state` guards the frames; it is held while one is encoded, so
 /// that nobody encodes the same beside it.

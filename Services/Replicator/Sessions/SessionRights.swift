@@ -19,7 +19,7 @@ package final class SessionRights: Sendable {
         /// Tokens that were issued before say nothing any more: seconds since 1970.
         var notBeforeSeconds: Int64
         var tell: Change?
-        /// True if the peer has links, which bring it what others wrote.
+        /// True if the peer has links, which bring it writes of others.
         var hasLinks = false
     }
 

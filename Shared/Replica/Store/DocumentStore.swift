@@ -191,7 +191,7 @@ public final class DocumentStore: Sendable {
     /// A snapshot on a connection of its own, which may last.
     func makeSnapshot() throws -> DatabaseSnapshot { try pool.makeSnapshot() }
 
-    /// Refuses a store whose write-ahead log has lost commits that were durable, or whose file was cut off.
+    /// Refuses a store whose write-ahead log has lost durable commits, or whose file was cut off.
     private static func checkWriteAhead(_ path: String, _ durability: Durability) throws(ReplicaError) {
         let remedy = Self.remedy(path, durability)
         if let loss = WriteAheadMark.loss(of: path, isSynced: durability == .synced) {

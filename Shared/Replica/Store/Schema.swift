@@ -15,8 +15,8 @@ enum Schema {
 
     /// Refuses a foreign or newer file before anything may write to it. A missing one is valid.
     ///
-    /// A file whose creation was interrupted has a rollback journal, without which it means nothing. A
-    /// reader may not roll it back, so a writer does, as the first process to open it would.
+    /// A file whose creation was interrupted has a rollback journal, and means nothing without it. A reader
+    /// may not roll it back, so a writer does, as the first process to open it would.
     static func check(path: String) throws {
         guard DirectoryLock.identity(of: path) != nil else { return }
         do {

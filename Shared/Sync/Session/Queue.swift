@@ -1,4 +1,5 @@
-/// A queue whose head leaves without moving what is behind it: thousands of small frames may wait in one.
+/// A queue whose head leaves without moving the elements behind it: thousands of small frames may wait in
+/// one.
 struct Queue<Element: Sendable>: Sendable {
     private var slots: [Element?] = []
     private var head = 0

@@ -59,9 +59,9 @@ extension LinkChooser {
     // MARK: Churn
 
     /// Gives a place to a peer that is better linked, if all places are taken: first to a successor, which
-    /// the ring needs; then to a peer that no links lead to, if the graph says so. A place is taken from the
-    /// newest link that is old enough and that the graph, or the ring, can do without. Without such a cause
-    /// nothing changes, because each new link costs a comparison of everything.
+    /// the ring needs; then to a peer that the graph does not reach. A place is taken from the newest link
+    /// that is old enough and that the graph, or the ring, can do without. Without such a cause nothing
+    /// changes, because each new link costs a comparison of everything.
     mutating func churn(_ now: Duration) {
         guard targets.count >= settings.outgoing, settings.outgoing > 0 else { return }
         let usable = usable(now)

@@ -280,10 +280,10 @@ public final class PeerSync: Sendable {
             metadata: ["reason": "\(reason)"])
     }
 
-    /// One attempt: connects, runs the session to its end. Returns why it ended, and whether it was open
-    /// for long, or was ended by nothing that the next attempt would only repeat (a refused write, a message
-    /// that cannot be taken, a full disk). A link that breaks without a word is no such reason, unless it
-    /// breaks at once: what a session brings on a link that keeps breaking must not wait longer each time.
+    /// One attempt: connects, runs the session to its end. Returns why it ended, and whether it was open for
+    /// long, or was ended by nothing that the next attempt would only repeat (a refused write, a message that
+    /// cannot be taken, a full disk). A link that breaks without a word is no such reason, unless it breaks
+    /// at once: sessions over a link that keeps breaking must not wait longer each time.
     private func connect() async -> (reason: String, isHealthy: Bool) {
         let opened = Mutex(false)
         let started = ContinuousClock.now

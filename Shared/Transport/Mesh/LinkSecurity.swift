@@ -6,7 +6,7 @@ import NIOCore
 import NIOSSL
 import Synchronization
 
-/// The means by which a peer proves who it is, and checks others.
+/// The means by which a peer proves its identity, and checks others.
 public struct MeshCredentials: Sendable {
     /// The peer's own key.
     public var key: PeerKey

@@ -8,7 +8,7 @@ public typealias LinkID = UInt64
 ///
 /// A link is *opening* until its other side has greeted, *waiting* while an older link of the same peer ends,
 /// *asking* while the application decides, then *open*, and *closing* after its reason was told. It leaves
-/// the table with `ended`, which comes exactly once for each link, whatever happened.
+/// the table with `ended`, exactly once for each link in every case.
 ///
 /// Invariants: one link of a peer at most is open. An address has one link at most. A dial is never cancelled
 /// because of an incoming connection. All durations are times since one fixed moment.

@@ -6,8 +6,8 @@ import Replica
 import Sync
 import Synchronization
 
-/// A peer's replica as the store of a session with another small peer: answers what a subscriber's session
-/// asks, and what a publisher's does.
+/// A peer's replica as the store of a session with another small peer: answers the questions of a
+/// subscriber's session and of a publisher's.
 ///
 /// `asking` guards the documents that the other side is asked about because they came from elsewhere: one
 /// batch at a time, and the next one after its answers are stored.

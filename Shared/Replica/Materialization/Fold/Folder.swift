@@ -112,7 +112,7 @@ struct Folder {
     }
 }
 
-/// Runs a decoder on what the log holds: what does not decode there is damage.
+/// Runs a decoder on bytes of the log: an error is damage there.
 private func undamaged<Result>(_ offset: Offset, _ body: () throws -> Result) throws -> Result {
     do {
         return try body()

@@ -264,9 +264,9 @@ struct NoteBook {
     }
 }
 
-/// The notes that a link has made this store tell again, in one session. A peer that shows again and again
-/// what a note calls void does not believe it, or holds something itself that is void here: it is told a few
-/// times, not without end (decision 0164). Bounds: `ReplicaLimits.tellings` and `toldDocuments`.
+/// The notes that a link has made this store tell again, in one session. A peer that shows void stamps again
+/// and again does not believe the note, or holds something itself that is void here: it is told a few times,
+/// not without end (decision 0164). Bounds: `ReplicaLimits.tellings` and `toldDocuments`.
 package final class NoteTellings: Sendable {
     private let counts = Mutex<[DocumentKey: Int]>([:])
 

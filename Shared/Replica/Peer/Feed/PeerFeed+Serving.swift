@@ -2,8 +2,8 @@ import CRDT
 import DQL
 import Exchange
 
-// Answers to another small peer. A peer says what it has more of, and nothing of what it does not have: there
-// is no frontier that could tell which of it was removed.
+// Answers to another small peer. A peer names documents that it has more of, and says nothing of missing
+// ones: it has no frontier to tell which of them were removed.
 
 extension PeerFeed {
     /// The documents that a subscription's page is read from, and the position that they stand for.

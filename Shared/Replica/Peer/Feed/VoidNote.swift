@@ -1,8 +1,8 @@
 import CRDT
 
 /// The part of a document's note that says which of its stamps are void: all that are later than their
-/// actor's time here (decision 0083). Words of the server are told apart from words of links, which change
-/// nothing of what the server has said.
+/// actor's time here (decision 0083). Words of the server are told apart from words of links, and a link's
+/// word never changes a server's.
 ///
 /// Stored as a version vector. The time of a stamp has 63 bits (`ReplicaLimits.stampMilliseconds`), so the
 /// highest one marks a word of the server.

@@ -23,8 +23,8 @@ struct Merger {
     /// tainted by them. Without a state after them they do not count.
     private var early: [DocumentKey: VersionVector] = [:]
 
-    /// `hasAuthority`: what comes is from the server, which is asked about the rest. `milliseconds`: the wall
-    /// clock, for notes. `tellings`: the link's session.
+    /// `hasAuthority`: the updates are from the server, which is asked about the rest. `milliseconds`: the
+    /// wall clock, for notes. `tellings`: the link's session.
     init(
         database: Database, state: StoreState, liveQueries: [SubscriptionQuery] = [],
         hasAuthority: Bool = true, recorder: ChangeRecorder? = nil, milliseconds: UInt64 = 0,

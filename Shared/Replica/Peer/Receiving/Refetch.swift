@@ -24,7 +24,7 @@ struct Refetch {
     /// True if any evicted document is remembered; nil until it matters.
     private var hasEvictions: Bool?
 
-    /// False where what comes is not the server's: there is nobody whose word is the last one.
+    /// False where the updates are not the server's: nobody has the last word there.
     let asks: Bool
 
     init(database: Database, actor: ActorID, liveQueries: [SubscriptionQuery], asks: Bool = true) {

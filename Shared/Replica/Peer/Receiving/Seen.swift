@@ -2,8 +2,8 @@ import CRDT
 import Exchange
 import GRDB
 
-/// The last position of the server's log that this store knows of: what tells, at the next handshake, that
-/// the log was restored to an earlier state (rule 18).
+/// The last position of the server's log that this store knows of. At the next handshake it shows whether the
+/// log was restored to an earlier state (rule 18).
 enum Seen {
     private static let key = "seen"
 

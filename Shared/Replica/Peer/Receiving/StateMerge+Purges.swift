@@ -74,7 +74,7 @@ extension StateMerge {
     /// Everything that the vector covers is gone at the server, the tombstone too. A document with own writes
     /// that the server does not have waits for the repair that moves them.
     /// - Parameters:
-    ///   - isListed: true if it is of what was held when a list was made, not of what is held now.
+    ///   - isListed: true if it answers a list of earlier holdings, not the present ones.
     ///   - subscription: the one whose catch-up is shown, if any.
     mutating func purge(
         _ key: DocumentKey, _ vector: [UInt8], isListed: Bool = false, publishes subscription: [UInt8]?

@@ -2,7 +2,7 @@ import CRDT
 import GRDB
 
 // Void stamps (decision 0083): a document that holds one is tainted. Nothing is merged into it, and it is
-// merged into nothing, because what a void write has removed cannot be told from what others have.
+// merged into nothing, because removals by a void write look like fields that only others have.
 
 extension StateMerge {
     /// Void stamps of a document were told: by the server, which names all of those that it was asked about,

@@ -115,7 +115,7 @@ struct StateMerge {
         try refetch.askIfEvicted(key, bytes)
     }
 
-    /// Drops what a teller says is gone of a document, but for what the teller's state shows, and merges that
+    /// Drops the part of a document that `gone` covers and the teller's state does not show, and merges that
     /// state. Nothing of a document that is not here can be dropped.
     /// - Parameter isAuthority: true for the server, which names what was named to it: what drops nothing
     /// needs no note.
@@ -153,7 +153,7 @@ struct StateMerge {
         try documents.put(document.encoded(), key, in: table, isLive: document.isLive)
     }
 
-    /// A document that is not here becomes what came: bytes that decode encode to themselves.
+    /// A document that is not here becomes the received state as it is: decoded bytes encode to themselves.
     private mutating func insert(_ bytes: EncodedState, _ key: DocumentKey, _ table: DocumentTable) throws {
         var isLive = true
         if let stamp = Insertion.stamp(ofState: bytes) {

@@ -5,7 +5,7 @@ import CRDT
 /// Used once, with the operations in the order of their commits. Each keeps its edits; its base names,
 /// instead of the stamps that were moved, the last stamp of the old actor that the server has in that
 /// document and the new actor's previous one. A change whose stamp the server's document covers is there
-/// already (a vector covers only what was merged): it is left out, so nothing is done twice.
+/// already (a vector covers only merged stamps): it is left out, so nothing is done twice.
 struct Restamper {
     /// The fate of the store's own stamps in one document.
     private struct Trace {

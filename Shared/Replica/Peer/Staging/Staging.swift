@@ -20,8 +20,7 @@ enum Staged {
         for key in try keys(database) where !LinkKey.isOne(key) { try discard(key, database) }
     }
 
-    /// Forgets what was staged for any other subscription; what a repair keeps aside stays, and pages of
-    /// links.
+    /// Forgets the staged pages of all other subscriptions; the states of a repair and pages of links stay.
     static func discardAll(but kept: [[UInt8]], _ database: Database) throws {
         for key in try keys(database) {
             let stays = kept.contains(key) || key == Repairer.subscription || LinkKey.isOne(key)

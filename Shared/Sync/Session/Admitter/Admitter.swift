@@ -57,7 +57,7 @@ struct Admitter: Sendable {
     /// The offset through which the stream passed answers to this peer over: an acknowledgement up to there
     /// names no offset, so that the peer asks for them.
     private var skippedThrough: Offset = 0
-    /// Nil unless the log was restored and the peer gives back what it lacks, or it gives what links brought.
+    /// Nil unless the peer gives back documents that a restored log lacks, or gives those that links brought.
     private var taker: HoldingsTaker?
     /// The position that a list of documents of links ends with at least; nil where none is taken.
     private var linksFrom: LogPosition?

@@ -34,7 +34,7 @@ struct HoldingsTaker: Sendable {
     private var pages: [(page: HoldingsPage, size: Int)] = []
     /// True if the last page has come.
     private var isListed = false
-    /// The position up to which the log has what was taken.
+    /// The position up to which the log has the taken documents.
     private var position: LogPosition
     /// The fingerprint of the rights under which something was not taken.
     private var declined = DeclinedRights()

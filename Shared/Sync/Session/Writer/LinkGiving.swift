@@ -39,7 +39,7 @@ struct LinkGiving: Sendable {
     var isGiving: Bool { if case .giving = state { true } else { false } }
     var isReading: Bool { if case .giving(let giver, _) = state { giver.isReading } else { false } }
 
-    /// The server takes what links bring: also what they brought before this session.
+    /// The server takes documents that links bring, also those brought before this session.
     mutating func agree() { state = .due(.beforeUploads) }
 
     /// Links have changed documents. `.beforeUploads` if an operation waits for them.

@@ -429,8 +429,8 @@ struct Writer: Sendable {
     }
 
     private mutating func requestRepair(_ following: Reception?, _ flow: inout FlowControl) {
-        // A log that was restored comes first: until the store has noted where that is, it has to name at the
-        // next handshake what it has seen of the lost one.
+        // A restored log comes first: until the store has noted its position, it has to name its position in
+        // the lost log at the next handshake.
         let isNoted = if case .exchanging = phase { true } else { !isServerBehind }
         flow.perform(
             .repair(
