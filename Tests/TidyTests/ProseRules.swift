@@ -94,12 +94,11 @@ enum ProseRules {
         var begins = true
         var isInBlock = false
         return lines.indices.compactMap { index -> Line? in
-            let hasCode = code[index].contains { $0 != space }
-            let rest = comment(lines[index], code[index])
-            guard file.swift.commented[index], let rest else {
+            guard file.swift.commented[index], let rest = comment(lines[index], code[index]) else {
                 (mark, isInBlock) = (nil, false)
                 return nil
             }
+            let hasCode = code[index].contains { $0 != space }
             let slashes = rest.prefix { $0 == UInt8(ascii: "/") }.count
             let text = rest.dropFirst(slashes).drop { $0 == space }
             if hasCode || mark != slashes { (begins, isInBlock) = (true, false) }

@@ -219,8 +219,8 @@ struct AskedSubscriptions: Sendable {
         others(of: subscription).contains { $0.namesAll && !$0.isLive }
     }
 
-    /// True if all holdings of the collection are named for this subscription. One subscription per
-    /// collection lists everything; others, and any added later, list their matches only.
+    /// True if all holdings of the collection are named for this subscription. One subscription of a
+    /// collection lists everything at a time; a new one, beside one that has begun, lists its matches only.
     private func namesAll(_ subscription: Subscription) -> Bool {
         guard subscription.collection != nil else { return false }
         return subscription.hasBegun || !others(of: subscription).contains(where: \.hasBegun)
