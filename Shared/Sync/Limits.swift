@@ -2,7 +2,8 @@
 public enum Limits {
     /// Writes that a peer's own grant forbids and that one repair sets aside; about 200 bytes each.
     static let refusalsAtOnce = 4_096
-    /// The protocol version that a server and a peer without links speak.
+    /// The protocol version that a server and a peer without links speak; no earlier one was released
+    /// (decision 0170).
     public static let protocolVersion: UInt64 = 3
     /// The version that small peers speak with each other, and a peer with links with its server; no earlier
     /// one has links.
@@ -17,9 +18,6 @@ public enum Limits {
     static let knownActors = 64
     /// Documents that one frame of the live stream names as changed; the next frame names the others.
     static let candidatesPerFrame = 4_096
-    /// The oldest protocol version it still understands; newer messages are not sent to a side that speaks
-    /// it.
-    public static let oldestProtocolVersion: UInt64 = 2
     /// The most bytes one frame may have. Larger messages travel in chunks, so that one document blocks a
     /// link briefly.
     public static let frameBytes = 1_048_576

@@ -64,7 +64,7 @@ extension TestBench {
     /// Sends messages after a hello and returns every frame that came until the server closed or refused an
     /// operation. `answered` has the first message answered before the others are sent.
     func converse(
-        token: String, _ messages: [[UInt8]], greets: Bool = true, version: UInt64 = 2,
+        token: String, _ messages: [[UInt8]], greets: Bool = true, version: UInt64 = 3,
         answered: Bool = false, head: LogPosition? = nil,
         until isOver: @escaping @Sendable ([Frame]) -> Bool = { !$0.refusals.isEmpty },
         proof: @escaping Proof = TestBench.proven

@@ -100,7 +100,7 @@ struct BreakingLink {
     }
 
     private mutating func note(_ bytes: [UInt8]) {
-        guard case .chunk(let isLast, let piece, let hash?, let place)? = try? Frame(decoding: bytes) else {
+        guard case .chunk(let isLast, let piece, let hash, let place)? = try? Frame(decoding: bytes) else {
             return
         }
         if place < reached[hash] ?? 0 { carriedTwice += piece.count }

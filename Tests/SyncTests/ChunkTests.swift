@@ -10,11 +10,10 @@ struct ChunkTests {
     private let upload = Frame.upload([Exemplars.operation + [UInt8](repeating: 7, count: 200_000)]).encoded()
 
     private func chunk(
-        _ range: Range<Int>, of message: [UInt8], named: Bool = true, hash: UInt64? = nil
+        _ range: Range<Int>, of message: [UInt8], hash: UInt64? = nil
     ) -> Event {
-        let name = named ? hash ?? hash64(message) : nil
         let frame = Frame.chunk(
-            isLast: range.upperBound == message.count, Array(message[range]), of: name,
+            isLast: range.upperBound == message.count, Array(message[range]), of: hash ?? hash64(message),
             at: UInt64(range.lowerBound))
         return .frame(frame.encoded())
     }
@@ -58,11 +57,6 @@ struct ChunkTests {
         let message = upload + [0]
         #expect(SessionTests.code(other.receive(chunk(0..<50_000, of: message))) == nil)
         #expect(other.partial?.hash == hash64(message))
-
-        var older = server(kept: kept).session
-        _ = older.receive(chunk(0..<90_000, of: upload, named: false))
-        #expect(older.partial == nil)
-        #expect(isAppended(older.receive(chunk(90_000..<upload.count, of: upload, named: false))))
     }
 
     @Test("a chunk for another place, a message within another, and one that is not what was named end it")
@@ -89,9 +83,6 @@ struct ChunkTests {
         for count in [0, 1, Limits.leastChunkBytes - 1] {
             var session = server().session
             #expect(SessionTests.code(session.receive(chunk(0..<count, of: upload))) == "SYNC-0101")
-            var older = server().session
-            let piece = chunk(0..<count, of: upload, named: false)
-            #expect(SessionTests.code(older.receive(piece)) == "SYNC-0101")
         }
         var last = server().session
         _ = last.receive(chunk(0..<upload.count - 1, of: upload))
@@ -155,7 +146,7 @@ struct ChunkTests {
         }
         let first = try answer(nil, at: 9)
         guard case .states(let before, let position, _, _)? = first.first,
-            case .chunk(_, let piece, let name?, 0)? = first.dropFirst().first,
+            case .chunk(_, let piece, let name, 0)? = first.dropFirst().first,
             case .states(let behind, _, _, _)? = first.last
         else {
             Issue.record("\(first.map(\.name))")
@@ -165,7 +156,7 @@ struct ChunkTests {
         #expect(behind.map(\.key) == [keys[2]])
         #expect(position?.offset == 9)
         let second = try answer(Frame.Kept(hash: name, count: UInt64(piece.count)), at: 20)
-        guard case .chunk(_, _, name?, let place)? = second.dropFirst().first else {
+        guard case .chunk(_, _, name, let place)? = second.dropFirst().first else {
             Issue.record("the message has another name in the next session")
             return
         }

@@ -60,6 +60,7 @@ enum Exemplars {
         ("states-void", .states([(key: key(3), state: EncodedState([1]))], gone: [voided])),
         ("hello-void", .hello(takingVoid)),
         ("hello-mesh-void", .hello(meetingVoid)),
+        ("chunk-last", .chunk(isLast: true, [], of: 0x0102_0304_0506_0708, at: 3)),
     ]
 
     private static var takingVoid: Frame.Hello {
@@ -163,7 +164,7 @@ enum Exemplars {
     /// What the third version added.
     static let third: [(name: String, frame: Frame)] = [
         ("renewal", .renewal(token: "eyJ.eyJ.c2ln")),
-        ("chunk-named", .chunk(isLast: false, [1, 2, 3], of: 0x0102_0304_0506_0708, at: 65_536)),
+        ("chunk", .chunk(isLast: false, [1, 2, 3], of: 0x0102_0304_0506_0708, at: 65_536)),
         ("hello-kept", .hello(keeping)),
         ("hello-proof", .hello(proving)),
         ("hello-declined", .hello(declined)),
@@ -292,8 +293,6 @@ enum Exemplars {
         ("want", .want([key(1), key(-1)])),
         ("states", .states([(key: key(1), state: EncodedState([9, 9])), (key: key(2), state: nil)])),
         ("credit", .credit(1_048_576)),
-        ("chunk", .chunk(isLast: false, [1, 2, 3])),
-        ("chunk-last", .chunk(isLast: true, [])),
         ("refused", .refused(Refusal(actor: actor, sequence: 3, error: error))),
         (
             "refused-documents",

@@ -157,7 +157,8 @@ struct OwedAcknowledgementTests {
     func largeOrSkipped() {
         var peer = Self.peer()
         _ = peer.receive(Self.acknowledged(3, at: 301))
-        let chunk = Frame.chunk(isLast: false, [UInt8](repeating: 0, count: Limits.leastChunkBytes))
+        let chunk = Frame.chunk(
+            isLast: false, [UInt8](repeating: 0, count: Limits.leastChunkBytes), of: 7, at: 0)
         #expect(Self.stored(peer.receive(.frame(chunk.encoded()))) == ([3], []))
 
         var skipped = Self.peer()

@@ -40,7 +40,7 @@ struct ReasonTests {
             event: frame(.upload([Exemplars.operation]))),
         Case(
             code: .versionMismatch, session: { greeted(.server(origin: 1)) },
-            event: SessionTests.hello(version: 1)),
+            event: SessionTests.hello(version: 2)),
         Case(
             code: .wrongDatabase, session: { greeted(.server(origin: 1)) }, event: SessionTests.hello("other")
         ),

@@ -27,7 +27,7 @@ struct SeenTests {
         _ = session.receive(.opened)
         _ = session.receive(.ownActors(OwnHistory(heads: [own])))
         var hello = Frame.Hello(
-            version: 2, databaseID: "d", peerKey: "", wallMilliseconds: 9, credit: 1 << 20, actors: [],
+            version: 3, databaseID: "d", peerKey: "", wallMilliseconds: 9, credit: 1 << 20, actors: [],
             head: Exemplars.position)
         hello.isBehind = isServerBehind
         _ = session.receive(.frame(Frame.hello(hello).encoded()))
@@ -90,6 +90,7 @@ struct SeenTests {
         #expect(staged == [Self.position(310)])
 
         var server = SessionTests.openServer()
+        SessionTests.grow(&server)
         let subscribe = Frame.Subscribe(
             id: 1, statement: "SELECT * FROM c", arguments: .object(ObjectValue()))
         _ = server.receive(.frame(Frame.subscribe(subscribe).encoded()))
@@ -116,7 +117,7 @@ struct SeenTests {
         _ = session.receive(.opened)
         _ = session.receive(.ownActors(OwnHistory(seen: Self.position(400))))
         var hello = Frame.Hello(
-            version: 2, databaseID: "d", peerKey: "", wallMilliseconds: 9, credit: 1 << 20, actors: [],
+            version: 3, databaseID: "d", peerKey: "", wallMilliseconds: 9, credit: 1 << 20, actors: [],
             head: Exemplars.position)
         hello.isBehind = true
         _ = session.receive(.frame(Frame.hello(hello).encoded()))

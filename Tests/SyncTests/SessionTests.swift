@@ -14,7 +14,7 @@ struct SessionTests {
                 access: ReadAccess(collection: { !utf8Equal($0.text, "hidden") })))
     }
 
-    static func hello(_ database: DatabaseID = "d", version: UInt64 = 2, credit: UInt64 = 1 << 20) -> Event {
+    static func hello(_ database: DatabaseID = "d", version: UInt64 = 3, credit: UInt64 = 1 << 20) -> Event {
         .frame(
             Frame.hello(
                 Frame.Hello(
@@ -24,7 +24,7 @@ struct SessionTests {
     }
 
     /// A peer's session after the handshake.
-    static func openPeer(version: UInt64 = 2) -> Session {
+    static func openPeer(version: UInt64 = 3) -> Session {
         var session = session(.peer)
         _ = session.receive(.opened)
         _ = session.receive(.ownActors(OwnHistory()))
@@ -35,7 +35,7 @@ struct SessionTests {
 
     /// A server's session after the handshake.
     static func openServer(
-        credit: Int = Limits.creditBytes, theirCredit: UInt64 = 1 << 20, version: UInt64 = 2,
+        credit: Int = Limits.creditBytes, theirCredit: UInt64 = 1 << 20, version: UInt64 = 3,
         isBehind: Bool = false
     ) -> Session {
         var session = session(.server(origin: 1), credit: credit)
@@ -58,7 +58,7 @@ struct SessionTests {
             .frame(
                 Frame.hello(
                     Frame.Hello(
-                        version: 2, databaseID: "d", peerKey: "", wallMilliseconds: 9, credit: 1 << 20,
+                        version: 3, databaseID: "d", peerKey: "", wallMilliseconds: 9, credit: 1 << 20,
                         actors: [known], head: Exemplars.position)
                 ).encoded()))
         #expect(!session.isOpen)
@@ -73,6 +73,13 @@ struct SessionTests {
         #expect(actions.contains { if case .report(.historyForked(ActorID(5))) = $0 { true } else { false } })
         #expect(!actions.contains { if case .acknowledge = $0 { true } else { false } })
         #expect(!actions.contains { if case .readOwnOperations = $0 { true } else { false } })
+    }
+
+    /// Lets the messages that a session sends grow to their full size, as credit comes back.
+    static func grow(_ session: inout Session) {
+        while session.flow.readBytes < Limits.batchBytes {
+            _ = session.receive(.frame(Frame.credit(1).encoded()))
+        }
     }
 
     static func code(_ actions: [Action]) -> String? {
@@ -107,7 +114,7 @@ struct SessionTests {
     func wrongHello() {
         var old = Self.session(.server(origin: 1))
         _ = old.receive(.opened)
-        #expect(Self.code(old.receive(Self.hello(version: 1))) == "SYNC-0201")
+        #expect(Self.code(old.receive(Self.hello(version: 2))) == "SYNC-0201")
         var foreign = Self.session(.server(origin: 1))
         _ = foreign.receive(.opened)
         #expect(Self.code(foreign.receive(Self.hello("other"))) == "SYNC-0202")
@@ -143,14 +150,18 @@ struct SessionTests {
             Self.code(session.receive(.frame([UInt8](repeating: 0, count: Limits.frameBytes + 1))))
                 == "SYNC-0103")
         var chunked = Self.openPeer()
-        let part = Frame.chunk(isLast: false, [UInt8](repeating: 0, count: 1_000_000)).encoded()
-        let codes = (0..<21).compactMap { _ in Self.code(chunked.receive(.frame(part))) }
+        let codes = (0..<21 as Range<UInt64>).compactMap { number in
+            let part = Frame.chunk(
+                isLast: false, [UInt8](repeating: 0, count: 1_000_000), of: 7, at: number * 1_000_000)
+            return Self.code(chunked.receive(.frame(part.encoded())))
+        }
         #expect(codes == ["SYNC-0103"])
     }
 
     @Test("a message larger than a frame leaves in chunks that its receiver puts together")
     func chunks() throws {
         var server = Self.openServer(theirCredit: 8 << 20)
+        Self.grow(&server)
         _ = server.receive(subscribe(1, "SELECT * FROM cars"))
         let large = DocumentUpdate(
             key: Exemplars.key(1), content: .state(EncodedState([UInt8](repeating: 7, count: 3_000_000))))
@@ -176,6 +187,7 @@ struct SessionTests {
     @Test("a page waits for credit, and credit lets it go")
     func creditHoldsBack() {
         var server = Self.openServer(theirCredit: 1)
+        Self.grow(&server)
         _ = server.receive(subscribe(1, "SELECT * FROM cars"))
         let documents = (0..<4).map {
             DocumentUpdate(

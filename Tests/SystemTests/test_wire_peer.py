@@ -249,7 +249,7 @@ class Refusals(WireTest):
 
     async def bad_greetings(self):
         for code, arguments, what in (("SYNC-0202", {"database": "another"}, "another database"),
-                                      ("SYNC-0201", {"version": 1}, "a version that is not spoken any more")):
+                                      ("SYNC-0201", {"version": 2}, "a version that is not spoken any more")):
             with self.subTest(what), self.assertRaises(Closed) as raised:
                 await self.peer().connect(**arguments)
             self.assertEqual(raised.exception.code, code)

@@ -33,37 +33,32 @@ struct Assembly: Sendable {
 
     private var state = State.empty
     private var message = PartialMessage(hash: 0)
-    /// True if its chunks name the message (version 3).
-    private var isNamed = false
 
     init() {}
 
     /// Goes on after this part.
     init(kept: PartialMessage) {
         message = kept
-        isNamed = true
         state = .kept
     }
 
     /// The part that a later session can continue.
-    var partial: PartialMessage? { isNamed && message.count > 0 ? message : nil }
+    var partial: PartialMessage? { message.count > 0 ? message : nil }
 
     /// Takes a chunk; returns the message if it was the last.
     mutating func take(
-        _ piece: [UInt8], isLast: Bool, of hash: UInt64?, at place: UInt64
+        _ piece: [UInt8], isLast: Bool, of hash: UInt64, at place: UInt64
     ) throws(SyncError) -> [UInt8]? {
         guard isLast || piece.count >= Limits.leastChunkBytes else {
             throw SyncError(.malformedFrame, "a chunk of \(piece.count) bytes that is not the last")
         }
-        let isSame = isNamed == (hash != nil) && message.hash == hash ?? 0
-        if !isSame || (state == .kept && place == 0) {
+        if message.hash != hash || (state == .kept && place == 0) {
             guard state == .kept || message.count == 0 else {
                 throw SyncError(.malformedFrame, "a message begins within another")
             }
-            message = PartialMessage(hash: hash ?? 0)
-            isNamed = hash != nil
+            message = PartialMessage(hash: hash)
         }
-        guard hash == nil || place == UInt64(message.count) else {
+        guard place == UInt64(message.count) else {
             throw SyncError(.malformedFrame, "a chunk is not for the place behind the one before")
         }
         state = .receiving
@@ -74,7 +69,7 @@ struct Assembly: Sendable {
         guard isLast else { return nil }
         let bytes = message.bytes
         self = Assembly()
-        guard hash == nil || hash64(bytes) == hash else {
+        guard hash64(bytes) == hash else {
             throw SyncError(.malformedFrame, "a message in chunks is not the one that was named")
         }
         return bytes

@@ -34,7 +34,7 @@ struct FlowControl: Sendable {
     /// About how large a message becomes at most.
     let batchBytes: Int
     /// The version that both sides speak; known with the other side's hello.
-    private(set) var version = Limits.oldestProtocolVersion
+    private(set) var version = Limits.protocolVersion
     /// True if the other side reads what is void of a document; known with its hello.
     private var tellsVoid = false
     private let trace: (@Sendable (Transition) -> Void)?
@@ -125,12 +125,12 @@ struct FlowControl: Sendable {
 
     /// Hands a message to the transport, in chunks if it is too large for one frame.
     private mutating func divide(_ bytes: [UInt8]) {
-        let isSlow = version >= 3 && burst < batchBytes
+        let isSlow = burst < batchBytes
         guard phase == .open, bytes.count > (isSlow ? 2 * burst : Limits.frameBytes) else {
             return actions.append(.send(bytes))
         }
         let size = isSlow ? burst : Limits.chunkBytes
-        let name = version >= 3 ? hash64(bytes) : nil
+        let name = hash64(bytes)
         var place = 0
         if let theirs = theirKept, theirs.hash == name, theirs.count < UInt64(bytes.count) {
             place = Int(theirs.count)

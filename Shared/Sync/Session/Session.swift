@@ -329,8 +329,7 @@ public struct Session: Sendable {
             try toAdmitter(.holdings(page, size: size))
         case .states(let states, _, let isPart, _) where isAdmitter:
             try toAdmitter(.states(states, isPart: isPart))
-        case .renewal(let token) where isAdmitter && flow.version >= 3:
-            try toAdmitter(.renewal(token: token))
+        case .renewal(let token) where isAdmitter: try toAdmitter(.renewal(token: token))
         default: throw unexpected(frame.name)
         }
     }
@@ -372,8 +371,7 @@ public struct Session: Sendable {
 
     private mutating func greeted(_ hello: Frame.Hello) throws(SyncError) {
         // Both sides speak the older of the two versions.
-        let oldest = own.link == nil ? Limits.oldestProtocolVersion : Limits.meshVersion
-        guard hello.version >= oldest else {
+        guard hello.version >= leastVersion else {
             throw SyncError(.versionMismatch, "protocol version \(hello.version) is not spoken any more")
         }
         guard hello.databaseID == own.databaseID else {
@@ -458,11 +456,13 @@ public struct Session: Sendable {
     /// The name of its state, for logs and traps.
     var name: String { flow.isClosed ? "closed" : flow.isOpen ? "open" : phase.name }
 
+    /// The version that this side speaks at least; a peer with links and its server agree on the later one.
+    private var leastVersion: UInt64 { own.link == nil ? Limits.protocolVersion : Limits.meshVersion }
+
     private func hello(_ heads: [ActorHead], _ head: LogPosition?) -> Frame.Hello {
         var hello = Frame.Hello(
-            version: own.link == nil ? Limits.protocolVersion : Limits.meshVersion,
-            databaseID: own.databaseID,
-            peerKey: own.peerKey, wallMilliseconds: own.wallMilliseconds,
+            version: leastVersion, databaseID: own.databaseID, peerKey: own.peerKey,
+            wallMilliseconds: own.wallMilliseconds,
             credit: UInt64(own.creditBytes), actors: heads, head: head)
         hello.kept = partial.map { Frame.Kept(hash: $0.hash, count: UInt64($0.count)) }
         hello.mesh = own.link?.greeting

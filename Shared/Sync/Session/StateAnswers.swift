@@ -88,7 +88,7 @@ struct StateAnswers: Sendable {
             let state = mayRead ? item.state : nil
             // A state that a later session may continue is a message without anything that may be another
             // then: the position of the read is told before it.
-            let isAlone = flow.version >= 3 && (state?.count ?? 0) > Limits.firstBurstBytes
+            let isAlone = (state?.count ?? 0) > Limits.firstBurstBytes
             if mayRead, let item = gone[item.key] { told.append(item) }
             if isAlone, !batch.isEmpty || !told.isEmpty || position != nil {
                 flow.send(.states(batch, at: position, gone: told))

@@ -38,9 +38,8 @@ public enum Frame: Sendable, Equatable {
         gone: [DocumentVersion] = [])
     /// Lets the other side send this many more bytes of data frames.
     case credit(UInt64)
-    /// A part of a message larger than a frame. Since version 3 with the message's checksum and the part's
-    /// offset in it.
-    case chunk(isLast: Bool, [UInt8], of: UInt64? = nil, at: UInt64 = 0)
+    /// A part of a message larger than a frame, with the message's checksum and the part's offset in it.
+    case chunk(isLast: Bool, [UInt8], of: UInt64, at: UInt64)
     /// An operation was refused and will not enter the log.
     case refused(Refusal)
     /// The last frame: the reason why the session ends.
@@ -60,7 +59,7 @@ public enum Frame: Sendable, Equatable {
     case held(id: UInt64, [DocumentVersion], isLast: Bool)
     /// The receiver's read rights have changed: refused subscriptions may be requested again.
     case granted
-    /// A newer access token of the same peer: the session continues under it. Since version 3.
+    /// A newer access token of the same peer: the session continues under it.
     case renewal(token: String)
     /// To a peer that brings its links' changes: an operation is not taken yet, because the log lacks its
     /// base. Since version 4.
@@ -96,7 +95,7 @@ public enum Frame: Sendable, Equatable {
         /// At a server: checksums of the peer's unacknowledged operations, for actors whose head alone does
         /// not show that the server has the peer's writes.
         public var hashes: [OperationHashes] = []
-        /// The part of a chunked message received in an earlier session. Since version 3.
+        /// The part of a chunked message received in an earlier session.
         public var kept: Kept?
         /// At a peer: its signature, which proves that it holds the key named by its token.
         public var proof: [UInt8]?

@@ -147,8 +147,8 @@ private struct FrameFields {
         case .credit: return .credit(try required(numbers[1]))
         case .chunk:
             return .chunk(
-                isLast: try required(flag), try required(binaries[2]), of: numbers[3],
-                at: numbers[4] ?? 0)
+                isLast: try required(flag), try required(binaries[2]), of: try required(numbers[3]),
+                at: try required(numbers[4]))
         case .refused:
             return .refused(
                 Refusal(

@@ -101,10 +101,9 @@ extension Frame {
             writer.begin(.credit, fields: 1)
             writer.field(1) { $0.unsigned(bytes) }
         case .chunk(let isLast, let bytes, let hash, let place):
-            writer.begin(.chunk, fields: hash == nil ? 2 : 4)
+            writer.begin(.chunk, fields: 4)
             writer.field(1) { $0.bool(isLast) }
             writer.field(2) { $0.binary(bytes) }
-            guard let hash else { break }
             writer.field(3) { $0.fixed64(hash) }
             writer.field(4) { $0.unsigned(place) }
         case .refused(let refusal):

@@ -13,7 +13,6 @@ struct Messages {
         guard case .chunk(let isLast, let piece, let hash, let place) = try Frame(decoding: frame) else {
             return frame
         }
-        guard let hash else { throw Violation("a part of a message without a name") }
         let known = parts[hash] ?? []
         guard place <= UInt64(known.count) else {
             throw Violation("a message goes on at \(place), and \(known.count) bytes of it were sent")

@@ -185,11 +185,10 @@ struct Writer: Sendable {
 
     // MARK: Rights and tokens
 
-    /// Sends a newer token as soon as the session is open. A server that does not know the frame lets the
-    /// session end with the earlier one.
+    /// Sends a newer token as soon as the session is open.
     private mutating func renew(_ newer: String, _ flow: inout FlowControl) {
         guard flow.isOpen else { return token = newer }
-        if flow.version >= 3 { flow.send(.renewal(token: newer)) }
+        flow.send(.renewal(token: newer))
     }
 
     /// This peer's rights have changed.
