@@ -20,8 +20,9 @@ public enum OperationLogErrorCode: String, Sendable, CaseIterable {
     case cannotOpen = "LOG-0201"
     /// The file is not an operation log. It was left unchanged.
     case notAnOperationLog = "LOG-0202"
-    /// The file was written by a newer version. It was left unchanged.
-    case newerFormat = "LOG-0203"
+    /// The log was written by a newer version, or by one before the first release whose format is not kept
+    /// (decision 0170). It was left unchanged.
+    case unsupportedFormat = "LOG-0203"
 
     /// The storage is full. Nothing was stored; appends succeed again once there is space. Reads continue.
     case storageFull = "LOG-0301"

@@ -3,12 +3,19 @@
 public struct StoredFormat: Sendable, Equatable {
     /// The format that is stored.
     public let stored: Int
+    /// The oldest format that this build opens.
+    public let oldest: Int
     /// The format that this build writes.
     public let current: Int
 
     /// A format.
-    public init(stored: Int, current: Int) { (self.stored, self.current) = (stored, current) }
+    public init(stored: Int, oldest: Int, current: Int) {
+        (self.stored, self.oldest, self.current) = (stored, oldest, current)
+    }
+
+    /// True if this build neither opens nor changes it.
+    public var isTooOld: Bool { stored < oldest }
 
     /// True if this build would change it.
-    public var isOlder: Bool { stored < current }
+    public var isOlder: Bool { !isTooOld && stored < current }
 }

@@ -4,11 +4,12 @@ import Testing
 
 @testable import DittoSwift
 
-/// Stores that earlier versions have written, byte for byte: every later one has to open them. A format that
-/// is released adds a folder here and takes none away.
+/// Stores that version 0.2.0 or a later one has written, byte for byte: every later one has to open them. A
+/// format that is released adds a folder here and takes none away.
 ///
-/// `store-4` was made by `mimeo dql`: four documents, one with a composite id, one deleted and one evicted;
-/// an update, a counter, an INITIAL document, an index, a persisted parameter.
+/// `store-11` was made by `mimeo dql`: four documents, one with a composite id, one deleted and one evicted;
+/// an update, a counter, an INITIAL document, an index, a persisted parameter. A build before 0.2.0 wrote it
+/// in format 4, and the last of them opened it.
 @Suite("Stores of earlier versions")
 struct StoreFixtureTests {
     private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
@@ -34,8 +35,8 @@ struct StoreFixtureTests {
     }
 
     @Test(
-        "a store of format 4 has its documents, index and parameters, and is written to",
-        arguments: ["store-4"])
+        "a store of format 11 has its documents, index and parameters, and is written to",
+        arguments: ["store-11"])
     func opens(name: String) async throws {
         try await withFixture(name) { ditto in
             #expect(
@@ -66,16 +67,17 @@ struct StoreFixtureTests {
         }
     }
 
-    @Test("a store of a later format is refused, and not changed by that")
-    func later() async throws {
+    @Test(
+        "a store of a later or an earlier format is refused, and not changed by that", arguments: [99, 10, 4])
+    func otherFormat(_ format: UInt8) async throws {
         try await withTemporaryDirectory { directory in
             let copy = directory.appendingPathComponent("store")
-            let source = Self.folder.appendingPathComponent("store-4")
+            let source = Self.folder.appendingPathComponent("store-11")
             try FileManager.default.copyItem(at: source, to: copy)
             let file = copy.appendingPathComponent("replica.sqlite")
             var bytes = try Data(contentsOf: file)
             // SQLite's header keeps `user_version` here, big end first.
-            bytes.replaceSubrange(60..<64, with: [0, 0, 0, 99])
+            bytes.replaceSubrange(60..<64, with: [0, 0, 0, format])
             try bytes.write(to: file)
             await #expect { _ = try await Ditto.openAlone(config: .local(copy)) } throws: {
                 storeReason($0) == "backendError"

@@ -23,41 +23,22 @@ struct SQLiteFileTests {
         }
     }
 
-    @Test("a file of an earlier format is migrated, and its log goes on", arguments: [1, 2, 3, 4])
-    func earlierFormat(_ version: Int) async throws {
-        try await withTemporaryPath { path in
-            let logID = LogID.random()
-            try edit(path) { db in
-                for step in LogSchema.steps.prefix(version) { try db.execute(sql: step) }
-                try db.execute(sql: "PRAGMA application_id = \(LogSchema.applicationID)")
-                try db.execute(sql: "PRAGMA user_version = \(version)")
-                try db.execute(
-                    sql: "INSERT INTO databases (id, logID, head, hash) VALUES ('db', ?, 0, ?)",
-                    arguments: [Data(logID.bytes), Int64(bitPattern: ChainHash.start(logID))])
-            }
-            let log = try SQLiteOperationLog(path: path)
-            #expect(try await log.append(requests(1, 1...3), to: "db").count == 3)
-            #expect(try await log.head(of: "db").logID == logID)
-            #expect(try await log.truncation(of: "db").offset == 0)
-            #expect(try await log.lease("writer", of: 1, for: .seconds(9), in: "db") != nil)
-            await log.close()
-        }
-    }
-
     @Test("the format of a file is read without a change, and a missing or empty file has none")
     func storedFormat() async throws {
         try await withTemporaryPath { path in
             #expect(try SQLiteOperationLog.storedFormat(path: path) == nil)
             try edit(path) { db in
-                for step in LogSchema.steps.prefix(3) { try db.execute(sql: step) }
+                try db.execute(sql: "CREATE TABLE databases (id TEXT)")
                 try db.execute(sql: "PRAGMA application_id = \(LogSchema.applicationID)")
                 try db.execute(sql: "PRAGMA user_version = 3")
             }
             let found = try #require(try SQLiteOperationLog.storedFormat(path: path))
-            #expect(found == StoredFormat(stored: 3, current: LogSchema.steps.count) && found.isOlder)
+            #expect(found.stored == 3 && found.isTooOld && !found.isOlder)
             #expect(try SQLiteOperationLog.storedFormat(path: path) == found)
+            try FileManager.default.removeItem(atPath: path)
             let log = try SQLiteOperationLog(path: path)
-            #expect(try SQLiteOperationLog.storedFormat(path: path)?.isOlder == false)
+            let made = try #require(try SQLiteOperationLog.storedFormat(path: path))
+            #expect(made.stored == made.current && !made.isTooOld && !made.isOlder)
             await log.close()
             // Whatever the system refuses is not foreign.
             let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
@@ -68,15 +49,17 @@ struct SQLiteFileTests {
         }
     }
 
-    @Test("a file of a newer format is refused and left unchanged")
-    func newerFormat() async throws {
+    @Test(
+        "a file of a newer or an older format is refused and left unchanged",
+        arguments: [99, LogSchema.oldestVersion - 1, 1])
+    func otherFormat(_ version: Int64) async throws {
         try await withTemporaryPath { path in
             await (try SQLiteOperationLog(path: path)).close()
             try edit(path) { db in
-                try db.execute(sql: "PRAGMA user_version = 99")
+                try db.execute(sql: "PRAGMA user_version = \(version)")
                 try db.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)")
             }
-            try await expectRefused(path, .newerFormat)
+            try await expectRefused(path, .unsupportedFormat)
         }
     }
 

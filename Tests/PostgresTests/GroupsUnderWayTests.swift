@@ -286,7 +286,7 @@ struct GroupsUnderWayTests {
         try await Self.use { _, log, url in
             let tables = try Connection(url: url)
             try tables.run("DROP FUNCTION mimeo_log.append_plain")
-            for code in [OperationLogErrorCode.newerFormat, .poisoned] {
+            for code in [OperationLogErrorCode.unsupportedFormat, .poisoned] {
                 let error = await #expect(throws: OperationLogError.self) {
                     try await log.append([record(1, 2)], to: "db")
                 }
@@ -297,7 +297,7 @@ struct GroupsUnderWayTests {
             let refused = await #expect(throws: OperationLogError.self) {
                 try await log.frontier(of: [ActorID(1)], in: "db")
             }
-            #expect(refused?.code == .newerFormat)
+            #expect(refused?.code == .unsupportedFormat)
         }
     }
 

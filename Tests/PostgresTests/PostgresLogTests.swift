@@ -236,132 +236,23 @@ struct PostgresLogTests {
         }
     }
 
-    @Test("a schema of a newer build or of another application is refused and left as it is")
+    @Test("a schema of another format or of another application is refused and left as it is")
     func foreignSchema() async throws {
         try await TestDatabase.use { url in
             await (try PostgresOperationLog(url: url)).close()
             let connection = try Connection(url: url)
-            try connection.run("UPDATE mimeo_log.format SET version = 99")
-            #expect(throws: OperationLogError.self) { try PostgresOperationLog(url: url) }
-            #expect(try connection.query("SELECT version FROM mimeo_log.format").int8(0, 0) == 99)
+            for version in [99, PostgresLogSchema.oldestVersion - 1, 1] {
+                try connection.run("UPDATE mimeo_log.format SET version = \(version)")
+                let refusal = #expect(throws: OperationLogError.self) { try PostgresOperationLog(url: url) }
+                #expect(refusal?.code == .unsupportedFormat)
+                let kept = try connection.query("SELECT version FROM mimeo_log.format").int8(0, 0)
+                #expect(kept == Int64(version))
+                let found = try #require(try PostgresOperationLog.storedFormat(url: url))
+                #expect(found.stored == version && found.isTooOld == (version != 99) && !found.isOlder)
+            }
             try connection.run("DROP SCHEMA mimeo_log CASCADE; CREATE SCHEMA mimeo_log")
             let error = #expect(throws: OperationLogError.self) { try PostgresOperationLog(url: url) }
             #expect(error?.code == .notAnOperationLog)
-        }
-    }
-
-    @Test("a schema of the first format is migrated, and its log goes on")
-    func migration() async throws {
-        try await TestDatabase.use { url in
-            let connection = try Connection(url: url)
-            try connection.run(PostgresLogSchema.steps[0])
-            try connection.run("INSERT INTO mimeo_log.format VALUES (1)")
-            let logID = LogID.random()
-            let made = try connection.query(
-                "SELECT mimeo_log.create_database('db', $1, $2)",
-                [.bytes(logID.bytes), .int8(Int64(bitPattern: ChainHash.start(logID)))])
-            #expect(made.bool(0, 0))
-            let log = try PostgresOperationLog(url: url)
-            #expect(try await log.head(of: "db").logID == logID)
-            #expect(try await log.append([record(1, 1), record(1, 2)], to: "db").count == 2)
-            let draft = try await log.beginSnapshot(of: "db", at: try await log.head(of: "db"))
-            try await log.add([1], to: draft, in: "db")
-            #expect(try await log.finish(draft, in: "db").position.offset == 2)
-            let stored = try connection.query("SELECT version FROM mimeo_log.format").int8(0, 0)
-            #expect(stored == Int64(PostgresLogSchema.steps.count))
-            await log.close()
-        }
-    }
-
-    @Test("a schema of the format before is migrated with what its last appends have left")
-    func migrationOfFormer() async throws {
-        try await TestDatabase.use { url in
-            let connection = try Connection(url: url)
-            for step in PostgresLogSchema.steps.prefix(3) { try connection.run(step) }
-            try connection.run("INSERT INTO mimeo_log.format VALUES (3)")
-            let logID = LogID.random()
-            let start = ChainHash.start(logID)
-            _ = try connection.query(
-                "SELECT mimeo_log.create_database('db', $1, $2)",
-                [.bytes(logID.bytes), .int8(Int64(bitPattern: start))])
-            let first = record(1, 1).record
-            let content = ChainHash.content(first.bytes)
-            let hash = ChainHash.next(
-                after: start,
-                digest: ChainHash.digest(
-                    actor: first.actor, sequence: 1, timestamp: first.timestamp, contentHash: content))
-            _ = try connection.query(
-                """
-                INSERT INTO mimeo_log.operations VALUES (1, 1, 1, 1, $1, $2, $3)
-                """, [.int8(Int64(first.timestamp)), .int8(Int64(bitPattern: hash)), .bytes(first.bytes)])
-            _ = try connection.query(
-                "INSERT INTO mimeo_log.actors VALUES (1, 1, 'key', 1, $1, $2)",
-                [.int8(Int64(first.timestamp)), .int8(Int64(bitPattern: content))])
-            _ = try connection.query(
-                "UPDATE mimeo_log.databases SET head = 1, hash = $1", [.int8(Int64(bitPattern: hash))])
-            let log = try PostgresOperationLog(url: url)
-            #expect(try await log.append([record(1, 1)], to: "db") == [.duplicate(through: 1)])
-            #expect(try await log.append([record(1, 2)], to: "db") == [.appended(offset: 2)])
-            #expect(try await log.read("db", after: 0).map(\.sequence) == [1, 2])
-            await log.close()
-        }
-    }
-
-    @Test("the migration flushes the changes that wait in the table of the fourth format, once")
-    func migrationOfWaiting() async throws {
-        try await TestDatabase.use { url in
-            let connection = try Connection(url: url)
-            for step in PostgresLogSchema.steps.prefix(4) { try connection.run(step) }
-            try connection.run("INSERT INTO mimeo_log.format VALUES (4)")
-            let logID = LogID.random()
-            var hash = ChainHash.start(logID)
-            _ = try connection.query(
-                "SELECT mimeo_log.create_database('db', $1, $2)",
-                [.bytes(logID.bytes), .int8(Int64(bitPattern: hash))])
-            var contents: [Int64] = []
-            for sequence in 1...5 as ClosedRange<UInt64> {
-                let record = record(sequence < 5 ? 1 : 2, sequence < 5 ? SequenceNumber(sequence) : 1).record
-                let content = ChainHash.content(record.bytes)
-                let digest = ChainHash.digest(
-                    actor: record.actor, sequence: record.sequence, timestamp: record.timestamp,
-                    contentHash: content)
-                hash = ChainHash.next(after: hash, digest: digest)
-                contents.append(Int64(bitPattern: content))
-                _ = try connection.query(
-                    "INSERT INTO mimeo_log.operations VALUES (1, $1, $2, $3, $4, $5, $6)",
-                    [
-                        .int8(Int64(sequence)), .int8(Int64(bitPattern: record.actor.rawValue)),
-                        .int8(Int64(record.sequence.rawValue)), .int8(Int64(record.timestamp)),
-                        .int8(Int64(bitPattern: hash)), .bytes(record.bytes),
-                    ])
-            }
-            // Flushed through 2; a group of two of actor 1, one of the new actor 2, and one flushed long ago.
-            _ = try connection.query(
-                """
-                WITH home AS (UPDATE mimeo_log.databases SET head = 5, hash = $1, settled = 2),
-                known AS (INSERT INTO mimeo_log.actors VALUES (1, 1, 'key', 2, 1002, $2)),
-                kept AS (INSERT INTO mimeo_log.touched VALUES (1, 7, 2), (1, 8, 1))
-                INSERT INTO mimeo_log.unsettled VALUES
-                    (1, 0, 2, ARRAY[1], '{}', ARRAY[4], ARRAY[1004], ARRAY[$3], ARRAY[7, 9], ARRAY[2, 1]),
-                    (1, 1, 4, ARRAY[2], ARRAY['key'], ARRAY[1], ARRAY[1001], ARRAY[$4], ARRAY[9], ARRAY[1]),
-                    (1, 2, 0, ARRAY[1], '{}', ARRAY[1], ARRAY[1001], ARRAY[1], ARRAY[8], ARRAY[99])
-                """,
-                [.int8(Int64(bitPattern: hash)), .int8(contents[1]), .int8(contents[3]), .int8(contents[4])])
-            let log = try PostgresOperationLog(url: url)
-            let frontier = try await log.frontier(of: [ActorID(1), ActorID(2)], in: "db")
-            #expect(frontier.mapValues(\.sequence) == [ActorID(1): 4, ActorID(2): 1])
-            #expect(frontier.mapValues(\.authorKey) == [ActorID(1): "key", ActorID(2): "key"])
-            #expect(frontier[ActorID(1)]?.hash == UInt64(bitPattern: contents[3]))
-            let touched = try connection.query(
-                "SELECT string_agg(touch || '@' || \"offset\", ' ' ORDER BY touch) FROM mimeo_log.touched")
-            #expect(touched.text(0, 0) == "7@4 8@1 9@5")
-            #expect(
-                try await log.append([record(1, 4), record(2, 2)], to: "db").last == .appended(offset: 6))
-            #expect(try await log.append([record(1, 5)], to: "db") == [.appended(offset: 7)])
-            #expect(try await log.read("db", after: 0).map(\.sequence) == [1, 2, 3, 4, 1, 2, 5])
-            let again = try await log.frontier(of: [ActorID(1)], in: "db")[ActorID(1)]
-            #expect(again?.sequence == 5 && again?.hash == ChainHash.content(Array("1/5".utf8)))
-            await log.close()
         }
     }
 

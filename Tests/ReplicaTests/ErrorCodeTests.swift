@@ -36,7 +36,7 @@ struct ErrorCodeTests {
             // A directory where the store's file should be.
             try FileManager.default.createDirectory(at: file, withIntermediateDirectories: true)
             _ = try open(folder)
-        case .newerFormat:
+        case .unsupportedFormat:
             try open(folder).close()
             let queue = try DatabaseQueue(path: file.path)
             try queue.writeWithoutTransaction {

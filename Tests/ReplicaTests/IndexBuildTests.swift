@@ -199,22 +199,4 @@ struct IndexBuildTests {
             #expect(seen.count == 5)
         }
     }
-
-    @Test("a store of format 2 opens and takes indexes")
-    func oldFormat() throws {
-        try withTemporaryDirectory { folder in
-            let old = try open(folder)
-            for number in 1...3 {
-                try old.execute("INSERT INTO c DOCUMENTS ({'_id': \(number), 'a': \(number)})")
-            }
-            try old.execute("DELETE FROM c WHERE _id = 2")
-            try old.goBack(toFormat: 2)
-            try old.close()
-            let replica = try open(folder)
-            #expect(try replica.read { try $0.count(of: "c") } == 2)
-            try replica.createIndex("a", on: "a")
-            #expect(try replica.ids("a", [IndexRange()]) == ["1", "3"])
-            try replica.close()
-        }
-    }
 }

@@ -7,15 +7,16 @@ import Testing
 
 @testable import Replica
 
-/// Stores that earlier versions have written, byte for byte, with what this module alone says of them. (What
-/// an application sees of them is in DittoSwiftTests.) A format that is released adds a folder and takes none
-/// away.
+/// Stores that version 0.2.0 or a later one has written, byte for byte, with what this module alone says of
+/// them. (What an application sees of them is in DittoSwiftTests.) A format that is released adds a folder and
+/// takes none away.
 ///
-/// `store-7`: twenty documents of a kilobyte in one operation, which refers to them; others that were
-/// written, changed, counted in, deleted and evicted; an index, and one whose keys are cut. `store-8` goes on
-/// from there: two more documents, one of them evicted, and a server's cursor. `store-10` goes on from that:
-/// the store was linked with another small peer, and each has a document of the other. `store-11` goes on
-/// from that: a void stamp of one document is noted.
+/// `store-11`: twenty documents of a kilobyte in one operation, which refers to them; others that were
+/// written, changed, counted in, deleted and evicted; an index, and one whose keys are cut; two more
+/// documents, one of them evicted, and a server's cursor; a link with another small peer, and a document of
+/// each at the other; a void stamp of one document. `store-11-links` is the same before the void stamp, with
+/// the cursors at the other's feed. Builds before 0.2.0 wrote both in earlier formats, and the last of them
+/// opened them.
 @Suite("Stores of earlier versions, from within")
 struct KeptStoreTests {
     private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
@@ -47,7 +48,7 @@ struct KeptStoreTests {
 
     @Test(
         "operations that refer to documents are uploaded as what they were, before one changes and after",
-        arguments: ["store-7", "store-8", "store-10", "store-11"])
+        arguments: ["store-11", "store-11-links"])
     func uploads(name: String) throws {
         try withTemporaryDirectory { directory in
             let copy = directory.appendingPathComponent("store")
@@ -71,11 +72,12 @@ struct KeptStoreTests {
         }
     }
 
-    @Test("a store of format 10 keeps its cursors at another's feed, and notes what is void from now on")
+    @Test("a store of format 11 keeps its cursors at another's feed, and notes what is void from now on")
     func links() throws {
         try withTemporaryDirectory { directory in
             let copy = directory.appendingPathComponent("store")
-            try FileManager.default.copyItem(at: Self.folder.appendingPathComponent("store-10"), to: copy)
+            try FileManager.default.copyItem(
+                at: Self.folder.appendingPathComponent("store-11-links"), to: copy)
             let replica = try open(copy, TestEnvironment(seed: 10))
             #expect(
                 try replica.rows("SELECT * FROM l ORDER BY _id")

@@ -99,9 +99,11 @@ struct OpeningTests {
     }
 
     @Test(
-        "a newer format and a foreign SQLite file are refused and stay as they were",
+        "a newer and an older format and a foreign SQLite file are refused and stay as they were",
         arguments: [
-            (pragma: "user_version = 9000", code: ReplicaErrorCode.newerFormat),
+            (pragma: "user_version = 9000", code: ReplicaErrorCode.unsupportedFormat),
+            (pragma: "user_version = \(Schema.oldestFormat - 1)", code: .unsupportedFormat),
+            (pragma: "user_version = 1", code: .unsupportedFormat),
             (pragma: "application_id = 7", code: .damaged),
         ])
     func foreign(_ edit: (pragma: String, code: ReplicaErrorCode)) throws {
@@ -116,32 +118,6 @@ struct OpeningTests {
             let bytes = try Data(contentsOf: file)
             #expect(code { _ = try open(folder) } == edit.code)
             #expect(try Data(contentsOf: file) == bytes)
-        }
-    }
-
-    @Test("a store of the first format keeps its unacknowledged writes and the place of the others")
-    func firstFormat() throws {
-        try withTemporaryDirectory { folder in
-            let old = try open(folder)
-            for number in 1...4 { try old.execute("INSERT INTO c DOCUMENTS ({'_id': \(number)})") }
-            let operations = try old.ownOperations(of: old.actor, after: 0, maxBytes: .max)
-            try old.committing { database, _ in
-                (try RawStatement(fresh: "UPDATE acknowledged SET sequence = 2", database).run(), nil)
-            }
-            try old.goBack(toFormat: 1)
-            try old.close()
-            let store = try open(folder)
-            #expect(store.actor == old.actor)
-            #expect(try store.acknowledgedCommit() == 2)
-            let kept = try store.ownOperations(of: store.actor, after: 0, maxBytes: .max)
-            #expect(kept == Array(operations.dropFirst(2)))
-            #expect(try store.ownActors().map(\.acknowledged) == [2])
-            let hash = hash64(operations[1].bytes)
-            #expect(try store.relation(of: store.actor, sequence: 2, hash: hash) == .open)
-            #expect(try store.relation(of: store.actor, sequence: 2, hash: ~hash) == .forked)
-            #expect(try store.rows("SELECT * FROM c").count == 4)
-            #expect(try store.refusedWrites().isEmpty)
-            try store.close()
         }
     }
 

@@ -96,7 +96,9 @@ struct ReapingTests {
             var log = TestLog()
             log.append(reaping([(try key("c", 1), VersionVector([.init(actor: ActorID(1), time: 1)]))]))
             _ = try fold.fold(log.items())
-            try fold.goBack(toFormat: 2)
+            try fold.store.writing { database in
+                try database.execute(sql: "PRAGMA user_version = \(Schema.oldestFormat - 1)")
+            }
             try fold.close()
             #expect(code { _ = try openFold(folder) } == .damaged)
         }

@@ -198,34 +198,6 @@ struct StagedDocumentsTests {
             #expect(try replica.outdated([(known, vector(20))], for: [2]).isEmpty)
         }
     }
-
-    @Test("a store of format 3 opens: what it shows stays, what it had staged begins anew")
-    func thirdFormat() throws {
-        try withTemporaryDirectory { folder in
-            let log = TestLog()
-            let old = try open(folder)
-            try old.execute("INSERT INTO d DOCUMENTS ({'_id': 1})")
-            try old.goBack(toFormat: 3)
-            try old.committing { database, _ in
-                try database.execute(
-                    sql: """
-                        INSERT INTO staged (subscription, number, collection, id, state)
-                        VALUES (x'01', 1, 'c', x'01', x'02');
-                        INSERT INTO resumption (subscription, token) VALUES (x'01', x'03');
-                        """)
-                return ((), nil)
-            }
-            try old.close()
-            let replica = try open(folder)
-            #expect(try replica.resumption(of: [1]) == nil)
-            #expect(try replica.rows("SELECT _id FROM d") == ["{\"_id\":1}"])
-            #expect(try replica.refusedCommits().isEmpty)
-            try replica.stage([try update(1, 1)], for: [1], resume: [4])
-            #expect(try replica.receive(end(log)) == .stored)
-            #expect(try replica.rows("SELECT _id FROM c") == ["{\"_id\":1}"])
-            try replica.close()
-        }
-    }
 }
 
 /// Remembers what commits told.

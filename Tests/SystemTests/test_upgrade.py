@@ -53,36 +53,30 @@ class Upgrade(UpgradeTest):
         server.stop()
         log = server.data / "log.sqlite"
 
-        # A fold of an earlier version, among the present ones.
-        shutil.copytree(FIXTURES / "store-8", server.data / "replicator" / "earlier")
+        # A fold of a format that was never released, among the present ones.
+        shutil.copytree(FIXTURES / "store-11", server.data / "replicator" / "earlier")
+        self.set_format(server.data / "replicator" / "earlier" / "replica.sqlite", 8)
         before = self.digests(server.data)
         answer, _ = self.check("--data", server.data)
         old = [row for row in answer["parts"] if row["place"].endswith("/earlier")]
-        self.assertEqual([(row["outcome"], row["stored"]) for row in old], [("migrated", 8)])
+        self.assertEqual([(row["outcome"], row["stored"]) for row in old], [("rebuilt", 8)])
         self.assertEqual((answer["changes"], answer["wayBack"]), (True, "removeTheFolds"))
         self.set_format(server.data / "replicator" / "earlier" / "replica.sqlite", 99)
         answer, _ = self.check("--data", server.data, expected=1)
         self.assertIn("STORE-0103", json.dumps(answer))
         shutil.rmtree(server.data / "replicator" / "earlier")
 
-        self.set_format(log, 99)
-        refused = self.digests(server.data)
-        answer, parts = self.check("--data", server.data, expected=1)
-        self.assertEqual((answer["starts"], answer["wayBack"]), (False, None))
-        self.assertTrue(parts["log"]["refusal"].startswith("LOG-0203"), parts["log"])
-        done = mimeo("serve", "--data", server.data, "--listen", "127.0.0.1:0")
-        self.assertIn("LOG-0203", done.stderr)
-        self.assertNotEqual(done.returncode, 0)
-        self.assertEqual(self.digests(server.data), refused)
-
-        self.set_format(log, 4)
-        older = self.digests(server.data)
-        answer, parts = self.check("--data", server.data)
-        self.assertEqual((parts["log"]["outcome"], parts["log"]["stored"]), ("migrated", 4))
-        self.assertEqual(answer["wayBack"], "restoreTheBackup")
-        text = mimeo("upgrade", "--check", "--data", server.data).stdout
-        self.assertIn(f"migrated log {log}: format 4, this version's is 5", text)
-        self.assertEqual(self.digests(server.data), older)
+        for version in (99, 4):
+            self.set_format(log, version)
+            refused = self.digests(server.data)
+            answer, parts = self.check("--data", server.data, expected=1)
+            self.assertEqual((answer["starts"], answer["wayBack"]), (False, None))
+            self.assertTrue(parts["log"]["refusal"].startswith("LOG-0203"), parts["log"])
+            done = mimeo("serve", "--data", server.data, "--listen", "127.0.0.1:0")
+            self.assertIn("LOG-0203", done.stderr)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertEqual(self.digests(server.data), refused)
+        self.assertIn("before 0.2.0", done.stderr)
         self.assertTrue(before)
 
     def test_nothing_at_all_changes_beside_a_server_that_runs_and_after_it_was_killed(self):
@@ -122,10 +116,17 @@ class Upgrade(UpgradeTest):
 
     def test_a_peers_store_a_missing_log_and_a_wrong_command_line(self):
         store = self.workspace.directory / "peer"
-        shutil.copytree(FIXTURES / "store-7", store)
+        shutil.copytree(FIXTURES / "store-11", store)
+        place = ["--data", self.workspace.directory / "none", "--peer-store", store]
         before = self.digests(store)
-        answer, parts = self.check("--data", self.workspace.directory / "none", "--peer-store", store)
-        self.assertEqual((parts["log"]["outcome"], parts["peer's store"]["outcome"]), ("new", "migrated"))
+        answer, parts = self.check(*place)
+        self.assertEqual((parts["log"]["outcome"], parts["peer's store"]["outcome"]), ("new", "opened"))
+        self.assertEqual(self.digests(store), before)
+        self.set_format(store / "replica.sqlite", 10)
+        before = self.digests(store)
+        answer, parts = self.check(*place, expected=1)
+        self.assertEqual(parts["peer's store"]["outcome"], "refused")
+        self.assertTrue(parts["peer's store"]["refusal"].startswith("STORE-0103: it has format 10"), parts)
         self.assertEqual(self.digests(store), before)
         self.assertIn("refused", json.dumps(self.check("--data", "none", "--peer-store", "/none", expected=1)))
         self.assertEqual(mimeo("upgrade", "--data", "none").returncode, 2)
@@ -143,8 +144,8 @@ class UpgradeInPostgreSQL(UpgradeTest):
         self.assertEqual((parts["log"]["outcome"], parts["projection"]["outcome"]), ("opened", "opened"))
         server.stop()
         postgres.query("UPDATE mimeo_log.format SET version = 4")
-        answer, parts = self.check(*place)
-        self.assertEqual((parts["log"]["outcome"], answer["wayBack"]), ("migrated", "restoreTheBackup"))
+        answer, parts = self.check(*place, expected=1)
+        self.assertTrue(parts["log"]["refusal"].startswith("LOG-0203: it has format 4"), parts["log"])
         postgres.query("UPDATE mimeo_log.format SET version = 99")
         postgres.query("UPDATE mimeo_projection.format SET version = 98")
         answer, parts = self.check(*place, expected=1)

@@ -64,8 +64,8 @@ struct UpgradeCheck {
     private struct Part {
         let name: String
         let place: String
-        /// The code of a newer format's refusal.
-        let newerCode: String
+        /// The code of an unsupported format's refusal.
+        let code: String
         /// A sentence on what to know if it is missing, and what if it is older.
         let missing, older: String
     }
@@ -96,7 +96,7 @@ struct UpgradeCheck {
             case .sqlite(let path): path
             }
         let part = Part(
-            name: "log", place: place, newerCode: OperationLogErrorCode.newerFormat.rawValue,
+            name: "log", place: place, code: OperationLogErrorCode.unsupportedFormat.rawValue,
             missing: "there is none, and the start begins one",
             older: "stop all instances of the earlier version before the first start of this one, and back "
                 + "up: only the backup leads back")
@@ -109,7 +109,7 @@ struct UpgradeCheck {
 
     private func projected(_ url: String) -> Row {
         let part = Part(
-            name: "projection", place: "in PostgreSQL", newerCode: ProjectionErrorCode.newerFormat.rawValue,
+            name: "projection", place: "in PostgreSQL", code: ProjectionErrorCode.unsupportedFormat.rawValue,
             missing: "there is none, and it is built from the log",
             older: "services of the earlier version stop folding; removing its schema `mimeo_projection` "
                 + "leads back: it is built from the log")
@@ -124,7 +124,7 @@ struct UpgradeCheck {
             do {
                 return try Self.names(in: folder).map { "\(folder)/\($0)" }
             } catch {
-                let part = Part(name: "fold", place: folder, newerCode: "", missing: "", older: "")
+                let part = Part(name: "fold", place: folder, code: "", missing: "", older: "")
                 rows.append(refused(part, "\(error)"))
                 return []
             }
@@ -156,14 +156,14 @@ struct UpgradeCheck {
 
     private func fold(_ folder: String) -> Row {
         let part = Part(
-            name: "fold", place: folder, newerCode: "STORE-0103", missing: "",
+            name: "fold", place: folder, code: "STORE-0103", missing: "",
             older: "at its first opening; going back takes removing the folder, and it is built from the log")
         return row(part) { try StoredFolds.format(in: URL(fileURLWithPath: folder)) }
     }
 
     private func peerStore(_ folder: String) -> Row {
         let part = Part(
-            name: "peer's store", place: folder, newerCode: "STORE-0103", missing: "",
+            name: "peer's store", place: folder, code: "STORE-0103", missing: "",
             older: "at its first opening; it does not go back, so let the peer upload before")
         let row = row(part) { try StoredFolds.format(in: URL(fileURLWithPath: folder)) }
         return row.outcome == .new ? refused(part, "there is no store in the folder") : row
@@ -187,12 +187,20 @@ struct UpgradeCheck {
     private func row(_ part: Part, _ format: StoredFormat) -> Row {
         var row = Row(part.name, part.place, .opened, note: "")
         (row.stored, row.current) = (format.stored, format.current)
-        if format.isOlder {
+        if format.isTooOld, part.name == "fold" {
+            (row.outcome, row.note) = (.rebuilt, "no release wrote its format, and it is built from the log")
+        } else if format.isTooOld {
+            (row.outcome, row.note) = (
+                .refused, "a version before 0.2.0 wrote it: open it once with the last"
+            )
+            row.refusal =
+                "\(part.code): it has format \(format.stored); this version reads \(format.oldest) and later"
+        } else if format.isOlder {
             (row.outcome, row.note) = (.migrated, part.older)
         } else if format.stored > format.current {
             (row.outcome, row.note) = (.refused, "a newer version wrote it: use that one")
             row.refusal =
-                "\(part.newerCode): it has format \(format.stored); this version reads up to "
+                "\(part.code): it has format \(format.stored); this version reads up to "
                 + "\(format.current)"
         }
         return row

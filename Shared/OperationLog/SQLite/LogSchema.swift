@@ -11,21 +11,37 @@ import WriteAhead
 enum LogSchema {
     /// "MmLg".
     static let applicationID: Int64 = 0x4D6D_4C67
-    /// The format this build writes.
-    static var currentVersion: Int64 { Int64(steps.count) }
+    /// The oldest version that is opened: 0.2.0's. Earlier ones were never released (decision 0170).
+    static let oldestVersion: Int64 = 5
+    /// The version this build writes.
+    static var currentVersion: Int64 { oldestVersion + Int64(steps.count) - 1 }
 
-    /// Step n leads from version n to n + 1. Released steps never change.
-    static let steps = [version1, version2, version3, version4, version5]
+    /// The first step makes the oldest version in an empty file; each later one leads from a version to the
+    /// next. Released steps never change.
+    static let steps = [version5]
 
-    /// 1. `operations` is keyed by `LogKey`; `databases.hash` is the chain hash at `head`; 64-bit unsigned
-    ///    numbers are stored by their bits.
-    private static let version1 = """
+    /// `operations` is keyed by `LogKey`; `databases.hash` is the chain hash at `head`; 64-bit unsigned
+    /// numbers are stored by their bits.
+    ///
+    /// `actors` is complete for operations up to `databases.settled`, where the chain hash is `settledHash`,
+    /// and has a row of every actor: see `FrontierIndex`. Touches are only in memory (`TouchIndex`).
+    ///
+    /// Entries up to `databases.truncated` were removed; `truncatedHash` is the chain hash there. A row of
+    /// `hashes` holds those of consecutive removed entries, 8 big-endian bytes each, keyed by the first
+    /// one's `LogKey`. A snapshot's `sum` is the checksum so far; it counts once `isFinished` is set.
+    /// `leases.expires` is Unix time in milliseconds; a slot without actor draws one at its next lease.
+    /// `home` is where the file was last: see `LogLeases.arrive`.
+    private static let version5 = """
         CREATE TABLE databases (
             number INTEGER PRIMARY KEY,
             id TEXT NOT NULL UNIQUE,
             logID BLOB NOT NULL,
             head INTEGER NOT NULL,
-            hash INTEGER NOT NULL
+            hash INTEGER NOT NULL,
+            settled INTEGER NOT NULL DEFAULT 0,
+            truncated INTEGER NOT NULL DEFAULT 0,
+            truncatedHash INTEGER NOT NULL DEFAULT 0,
+            settledHash INTEGER NOT NULL DEFAULT 0
         ) STRICT;
         CREATE TABLE operations (
             position INTEGER PRIMARY KEY,
@@ -44,28 +60,6 @@ enum LogSchema {
             hash INTEGER NOT NULL,
             PRIMARY KEY (database, actor)
         ) STRICT, WITHOUT ROWID;
-        """
-
-    /// 2. `touched` was the last offset of every document and collection (`Touch`), and complete for offsets
-    ///    after `databases.indexed`.
-    private static let version2 = """
-        ALTER TABLE databases ADD COLUMN indexed INTEGER NOT NULL DEFAULT 0;
-        UPDATE databases SET indexed = head;
-        CREATE TABLE touched (
-            database INTEGER NOT NULL,
-            touch INTEGER NOT NULL,
-            offset INTEGER NOT NULL,
-            PRIMARY KEY (database, touch)
-        ) STRICT, WITHOUT ROWID;
-        """
-
-    /// 3. Entries up to `databases.truncated` were removed; `truncatedHash` is the chain hash there. A row of
-    ///    `hashes` holds those of consecutive removed entries, 8 big-endian bytes each, keyed by the first
-    ///    one's `LogKey`. A snapshot's `sum` is the checksum so far; it counts once `isFinished` is set.
-    ///    `leases.expires` is Unix time in milliseconds; a slot without actor draws one at its next lease.
-    private static let version3 = """
-        ALTER TABLE databases ADD COLUMN truncated INTEGER NOT NULL DEFAULT 0;
-        ALTER TABLE databases ADD COLUMN truncatedHash INTEGER NOT NULL DEFAULT 0;
         CREATE TABLE hashes (position INTEGER PRIMARY KEY, hashes BLOB NOT NULL) STRICT;
         CREATE TABLE snapshots (
             number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -94,24 +88,10 @@ enum LogSchema {
             expires INTEGER NOT NULL,
             UNIQUE (database, purpose, slot)
         ) STRICT;
-        """
-
-    /// 4. `home` is where the file was last: see `LogLeases.arrive`.
-    private static let version4 = """
         CREATE TABLE home (device INTEGER NOT NULL, inode INTEGER NOT NULL) STRICT;
         """
 
-    /// 5. `actors` is complete for operations up to `databases.settled`, where the chain hash is
-    ///    `settledHash`, and has a row of every actor: see `FrontierIndex`. Touches are only in memory
-    ///    (`TouchIndex`).
-    private static let version5 = """
-        DROP TABLE touched;
-        ALTER TABLE databases RENAME COLUMN indexed TO settled;
-        ALTER TABLE databases ADD COLUMN settledHash INTEGER NOT NULL DEFAULT 0;
-        UPDATE databases SET settled = head, settledHash = hash;
-        """
-
-    /// Refuses a file that is foreign or newer than this build, without changing it. A missing file is
+    /// Refuses a file that is foreign or of an unsupported version, without changing it. A missing file is
     /// valid. The configuration bounds the wait for a process that is just closing the file.
     ///
     /// A file whose creation was interrupted has a rollback journal, without which it means nothing. A
@@ -142,7 +122,8 @@ enum LogSchema {
         guard try storedVersion(db, path: path) < currentVersion else { return }
         try db.inTransaction(.immediate) {
             let stored = try storedVersion(db, path: path)
-            for step in steps.dropFirst(Int(stored)) { try db.execute(sql: step) }
+            let done = stored == 0 ? 0 : Int(stored - oldestVersion) + 1
+            for step in steps.dropFirst(done) { try db.execute(sql: step) }
             try db.execute(sql: "PRAGMA application_id = \(applicationID)")
             try db.execute(sql: "PRAGMA user_version = \(currentVersion)")
             return .commit
@@ -151,10 +132,17 @@ enum LogSchema {
 
     /// The version of an open file; 0 for an empty one.
     private static func storedVersion(_ db: Database, path: String) throws -> Int64 {
-        try version(
+        let stored = try version(
             of: path, mark: try Int64.fetchOne(db, sql: "PRAGMA application_id") ?? 0,
             version: try Int64.fetchOne(db, sql: "PRAGMA user_version") ?? 0,
             hasTables: try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM sqlite_master)") ?? false)
+        guard stored == 0 || stored >= oldestVersion else {
+            throw OperationLogError(
+                .unsupportedFormat,
+                "\(path) has format \(stored), which no release wrote; open it once with a version before "
+                    + "0.2.0 that writes format \(oldestVersion)")
+        }
+        return stored
     }
 
     /// The version of a file that nobody opens for that; 0 for a missing or empty one. The file, and what
@@ -177,7 +165,7 @@ enum LogSchema {
             guard version <= currentVersion else {
                 let message =
                     "\(path) has format \(version); this build reads formats up to \(currentVersion)"
-                throw OperationLogError(.newerFormat, message)
+                throw OperationLogError(.unsupportedFormat, message)
             }
             return version
         }

@@ -335,6 +335,8 @@ extension SQLiteOperationLog {
     public static func storedFormat(path: String) throws -> StoredFormat? {
         let version = try LogSchema.storedVersion(path: path)
         guard version > 0 else { return nil }
-        return StoredFormat(stored: Int(version), current: Int(LogSchema.currentVersion))
+        return StoredFormat(
+            stored: Int(version), oldest: Int(LogSchema.oldestVersion),
+            current: Int(LogSchema.currentVersion))
     }
 }

@@ -7,12 +7,17 @@ struct VersionedSchema<Failure: Error> {
     let name: String
     /// The key of its advisory lock, which no other schema may use.
     let lock: Int
-    /// The step to format 1, to format 2, and so on.
+    /// The oldest format that this build knows.
+    let oldest: Int
+    /// The step that makes the oldest format, and one to each later format.
     let steps: [String]
     /// Makes the error for a schema of this name that another application owns.
     let foreign: (_ message: String) -> Failure
-    /// Makes the error for a format written by a newer build.
-    let newer: (_ message: String) -> Failure
+    /// Makes the error for a format that this build does not know.
+    let unsupported: (_ message: String) -> Failure
+
+    /// The newest format.
+    private var newest: Int { oldest + steps.count - 1 }
 
     /// Brings the schema to the newest format, creating it if needed.
     /// - Throws: `Failure`, having changed nothing; `PostgresError`.
@@ -24,13 +29,12 @@ struct VersionedSchema<Failure: Error> {
             // The first process may have much to migrate.
             try connection.run("SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock(\(lock))")
             let stored = try storedVersion(connection)
-            guard stored <= steps.count else {
-                throw newer("the schema \(name) has format \(stored); this build knows \(steps.count)")
-            }
-            if stored < steps.count {
-                for step in steps.dropFirst(stored) { try connection.run(step) }
+            try check(stored)
+            if stored < newest {
+                let done = stored == 0 ? 0 : stored - oldest + 1
+                for step in steps.dropFirst(done) { try connection.run(step) }
                 try connection.run(
-                    "DELETE FROM \(name).format; INSERT INTO \(name).format VALUES (\(steps.count))")
+                    "DELETE FROM \(name).format; INSERT INTO \(name).format VALUES (\(newest))")
             }
             try connection.run("COMMIT")
         } catch {
@@ -41,7 +45,21 @@ struct VersionedSchema<Failure: Error> {
 
     /// Returns whether the schema is current.
     func isNewest(_ connection: Connection) throws -> Bool {
-        try storedVersion(connection) == steps.count
+        try storedVersion(connection) == newest
+    }
+
+    /// Refuses a format that this build does not know.
+    func check(_ connection: Connection) throws { try check(try storedVersion(connection)) }
+
+    private func check(_ stored: Int) throws {
+        guard stored <= newest else {
+            throw unsupported("the schema \(name) has format \(stored); this build knows \(newest)")
+        }
+        guard stored == 0 || stored >= oldest else {
+            throw unsupported(
+                "the schema \(name) has format \(stored), which no release wrote; open it once with a "
+                    + "version before 0.2.0 that writes format \(oldest)")
+        }
     }
 
     /// The format of the schema; 0 if it does not exist.

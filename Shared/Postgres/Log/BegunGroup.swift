@@ -53,7 +53,9 @@ struct PartialOutcome {
     /// The final outcome. A format changed by another build poisons the writer, because retrying cannot
     /// succeed.
     var ended: GroupOutcome {
-        for case .failure(let error) in results where error.code == .newerFormat { return .poisoned(error) }
+        for case .failure(let error) in results where error.code == .unsupportedFormat {
+            return .poisoned(error)
+        }
         return .committed(results)
     }
 

@@ -6,15 +6,19 @@ enum PostgresLogSchema {
     /// The oldest supported server.
     static let oldestServer = 150_000
 
+    /// The oldest version that is opened: 0.2.0's. Earlier ones were never released (decision 0170).
+    static let oldestVersion = 5
+    /// The version this build writes.
+    static var currentVersion: Int { oldestVersion + steps.count - 1 }
+
     /// The functions come with the last step, because only the newest format is ever used. So a change of a
     /// function needs a step.
     static let steps = [
-        version1, version2, version3, version4,
         version5
             + [
                 PostgresLogFunctions.flush, PostgresLogFunctions.append, PostgresLogFunctions.appendPlain,
                 PostgresLogFunctions.truncate, PostgresLogFunctions.lease, PostgresLogFunctions.arrive,
-            ].joined(),
+            ].joined()
     ]
 
     /// "MmLg", the mark of all our logs.
@@ -22,7 +26,16 @@ enum PostgresLogSchema {
 
     /// 64-bit unsigned numbers are stored by their bits. Each database's operations are a
     /// partition, so that one database's truncation or removal touches no other's.
-    private static let version1 = """
+    ///
+    /// Plain appends leave their changes to `actors` and `touched` unflushed after `databases.settled`, in
+    /// the operations' own rows: the content hash, the touches, and the author's key if the actor may be
+    /// new. Rows through `databases.settled` need none of it. `touched` is complete after the offset
+    /// `indexed`.
+    ///
+    /// Entries up to `databases.truncated` were removed, `truncated_hash` is the chain hash there. A row of
+    /// `hashes` holds those of consecutive removed entries, from `first` on. A snapshot's `sum` is the
+    /// checksum so far. `home` is the last place of the log: see `PostgresLogFunctions.arrive`.
+    private static let version5 = """
         CREATE SCHEMA mimeo_log;
         CREATE TABLE mimeo_log.format (version int8 NOT NULL);
         CREATE TABLE mimeo_log.databases (
@@ -30,7 +43,11 @@ enum PostgresLogSchema {
             id text COLLATE "C" NOT NULL UNIQUE,
             log_id bytea NOT NULL,
             head int8 NOT NULL,
-            hash int8 NOT NULL
+            hash int8 NOT NULL,
+            truncated int8 NOT NULL DEFAULT 0,
+            truncated_hash int8 NOT NULL DEFAULT 0,
+            indexed int8 NOT NULL DEFAULT 0,
+            settled int8 NOT NULL DEFAULT 0
         ) WITH (fillfactor = 50);
         CREATE TABLE mimeo_log.operations (
             database int8 NOT NULL,
@@ -40,8 +57,12 @@ enum PostgresLogSchema {
             "timestamp" int8 NOT NULL,
             hash int8 NOT NULL,
             bytes bytea NOT NULL,
+            content int8 NOT NULL DEFAULT 0,
+            key text COLLATE "C" NOT NULL DEFAULT '',
+            touches int8[] NOT NULL DEFAULT '{}',
             PRIMARY KEY (database, "offset")
         ) PARTITION BY LIST (database);
+        ALTER TABLE mimeo_log.operations ALTER COLUMN touches SET STORAGE EXTERNAL;
         CREATE TABLE mimeo_log.actors (
             database int8 NOT NULL,
             actor int8 NOT NULL,
@@ -57,35 +78,6 @@ enum PostgresLogSchema {
             "offset" int8 NOT NULL,
             PRIMARY KEY (database, touch)
         ) WITH (fillfactor = 80);
-        CREATE FUNCTION mimeo_log.create_database(new_id text, new_log_id bytea, start int8) RETURNS boolean
-        LANGUAGE plpgsql AS $body$
-        DECLARE made int8;
-        BEGIN
-            INSERT INTO mimeo_log.databases (id, log_id, head, hash) VALUES (new_id, new_log_id, 0, start)
-            ON CONFLICT (id) DO NOTHING RETURNING number INTO made;
-            IF made IS NULL THEN RETURN false; END IF;
-            -- Attaching, unlike creating as a partition, lets appends to other databases go on.
-            EXECUTE format(
-                'CREATE TABLE mimeo_log.operations_%s (LIKE mimeo_log.operations INCLUDING ALL)', made);
-            EXECUTE format(
-                'ALTER TABLE mimeo_log.operations '
-                'ATTACH PARTITION mimeo_log.operations_%s FOR VALUES IN (%s)', made, made);
-            RETURN true;
-        END $body$;
-
-        """
-
-    /// Adds to version 1: entries up to `databases.truncated` were removed, `truncated_hash` is the chain
-    /// hash there; `touched` is complete after the offset `indexed`. A row of `hashes` holds those of
-    /// consecutive removed entries, from `first` on. A snapshot's `sum` is the checksum so far. The old
-    /// `append` is dropped.
-    private static let version2 = """
-        DROP FUNCTION IF EXISTS mimeo_log.append(
-            text, int8[], int8[], int8[], int8[], int8[], int8[], text[], bytea[], int8[], int8[], int8[],
-            int8[], int8[]);
-        ALTER TABLE mimeo_log.databases
-            ADD COLUMN truncated int8 NOT NULL DEFAULT 0, ADD COLUMN truncated_hash int8 NOT NULL DEFAULT 0,
-            ADD COLUMN indexed int8 NOT NULL DEFAULT 0;
         CREATE TABLE mimeo_log.hashes (
             database int8 NOT NULL, first int8 NOT NULL, hashes int8[] NOT NULL,
             PRIMARY KEY (database, first)
@@ -116,82 +108,28 @@ enum PostgresLogSchema {
             expires timestamptz NOT NULL,
             UNIQUE (database, purpose, slot)
         );
-
-        """
-
-    /// Added a function only.
-    private static let version3 = "SELECT 1;"
-
-    /// Plain appends leave their changes to `actors` and `touched` unflushed after `databases.settled`. In
-    /// this version they were in a table with a row per group: the head before it, the actors with the keys
-    /// of their first operations, their last operations, and each touch with the last operation that made
-    /// it. Groups from `databases.settled` on count.
-    private static let version4 = """
-        ALTER TABLE mimeo_log.databases ADD COLUMN settled int8 NOT NULL DEFAULT 0;
-        CREATE TABLE mimeo_log.unsettled (
-            database int8 NOT NULL,
-            slot int8 NOT NULL,
-            head int8 NOT NULL,
-            actors int8[] NOT NULL,
-            keys text[] COLLATE "C" NOT NULL,
-            lasts int8[] NOT NULL,
-            stamps int8[] NOT NULL,
-            hashes int8[] NOT NULL,
-            touches int8[] NOT NULL,
-            places int8[] NOT NULL,
-            PRIMARY KEY (database, slot)
-        ) WITH (fillfactor = 50, toast_tuple_target = 8160);
-        ALTER TABLE mimeo_log.unsettled
-            ALTER COLUMN actors SET STORAGE EXTERNAL, ALTER COLUMN keys SET STORAGE EXTERNAL,
-            ALTER COLUMN lasts SET STORAGE EXTERNAL, ALTER COLUMN stamps SET STORAGE EXTERNAL,
-            ALTER COLUMN hashes SET STORAGE EXTERNAL, ALTER COLUMN touches SET STORAGE EXTERNAL,
-            ALTER COLUMN places SET STORAGE EXTERNAL;
-        DROP FUNCTION IF EXISTS mimeo_log.append_plain(
-            text, boolean, int8[], text[], int8[], int8[], int8[], int8[], int8[], int8[], int8[], int8[],
-            bytea[], int8[], int8[]);
-
-        """
-
-    /// Unflushed changes are in the operations' own rows: the content hash, the touches, and the author's
-    /// key if the actor may be new. Rows through `databases.settled` need none of it. The entries of
-    /// version 4's table are flushed, and the table is dropped with the functions that wrote it. `home` is
-    /// the last place of the log: see `PostgresLogFunctions.arrive`.
-    private static let version5 = """
-        LOCK TABLE mimeo_log.databases IN ACCESS EXCLUSIVE MODE;
-        INSERT INTO mimeo_log.actors
-        SELECT DISTINCT ON (u.database, w.actor) u.database, w.actor,
-            coalesce(max(w.key) OVER (PARTITION BY u.database, w.actor), ''), w.last, w.stamp, w.hash
-        FROM mimeo_log.databases d
-        JOIN mimeo_log.unsettled u ON u.database = d.number AND u.head >= d.settled,
-            unnest(u.actors, u.keys, u.lasts, u.stamps, u.hashes) AS w (actor, key, last, stamp, hash)
-        ORDER BY u.database, w.actor, w.last DESC
-        ON CONFLICT (database, actor) DO UPDATE SET sequence = excluded.sequence,
-            "timestamp" = excluded."timestamp", hash = excluded.hash;
-        INSERT INTO mimeo_log.touched
-        SELECT u.database, t.touch, max(u.head + t.place)
-        FROM mimeo_log.databases d
-        JOIN mimeo_log.unsettled u ON u.database = d.number AND u.head >= d.settled,
-            unnest(u.touches, u.places) AS t (touch, place) GROUP BY u.database, t.touch
-        ON CONFLICT (database, touch) DO UPDATE SET "offset" = excluded."offset";
-        UPDATE mimeo_log.databases SET settled = head;
-        DROP TABLE mimeo_log.unsettled;
-        DROP FUNCTION IF EXISTS mimeo_log.append_plain(
-            text, int8, int8, int8, int8[], text[], int8[], int8[], int8[], int8[], int8[], int8[], int8[],
-            int8[], bytea[], int8[], int8[]);
-        DROP FUNCTION IF EXISTS mimeo_log.append_next(
-            text, int8, int8, int8, text, int8, int8, int8, int8, bytea, int8[], int8[]);
-        ALTER TABLE mimeo_log.operations
-            ADD COLUMN content int8 NOT NULL DEFAULT 0,
-            ADD COLUMN key text COLLATE "C" NOT NULL DEFAULT '',
-            ADD COLUMN touches int8[] NOT NULL DEFAULT '{}';
-        ALTER TABLE mimeo_log.operations ALTER COLUMN touches SET STORAGE EXTERNAL;
         CREATE TABLE mimeo_log.home (place text NOT NULL);
+        CREATE FUNCTION mimeo_log.create_database(new_id text, new_log_id bytea, start int8) RETURNS boolean
+        LANGUAGE plpgsql AS $body$
+        DECLARE made int8;
+        BEGIN
+            INSERT INTO mimeo_log.databases (id, log_id, head, hash) VALUES (new_id, new_log_id, 0, start)
+            ON CONFLICT (id) DO NOTHING RETURNING number INTO made;
+            IF made IS NULL THEN RETURN false; END IF;
+            -- Attaching, unlike creating as a partition, lets appends to other databases go on.
+            EXECUTE format(
+                'CREATE TABLE mimeo_log.operations_%s (LIKE mimeo_log.operations INCLUDING ALL)', made);
+            EXECUTE format(
+                'ALTER TABLE mimeo_log.operations '
+                'ATTACH PARTITION mimeo_log.operations_%s FOR VALUES IN (%s)', made, made);
+            RETURN true;
+        END $body$;
 
         """
 
     /// Brings the schema to the current version, creating it if needed.
     /// - Throws: `LOG-0201` for a server that is too old, `LOG-0202` for another application's schema,
-    ///   `LOG-0203` for a newer build's, having changed nothing.
+    ///   `LOG-0203` for an unsupported format, having changed nothing.
     static func migrate(_ connection: Connection) throws { try schema(at: connection).migrate(connection) }
 
     /// Returns whether there is nothing to migrate. Throws like `migrate` for errors that are already
@@ -203,7 +141,8 @@ enum PostgresLogSchema {
     /// The stored format; nil for a server without a log.
     static func storedFormat(_ connection: Connection) throws -> StoredFormat? {
         let stored = try schema(at: connection).storedVersion(connection)
-        return stored > 0 ? StoredFormat(stored: stored, current: steps.count) : nil
+        guard stored > 0 else { return nil }
+        return StoredFormat(stored: stored, oldest: oldestVersion, current: currentVersion)
     }
 
     private static func schema(at connection: Connection) throws -> VersionedSchema<OperationLogError> {
@@ -213,8 +152,8 @@ enum PostgresLogSchema {
                 "the server is PostgreSQL \(connection.serverVersion / 10_000); 15 is the oldest supported")
         }
         return VersionedSchema(
-            name: "mimeo_log", lock: lock, steps: steps,
+            name: "mimeo_log", lock: lock, oldest: oldestVersion, steps: steps,
             foreign: { OperationLogError(.notAnOperationLog, $0) },
-            newer: { OperationLogError(.newerFormat, $0) })
+            unsupported: { OperationLogError(.unsupportedFormat, $0) })
     }
 }

@@ -130,7 +130,7 @@ final class PostgresLogWriter: @unchecked Sendable {
         } catch {
             guard hasEndedHolder(error) else {
                 let failure = failure(error)
-                return (failure.code == .newerFormat ? .poisoned(failure) : .refused(failure), [:])
+                return (failure.code == .unsupportedFormat ? .poisoned(failure) : .refused(failure), [:])
             }
             isAppended = group.parts.map { _ in false }
         }
@@ -324,7 +324,7 @@ final class PostgresLogWriter: @unchecked Sendable {
     static func otherFormat(_ error: PostgresError) -> OperationLogError? {
         guard ["42883", "42P01", "42703"].contains(error.state) else { return nil }
         return OperationLogError(
-            .newerFormat,
+            .unsupportedFormat,
             "another build has migrated the schema mimeo_log; restart with that build: \(error)")
     }
 

@@ -26,12 +26,11 @@ struct Generation: Sendable, Equatable {
     /// How many columns `columns` has.
     static let columnCount = 8
 
-    /// The columns that `init(_:_:column:)` reads, of a generation with this alias. `hasIndexes` is false in
-    /// a schema of format 1, which has none.
-    static func columns(of name: String, hasIndexes: Bool = true) -> String {
+    /// The columns that `init(_:_:column:)` reads, of a generation with this alias.
+    static func columns(of name: String) -> String {
         """
         \(name).number::int8, \(name).layout, \(name).log_id, \(name)."offset", \(name).hash, \
-        \(name).clock, \(name).reap_floor, \(hasIndexes ? "\(name).index_version" : "0::int8")
+        \(name).clock, \(name).reap_floor, \(name).index_version
         """
     }
 

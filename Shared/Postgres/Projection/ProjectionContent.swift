@@ -13,7 +13,7 @@ extension ProjectionSnapshot {
     }
 
     /// Visits all documents of a database's projection at one moment, for a comparison with the log. Memory
-    /// does not grow with them. A schema of an earlier format is read as it is.
+    /// does not grow with them.
     /// - Returns: the place in the log of that moment; nil when the server has no projection of the database.
     /// - Throws: `ProjectionError`, and the body's errors.
     public static func readAll(
@@ -25,12 +25,12 @@ extension ProjectionSnapshot {
                 "SELECT to_regclass('mimeo_projection.databases') IS NOT NULL"
             ).bool(0, 0)
             guard isThere else { return nil }
+            try ProjectionSchema.check(connection)
             let known = try connection.query(
                 "SELECT EXISTS (SELECT 1 FROM mimeo_projection.databases WHERE id = $1)",
                 [.text(database.text)])
             guard known.bool(0, 0) else { return nil }
-            let format = try ProjectionSchema.storedFormat(connection)
-            return try run(of: database, on: connection, hasIndexes: format?.stored != 1) { snapshot in
+            return try run(of: database, on: connection) { snapshot in
                 for name in try snapshot.collectionNames() { try snapshot.readAll(name, body) }
                 return snapshot.position
             }

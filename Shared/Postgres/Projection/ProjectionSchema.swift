@@ -6,7 +6,11 @@ import OperationLog
 /// The tables of a *generation* have a version of their own (`Generation.currentLayout`): a generation of
 /// an older layout is not migrated but rebuilt beside it.
 enum ProjectionSchema {
-    static let steps = [version1, version2]
+    /// The oldest version that is opened: 0.2.0's. The earlier one was never released (decision 0170).
+    static let oldestVersion = 2
+    /// The version this build writes.
+    static var currentVersion: Int { oldestVersion + steps.count - 1 }
+    static let steps = [version2]
 
     /// "MmPr".
     private static let lock = 1_299_009_650
@@ -14,7 +18,13 @@ enum ProjectionSchema {
     /// Readers use `databases.generation`; `building` is made beside it. Unsigned 64-bit numbers are stored
     /// by their bits. Names of collections are bytes, because PostgreSQL's texts cannot hold all of them;
     /// `title` is for people.
-    private static let version1 = """
+    ///
+    /// Indexes: a column of keys each in its collection's table (`number` is that of the column). Documents
+    /// before `filled` have their keys. `documents` counts a collection's live documents; NULL where the
+    /// table is older than the count.
+    ///
+    /// A worker of another format would write rows that this one does not expect: it is refused.
+    private static let version2 = """
         CREATE SCHEMA mimeo_projection;
         CREATE TABLE mimeo_projection.format (version int8 NOT NULL);
         CREATE TABLE mimeo_projection.generations (
@@ -24,7 +34,8 @@ enum ProjectionSchema {
             "offset" int8 NOT NULL,
             hash int8 NOT NULL,
             clock int8 NOT NULL,
-            reap_floor int8 NOT NULL
+            reap_floor int8 NOT NULL,
+            index_version int8 NOT NULL DEFAULT 0
         ) WITH (fillfactor = 50);
         CREATE TABLE mimeo_projection.databases (
             number int4 GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -41,25 +52,12 @@ enum ProjectionSchema {
             title text NOT NULL,
             view_name text COLLATE "C" NOT NULL,
             since int8 NOT NULL,
+            key_columns int4 NOT NULL DEFAULT 0,
+            used_columns int4 NOT NULL DEFAULT 0,
+            documents int8,
             UNIQUE (generation, name),
             UNIQUE (generation, view_name)
         );
-        CREATE FUNCTION mimeo_projection.rebuild(database_id text) RETURNS boolean
-        LANGUAGE sql AS $body$
-            UPDATE mimeo_projection.databases SET rebuild = true WHERE id = database_id RETURNING true
-        $body$;
-        """
-
-    /// Indexes: a column of keys each in its collection's table (`number` is that of the column). Documents
-    /// before `filled` have their keys. `documents` counts a collection's live documents; NULL where the
-    /// table is older than the count.
-    ///
-    /// A worker of an earlier version would write rows without keys and counts: it is refused.
-    private static let version2 = """
-        ALTER TABLE mimeo_projection.generations ADD COLUMN index_version int8 NOT NULL DEFAULT 0;
-        ALTER TABLE mimeo_projection.collections
-            ADD COLUMN key_columns int4 NOT NULL DEFAULT 0, ADD COLUMN used_columns int4 NOT NULL DEFAULT 0,
-            ADD COLUMN documents int8;
         CREATE TABLE mimeo_projection.indexes (
             number int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
             generation int4 NOT NULL,
@@ -75,6 +73,10 @@ enum ProjectionSchema {
             UNIQUE (collection, name),
             UNIQUE (collection, column_number)
         );
+        CREATE FUNCTION mimeo_projection.rebuild(database_id text) RETURNS boolean
+        LANGUAGE sql AS $body$
+            UPDATE mimeo_projection.databases SET rebuild = true WHERE id = database_id RETURNING true
+        $body$;
         CREATE FUNCTION mimeo_projection.guard() RETURNS trigger LANGUAGE plpgsql AS $body$
             BEGIN
                 IF current_setting('mimeo.projection_format', true) IS DISTINCT FROM '2' THEN
@@ -108,14 +110,19 @@ enum ProjectionSchema {
 
     private static var schema: VersionedSchema<ProjectionError> {
         VersionedSchema(
-            name: "mimeo_projection", lock: lock, steps: steps,
+            name: "mimeo_projection", lock: lock, oldest: oldestVersion, steps: steps,
             foreign: { ProjectionError(.notAProjection, $0) },
-            newer: { ProjectionError(.newerFormat, $0) })
+            unsupported: { ProjectionError(.unsupportedFormat, $0) })
     }
+
+    /// Refuses a schema of a format that this build does not know.
+    /// - Throws: `PROJ-0103`, `PROJ-0104`; `PostgresError`.
+    static func check(_ connection: Connection) throws { try schema.check(connection) }
 
     /// The stored format, which stays as it is; nil for a server without projections.
     static func storedFormat(_ connection: Connection) throws -> StoredFormat? {
         let stored = try schema.storedVersion(connection)
-        return stored > 0 ? StoredFormat(stored: stored, current: steps.count) : nil
+        guard stored > 0 else { return nil }
+        return StoredFormat(stored: stored, oldest: oldestVersion, current: currentVersion)
     }
 }

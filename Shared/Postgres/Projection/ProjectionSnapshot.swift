@@ -54,17 +54,16 @@ public final class ProjectionSnapshot: DocumentSource {
     ///     known.
     ///   - wait: told of each wait for a scan.
     ///   - fallsBack: true to run `body` again without SQL of ours after the server has refused some.
-    ///   - hasIndexes: false for a schema of format 1.
     static func run<Result>(
         of database: DatabaseID, on connection: Connection, fetching key: DocumentKey? = nil,
-        waiting wait: (any ServerWait)? = nil, fallsBack: Bool = true, hasIndexes: Bool = true,
+        waiting wait: (any ServerWait)? = nil, fallsBack: Bool = true,
         _ body: (ProjectionSnapshot) throws -> Result
     ) throws -> Result {
         var isPushing = true
         for _ in 0..<PostgresLimits.snapshotAttempts {
             do {
                 let result = try take(
-                    database, connection, fetching: key, isPushing: isPushing, hasIndexes: hasIndexes, wait
+                    database, connection, fetching: key, isPushing: isPushing, wait
                 ).map(body)
                 try connection.leave()
                 if let result { return result }
@@ -87,12 +86,12 @@ public final class ProjectionSnapshot: DocumentSource {
         """
 
     /// The steps that begin a transaction and find the generation.
-    private static func beginning(_ database: DatabaseID, hasIndexes: Bool) -> [Connection.Step] {
+    private static func beginning(_ database: DatabaseID) -> [Connection.Step] {
         [
             Connection.Step("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
             Connection.Step(
                 """
-                SELECT \(Generation.columns(of: "g", hasIndexes: hasIndexes)),
+                SELECT \(Generation.columns(of: "g")),
                     pg_try_advisory_xact_lock_shared(\(ProjectionLocks.generation), g.number)
                 FROM mimeo_projection.databases d
                 JOIN mimeo_projection.generations g ON g.number = d.generation WHERE d.id = $1
@@ -110,7 +109,7 @@ public final class ProjectionSnapshot: DocumentSource {
     /// meanwhile.
     private static func take(
         _ database: DatabaseID, _ connection: Connection, fetching key: DocumentKey?, isPushing: Bool,
-        hasIndexes: Bool, _ wait: (any ServerWait)?
+        _ wait: (any ServerWait)?
     ) throws -> ProjectionSnapshot? {
         if !connection.isForSnapshots {
             connection.workers = try connection.query(
@@ -119,7 +118,7 @@ public final class ProjectionSnapshot: DocumentSource {
             try connection.run(settings)
             connection.isForSnapshots = true
         }
-        let steps = beginning(database, hasIndexes: hasIndexes)
+        let steps = beginning(database)
         let known = connection.knownSchemas[database]
         let guess = key.flatMap { key in known.flatMap { connection.lookup(key, inSchema: $0) } }
         let answers: [Rows]

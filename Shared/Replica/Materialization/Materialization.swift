@@ -29,7 +29,7 @@ public final class Materialization: Replica {
     public let store: DocumentStore
 
     /// Opens or creates the store in a directory. Throws `directoryLocked` at once, `directoryUnusable`,
-    /// `newerFormat` or `damaged`.
+    /// `unsupportedFormat` or `damaged`.
     public init(directory: String, environment: Environment, logger: Logger) throws {
         store = try DocumentStore(
             directory: directory, durability: .rebuildable, environment: environment, logger: logger)

@@ -67,7 +67,7 @@ public final class PeerReplica: Replica {
     }
 
     /// Opens or creates the store in a directory. Throws `directoryLocked` after about a second,
-    /// `directoryUnusable`, `newerFormat` or `damaged`; `otherDatabase` for a store of another owner.
+    /// `directoryUnusable`, `unsupportedFormat` or `damaged`; `otherDatabase` for a store of another owner.
     /// - Parameter owner: the database to open it for; nil to look into a store of any database.
     public init(
         directory: String, owner: StoreOwner? = nil, environment: Environment, logger: Logger

@@ -44,7 +44,7 @@ public final class DocumentStore: Sendable {
     }
 
     /// Opens or creates the store in a directory. Throws `directoryLocked`, for a synced one after about a
-    /// second and else at once, `directoryUnusable`, `newerFormat`, `damaged` or, if an owner is named,
+    /// second and else at once, `directoryUnusable`, `unsupportedFormat`, `damaged` or, if an owner is named,
     /// `otherDatabase`.
     init(
         directory: String, owner: StoreOwner? = nil, durability: Durability, environment: Environment,
@@ -249,7 +249,7 @@ public final class DocumentStore: Sendable {
             return state
         }
         if state.file.born == 0, state.file.isAt(file) {
-            // A store of the first format, which did not record its file's time of birth.
+            // The file system did not tell the file's time of birth when the store was made.
             state.opened(at: file)
             try state.save(database)
         }

@@ -10,10 +10,13 @@ import WriteAhead
 /// indexed, because catch-up reads everything after a cursor (rule 23).
 enum Schema {
     static let format: Int64 = 11
+    /// The oldest format that is opened: 0.2.0's. Earlier ones were never released (decision 0170).
+    static let oldestFormat: Int64 = 11
     /// "Mime" in ASCII.
     static let applicationID: Int64 = 0x4D69_6D65
 
-    /// Refuses a foreign or newer file before anything may write to it. A missing one is valid.
+    /// Refuses a foreign file, and one of an unsupported format, before anything may write to it. A missing
+    /// one is valid.
     ///
     /// A file whose creation was interrupted has a rollback journal, and means nothing without it. A reader
     /// may not roll it back, so a writer does, as the first process to open it would.
@@ -46,55 +49,42 @@ enum Schema {
         try connection.close()
     }
 
+    /// Creates the tables in an empty file. A later format adds its step from the one before here.
     static func migrate(_ database: Database) throws {
-        let found = try storedFormat(database)
-        guard found < format else { return }
-        if found < 1 { try database.execute(sql: tablesOfFormat1) }
-        if found < 2 { try database.execute(sql: changesOfFormat2) }
-        if found < 3 {
-            try database.execute(sql: changesOfFormat3)
-            for number in try Int64.fetchAll(database, sql: "SELECT number FROM collection") {
-                try indexTombstones(number, database)
-            }
-        }
-        if found < 4 { try database.execute(sql: changesOfFormat4) }
-        if found < 5 { try database.execute(sql: changesOfFormat5) }
-        if found < 6 { try database.execute(sql: changesOfFormat6) }
-        if found < 7 { try database.execute(sql: changesOfFormat7) }
-        if found < 8 { try database.execute(sql: changesOfFormat8) }
-        if found < 9 { try database.execute(sql: changesOfFormat9) }
-        if found < 10 { try database.execute(sql: changesOfFormat10) }
-        if found < 11 { try database.execute(sql: changesOfFormat11) }
-        if found < 2 { try OwnOperations.truncateAll(database) }
-        if found > 0, found < 3, try isMaterialization(database) {
-            // The data of the new tables is only in the log, so this is rolled back, and the store
-            // discarded and rebuilt.
-            throw ReplicaError(.damaged, "a materialization of format \(found) must be rebuilt from its log")
+        guard try storedFormat(database) == 0 else { return }
+        for tables in [ownTables, foldTables, sessionTables, linkTables] {
+            try database.execute(sql: tables)
         }
         try database.execute(sql: "PRAGMA application_id = \(applicationID)")
         try database.execute(sql: "PRAGMA user_version = \(format)")
     }
 
-    private static func isMaterialization(_ database: Database) throws -> Bool {
-        try Int.fetchOne(database, sql: "SELECT length(log) FROM store") ?? 0 > 0
-    }
-
-    /// The file's format, 0 for an empty one.
+    /// The file's format, 0 for an empty one. A materialization of an older format is damaged: its owner
+    /// builds it again from the log.
     private static func storedFormat(_ database: Database) throws -> Int64 {
-        let found = try Int64.fetchOne(database, sql: "PRAGMA user_version") ?? 0
+        let stored = try Int64.fetchOne(database, sql: "PRAGMA user_version") ?? 0
         let owner = try Int64.fetchOne(database, sql: "PRAGMA application_id") ?? 0
         let tables = try Int.fetchOne(database, sql: "SELECT COUNT(*) FROM sqlite_master") ?? 0
-        return try known(found, owner: owner, hasTables: tables > 0)
+        let found = try known(stored, owner: owner, hasTables: tables > 0)
+        guard tables > 0, found < oldestFormat else { return found }
+        if (try? Int.fetchOne(database, sql: "SELECT length(log) FROM store")) ?? 0 > 0 {
+            throw ReplicaError(.damaged, "a materialization of format \(found) must be rebuilt from its log")
+        }
+        throw ReplicaError(
+            .unsupportedFormat,
+            "the store has format \(found), which no release wrote; this version reads \(oldestFormat) and "
+                + "later; open it once with a version before 0.2.0 that writes format \(oldestFormat); "
+                + "nothing was changed")
     }
 
-    /// A format that this build knows.
+    /// A format that is not newer than this build's.
     private static func known(_ found: Int64, owner: Int64, hasTables: Bool) throws -> Int64 {
         guard !hasTables || owner == applicationID else {
             throw ReplicaError(.damaged, "the file is not a store of this program")
         }
         guard found <= format else {
             throw ReplicaError(
-                .newerFormat,
+                .unsupportedFormat,
                 "the store has format \(found); this version reads up to \(format); nothing was changed")
         }
         return found
@@ -107,165 +97,119 @@ enum Schema {
                     number INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, live INTEGER NOT NULL,
                     position INTEGER NOT NULL, state BLOB NOT NULL);
                 CREATE INDEX documents_\(number)_position ON documents_\(number) (position);
-                """)
-        try indexTombstones(number, database)
-    }
-
-    /// Lets dead documents be counted without reading them.
-    private static func indexTombstones(_ number: Int64, _ database: Database) throws {
-        try database.execute(
-            sql: """
-                CREATE INDEX IF NOT EXISTS documents_\(number)_dead ON documents_\(number) (number)
-                WHERE live = 0
+                CREATE INDEX documents_\(number)_dead ON documents_\(number) (number) WHERE live = 0;
                 """)
     }
 
-    /// The last acknowledged operation is stored by its timestamp and checksum; acknowledged operations
-    /// themselves are no longer kept. Refused writes are.
-    private static let changesOfFormat2 = """
-        ALTER TABLE acknowledged ADD COLUMN timestamp INTEGER NOT NULL DEFAULT 0;
-        ALTER TABLE acknowledged ADD COLUMN hash INTEGER NOT NULL DEFAULT 0;
-        ALTER TABLE store ADD COLUMN born INTEGER NOT NULL DEFAULT 0;
+    /// The store's own: collections, and the operations written here (`StoredOperation`), of which the
+    /// acknowledged ones are kept as a timestamp and a checksum, and the refused ones whole.
+    ///
+    /// A refused commit stays recorded after its content is deleted. `evicted.time` is that of an actor's
+    /// last write to the document (`Evicted`). Withheld operations: see `Withheld`. `staged` has the
+    /// server's states during a repair (`Repairer`).
+    private static let ownTables = """
+        CREATE TABLE store (
+            one INTEGER PRIMARY KEY CHECK (one = 1), actor INTEGER NOT NULL, sequence INTEGER NOT NULL,
+            clock INTEGER NOT NULL, head INTEGER NOT NULL, device INTEGER NOT NULL, inode INTEGER NOT NULL,
+            log BLOB NOT NULL, log_hash INTEGER NOT NULL, born INTEGER NOT NULL DEFAULT 0,
+            reap_floor INTEGER NOT NULL DEFAULT 0);
+        CREATE TABLE collection (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+        CREATE TABLE operation (
+            position INTEGER PRIMARY KEY, actor INTEGER NOT NULL, sequence INTEGER NOT NULL,
+            bytes BLOB NOT NULL, refers BLOB, UNIQUE (actor, sequence));
+        CREATE INDEX operation_refers ON operation (position) WHERE refers IS NOT NULL;
+        CREATE TABLE acknowledged (
+            actor INTEGER PRIMARY KEY, sequence INTEGER NOT NULL, timestamp INTEGER NOT NULL DEFAULT 0,
+            hash INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
         CREATE TABLE refused (
             position INTEGER PRIMARY KEY, code TEXT NOT NULL, message TEXT NOT NULL,
             milliseconds INTEGER NOT NULL, bytes BLOB NOT NULL);
+        CREATE TABLE refused_commit (position INTEGER PRIMARY KEY, code TEXT NOT NULL);
+        CREATE TABLE evicted (
+            collection TEXT NOT NULL, id BLOB NOT NULL, actor INTEGER NOT NULL,
+            time INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (collection, id, actor)) WITHOUT ROWID;
+        CREATE TABLE staged (
+            subscription BLOB NOT NULL, number INTEGER NOT NULL, collection TEXT NOT NULL, id BLOB NOT NULL,
+            state BLOB NOT NULL, gone INTEGER NOT NULL DEFAULT 0,
+            PRIMARY KEY (subscription, number)) WITHOUT ROWID;
+        CREATE TABLE withheld_actor (
+            collection TEXT PRIMARY KEY, actor INTEGER NOT NULL) WITHOUT ROWID;
+        CREATE TABLE withheld_operation (
+            position INTEGER NOT NULL, collection TEXT NOT NULL, actor INTEGER NOT NULL,
+            sequence INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (actor, sequence));
+        CREATE INDEX withheld_of ON withheld_operation (collection, actor);
+        CREATE INDEX withheld_at ON withheld_operation (position);
+        CREATE TABLE setting (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
         """
 
-    /// A materialization's frontier and reap floor; the checksums of every actor's latest operations
-    /// (`FoldedHistory`), and the origins of moved operations (decision 0009). The catalog of indexes:
-    /// `built` is NULL once an index is complete, `exact` is 0 once one of its keys was cut (`Index/`).
-    /// Numbers are never reused, so an old reference never finds a new index.
-    private static let changesOfFormat3 = """
-        ALTER TABLE store ADD COLUMN reap_floor INTEGER NOT NULL DEFAULT 0;
+    /// A materialization's frontier; the checksums of every actor's latest operations (`FoldedHistory`), and
+    /// the origins of moved operations (decision 0009). The catalog of indexes: `built` is NULL once an
+    /// index is complete, `exact` is 0 once one of its keys was cut (`Index/`). Numbers are never reused, so
+    /// an old reference never finds a new index.
+    private static let foldTables = """
         CREATE TABLE frontier (
             actor INTEGER PRIMARY KEY, sequence INTEGER NOT NULL, timestamp INTEGER NOT NULL);
         CREATE TABLE history (
             actor INTEGER NOT NULL, slot INTEGER NOT NULL, sequence INTEGER NOT NULL, hash INTEGER NOT NULL,
             PRIMARY KEY (actor, slot)) WITHOUT ROWID;
         CREATE TABLE moved (origin INTEGER PRIMARY KEY);
-        CREATE TABLE IF NOT EXISTS document_index (
+        CREATE TABLE document_index (
             number INTEGER PRIMARY KEY AUTOINCREMENT, collection INTEGER NOT NULL, name TEXT NOT NULL,
             keys BLOB NOT NULL, built INTEGER, exact INTEGER NOT NULL, UNIQUE (collection, name));
-        CREATE TABLE IF NOT EXISTS index_version (
+        CREATE TABLE index_version (
             one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL);
-        INSERT OR IGNORE INTO index_version (one, version) VALUES (1, random());
-        """ + sessionsOfFormat3
+        INSERT INTO index_version (one, version) VALUES (1, random());
+        """
 
-    /// A peer's data between sessions: the rights under which a cursor was given, the progress of a
-    /// catch-up, own writes without an answer yet (rule 16).
-    private static let sessionsOfFormat3 = """
-
-        ALTER TABLE subscription ADD COLUMN rights BLOB NOT NULL DEFAULT x'';
-        ALTER TABLE staged ADD COLUMN gone INTEGER NOT NULL DEFAULT 0;
-        CREATE INDEX staged_document ON staged (subscription, collection, id);
+    /// A peer's data between sessions: cursors with the rights under which they were given, the progress of
+    /// a catch-up, own writes without an answer yet (rule 16). Documents are staged in their final table
+    /// (`StagedDocuments`), whose number belongs to no collection until they become visible.
+    private static let sessionTables = """
+        CREATE TABLE subscription (
+            key BLOB PRIMARY KEY, log BLOB NOT NULL, offset INTEGER NOT NULL, hash INTEGER NOT NULL,
+            rights BLOB NOT NULL DEFAULT x'') WITHOUT ROWID;
+        CREATE TABLE wanted (
+            collection TEXT NOT NULL, id BLOB NOT NULL, PRIMARY KEY (collection, id)) WITHOUT ROWID;
         CREATE TABLE resumption (subscription BLOB PRIMARY KEY, token BLOB NOT NULL) WITHOUT ROWID;
         CREATE TABLE unanswered (
             collection TEXT NOT NULL, id BLOB NOT NULL, offset INTEGER NOT NULL,
             PRIMARY KEY (collection, id)) WITHOUT ROWID;
-        """
-
-    /// A catch-up under way starts again: rows that it had staged one by one are deleted.
-    private static let changesOfFormat4 = """
-        DROP INDEX IF EXISTS staged_document;
-        DELETE FROM staged;
-        DELETE FROM resumption;
-        CREATE TABLE IF NOT EXISTS staged_page (
+        CREATE TABLE staged_page (
             subscription BLOB NOT NULL, number INTEGER NOT NULL, keys BLOB NOT NULL, bytes BLOB NOT NULL,
             PRIMARY KEY (subscription, number));
-        """
-
-    /// Documents staged in their final table (`StagedDocuments`), whose number belongs to no collection
-    /// until they become visible. Refused commits stay recorded after their content is deleted.
-    private static let changesOfFormat5 = """
-        CREATE TABLE IF NOT EXISTS staged_documents (
+        CREATE TABLE staged_documents (
             subscription BLOB PRIMARY KEY, number INTEGER NOT NULL UNIQUE,
             collection TEXT NOT NULL) WITHOUT ROWID;
-        CREATE TABLE IF NOT EXISTS refused_commit (position INTEGER PRIMARY KEY, code TEXT NOT NULL);
-        """
-
-    /// Collections and operations withheld from the server (`Withheld`).
-    private static let changesOfFormat6 = """
-        CREATE TABLE IF NOT EXISTS withheld_actor (
-            collection TEXT PRIMARY KEY, actor INTEGER NOT NULL) WITHOUT ROWID;
-        CREATE TABLE IF NOT EXISTS withheld_operation (
-            position INTEGER NOT NULL, collection TEXT NOT NULL, actor INTEGER NOT NULL,
-            sequence INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (actor, sequence));
-        CREATE INDEX IF NOT EXISTS withheld_of ON withheld_operation (collection, actor);
-        CREATE INDEX IF NOT EXISTS withheld_at ON withheld_operation (position);
-        """
-
-    /// Own operations that refer to the documents they inserted (`StoredOperation`).
-    private static let changesOfFormat7 = """
-        ALTER TABLE operation ADD COLUMN refers BLOB;
-        CREATE INDEX operation_refers ON operation (position) WHERE refers IS NOT NULL;
-        """
-
-    /// The time of an actor's last write to an evicted document; 0 if unknown (`Evicted`).
-    private static let changesOfFormat8 = """
-        ALTER TABLE evicted ADD COLUMN time INTEGER NOT NULL DEFAULT 0;
         """
 
     /// A peer's feed for other small peers (`FeedIdentity`), and what it keeps of theirs (`LinkCursors`,
-    /// `MetDocuments`). All of it is empty in a store that has no links.
-    private static let changesOfFormat9 = """
-        CREATE TABLE IF NOT EXISTS feed (
+    /// `MetDocuments`). Notes of documents that are gone and left no entry in their vectors, and the void
+    /// stamps of documents (`Notes`); documents of links whose stamps are ahead of the clock
+    /// (`AheadDocuments`). All of it is empty in a store that has no links.
+    private static let linkTables = """
+        CREATE TABLE feed (
             one INTEGER PRIMARY KEY CHECK (one = 1), id BLOB NOT NULL, starts INTEGER NOT NULL);
-        CREATE TABLE IF NOT EXISTS feed_start (first INTEGER PRIMARY KEY, mark INTEGER NOT NULL);
-        CREATE TABLE IF NOT EXISTS peer_feed (
+        CREATE TABLE feed_start (first INTEGER PRIMARY KEY, mark INTEGER NOT NULL);
+        CREATE TABLE peer_feed (
             feed BLOB PRIMARY KEY, asked INTEGER NOT NULL, rights INTEGER NOT NULL,
             met INTEGER NOT NULL) WITHOUT ROWID;
-        CREATE TABLE IF NOT EXISTS link_cursor (
+        CREATE TABLE link_cursor (
             feed BLOB NOT NULL, key BLOB NOT NULL, collection TEXT NOT NULL, position INTEGER NOT NULL,
             mark INTEGER NOT NULL, rights BLOB NOT NULL, PRIMARY KEY (feed, key)) WITHOUT ROWID;
-        CREATE TABLE IF NOT EXISTS met (
+        CREATE TABLE met (
             collection TEXT NOT NULL, id BLOB NOT NULL, entered INTEGER NOT NULL, source BLOB,
             meshed INTEGER NOT NULL, PRIMARY KEY (collection, id)) WITHOUT ROWID;
-        CREATE INDEX IF NOT EXISTS met_entered ON met (entered) WHERE entered > 0;
-        CREATE INDEX IF NOT EXISTS met_meshed ON met (meshed) WHERE meshed > 0;
-        """
-
-    /// Notes of documents that are gone and left no entry in their vectors (`Notes`); documents of links
-    /// whose stamps are ahead of the clock (`AheadDocuments`). Empty in a store that has no links.
-    private static let changesOfFormat10 = """
-        CREATE TABLE IF NOT EXISTS note (
+        CREATE INDEX met_entered ON met (entered) WHERE entered > 0;
+        CREATE INDEX met_meshed ON met (meshed) WHERE meshed > 0;
+        CREATE TABLE note (
             collection TEXT NOT NULL, id BLOB NOT NULL, vector BLOB NOT NULL, position INTEGER NOT NULL,
-            came INTEGER NOT NULL, PRIMARY KEY (collection, id)) WITHOUT ROWID;
-        CREATE INDEX IF NOT EXISTS note_at ON note (collection, position);
-        CREATE INDEX IF NOT EXISTS note_came ON note (came);
-        CREATE TABLE IF NOT EXISTS ahead (
+            came INTEGER NOT NULL, void BLOB, PRIMARY KEY (collection, id)) WITHOUT ROWID;
+        CREATE INDEX note_at ON note (collection, position);
+        CREATE INDEX note_came ON note (came);
+        CREATE INDEX note_void ON note (collection, id) WHERE void IS NOT NULL;
+        CREATE TABLE ahead (
             feed BLOB NOT NULL, collection TEXT NOT NULL, id BLOB NOT NULL, due INTEGER NOT NULL,
             PRIMARY KEY (feed, collection, id)) WITHOUT ROWID;
-        CREATE INDEX IF NOT EXISTS ahead_due ON ahead (feed, due);
-        """
-
-    /// The stamps of a document that are void (`Notes`).
-    private static let changesOfFormat11 = """
-        ALTER TABLE note ADD COLUMN void BLOB;
-        CREATE INDEX IF NOT EXISTS note_void ON note (collection, id) WHERE void IS NOT NULL;
-        """
-
-    private static let tablesOfFormat1 = """
-        CREATE TABLE store (
-            one INTEGER PRIMARY KEY CHECK (one = 1), actor INTEGER NOT NULL, sequence INTEGER NOT NULL,
-            clock INTEGER NOT NULL, head INTEGER NOT NULL, device INTEGER NOT NULL, inode INTEGER NOT NULL,
-            log BLOB NOT NULL, log_hash INTEGER NOT NULL);
-        CREATE TABLE collection (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
-        CREATE TABLE operation (
-            position INTEGER PRIMARY KEY, actor INTEGER NOT NULL, sequence INTEGER NOT NULL,
-            bytes BLOB NOT NULL, UNIQUE (actor, sequence));
-        CREATE TABLE acknowledged (
-            actor INTEGER PRIMARY KEY, sequence INTEGER NOT NULL) WITHOUT ROWID;
-        CREATE TABLE subscription (
-            key BLOB PRIMARY KEY, log BLOB NOT NULL, offset INTEGER NOT NULL,
-            hash INTEGER NOT NULL) WITHOUT ROWID;
-        CREATE TABLE wanted (
-            collection TEXT NOT NULL, id BLOB NOT NULL, PRIMARY KEY (collection, id)) WITHOUT ROWID;
-        CREATE TABLE staged (
-            subscription BLOB NOT NULL, number INTEGER NOT NULL, collection TEXT NOT NULL, id BLOB NOT NULL,
-            state BLOB NOT NULL, PRIMARY KEY (subscription, number)) WITHOUT ROWID;
-        CREATE TABLE evicted (
-            collection TEXT NOT NULL, id BLOB NOT NULL, actor INTEGER NOT NULL,
-            PRIMARY KEY (collection, id, actor)) WITHOUT ROWID;
-        CREATE TABLE setting (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+        CREATE INDEX ahead_due ON ahead (feed, due);
         """
 }

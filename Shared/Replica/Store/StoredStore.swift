@@ -11,6 +11,8 @@
 package enum StoredStore {
     /// The format of stores that this version writes.
     package static var currentFormat: Int { Int(Schema.format) }
+    /// The oldest format of a store that this version opens.
+    package static var oldestFormat: Int { Int(Schema.oldestFormat) }
 
     /// The format of the store in a directory, which stays as it is; nil where there is none.
     /// - Throws: `STORE-0102` for one that the system does not let us read, `STORE-0103` for a newer one,

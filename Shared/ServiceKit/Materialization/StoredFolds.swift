@@ -15,7 +15,8 @@ public enum StoredFolds {
     ///   `STORE-0104` for a file that is no store of ours.
     public static func format(in folder: URL) throws -> StoredFormat? {
         try StoredStore.format(in: folder.path).map {
-            StoredFormat(stored: $0, current: StoredStore.currentFormat)
+            StoredFormat(
+                stored: $0, oldest: StoredStore.oldestFormat, current: StoredStore.currentFormat)
         }
     }
 

@@ -185,14 +185,20 @@ struct ProjectionPostgresTests {
         }
     }
 
-    @Test("a schema of a newer build or of another application is refused and left as it is")
+    @Test("a schema of another format or of another application is refused and left as it is")
     func foreignSchema() async throws {
         try await ProjectionBench.run { bench in
             try await bench.projecting { _ in }
             let connection = try Connection(url: bench.url)
-            try connection.run("UPDATE mimeo_projection.format SET version = 99")
-            #expect(await bench.openingCode() == .newerFormat)
-            #expect(try connection.query("SELECT version FROM mimeo_projection.format").int8(0, 0) == 99)
+            for version in [99, ProjectionSchema.oldestVersion - 1] {
+                try connection.run("UPDATE mimeo_projection.format SET version = \(version)")
+                #expect(await bench.openingCode() == .unsupportedFormat)
+                let kept = try connection.query("SELECT version FROM mimeo_projection.format").int8(0, 0)
+                #expect(kept == Int64(version))
+                #expect(throws: ProjectionError.self) {
+                    try ProjectionSnapshot.readAll(ProjectionBench.database, url: bench.url) { _ in }
+                }
+            }
             try connection.run("DROP SCHEMA mimeo_projection CASCADE; CREATE SCHEMA mimeo_projection")
             #expect(await bench.openingCode() == .notAProjection)
             try connection.run("DROP SCHEMA mimeo_projection; CREATE SCHEMA other; CREATE TABLE db_x (a int)")

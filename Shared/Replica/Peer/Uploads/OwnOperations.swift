@@ -75,14 +75,6 @@ extension OwnOperations {
         return actors
     }
 
-    /// Forgets the acknowledged operations of every actor.
-    static func truncateAll(_ database: Database) throws {
-        let all = try RawStatement(fresh: "SELECT actor, sequence FROM acknowledged", database)
-        var known: [(actor: ActorID, sequence: SequenceNumber)] = []
-        while try all.step() { known.append((ActorID(all.bits(0)), SequenceNumber(all.bits(1)))) }
-        for item in known { try truncate(item.actor, through: item.sequence, database) }
-    }
-
     /// Forgets an actor's operations up to a sequence, as far as there are any, and remembers the last of
     /// them.
     static func truncate(_ actor: ActorID, through sequence: SequenceNumber, _ database: Database) throws {
