@@ -8,8 +8,8 @@ import Testing
 @testable import Replica
 
 /// Stores that version 0.2.0 or a later one has written, byte for byte, with what this module alone says of
-/// them. (What an application sees of them is in DittoSwiftTests.) A format that is released adds a folder and
-/// takes none away.
+/// them. (What an application sees of them is in DittoSwiftTests.) A format that is released adds a folder
+/// and takes none away.
 ///
 /// `store-11`: twenty documents of a kilobyte in one operation, which refers to them; others that were
 /// written, changed, counted in, deleted and evicted; an index, and one whose keys are cut; two more

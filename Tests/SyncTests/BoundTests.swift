@@ -22,6 +22,7 @@ struct BoundTests {
     @Test("a peer that grants no credit costs one page and one run of the stream, and nothing more is read")
     func noCredit() {
         var server = SessionTests.openServer(theirCredit: 1)
+        SessionTests.grow(&server)
         _ = server.receive(subscribe(1))
         let page = CatchUpPage(
             documents: (0..<3).map { document($0, 250_000) }, candidates: [], offset: 200, head: nil)

@@ -159,21 +159,23 @@ struct SessionTests {
     }
 
     @Test("a message larger than a frame leaves in chunks that its receiver puts together")
-    func chunks() throws {
-        var server = Self.openServer(theirCredit: 8 << 20)
-        Self.grow(&server)
-        _ = server.receive(subscribe(1, "SELECT * FROM cars"))
-        let large = DocumentUpdate(
-            key: Exemplars.key(1), content: .state(EncodedState([UInt8](repeating: 7, count: 3_000_000))))
-        let page = CatchUpPage(documents: [large], candidates: [], offset: 300, head: Exemplars.position)
-        let frames = server.receive(.page(subscription: 1, page)).compactMap { action -> [UInt8]? in
+    func chunks() {
+        var peer = Self.openPeer()
+        Self.grow(&peer)
+        _ = peer.receive(.ownOperationAdded(Exemplars.actor))
+        let large = Exemplars.operation + [UInt8](repeating: 7, count: 3_000_000)
+        let own = Event.ownOperations(
+            actor: Exemplars.actor, [(sequence: SequenceNumber(1), bytes: large)])
+        let frames = peer.receive(own).compactMap { action -> [UInt8]? in
             if case .send(let bytes) = action { bytes } else { nil }
         }
         #expect(frames.count == 4)
         #expect(frames.allSatisfy { $0.count <= Limits.frameBytes })
-        var peer = Self.openPeer()
-        let stores = frames.flatMap { peer.receive(.frame($0)) }
-        #expect(stores.count == 1)
+        var server = Self.openServer()
+        let appended = frames.flatMap { server.receive(.frame($0)) }.compactMap { action -> [[UInt8]]? in
+            if case .append(let operations, _, _) = action { operations } else { nil }
+        }
+        #expect(appended == [[large]])
     }
 
     @Test("data without credit closes the session")

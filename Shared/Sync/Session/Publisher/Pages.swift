@@ -30,7 +30,7 @@ extension FlowControl {
         for document in page.documents {
             makeRoom(document.size)
             frame.documents.append(document)
-            guard version >= 3, document.size > max(limit, Limits.firstBurstBytes) else { continue }
+            guard document.size > max(limit, Limits.firstBurstBytes) else { continue }
             // One that a later session may go on with is a message without anything that may be another then.
             // The place up to which the log was read is told before the message.
             if !isPlaceTold {
