@@ -20,7 +20,7 @@ public enum OperationLogErrorCode: String, Sendable, CaseIterable {
     case cannotOpen = "LOG-0201"
     /// The file is not an operation log. It was left unchanged.
     case notAnOperationLog = "LOG-0202"
-    /// The log was written by a newer version, or by one before the first release whose format is not kept
+    /// The log was written by a newer version, or by one before 0.2.0 in a format that no release wrote
     /// (decision 0170). It was left unchanged.
     case unsupportedFormat = "LOG-0203"
 

@@ -7,8 +7,8 @@ public enum ReplicaErrorCode: String, Sendable, CaseIterable {
     case directoryLocked = "STORE-0101"
     /// The directory cannot be created, read or written.
     case directoryUnusable = "STORE-0102"
-    /// The store file was written by a newer version, or by one before the first release that opens none of
-    /// its kind (decision 0170); it was not changed.
+    /// The store file was written by a newer version, or by one before 0.2.0 in a format that no release
+    /// wrote (decision 0170); it was not changed.
     case unsupportedFormat = "STORE-0103"
     /// The file is not a store of ours, or is damaged: bytes are not those that were written, or commits are
     /// missing. Nothing was changed. A server builds its copy again; a peer's store is restored from a

@@ -12,8 +12,8 @@ public enum ProjectionErrorCode: String, Sendable, CaseIterable {
     case cannotOpen = "PROJ-0102"
     /// The schema `mimeo_projection` belongs to another application. It was left unchanged.
     case notAProjection = "PROJ-0103"
-    /// The schema was written by a newer version, or by one before the first release whose format is not
-    /// kept (decision 0170). It was left unchanged.
+    /// The schema was written by a newer version, or by one before 0.2.0 in a format that no release wrote
+    /// (decision 0170). It was left unchanged.
     case unsupportedFormat = "PROJ-0104"
 
     /// The projection is being built and cannot answer yet; try again.
