@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT / "Tests" / "Support"))
 from mimeo_harness import Client, Peer, Workspace, until  # noqa: E402  (its folder had to be named first)
 
 
-PROFILES = {"prometheus", "grafana", "restore"}
+PROFILES = {"prometheus", "alertmanager", "grafana", "doctor", "restore"}
 """Some versions of docker-compose list a profile that is not asked for."""
 
 

@@ -15,8 +15,8 @@ from system_test import SystemTest
 
 COMPOSE = ROOT / "compose"
 SERVICES = {"postgres", "auth-gateway", "replicator", "query-service", "attachment-store", "backup", "front"}
-MONITORING = {"prometheus", "grafana"}
-PROFILES = MONITORING | {"restore"}
+MONITORING = {"prometheus", "alertmanager", "grafana"}
+PROFILES = MONITORING | {"doctor", "restore"}
 """Services of profiles, which some versions of compose list when they are not asked for."""
 
 
@@ -40,7 +40,8 @@ class Compose(SystemTest):
 
     def test_the_file_is_valid_and_has_every_service(self):
         self.assertEqual(set(self.compose("config", "--services").split()) - PROFILES, SERVICES)
-        all_of_them = self.compose("--profile", "monitoring", "--profile", "restore", "config", "--services").split()
+        all_of_them = self.compose("--profile", "monitoring", "--profile", "restore", "--profile", "doctor",
+            "config", "--services").split()
         self.assertEqual(set(all_of_them), SERVICES | PROFILES)
         volumes = set(self.compose("config", "--volumes").split())
         self.assertEqual(volumes - MONITORING, {"postgres", "auth-gateway", "attachment-store", "backup"})
@@ -76,11 +77,11 @@ class Compose(SystemTest):
         self.assertIn(len(blocks) - 1, (len(SERVICES), len(SERVICES | PROFILES)))
         for block in blocks[1:]:
             name = block.splitlines()[0]
-            if name == "restore:":
+            if name in ("doctor:", "restore:"):
                 continue
             self.assertIn("healthcheck:", block, name)
             self.assertIn("restart: unless-stopped", block, name)
-        for secret in ("postgres-password", "backup-passphrase", "admin-token"):
+        for secret in ("postgres-password", "backup-passphrase", "grafana-password", "admin-token"):
             text = (self.secrets / secret).read_text()
             self.assertGreaterEqual(len(text), 32)
             self.assertNotIn(text, config)
@@ -115,8 +116,22 @@ class Compose(SystemTest):
         for name in ("auth-gateway", "attachment-store"):
             self.assertEqual(mounts(name), {name: "/data"})
 
+    def test_whoever_sees_dashboards_does_not_get_the_admin_credential(self):
+        grafana = self.blocks()["grafana"]
+        self.assertIn("GF_SECURITY_ADMIN_PASSWORD__FILE: /run/secrets/grafana-password", grafana)
+        self.assertNotIn("admin-token", grafana)
+        passwords = [(self.secrets / name).read_text() for name in ("grafana-password", "admin-token")]
+        self.assertNotEqual(*passwords)
+
+    def test_the_doctor_sees_what_the_services_and_the_backups_have(self):
+        doctor = self.blocks()["doctor"]
+        for word in ("--data=/data", "--backups=/backups", "--attachments=/attachments/attachments",
+                     "--config=/run/secrets/services.json", "auth-gateway:/data", "backup:/backups:ro"):
+            self.assertIn(word, doctor)
+
     def blocks(self):
-        config = self.compose("--profile", "restore", "config")
+        profiles = [word for name in ("restore", "doctor", "monitoring") for word in ("--profile", name)]
+        config = self.compose(*profiles, "config")
         parts = re.split(r"^  (?=[a-z-]+:$)", config[config.index("services:"):config.index("\nvolumes:\n")], flags=re.M)
         return {part.split(":")[0]: part for part in parts[1:]}
 

@@ -35,7 +35,7 @@ def contents(version, epoch, program, closure, packages, bill):
         tree.link(f"usr/lib/mimeo/{service}", "mimeo")
     tarball.units(tree, "usr/lib/systemd/system", "/usr/bin", "/usr/lib/mimeo", f"/{DOC}")
     tree.file("etc/mimeo/mimeo.json", (DEBIAN / "mimeo.json").read_bytes(), 0o640)
-    for name in ("rules.yml", "dashboard.json", "prometheus.yml"):
+    for name in ("rules.yml", "dashboard.json", "prometheus.yml", "alertmanager.yml"):
         tree.copy(f"usr/share/mimeo/monitoring/{name}", ROOT / "monitoring" / name)
     tree.add(pages.tree(), DOC)
     tree.file(f"{DOC}/changelog.gz", zipped(changelog(version, epoch).encode()))
