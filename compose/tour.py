@@ -53,6 +53,14 @@ class Compose:
     def start(self, service):
         self.run("start", service)
 
+    def is_in_recovery(self, service):
+        """Whether a PostgreSQL is a standby; None while it does not answer."""
+        try:
+            answer = self.execute(service, "psql", "-U", "mimeo", "-tAc", "SELECT pg_is_in_recovery()")
+        except subprocess.CalledProcessError:
+            return None
+        return {"t": True, "f": False}.get(answer)
+
     def is_healthy(self, service):
         shown = subprocess.run(
             ["docker", "inspect", "-f", "{{.State.Health.Status}}", self.container(service)],
@@ -182,9 +190,6 @@ def restore(compose, server, services, credential):
 
 def fail_over(compose, server, write, agree):
     """Loses the primary for good, promotes the standby, and lets the former primary follow it."""
-    def is_standby(service):
-        return compose.execute(service, "psql", "-U", "mimeo", "-tAc", "SELECT pg_is_in_recovery()") == "t"
-
     compose.execute("postgres", "postgres-entry", "synchronous")
     write("before-the-loss")
     lost = time.monotonic()
@@ -196,10 +201,33 @@ def fail_over(compose, server, write, agree):
     agree("on the promoted server", 120)
     compose.start("postgres")
     until(lambda: compose.is_healthy("postgres"), 120, "the former primary is not healthy")
-    until(lambda: is_standby("postgres"), 60, "the former primary takes writes")
+    until(lambda: compose.is_in_recovery("postgres"), 120, "the former primary does not follow")
     compose.execute("postgres-standby", "postgres-entry", "synchronous")
     write("with-both-again")
     agree("with the former primary as the standby", 120)
+    both_return(compose, server, write, agree)
+
+
+def both_return(compose, server, write, agree):
+    """A promotion, then both servers come back at once, as after a reboot: one takes writes, and it is the promoted one."""
+    pair = ("postgres", "postgres-standby")
+    compose.kill("postgres-standby")
+    compose.execute("postgres", "postgres-entry", "promote")
+    until(lambda: server.post_statement("SELECT * FROM cars LIMIT 1").status == 200, 120, "no answer after the promotion")
+    write("after-the-second-promotion")
+    compose.kill("postgres")
+    compose.run("start", *pair)
+
+    def roles():
+        found = [compose.is_in_recovery(name) for name in pair]
+        if found.count(False) == 2:
+            sys.exit("both servers take writes")
+        return found == [False, True]
+
+    until(roles, 120, "the promoted server does not take writes with the other one as its standby")
+    compose.execute("postgres", "postgres-entry", "synchronous")
+    write("after-both-returned")
+    agree("after both servers came back at once", 120)
 
 
 if __name__ == "__main__":
