@@ -120,7 +120,7 @@ def check(dist, before, folder):
         step("up")
         began = time.monotonic()
         run(HERE / "secrets", "--standby", os.environ["MIMEO_SECRETS"])
-        run(*compose, "run", "--rm", "postgres", "new")
+        run(*compose, "run", "--rm", "-T", "postgres", "new")
         run(*compose, "up", "-d", "--no-build")
         print(f"up took {time.monotonic() - began:.0f} s", flush=True)
         tour(HERE, project, built, "--standby", "--restore")
