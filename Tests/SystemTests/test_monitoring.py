@@ -89,10 +89,10 @@ SILENT = {
     "no document is written": ("MimeoBackupStopped", {
         'mimeo_backup_last_success_timestamp_seconds{kind="incremental"}': f"0+10x{WELL} {STEP * WELL}x500",
         'mimeo_log_head_offset{database="mimeo.system"}': "0+5x500",
-        'mimeo_log_head_offset{database="d"}': "7x500"}, 3_600),
+        'mimeo_log_head_offset{database="d"}': "7x500"}, 1_200),
     "a backup each night": ("MimeoBackupStopped", {
         'mimeo_backup_last_success_timestamp_seconds{kind="full"}': "0x500",
-        'mimeo_log_head_offset{database="d"}': "0+5x500"}, 3_600),
+        'mimeo_log_head_offset{database="d"}': "0+5x500"}, 1_200),
     "a backup after a failed one": ("MimeoBackupFailed", {
         "mimeo_backup_last_failure_timestamp_seconds": "100x500",
         'mimeo_backup_last_success_timestamp_seconds{kind="full"}': "200x500"}, 60),
@@ -184,23 +184,22 @@ class Rules(Monitoring):
 
 class Watch:
     """Prometheus with the shipped configuration and rules, and Alertmanager. `targets` has an address for each name of
-    prometheus.yml; `replace` changes further words of the configuration and the rules."""
+    prometheus.yml; `replace` changes further words of the files."""
 
     def __init__(self, workspace, targets, replace=()):
         self.port, alertmanager, cluster = free_port(), free_port(), free_port()
         self.alertmanager = f"http://127.0.0.1:{alertmanager}"
         folder = workspace.directory / "watch"
         folder.mkdir()
-        configuration = (FOLDER / "prometheus.yml").read_text().replace("/etc/prometheus", str(folder))
-        rules = (FOLDER / "rules.yml").read_text()
-        for name, address in {**targets, "alertmanager:9093": f"127.0.0.1:{alertmanager}"}.items():
-            configuration = configuration.replace(name, address)
-        for pattern, other in replace:
-            configuration, rules = re.sub(pattern, other, configuration), re.sub(pattern, other, rules)
-        (folder / "prometheus.yml").write_text(configuration)
-        (folder / "rules.yml").write_text(rules)
+        for name in ("prometheus.yml", "rules.yml", "alertmanager.yml"):
+            text = (FOLDER / name).read_text().replace("/etc/prometheus", str(folder))
+            for known, address in {**targets, "alertmanager:9093": f"127.0.0.1:{alertmanager}"}.items():
+                text = text.replace(known, address)
+            for pattern, other in replace:
+                text = re.sub(pattern, other, text)
+            (folder / name).write_text(text)
         workspace.start("alertmanager", [
-            "prometheus-alertmanager", f"--config.file={FOLDER / 'alertmanager.yml'}",
+            "prometheus-alertmanager", f"--config.file={folder / 'alertmanager.yml'}",
             f"--storage.path={folder / 'alertmanager'}", f"--web.listen-address=127.0.0.1:{alertmanager}",
             "--cluster.listen-address="])
         workspace.start("prometheus", [
@@ -265,7 +264,7 @@ class Alerting(Monitoring):
         # Labelled by the address, because that is what differs here from the shipped file.
         targets["replicator:4002"] = "replicator.invalid:4002"
         watch = Watch(self.workspace, targets, [
-            NO_NAMES, (r"for: 1\ds", "for: 2s"), (r"_(interval|timeout): \d+s", r"_\1: 1s")])
+            NO_NAMES, (r"for: 1\ds", "for: 2s"), (r"_(interval|timeout|wait): \d+s", r"_\1: 1s")])
         gone = ("MimeoDown", "replicator.invalid:4002")
         until(lambda: gone in watch.alerts(), 60, lambda: f"{watch.alerts()}")
         others = {address for name, address in targets.items() if name not in ("replicator:4002", "front:4000")}
