@@ -4,8 +4,8 @@ LISTEN ?= 127.0.0.1:4000
 DATA ?= ./mimeo-data
 
 .DEFAULT_GOAL := help
-.PHONY: run demo test test-deep lint format bench fuzz simulate system docs dist dist-check compose compose-test \
-	clean help
+.PHONY: run demo test test-deep lint format bench fuzz simulate consistency system docs dist dist-check compose \
+	compose-test clean help
 
 run: ## Build and start all four services in one process (LISTEN=HOST:PORT, DATA=DIRECTORY)
 	@scripts/setup build
@@ -48,6 +48,11 @@ fuzz: ## Untrusted bytes against every decoder and the query language (FUZZ_SECO
 simulate: ## Peers, replicators and a log in virtual time (SEEDS=200 histories, FROM=1; SEED=N shows one)
 	@scripts/setup build
 	@scripts/simulate
+
+consistency: ## Every promise tried from outside under faults (MINUTES=1 SEED=N TOPOLOGY=one|services|peers|links)
+	@scripts/setup build postgres system
+	@scripts/build
+	@scripts/consistency
 
 system: ## Only the system tests: real executables, killed, restarted and sent malformed input
 	@scripts/setup build system

@@ -1,0 +1,76 @@
+"""The consistency campaign: `python3 Tests/Consistency [--minutes M] [--seed N] [--topology NAME]`, or
+`python3 Tests/Consistency --judge HISTORY` for a history that was kept.
+
+MIMEO_BIN names the directory of the executables (default `.build/release`). Exits with 1 if a claim is broken.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import random
+import sys
+
+FOLDER = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(FOLDER), str(FOLDER.parent / "Support")]
+sys.dont_write_bytecode = True
+
+from judge import CLAIMS, operations  # noqa: E402
+
+SHOWN = 3
+"""The violations of one claim that are printed in full."""
+
+
+def report(path):
+    """Prints what a history tells; returns the number of violations."""
+    with open(path, encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
+    history = operations(lines)
+    print(f"{path}: {lines[0]['run']}")
+    counts = {}
+    for operation in history:
+        row = counts.setdefault(operation.kind, {"ok": 0, "fail": 0, "info": 0})
+        row[operation.outcome] += 1
+    for kind, row in sorted(counts.items()):
+        print(f"  {kind:15} {row['ok']:6} ok {row['fail']:6} refused {row['info']:6} unknown")
+    faults = {}
+    for line in lines:
+        if line.get("begins"):
+            faults[line["fault"]] = faults.get(line["fault"], 0) + 1
+    print("  faults: " + ", ".join(f"{name} {count}" for name, count in sorted(faults.items())))
+    total = 0
+    for claim, module in CLAIMS.items():
+        found = module.judge(history)
+        total += len(found)
+        print(f"  {claim:4} {'kept' if not found else f'BROKEN {len(found)} times'}")
+        for violation in found[:SHOWN]:
+            print(f"  {violation}")
+    return total
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--minutes", type=float, default=1.0)
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--topology", default="all", choices=["all", "one", "services", "peers", "links"])
+    parser.add_argument("--output", type=pathlib.Path, default=FOLDER.parents[1] / ".build" / "consistency")
+    parser.add_argument("--judge", type=pathlib.Path, metavar="HISTORY")
+    arguments = parser.parse_args()
+    if arguments.judge:
+        return 1 if report(arguments.judge) else 0
+    seed = random.SystemRandom().randrange(1 << 30) if arguments.seed is None else arguments.seed
+    os.environ["MIMEO_SEED"] = str(seed)  # the harness would draw and print another one
+    from campaign import run  # a judgement alone needs no harness
+    names = list(run.TOPOLOGIES) if arguments.topology == "all" else [arguments.topology]
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    broken = 0
+    for name in names:
+        print(f"consistency: make consistency MINUTES={arguments.minutes:g} SEED={seed} TOPOLOGY={name}", flush=True)
+        path = arguments.output / f"{name}-{seed}.jsonl"
+        run.run(name, arguments.minutes * 60, seed, path)
+        broken += report(path)
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
