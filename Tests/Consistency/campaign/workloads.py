@@ -136,7 +136,8 @@ class Counters(Workload):
 
     @staticmethod
     def value(seat, name):
-        return seat.ask(f"SELECT v FROM counters WHERE _id = '{name}'").items[0].get("v", 0)
+        items = seat.ask(f"SELECT v FROM counters WHERE _id = '{name}'").items
+        return items[0].get("v", 0) if items else 0
 
     def finish(self, seat):
         for name in self.names:
