@@ -149,6 +149,7 @@ BREAKING = {
         "concurrent transactions are mixed": [
             transact("a", "t", "pqr", 1), transact("b", "u", "pq", 1.1), pairs(p="u", q="t", r="t")],
         "a tag is of nobody": [pairs(p="t")],
+        "a tag stands in another document": [transact("a", "t", "pq", 1), pairs(p="t", q="t", r="t")],
         "money is made": [op("http", "read-balances", 5, balances={"a": 60, "b": 50}, total=100)],
         "an account is missing": [op("b", "read-balances", 5, balances={"a": 60}, total=100)],
     },

@@ -25,7 +25,10 @@ def judge(history):
 
 
 def fractures(read, writers):
-    shown, violations = read["documents"], []
+    shown = read["documents"]
+    violations = [
+        Violation(CLAIM, f"{document} shows {tag}, which was written to others", [writers[tag], read])
+        for document, tag in shown.items() if tag in writers and document not in writers[tag]["documents"]]
     for tag in sorted({tag for tag in shown.values() if tag is not None}):
         transaction = writers.get(tag)
         if transaction is None:
