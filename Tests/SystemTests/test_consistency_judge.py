@@ -115,6 +115,9 @@ BREAKING = {
             write("a", "x", 1), write("b", "y", 5, saw="x"), write("c", "z", 9, saw="y"), register("x")],
         "a concurrent value is not listed": [
             write("a", "x", 10, horizon=5), write("b", "y", 11, horizon=5), register("y", ["y"])],
+        "a concurrent value of the second write while cut off is not listed": [
+            write("a", "x", 10, horizon=5), write("a", "y", 12, saw="x", horizon=5), write("b", "z", 11, horizon=5),
+            register("z", ["z"])],
         "a replaced value is listed": [write("a", "x", 1), write("b", "y", 5, saw="x"), register("y", ["x", "y"])],
         "nothing is left": [write("a", "x", 1), register(None)],
         "a refused value shows": [write("a", "x", 1, outcome="fail"), register("x")],
@@ -229,6 +232,9 @@ KEEPING = {
         "a third one may have seen it": [
             write("a", "x", 10, horizon=5), write("b", "y", 11, horizon=5), write("c", "z", 20, saw="y"),
             register("z", ["z"])],
+        "its author replaced it while it was cut off": [
+            write("a", "x", 10, horizon=5), write("a", "y", 12, saw="x", horizon=5), write("b", "z", 11, horizon=5),
+            register("z", ["y", "z"])],
         "an unknown write may have replaced it": [
             write("a", "x", 1), write("b", "y", 5, saw="x", outcome="info"), register("x", ["x"])],
         "an unknown write wins": [write("a", "x", 1, outcome="info"), register("x", ["x"])],

@@ -79,4 +79,8 @@ def judge_final(read, writes, by_value, replaced):
 
 
 def may_replace(other, write):
-    return other is not write and other.may_have_happened and write.began < other.horizon
+    """True if the write is known to the other one, or may be."""
+    if other is write or not other.may_have_happened:
+        return False
+    is_later_of_its_author = other.client == write.client and write.ended <= other.began
+    return is_later_of_its_author or other.get("saw") == write["value"] or write.began < other.horizon
