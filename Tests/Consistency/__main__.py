@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import random
+import signal
 import sys
 
 FOLDER = pathlib.Path(__file__).resolve().parent
@@ -48,7 +49,13 @@ def report(path):
     return total
 
 
+def end(number, _):
+    """A termination ends the run as an interrupt does: its processes and files go."""
+    sys.exit(128 + number)
+
+
 def main():
+    signal.signal(signal.SIGTERM, end)
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--seed", type=int)
