@@ -30,7 +30,7 @@ func service(_ name: String, _ dependencies: [Target.Dependency], exclude: [Stri
     ]
 }
 
-/// The code of tests runs as it is written, beside optimized code of ours: it compiles in two thirds of the time.
+/// The code of tests is not optimized, beside optimized code of ours: it compiles in two thirds of the time.
 /// Flags of a test target concern nobody who depends on the package, because no product has it.
 let tested: [SwiftSetting] = [.unsafeFlags(["-Onone"], .when(configuration: .release))]
 

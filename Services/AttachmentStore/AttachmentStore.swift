@@ -276,7 +276,8 @@ public final class AttachmentStore: ServicePart {
         return file.flatMap { $0 } ?? FileDescription()
     }
 
-    /// Asks the references of a database, and again if that has found its documents damaged: they are rebuilt.
+    /// Asks the references of a database, and again if that has found its documents damaged: they are
+    /// rebuilt.
     private func withReferences<Answer: Sendable>(
         _ database: DatabaseID, _ body: @Sendable (BlobReferences) async throws -> Answer
     ) async throws -> Answer {

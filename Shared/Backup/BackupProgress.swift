@@ -1,8 +1,8 @@
 /// The watcher of a backup, a check or a restore: it is told how far the work is.
 ///
-/// A value that each step gets from its caller. A task-local closure did the same until a release build was seen
-/// to end in it: the optimizer specialized the generic `withValue` around an optional closure, and the process
-/// ended with SIGSEGV.
+/// A value that each step gets from its caller. It was a task-local closure until release builds ended in
+/// that: the optimizer specialized the generic `withValue` around an optional closure, and the process got a
+/// SIGSEGV.
 public struct BackupProgress: Sendable {
     /// The step by its name, as `copying app`, and how much of it is done.
     public typealias Told = @Sendable (_ step: String, _ done: UInt64, _ all: UInt64) -> Void

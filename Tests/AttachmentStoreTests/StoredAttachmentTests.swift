@@ -141,7 +141,7 @@ struct StoredAttachmentTests {
     }
 
     @Test(
-        "a download has its token's type; a browser shows it only if nothing can run, and is told no type of code",
+        "a download has its token's type; a browser shows only what cannot run, and is told no type of code",
         arguments: [
             ("image/png", "image/png", "inline"), ("IMAGE/JPEG; q=1", "image/jpeg", "inline"),
             ("text/plain", "text/plain; charset=utf-8", "inline"), ("video/mp4", "video/mp4", "inline"),

@@ -6,8 +6,8 @@ import Testing
 
 @Suite("Stack")
 struct StackTests {
-    /// A fraction of the eight megabytes that a thread has on Linux. Frames of unoptimized code are several times
-    /// as large.
+    /// A fraction of the eight megabytes that a thread has on Linux. Frames of unoptimized code are several
+    /// times as large.
     #if DEBUG
         private static let stackBytes = 4 * 1_024 * 1_024
     #else

@@ -30,7 +30,7 @@ struct FormatTests {
 
     @Test("an index statement is done, and rows without a field are no blank lines")
     func nothing() {
-        for statement in ["CREATE INDEX i ON c (n)", "drop index i"] {
+        for statement in ["CREATE INDEX i ON c (n)", "drop index i on c"] {
             #expect(FormattedAnswer(result([]), of: statement, as: .table).output == "done")
         }
         #expect(formatted([], .table) == "0 rows")

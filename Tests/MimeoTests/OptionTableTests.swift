@@ -50,7 +50,11 @@ struct OptionTableTests {
                     }
                     guard let error else { continue }
                     let text = command.type.fullMessage(for: error)
-                    #expect(text.contains("SRV-0108: --\(flag) is empty"), "\(command.name): \(text)")
+                    // The parser itself refuses a sign with nothing behind it.
+                    let isTold =
+                        text.contains("SRV-0108: --\(flag) is empty")
+                        || given.count == 1 && text.contains("Missing value for '--\(flag) ")
+                    #expect(isTold, "\(command.name): \(text)")
                     #expect(command.type.exitCode(for: error) == .validationFailure)
                     count += 1
                 }

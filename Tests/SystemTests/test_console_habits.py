@@ -77,7 +77,7 @@ class Statements(ConsolePages):
         self.browser.await_text("at offset")
         self.assertNotIn("there are more", self.browser.text)
         self.run_statement("SELECT * FROM rows LIMT 3")
-        self.browser.await_text("found LIMT. Line 1, column 20. Did you mean LIMIT?")
+        self.browser.await_text("found LIMT (did you mean LIMIT?) Line 1, column 20.")
         self.assert_sound()
 
     def test_what_changes_more_than_one_document_is_asked_and_can_be_undone(self):

@@ -10,8 +10,8 @@ struct DQLCommand: AsyncParsableCommand {
         discussion: """
             Without a statement, on a terminal, there is a prompt with history and completion; .help lists \
             its commands. Elsewhere a statement per line is read from standard input.
-            Where the output is no terminal, prints one JSON object per statement: {"items", "mutatedDocumentIDs", "commitID", "warnings"}, \
-            or {"error": {"code", "message", "line", "column"}}. After an error the next statement still \
+            Where the output is no terminal, prints one JSON object per statement: {"items", \
+            "mutatedDocumentIDs", "commitID", "warnings"}, or {"error": {"code", "message", "line", "column"}}. After an error the next statement still \
             runs. The other formats are for people and for other programs; in them errors go to standard \
             error, and EXPLAIN and PROFILE print a tree, except in csv.
             Exit code 1 if a statement failed, 3 if the server is unreachable or refuses the login, 4 if \
@@ -23,7 +23,7 @@ struct DQLCommand: AsyncParsableCommand {
     var args: String?
     @Option(
         help: ArgumentHelp(
-            "Output format: json, table, csv, markdown or vertical (default: table on a terminal, else json).",
+            "Format: json, table, csv, markdown or vertical (default: table on a terminal, else json).",
             valueName: "format"))
     var format: OutputFormat?
     @Argument(help: "A statement; - reads one per line and skips empty lines and lines that begin with --.")

@@ -110,7 +110,7 @@ extension DocumentHistory.Entry {
         return .object(entry)
     }
 
-    /// The earlier writes whose values a field keeps beside the one of a change; nil if the change wrote none.
+    /// The earlier writes whose values a field keeps beside the one of a change; nil if it wrote none.
     /// - Parameter all: the changes from nothing to the state afterwards, so that every stamp is a new one.
     private static func beside(
         _ change: DocumentDiff.Change, _ all: [DocumentDiff.Change]

@@ -187,8 +187,8 @@ public struct Restorer: Sendable {
         return inTheWay
     }
 
-    /// Returns whether another process uses the log. PostgreSQL has the connections of a process that has just
-    /// ended for a moment more.
+    /// Returns whether another process uses the log. PostgreSQL has the connections of a process that has
+    /// just ended for a moment more.
     private func isUsed(_ log: any RestorableLog) async throws -> Bool {
         let end = ContinuousClock.now + Limits.leavingPatience
         while try await log.hasOtherUsers() {

@@ -398,8 +398,8 @@ private struct FieldsRead {
         case .document, .conflicts: fields = nil
         case .documentID: readsID = true
         default:
-            // Moved out and back: a copy of the fields for each child would take a statement of many conditions
-            // minutes.
+            // Moved out and back: a copy of the fields for each child would take a statement of many
+            // conditions minutes.
             var reads = FieldsRead(source: source)
             swap(&reads, &self)
             _ = expression.mapChildren { child in

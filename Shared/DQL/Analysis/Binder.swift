@@ -138,8 +138,8 @@ struct Binder {
         }
     }
 
-    /// Each kind has a function of its own that is never inlined: a level of nesting takes the stack of its own
-    /// kind, and not that of all of them.
+    /// Each kind has a function of its own that is never inlined: a level of nesting takes the stack of its
+    /// own kind, and not that of all of them.
     @inline(never)
     private mutating func bindPredicate(_ expression: ExpressionSyntax) throws(DQLError) -> BoundExpression {
         let predicate: BoundExpression

@@ -9,8 +9,8 @@ extension ServiceConfiguration {
     /// the host has ended. If PostgreSQL does not answer yet, waits for `PostgresLimits.startPatience`.
     ///
     /// From then on the log lines of this process have the configured form, and its traces are recorded.
-    /// Its files are its owner's only, and those that are there become so. SQLite's temporary files lie in the
-    /// data folder.
+    /// Its files are its owner's only, and those that are there become so. SQLite's temporary files lie in
+    /// the data folder.
     /// - Parameter room: refuses appends while a disk is nearly full.
     /// - Throws: `SRV-0203` for the folder, `SRV-0204` for an empty log beside an older one's folders,
     ///   `OperationLogError` for the file or server.

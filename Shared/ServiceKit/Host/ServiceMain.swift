@@ -68,9 +68,9 @@ public enum ServiceMain {
         FileHandle.standardOutput.write(Data(lines.map { $0 + "\n" }.joined().utf8))
     }
 
-    /// First call of every program, once per process: the log goes to stderr, and a crash ends the process at
-    /// once, with one line instead of a backtrace (`CCrashEnd`), so that clients see it and a manager restarts
-    /// it. `SWIFT_BACKTRACE=enable=yes` brings the backtrace back.
+    /// First call of every program, once per process: the log goes to stderr, and a crash ends the process
+    /// at once, with one line instead of a backtrace (`CCrashEnd`), so that clients see it and a manager
+    /// restarts it. `SWIFT_BACKTRACE=enable=yes` brings the backtrace back.
     public static func bootstrap() {
         crash_end_install("mimeo \(BuildVersion.text)")
         bootstrapLog()
