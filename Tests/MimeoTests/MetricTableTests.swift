@@ -17,7 +17,7 @@ struct MetricTableTests {
     private static func written() -> String {
         var lines = [
             "# Metrics", "",
-            "What `GET /metrics` of every process tells, in Prometheus' text form. The tests write this page",
+            "`GET /metrics` of every process has these, in Prometheus' text form. The tests write this page",
             "from [MetricTable.swift](../Shared/ServiceKit/Metrics/MetricTable.swift). Alert rules and a",
             "dashboard of these metrics are in [monitoring](../monitoring/README.md).", "",
             "No label names a user, a peer, a document or a statement. `database` has a value of its own for",
