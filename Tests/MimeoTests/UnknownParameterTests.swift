@@ -30,7 +30,12 @@ struct UnknownParameterTests {
                     var request = HTTPClientRequest(url: url)
                     request.method = .RAW(value: String(parts[0]))
                     let response = try await HTTPClient.shared.execute(request, timeout: .seconds(30))
-                    let body = String(buffer: try await response.body.collect(upTo: 100_000))
+                    let body = String(buffer: try await response.body.collect(upTo: 10_000_000))
+                    // Monitors add parameters of their own to these.
+                    if path.contains("health") || path == ["metrics"] {
+                        #expect(response.status == .ok, "\(route)")
+                        continue
+                    }
                     #expect(response.status == .badRequest, "\(route)")
                     if parts[0] != "HEAD" { #expect(body.contains("nonesuch"), "\(route): \(body)") }
                 }

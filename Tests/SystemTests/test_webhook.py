@@ -51,7 +51,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class Webhook(SystemTest):
     def setUp(self):
         super().setUp()
-        self.webhook = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        class Server(http.server.ThreadingHTTPServer):
+            # A hundred logins come at once. Connections beyond the queue's five would be tried again after seconds.
+            request_queue_size = 128
+
+        self.webhook = Server(("127.0.0.1", 0), Handler)
         self.webhook.asked = []
         thread = threading.Thread(target=self.webhook.serve_forever)
         thread.start()

@@ -57,7 +57,7 @@ struct SessionPumpTests {
     private func hello(credit: UInt64) -> [UInt8] {
         var writer = CBORWriter()
         writer.map(count: 7)
-        for (key, number) in [(0, 1), (1, 2)] as [(UInt64, UInt64)] {
+        for (key, number) in [(0, 1), (1, 3)] as [(UInt64, UInt64)] {
             writer.unsigned(key)
             writer.unsigned(number)
         }

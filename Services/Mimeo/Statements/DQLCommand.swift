@@ -11,9 +11,10 @@ struct DQLCommand: AsyncParsableCommand {
             Without a statement, on a terminal, there is a prompt with history and completion; .help lists \
             its commands. Elsewhere a statement per line is read from standard input.
             Where the output is no terminal, prints one JSON object per statement: {"items", \
-            "mutatedDocumentIDs", "commitID", "warnings"}, or {"error": {"code", "message", "line", "column"}}. After an error the next statement still \
-            runs. The other formats are for people and for other programs; in them errors go to standard \
-            error, and EXPLAIN and PROFILE print a tree, except in csv.
+            "mutatedDocumentIDs", "commitID", "warnings"}, or {"error": {"code", "message", "line", \
+            "column"}}. After an error the next statement still runs. The other formats are for people \
+            and for other programs; in them errors go to standard error, and EXPLAIN and PROFILE print a \
+            tree, except in csv.
             Exit code 1 if a statement failed, 3 if the server is unreachable or refuses the login, 4 if \
             another process uses the store; a prompt ends with 0.
             """)
