@@ -173,12 +173,19 @@ public protocol OperationLog: Sendable {
     /// - Throws: `LOG-0309` if it is gone, or another one is in its place.
     func requireStorage() async throws
 
+    /// Tries whether a storage that was full takes changes again; leaves nothing behind.
+    /// - Throws: `LOG-0301` while it does not.
+    func requireRoom() async throws
+
     /// Commits the admitted appends, refuses the rest with `LOG-0306`, and releases every resource.
     /// Idempotent.
     func close() async
 }
 
 extension OperationLog {
+    /// Nothing to try: the next append tells.
+    public func requireRoom() async throws {}
+
     /// Entries after an offset, within `ReadLimit.standard`.
     public func read(_ database: DatabaseID, after offset: Offset) async throws -> [LogEntry] {
         try await read(database, after: offset, limit: .standard)

@@ -52,6 +52,9 @@ public enum OperationLogErrorCode: String, Sendable, CaseIterable {
     /// An append has waited for its commit for long: the storage is slow, or stands still. Nothing of a later
     /// one was stored; appends succeed again once the first has ended. Reads of that disk may wait too.
     case stalled = "LOG-0311"
+    /// The server was replaced by a promoted standby, which this process has met. It is neither read nor
+    /// written.
+    case replaced = "LOG-0312"
 
     /// The entry at `offset` is missing, damaged, or does not follow its predecessor; without an offset, the
     /// file is damaged as a whole. It is not served.

@@ -36,6 +36,8 @@ public enum PostgresLimits {
     static let columnBytes = 160
     /// Bytes of parameter memory that a connection keeps; larger statements release theirs.
     static let keptBytes = 1 << 20
+    /// Bytes by which a server that was full is tried: many pages more than a table keeps free.
+    static let triedBytes = 1 << 20
     /// Connections that read; each serves one read after the other.
     static let readLanes = 4
     /// Reads waiting for a lane before further ones are refused (`LOG-0305`).

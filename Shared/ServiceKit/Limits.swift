@@ -173,6 +173,8 @@ public enum Limits {
     static let scrubPause: Duration = .milliseconds(100)
     /// Time between two readings of the whole log.
     static let scrubInterval: Duration = .seconds(24 * 3_600)
+    /// Time between two tries of a log's storage that was full.
+    static let roomInterval: Duration = .seconds(2)
     /// Largest file that tells of a log that was put back: a line per record.
     static let restoreNoticeBytes = 16 << 20
     /// Records that a restore takes back and that are named; the others are counted.

@@ -106,6 +106,39 @@ struct StorageTests {
         }
     }
 
+    @Test("a log whose server is full fails readiness from the first refused write, and recovers by itself")
+    func full() async throws {
+        try await withTemporaryDirectory { folder in
+            let disk = FullLog(try Self.log(folder))
+            _ = try await disk.createDatabase("cars")
+            let guarded = GuardedLog(disk, logger: Self.quiet)
+            let part = StoragePart(log: guarded, room: nil, ledger: DamageLedger())
+            #expect(try await guarded.append([Self.request(1)], to: "cars") == [.appended(offset: 1)])
+            disk.refusal.withLock { $0 = .storageFull }
+            #expect(await part.readiness().isEmpty)
+            for _ in 0..<2 {
+                await #expect(throws: OperationLogError.self) {
+                    try await guarded.append([Self.request(2)], to: "cars")
+                }
+                #expect(await part.readiness().map(\.code) == ["LOG-0301"])
+                #expect(await part.health().detail?.hasPrefix("LOG-0301: ") == true)
+                // Each append tries again, since a client's may be the first that fits.
+                #expect(guarded.status.refusesAtOnce == false)
+                await guarded.tryAgain()
+            }
+            #expect(await part.readiness().map(\.code) == ["LOG-0301"])
+            disk.refusal.withLock { $0 = .unreachable }
+            await guarded.tryAgain()
+            #expect(await part.readiness().map(\.code) == ["LOG-0301"])
+            disk.refusal.withLock { $0 = nil }
+            await guarded.tryAgain()
+            #expect(await part.readiness().isEmpty)
+            #expect(await part.health() == .ok)
+            #expect(try await guarded.append([Self.request(2)], to: "cars") == [.appended(offset: 2)])
+            await disk.log.close()
+        }
+    }
+
     @Test("storage is told as slow while each commit takes a second, and nothing is refused")
     func slow() async throws {
         try await withTemporaryDirectory { folder in
@@ -409,6 +442,22 @@ private final class SlowLog: PassingOnLog, @unchecked Sendable {
     {
         wait(time.withLock { $0 })
         return try await super.append(requests, to: database)
+    }
+}
+
+/// A log that refuses changes as a server does.
+private final class FullLog: PassingOnLog, @unchecked Sendable {
+    let refusal = Mutex<OperationLogErrorCode?>(nil)
+
+    override func append(
+        _ requests: [AppendRequest], to database: DatabaseID
+    ) async throws -> [AppendOutcome] {
+        try await requireRoom()
+        return try await super.append(requests, to: database)
+    }
+
+    override func requireRoom() async throws {
+        if let code = refusal.withLock({ $0 }) { throw OperationLogError(code, "as the test says") }
     }
 }
 

@@ -3,7 +3,7 @@
 import threading
 import time
 
-from mimeo_harness import FourProcesses, OneProcess, Peer, Postgres, deep_only, until
+from mimeo_harness import FourProcesses, OneProcess, Peer, Postgres, deep_only, mimeo, until
 from system_test import SystemTest, report
 
 EVERYTHING = ["SELECT * FROM c"]
@@ -51,6 +51,42 @@ class Failover(SystemTest):
         until(agree, 90, lambda: f"{seen}", pause=0.2)
         self.assertGreaterEqual(lost, 7)
         report(f"a standby that lacked {lost} acknowledged operations took over: all were given back, each once")
+
+    def test_a_former_primary_that_comes_back_is_not_used(self):
+        primary = Postgres(self.workspace, "primary").start()
+        standby = Postgres(self.workspace, "standby", standby_of=primary).start()
+        server = OneProcess(self.workspace, extra_arguments=["--log", primary.url_with(standby)]).start()
+        self.assertEqual(server.post_statement("INSERT INTO c DOCUMENTS ({'_id': 'before'})", seconds=60).status, 200)
+        until(lambda: self.operations(standby) == self.operations(primary), 60, "the standby does not follow")
+        primary.kill()
+        standby.promote()
+        until(lambda: server.post_statement("INSERT INTO c DOCUMENTS ({'_id': 'after'})", seconds=60).status == 200,
+              60, "writes are refused at the standby")
+        timeline = self.timeline(server)
+        # The new primary is away, and the former one is back, also for a server that keeps running.
+        standby.kill()
+        primary.start()
+        had = self.operations(primary)
+        until(lambda: b"LOG-0312" in server.request("GET", "/health").body, 60, "health does not tell")
+        self.assertEqual(server.request("GET", "/health/ready").status, 503)
+        self.assert_refused(server.post_statement("INSERT INTO c DOCUMENTS ({'_id': 'split'})", seconds=60), 503)
+        server.stop()
+        refused = mimeo("serve", "--data", server.data, "--listen", f"127.0.0.1:{server.port}",
+                        "--log", primary.url_with(standby))
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("LOG-0312", refused.stderr + refused.stdout)
+        self.assertEqual(self.operations(primary), had)
+        primary.kill()
+        standby.start()
+        server.start()
+        until(lambda: server.query("SELECT _id FROM c ORDER BY _id") == [{"_id": "after"}, {"_id": "before"}], 60,
+              "the documents are not those of the new primary")
+        self.assertEqual(self.timeline(server), timeline)
+
+    @staticmethod
+    def timeline(server):
+        lines = server.request("GET", "/metrics").body.decode().splitlines()
+        return next(line for line in lines if line.startswith("mimeo_postgres_timeline")).split()[-1]
 
     def part(self, primary, standby):
         """From here on the standby learns of nothing."""

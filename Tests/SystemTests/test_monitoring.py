@@ -55,6 +55,7 @@ ALERTS = {
                          'mimeo_log_append_duration_seconds_bucket{le="2.5"}': "0+10x500",
                          'mimeo_log_append_duration_seconds_bucket{le="+Inf"}': "0+10x500"}, 300),
     "MimeoLogErrors": ({'mimeo_log_errors_total{code="LOG-0302"}': grows(1)}, 340),
+    "MimeoStandbyGone": ({"mimeo_postgres_standbys": turns(1, 0)}, 60),
     "MimeoDamage": ({"mimeo_log_damage_met_total": turns(0, 1)}, 0),
     "MimeoDiskFilling": ({'mimeo_disk_free_bytes{volume="data"}': turns(50, 19),
                           'mimeo_disk_size_bytes{volume="data"}': "100x500"}, 600),

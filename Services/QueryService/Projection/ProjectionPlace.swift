@@ -55,7 +55,7 @@ struct ProjectionStores: Sendable {
                 PostgresProjections(
                     url: url,
                     indexes: ProjectionIndexes(in: IndexDefinitions.collection, IndexDefinitions.all),
-                    logger: logger)
+                    fence: (log as? GuardedLog)?.fence(of: url), logger: logger)
             } else {
                 nil
             }

@@ -63,6 +63,8 @@ final class Connection {
     var firstPushedRows = PostgresLimits.firstPushedRows
     /// The schema in which each database's readers were answered last.
     var knownSchemas: [DatabaseID: Int64] = [:]
+    /// The server's place when it was admitted; nil where nothing keeps away from replaced ones.
+    var place: ServerFence.Place?
     /// True if the session plans as snapshots need it.
     var isForSnapshots = false
     /// How many processes more the server may use for a statement, as it is set up.

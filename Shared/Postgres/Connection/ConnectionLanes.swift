@@ -52,16 +52,18 @@ final class ConnectionLanes: Sendable {
 
     private let url: String
     private let patience: Duration
+    private let fence: ServerFence?
     private let lanes: [Lane]
     private let state: Mutex<State>
 
     /// Lanes to this server, which has `patience` to answer. Opens nothing yet.
     init(
         url: String, count: Int = PostgresLimits.readLanes,
-        patience: Duration = PostgresLimits.answerTimeout
+        patience: Duration = PostgresLimits.answerTimeout, fence: ServerFence? = nil
     ) {
         self.url = url
         self.patience = patience
+        self.fence = fence
         lanes = (0..<count).map(Lane.init)
         state = Mutex(State(waiting: Array(repeating: 0, count: count)))
     }
@@ -160,13 +162,17 @@ final class ConnectionLanes: Sendable {
 
     /// An error here means that nothing was sent, so nothing was changed.
     private func connection(of lane: Lane) throws(OperationLogError) -> Connection {
-        if let connection = lane.connection { return connection }
-        do throws(PostgresError) {
+        if let connection = lane.connection, fence?.isCurrent(connection) ?? true { return connection }
+        lane.connection = nil
+        do {
             let connection = try Connection(url: url, patience: patience)
+            try fence?.admit(connection)
             lane.connection = connection
             return connection
+        } catch let error as OperationLogError {
+            throw error
         } catch {
-            throw OperationLogError(.unreachable, "PostgreSQL cannot be reached: \(error.message)")
+            throw OperationLogError(.unreachable, "PostgreSQL cannot be reached: \(error)")
         }
     }
 }

@@ -89,6 +89,7 @@ final class PostgresChangeWatcher: @unchecked Sendable {
         guard !isStopped, connection == nil else { return }
         do {
             let connection = try Connection(url: url, patience: options.answerTimeout)
+            try options.fence?.admit(connection)
             try connection.run("SET synchronous_commit = off; LISTEN \(Self.channel)")
             self.connection = connection
             isAway.store(false, ordering: .relaxed)
@@ -140,6 +141,9 @@ final class PostgresChangeWatcher: @unchecked Sendable {
     private func look() {
         guard !hub.isEmpty else { return }
         guarded { connection in
+            guard options.fence?.isCurrent(connection) ?? true else {
+                throw OperationLogError(.replaced, "the server was replaced by another one")
+            }
             for (database, head) in try PostgresLogReader.heads(connection) {
                 hub.announce(database, head: head)
             }

@@ -9,6 +9,50 @@ extension PostgresOperationLog {
     /// The server's storage is the one that answers.
     public func requireStorage() async throws {}
 
+    /// Fills a temporary table of `PostgresLimits.triedBytes`, and undoes that.
+    public func requireRoom() async throws {
+        try await changing { connection in
+            try connection.run("BEGIN")
+            do {
+                try connection.run(
+                    """
+                    CREATE TEMPORARY TABLE tried (bytes bytea) ON COMMIT DROP;
+                    ALTER TABLE tried ALTER COLUMN bytes SET STORAGE EXTERNAL;
+                    INSERT INTO tried SELECT decode(repeat('00', \(PostgresLimits.triedBytes)), 'hex')
+                    """)
+                try connection.run("ROLLBACK")
+            } catch {
+                try connection.undo(after: error)
+                throw error
+            }
+        }
+    }
+
+    /// Figures of the server, for metrics. Those that the role may not read are missing.
+    public func figures() async throws -> PostgresFigures {
+        try await reading { connection in
+            let rows = try connection.query(
+                """
+                SELECT pg_database_size(current_database()), pg_has_role('pg_monitor', 'MEMBER'),
+                    pg_is_in_recovery()
+                """)
+            var figures = PostgresFigures(
+                databaseBytes: rows.int8(0, 0), timeline: connection.place?.timeline)
+            guard rows.bool(0, 1), !rows.bool(0, 2) else { return figures }
+            let more = try connection.query(
+                """
+                SELECT (SELECT coalesce(sum(size), 0)::int8 FROM pg_ls_waldir()),
+                    (SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'),
+                    (SELECT coalesce(max(pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)), 0)::int8
+                     FROM pg_stat_replication)
+                """)
+            figures.writeAheadBytes = more.int8(0, 0)
+            figures.standbys = more.int8(0, 1)
+            figures.standbyLagBytes = more.int8(0, 2)
+            return figures
+        }
+    }
+
     /// Takes the database's name away, drops the partition of its entries, and deletes its other rows.
     /// PostgreSQL overwrites deleted rows when their space is used again; the partition's file is removed.
     @discardableResult

@@ -331,11 +331,12 @@ final class PostgresLogWriter: @unchecked Sendable {
     private func open() throws(OperationLogError) -> Connection {
         // A server that restarted while the connection was idle must not make the outcome unknown.
         if let connection {
-            if connection.isAlive { return connection }
+            if connection.isAlive, options.fence?.isCurrent(connection) ?? true { return connection }
             giveUp()
         }
-        do throws(PostgresError) {
+        do {
             let connection = try Connection(url: url, patience: options.answerTimeout)
+            try options.fence?.admit(connection)
             // Acknowledged operations must be on disk, whatever the server's or the role's default is; a
             // configured synchronous standby stays configured.
             try connection.run(
@@ -369,9 +370,13 @@ final class PostgresLogWriter: @unchecked Sendable {
             known = [:]
             opened.add(1, ordering: .acquiringAndReleasing)
             return connection
-        } catch {
+        } catch let error as PostgresError {
             guard error.isConnectionLost else { throw Self.translated(error) }
             throw OperationLogError(.unreachable, "PostgreSQL cannot be reached: \(error.message)")
+        } catch let error as OperationLogError {
+            throw error
+        } catch {
+            throw OperationLogError(.storageFailed, "PostgreSQL cannot be used: \(error)")
         }
     }
 }

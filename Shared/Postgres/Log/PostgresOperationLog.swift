@@ -35,11 +35,15 @@ public final class PostgresOperationLog: OperationLog {
         /// The first pause before the lost connection that watches the log is opened again; each pause is
         /// twice the last.
         public var firstReconnectPause = PostgresLimits.firstReconnectPause
+        /// Keeps away from servers that were replaced; nil keeps away from none.
+        public var fence: ServerFence?
 
         /// The defaults.
         public init() {}
     }
 
+    private let url: String
+    private let fence: ServerFence?
     private let lanes: ConnectionLanes
     /// The connection for long work that nobody should have to wait for.
     let upkeep: ConnectionLanes
@@ -57,7 +61,9 @@ public final class PostgresOperationLog: OperationLog {
         url: String, options: Options = Options(), logger: Logger = Logger(label: "mimeo.operation-log")
     ) throws {
         try Self.opening(url) {
-            if try !PostgresLogSchema.isNewest(try Connection(url: url, patience: options.answerTimeout)) {
+            let connection = try Connection(url: url, patience: options.answerTimeout)
+            try options.fence?.admit(connection)
+            if try !PostgresLogSchema.isNewest(connection) {
                 let patience = PostgresLimits.migrationTimeout
                 try PostgresLogSchema.migrate(try Connection(url: url, patience: patience))
             }
@@ -76,21 +82,23 @@ public final class PostgresOperationLog: OperationLog {
                     return (outcome, { if !grown.isEmpty { watcher.announce(grown) } })
                 })
         }
-        lanes = ConnectionLanes(url: url, patience: options.answerTimeout)
-        upkeep = ConnectionLanes(url: url, count: 1, patience: PostgresLimits.upkeepTimeout)
+        lanes = ConnectionLanes(url: url, patience: options.answerTimeout, fence: options.fence)
+        upkeep = ConnectionLanes(
+            url: url, count: 1, patience: PostgresLimits.upkeepTimeout, fence: options.fence)
+        (self.url, fence) = (url, options.fence)
         self.writer = writer
         self.watcher = watcher
     }
 
     /// Opens a log like `init`, retrying for `patience` when the server cannot be reached. Blocks.
     public static func open(
-        url: String, patience: Duration, logger: Logger
+        url: String, options: Options = Options(), patience: Duration, logger: Logger
     ) throws -> PostgresOperationLog {
         let deadline = ContinuousClock.now + patience
         var pause = PostgresLimits.firstReconnectPause
         while true {
             do {
-                return try PostgresOperationLog(url: url, logger: logger)
+                return try PostgresOperationLog(url: url, options: options, logger: logger)
             } catch let error as OperationLogError
                 where error.code == .unreachable && ContinuousClock.now + pause < deadline
             {
@@ -174,15 +182,23 @@ public final class PostgresOperationLog: OperationLog {
     /// A term lasts from one connection of the writer to the next.
     public var term: UInt64 { writer.term }
 
-    /// Two uncontended locks. Reports the refusal `LOG-0309` while the server cannot be reached.
+    /// Uncontended locks. Reports the refusals `LOG-0312` while the server is one that was replaced, and
+    /// `LOG-0309` while it cannot be reached.
     public var status: LogStatus {
         let status = committer.status
-        guard status.refusal == nil, watcher.hasLostServer else { return status }
+        guard status.refusal == nil, let refusal = fence?.refusal ?? unreachable else { return status }
         return LogStatus(
             queuedOperations: status.queuedOperations, queuedBytes: status.queuedBytes,
-            waitingAppends: status.waitingAppends,
-            refusal: OperationLogError(.unreachable, "PostgreSQL cannot be reached"))
+            waitingAppends: status.waitingAppends, refusal: refusal)
     }
+
+    private var unreachable: OperationLogError? {
+        watcher.hasLostServer ? OperationLogError(.unreachable, "PostgreSQL cannot be reached") : nil
+    }
+
+    /// The fence of this log's server, for others that connect to it.
+    /// - Returns: nil for another server's address.
+    public func fence(of url: String) -> ServerFence? { url == self.url ? fence : nil }
 
     /// Waits for the group in progress, then closes connections and streams.
     public func close() async {

@@ -11,6 +11,7 @@ public final class PostgresProjections: Sendable {
     private let lanes: ConnectionLanes
     private let logger: Logger
     private let indexes: ProjectionIndexes?
+    private let fence: ServerFence?
 
     /// Projections on a server. Connects to nothing yet.
     /// - Parameters:
@@ -18,17 +19,20 @@ public final class PostgresProjections: Sendable {
     ///   - patience: how long the server may take to answer before a connection counts as lost.
     ///   - stallTimeout: how long a leader may be idle although there is work before it loses its lead.
     ///   - indexes: the definitions of indexes; nil to have none.
+    ///   - fence: keeps away from servers that were replaced.
     public init(
         url: String, patience: Duration = PostgresLimits.answerTimeout,
         stallTimeout: Duration = PostgresLimits.stallTimeout, indexes: ProjectionIndexes? = nil,
-        logger: Logger
+        fence: ServerFence? = nil, logger: Logger
     ) {
         self.indexes = indexes
+        self.fence = fence
         self.url = url
         self.patience = patience
         self.stallTimeout = stallTimeout
         self.logger = logger
-        lanes = ConnectionLanes(url: url, count: PostgresLimits.projectionLanes, patience: patience)
+        lanes = ConnectionLanes(
+            url: url, count: PostgresLimits.projectionLanes, patience: patience, fence: fence)
     }
 
     /// Opens a database's projection, creating it if needed. It follows the log while `run` runs.
@@ -38,12 +42,12 @@ public final class PostgresProjections: Sendable {
             throw OperationLogError(.corrupt, "the log has no position at offset 0")
         }
         let (url, patience, stallTimeout, logger) = (url, patience, stallTimeout, logger)
-        let indexes = indexes
+        let (indexes, fence) = (indexes, fence)
         let lane = WorkerLane {
             do {
                 return try ProjectionSession(
                     url: url, database: database, start: start, logger: logger, patience: patience,
-                    stallTimeout: stallTimeout, indexes: indexes)
+                    stallTimeout: stallTimeout, indexes: indexes, fence: fence)
             } catch {
                 throw ProjectionError.opening(error, url: url)
             }

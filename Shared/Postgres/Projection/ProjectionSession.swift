@@ -28,6 +28,7 @@ final class ProjectionSession {
     private let database: DatabaseID
     private let logger: Logger
     private let stallTimeout: Duration
+    private let fence: ServerFence?
     private let definitions: ProjectionIndexes?
     private let surveyedDocuments: Int
     private var number: Int32 = 0
@@ -42,15 +43,18 @@ final class ProjectionSession {
     ///   - patience: how long the server may take to answer.
     ///   - stallTimeout: how long a leader may be idle although there is work, this one or another.
     ///   - surveyedDocuments: see `PostgresLimits`.
+    ///   - fence: keeps away from servers that were replaced.
     init(
         url: String, database: DatabaseID, start: LogPosition, logger: Logger,
         patience: Duration = PostgresLimits.answerTimeout,
         stallTimeout: Duration = PostgresLimits.stallTimeout, indexes: ProjectionIndexes? = nil,
-        surveyedDocuments: Int = PostgresLimits.surveyedDocuments
+        surveyedDocuments: Int = PostgresLimits.surveyedDocuments, fence: ServerFence? = nil
     ) throws {
         definitions = indexes
         self.surveyedDocuments = surveyedDocuments
         connection = try Connection(url: url, patience: patience)
+        try fence?.admit(connection)
+        self.fence = fence
         self.database = database
         self.logger = logger
         self.stallTimeout = stallTimeout
@@ -72,6 +76,9 @@ final class ProjectionSession {
 
     /// The present state; begins to lead if nobody does.
     func look() throws -> Look {
+        guard fence?.isCurrent(connection) ?? true else {
+            throw PostgresError(state: nil, message: "the server was replaced", isConnectionLost: true)
+        }
         let wasLeading = isLeading
         if !isLeading {
             isLeading = try connection.query(

@@ -1,6 +1,7 @@
 import CRDT
 import Logging
 import OperationLog
+import Postgres
 import Synchronization
 import Tracing
 
@@ -20,6 +21,8 @@ public final class GuardedLog: OperationLog {
     private let old: OldInstallation?
     private let logger: Logger
     private let damage = Mutex<OperationLogError?>(nil)
+    /// Set while the storage is full, as the last change has shown.
+    private let fullness = Mutex<OperationLogError?>(nil)
     private let appends: AppendWatch
     private let appendTime = PrometheusRegistry.shared.makeTimer(
         label: "mimeo_log_append_duration_seconds", dimensions: [])
@@ -45,12 +48,20 @@ public final class GuardedLog: OperationLog {
     public var status: LogStatus {
         var status = inner.status
         status.damage = damage.withLock { $0 } ?? status.damage
+        if status.refusal == nil, let full = fullness.withLock({ $0 }) {
+            status.refusal = full
+            // Each append tries again.
+            status.refusesAtOnce = false
+        }
         if status.refusal == nil, appends.age >= Limits.appendStall {
             status.refusal = stalled
             status.refusesAtOnce = appends.age >= Limits.appendRefusal
         }
         return status
     }
+
+    /// The fence of the log's server, for others that connect to it; nil if it is at another address.
+    public func fence(of url: String) -> ServerFence? { (inner as? PostgresOperationLog)?.fence(of: url) }
 
     /// The age of the oldest change that waits for its commit; zero while none does.
     var appendAge: Duration { appends.age }
@@ -123,6 +134,22 @@ public final class GuardedLog: OperationLog {
         }
     }
 
+    /// Tries again while the storage was full at the last change: readiness must not wait for a client's.
+    func tryAgain() async {
+        guard fullness.withLock({ $0 != nil }) else { return }
+        do {
+            try await inner.requireRoom()
+        } catch let error as OperationLogError where [.storageFull, .unreachable].contains(error.code) {
+            return
+        } catch {
+            // The server has refused the try for another reason: the next append tells.
+        }
+        fullness.withLock { $0 = nil }
+    }
+
+    /// Figures of the PostgreSQL server; nil for a log elsewhere, and while it does not answer.
+    func serverFigures() async -> PostgresFigures? { try? await (inner as? PostgresOperationLog)?.figures() }
+
     private static func isDamage(_ error: OperationLogError) -> Bool {
         error.code == .corrupt || error.code == .corruptSnapshot
     }
@@ -137,9 +164,13 @@ public final class GuardedLog: OperationLog {
         do {
             let result = try await noting(body)
             appends.end(waiting, isStored: true)
+            fullness.withLock { $0 = nil }
             return result
         } catch {
             appends.end(waiting, isStored: false)
+            if let full = error as? OperationLogError, full.code == .storageFull {
+                fullness.withLock { $0 = full }
+            }
             throw error
         }
     }
@@ -180,6 +211,9 @@ extension GuardedLog {
 
     /// See `OperationLog`.
     public func requireStorage() async throws { try await noting { try await inner.requireStorage() } }
+
+    /// See `OperationLog`.
+    public func requireRoom() async throws { try await noting { try await inner.requireRoom() } }
 
     /// See `OperationLog`.
     public func databases() async throws -> [DatabaseID] { try await noting { try await inner.databases() } }

@@ -1,6 +1,7 @@
 import CRDT
 import Foundation
 import OperationLog
+import Postgres
 
 /// The storage as a part of a host: one place for the health of log, copies and disks.
 ///
@@ -36,10 +37,16 @@ public struct StoragePart: ServicePart {
                 try await Task.sleep(for: Limits.scrubInterval)
             }
         }
+        mount.background("log room") {
+            while true {
+                await log.tryAgain()
+                try await Task.sleep(for: Limits.roomInterval)
+            }
+        }
     }
 
-    /// Failing while the log is damaged, a copy was damaged repeatedly, a disk is nearly full or read-only,
-    /// temporary files cannot be made, or the log's storage is slow.
+    /// Failing while the log is damaged, a copy was damaged repeatedly, a disk is nearly full, full or
+    /// read-only, temporary files cannot be made, or the log's storage is slow or was replaced.
     public func health() async -> HealthCheck {
         if let damage = log.status.damage {
             let place = damage.offset.map { " at offset \($0)" } ?? ""
@@ -72,13 +79,16 @@ public struct StoragePart: ServicePart {
         return .ok
     }
 
-    /// The log's refusal because of its disk: it stands still, or a commit on it failed.
+    /// The log's refusal because of its storage: it is full, stands still, a commit on it failed, or another
+    /// server has replaced it.
     private var storageRefusal: OperationLogError? {
-        log.status.refusal.flatMap { [.stalled, .poisoned].contains($0.code) ? $0 : nil }
+        log.status.refusal.flatMap {
+            [.stalled, .poisoned, .storageFull, .replaced].contains($0.code) ? $0 : nil
+        }
     }
 
-    /// Not ready while only the reserve is left on a disk, it stands still, or a commit on it failed: writes
-    /// are refused, or wait.
+    /// Not ready while only the reserve is left on a disk, it is full or stands still, a commit on it failed,
+    /// or the server was replaced: writes are refused, or wait.
     public func readiness() async -> [Unreadiness] {
         if let refusal = storageRefusal {
             return [Unreadiness(part: name, code: refusal.code.rawValue, message: refusal.message)]
@@ -99,7 +109,9 @@ public struct StoragePart: ServicePart {
         if let guarded = log as? GuardedLog {
             Measured.set("mimeo_log_append_age_seconds", guarded.appendAge / .seconds(1))
         }
-        Measured.set("mimeo_log_refusing", status.refusesAtOnce ? 1 : 0)
+        let isFull = status.refusal?.code == .storageFull
+        Measured.set("mimeo_log_refusing", status.refusesAtOnce || isFull ? 1 : 0)
+        if let figures = await (log as? GuardedLog)?.serverFigures() { Self.tell(figures) }
         Measured.set("mimeo_log_queued_operations", Double(status.queuedOperations))
         Measured.set("mimeo_log_queued_bytes", Double(status.queuedBytes))
         Measured.set("mimeo_log_waiting_appends", Double(status.waitingAppends))
@@ -118,6 +130,17 @@ public struct StoragePart: ServicePart {
         Measured.replace("mimeo_log_head_offset", byDatabase: heads)
         Measured.replace("mimeo_log_oldest_offset", byDatabase: oldest)
         Measured.replace("mimeo_log_snapshot_offset", byDatabase: snapshots)
+    }
+
+    private static func tell(_ figures: PostgresFigures) {
+        Measured.set("mimeo_log_size_bytes", Double(figures.databaseBytes))
+        let others = [
+            ("mimeo_postgres_timeline", figures.timeline),
+            ("mimeo_postgres_wal_bytes", figures.writeAheadBytes),
+            ("mimeo_postgres_standbys", figures.standbys),
+            ("mimeo_postgres_standby_lag_bytes", figures.standbyLagBytes),
+        ]
+        for case (let name, let value?) in others { Measured.set(name, Double(value)) }
     }
 
     private typealias Readings = [(DatabaseID, Double)]

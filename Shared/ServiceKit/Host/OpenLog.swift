@@ -49,8 +49,11 @@ extension ServiceConfiguration {
     private func openDriver(_ old: OldInstallation?, _ logger: Logger) throws -> any OperationLog {
         switch log {
         case .postgres(let url):
+            var options = PostgresOperationLog.Options()
+            options.fence = try ServerFence(
+                file: URL(fileURLWithPath: dataFolder).appendingPathComponent("postgres.mark").path)
             return try PostgresOperationLog.open(
-                url: url, patience: PostgresLimits.startPatience, logger: logger)
+                url: url, options: options, patience: PostgresLimits.startPatience, logger: logger)
         case .sqlite(let path): return try openSQLite(path, old, logger)
         }
     }

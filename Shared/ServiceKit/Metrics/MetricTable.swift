@@ -98,13 +98,28 @@ public struct MetricRow: Sendable {
         MetricRow(
             "mimeo_log_oldest_offset", .gauge, ["database"], "The offset up to which the log is truncated."),
         MetricRow("mimeo_log_snapshot_offset", .gauge, ["database"], "The offset of the snapshot."),
-        MetricRow("mimeo_log_size_bytes", .gauge, "Size of the log's file; missing with PostgreSQL."),
+        MetricRow(
+            "mimeo_log_size_bytes", .gauge,
+            "Size of the log's file, or of the PostgreSQL database that has the log."),
+        MetricRow(
+            "mimeo_postgres_timeline", .gauge,
+            "The timeline of the log's PostgreSQL, which grows with each fail-over."),
+        MetricRow(
+            "mimeo_postgres_wal_bytes", .gauge,
+            "Size of PostgreSQL's write-ahead log; missing without the role pg_monitor."),
+        MetricRow(
+            "mimeo_postgres_standbys", .gauge,
+            "Standbys that follow PostgreSQL; missing without the role pg_monitor."),
+        MetricRow(
+            "mimeo_postgres_standby_lag_bytes", .gauge,
+            "What the slowest standby has not replayed; missing without the role pg_monitor."),
         MetricRow(
             "mimeo_log_append_age_seconds", .gauge,
             "Age of the oldest change that waits for its commit; 0 while none does."),
         MetricRow(
             "mimeo_log_refusing", .gauge,
-            "1 while the log refuses appends: a commit failed, or one has waited for too long."),
+            "1 while the log refuses appends: a commit failed, one has waited for too long, or its storage is full."
+        ),
         MetricRow(
             "mimeo_log_recoveries_total", .counter,
             "Recoveries of the SQLite log from a failed commit."),

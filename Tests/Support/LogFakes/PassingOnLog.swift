@@ -31,6 +31,9 @@ open class PassingOnLog: OperationLog, @unchecked Sendable {
     open func requireStorage() async throws { try await log.requireStorage() }
 
     /// Passed on.
+    open func requireRoom() async throws { try await log.requireRoom() }
+
+    /// Passed on.
     open func eraseDatabase(_ database: DatabaseID) async throws -> Offset? {
         try await log.eraseDatabase(database)
     }
