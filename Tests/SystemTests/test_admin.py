@@ -1,15 +1,12 @@
 """What an operator does from a shell: mimeo admin, roles, readiness, levels of the log, metrics, a support bundle."""
 
 import json
-import os
 import pathlib
 import re
-import subprocess
 import tarfile
 
-from mimeo_harness import OneProcess, Peer, until
-from mimeo_harness.processes import ROOT, binary
-from system_test import SystemTest
+from admin_shell import AdminShell
+from mimeo_harness import ROOT, Peer, until
 
 RARE = {"mimeo_tls_certificate_expiry_timestamp_seconds", "mimeo_sync_refused_writes_total",
         "mimeo_webhook_deliveries_total", "mimeo_log_errors_total", "mimeo_log_recoveries_total",
@@ -20,24 +17,8 @@ RARE = {"mimeo_tls_certificate_expiry_timestamp_seconds", "mimeo_sync_refused_wr
 """Metrics of what does not happen here."""
 
 
-class AdminTest(SystemTest):
-    def setUp(self):
-        super().setUp()
-        self.server = OneProcess(self.workspace, extra_arguments=["--log-format", "json"]).start()
-        self.root = self.server.data / "auth" / "admin.token"
-        self.environment = {name: value for name, value in os.environ.items() if not name.startswith("MIMEO_")}
-        self.environment["XDG_CONFIG_HOME"] = str(self.workspace.directory / "config")
-
-    def run_mimeo(self, *arguments, exit_code=0, given=""):
-        done = subprocess.run(
-            [binary("mimeo"), *map(str, arguments)], capture_output=True, text=True, timeout=60, input=given,
-            env=self.environment, cwd=self.workspace.directory, check=False)
-        self.assertEqual(done.returncode, exit_code, done.stdout[-2000:] + done.stderr[-2000:])
-        return done
-
-    def admin(self, *arguments, exit_code=0):
-        done = self.run_mimeo("admin", *arguments, exit_code=exit_code)
-        return json.loads(done.stdout) if done.stdout.startswith(("{", "[")) else done
+class AdminTest(AdminShell):
+    arguments = ["--log-format", "json"]
 
     def test_a_shell_administers_a_server(self):
         self.run_mimeo("admin", "databases", "list", exit_code=2)
@@ -72,7 +53,7 @@ class AdminTest(SystemTest):
         self.assertEqual(settings["stopSeconds"]["origin"], "default")
 
     def test_lines_are_json_and_their_level_can_be_changed(self):
-        self.environment |= {"MIMEO_URL": self.server.origin, "MIMEO_ADMIN_CREDENTIAL_FILE": str(self.root)}
+        self.know()
         trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
         self.admin("query-service", "set-log-level", "--level", "debug", "--seconds", "60")
         self.server.request("POST", "/api/v5/store/execute", {"statement": "SELECT 1"},
@@ -112,7 +93,7 @@ class AdminTest(SystemTest):
         self.assertIn("deviceName", self.run_mimeo("admin", "peers", "list", database, "--format", "table").stdout)
 
     def test_every_metric_of_the_page_is_served_and_peers_tell_of_themselves(self):
-        self.environment |= {"MIMEO_URL": self.server.origin, "MIMEO_ADMIN_CREDENTIAL_FILE": str(self.root)}
+        self.know()
         until(lambda: self.server.request("GET", "/health/ready").status == 200, 30, "not ready")
         self.assertEqual(self.server.request("GET", "/health/live").json["status"], "live")
         self.server.execute("INSERT INTO cars DOCUMENTS ({'_id': 'a'})")
@@ -137,7 +118,7 @@ class AdminTest(SystemTest):
         self.assert_peers_are_listed(peer)
 
     def test_a_support_bundle_has_no_secret(self):
-        self.environment |= {"MIMEO_URL": self.server.origin, "MIMEO_ADMIN_CREDENTIAL_FILE": str(self.root)}
+        self.know()
         self.server.execute("INSERT INTO cars DOCUMENTS ({'_id': 'a', 'plate': 'B-HIDDEN-7'})")
         self.run_mimeo("support-bundle", "--output", "bundle.tar")
         with tarfile.open(self.workspace.directory / "bundle.tar") as archive:

@@ -187,8 +187,19 @@ class Commands(unittest.TestCase):
     """The system tests are held to every command of the executables that they drive."""
 
     HELP = {"command": {"commandName": "mimeo", "subcommands": [
-        {"commandName": "dql"}, {"commandName": "help"},
+        {"commandName": "dql"}, {"commandName": "help"}, {"commandName": "admin"},
         {"commandName": "backup", "subcommands": [{"commandName": "create"}, {"commandName": "list"}]}]}}
+    ADMIN = """mimeo admin GROUP COMMAND [ARGUMENTS] [--OPTION VALUE]
+
+  api-keys    list, create
+  server      settings
+
+  login, logout: servers and credentials that are kept
+
+mimeo admin help GROUP tells the options."""
+    USED = [("mimeo", "dql"), ("mimeo", "backup", "create"), ("mimeo", "backup", "list"), ("mimeo", "admin", "login"),
+            ("mimeo", "admin", "logout"), ("mimeo", "admin", "api-keys", "list"), ("mimeo", "admin", "api-keys", "create"),
+            ("mimeo", "admin", "server", "settings")]
     SERVICES = (("auth-gateway",), ("replicator",), ("query-service",), ("attachment-store",))
 
     def setUp(self):
@@ -196,7 +207,7 @@ class Commands(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         self.program = self.folder / "mimeo"
-        self.program.write_text(f"#!/bin/sh\necho '{json.dumps(self.HELP)}'\n")
+        self.program.write_text(f"#!/bin/sh\n[ $1 = admin ] && echo '{self.ADMIN}' || echo '{json.dumps(self.HELP)}'\n")
         self.program.chmod(0o755)
 
     def noted(self, *words):
@@ -228,7 +239,13 @@ class Commands(unittest.TestCase):
             self.assertEqual(self.noted(str(self.program), *words), set(), words)
 
     def test_a_command_that_no_test_runs_is_a_failure(self):
-        self.assertEqual(self.checked(("mimeo", "dql"), ("mimeo", "backup", "create"), ("mimeo", "backup", "list", "x")),
-                         (0, []))
-        self.assertEqual(self.checked(("mimeo", "dql"), ("mimeo", "backup", "create")),
-                         (1, ["no system test runs `mimeo backup list`"]))
+        self.assertEqual(self.checked(*self.USED), (0, []))
+        for command in self.USED:
+            others = [each for each in self.USED if each != command]
+            words = " ".join(command)
+            with self.subTest(words):
+                self.assertEqual(self.checked(*others), (1, [f"no system test runs `{words}`"]))
+
+    def test_the_group_of_an_admin_command_alone_is_not_the_command(self):
+        self.assertEqual(self.checked(*self.USED[:-1], ("mimeo", "admin", "server"))[1],
+                         ["no system test runs `mimeo admin server settings`"])
