@@ -144,7 +144,7 @@ class AdminVerbs(AdminShell):
         row = self.only("erasures", "erasures", "list", self.database)
         self.assertEqual((row["id"], row["documents"]), (begun["id"], 1))
         self.refused("REPL-0206", "erasures", "create", self.database, "--collection", "cars", "--yes")
-        self.refused("QUERY-0201", "erasures", "list", "none")
+        self.refused("REPL-0101", "erasures", "list", "none")
 
     def test_keys_revocations_and_the_sealing_key(self):
         self.assertEqual(self.server.login().status, 200)
