@@ -167,7 +167,8 @@ public enum DQLWarningCode: String, Sendable, CaseIterable {
     case fieldForArgument = "DQL-W109"
     /// COUNT of a condition counts the rows where it is true.
     case countOfCondition = "DQL-W110"
-    /// A comparison with null or MISSING is never true.
+    /// A comparison with null or MISSING is never true: a written one, or an argument or a subquery that is
+    /// null, or a list of them that holds one.
     case nullComparison = "DQL-W111"
     /// An increment of a field that holds a REGISTER: the counter starts at zero and ignores its value.
     case counterBesideRegister = "DQL-W112"
@@ -178,4 +179,9 @@ public enum DQLWarningCode: String, Sendable, CaseIterable {
     /// A field that none of the documents has that were looked at: in a condition that was never true, or a
     /// misspelt one elsewhere.
     case unknownField = "DQL-W115"
+    /// ORDER BY or GROUP BY with a constant or an argument: columns have no numbers, and a text is no name.
+    case constantKey = "DQL-W116"
+    /// A value written to a field that holds a COUNTER: the counter stays beside it, and the next increment
+    /// shows its old sum again.
+    case registerBesideCounter = "DQL-W117"
 }

@@ -17,6 +17,7 @@ struct Analyzer {
         let collectionParameters: Set<Int>
         let expectations: [FieldExpectation]
         let parameterExpectations: [ParameterExpectation]
+        let comparedParameters: [ComparedParameter]
         let aggregates: [WrittenAggregate]
     }
 
@@ -30,6 +31,9 @@ struct Analyzer {
             collectionParameters: analyzer.binder.collectionParameters,
             expectations: analyzer.binder.expectations,
             parameterExpectations: analyzer.binder.parameterExpectations,
+            comparedParameters: analyzer.binder.comparedParameters.filter {
+                !analyzer.binder.testedParameters.contains($0.place)
+            },
             aggregates: analyzer.binder.aggregates)
     }
 

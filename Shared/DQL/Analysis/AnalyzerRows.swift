@@ -125,12 +125,13 @@ extension Analyzer {
     mutating func terms(_ order: [OrderSyntax]) throws(DQLError) -> [SortTerm] {
         var terms: [SortTerm] = []
         for term in order {
+            let bound = try binder.noting(.row) { binder throws(DQLError) in
+                try binder.bind(term.expression)
+            }
+            binder.warnAboutKey(bound, term.expression, "ORDER BY")
             terms.append(
                 SortTerm(
-                    expression: try binder.noting(.row) { binder throws(DQLError) in
-                        try binder.bind(term.expression)
-                    }, isDescending: term.isDescending,
-                    nullsFirst: term.nullsFirst))
+                    expression: bound, isDescending: term.isDescending, nullsFirst: term.nullsFirst))
         }
         return terms
     }

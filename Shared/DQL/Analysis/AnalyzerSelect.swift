@@ -61,6 +61,7 @@ extension Analyzer {
         let keys = try binder.noting(.row) { binder throws(DQLError) in
             try binder.bind(select.groupKeys)
         }
+        for (key, written) in zip(keys, select.groupKeys) { binder.warnAboutKey(key, written, "GROUP BY") }
         let terms =
             Self.elements(select.projection) + (select.having.map { [$0] } ?? [])
             + select.selection.order.map(\.expression)

@@ -22,6 +22,10 @@ struct Binder {
     var expectations: [FieldExpectation] = []
     /// The parameters whose arguments need a type.
     var parameterExpectations: [ParameterExpectation] = []
+    /// The parameters that values are compared with: a null there is hardly meant.
+    private(set) var comparedParameters: [ComparedParameter] = []
+    /// The parameters that the statement asks whether they are null: it knows what it does then.
+    private(set) var testedParameters: Set<Int> = []
     /// The sums and means of the statement itself, each once.
     var aggregates: [WrittenAggregate] = []
 
@@ -37,6 +41,7 @@ struct Binder {
         let warnings: Int
         let listed: Int
         let typed: Int
+        let compared: Int
         let expected: Int
     }
 
@@ -44,7 +49,7 @@ struct Binder {
     var findings: Findings {
         Findings(
             warnings: warnings.count, listed: listedParameters.count, typed: parameterExpectations.count,
-            expected: expectations.count)
+            compared: comparedParameters.count, expected: expectations.count)
     }
 
     /// Drops the warnings and parameters added since then.
@@ -52,6 +57,7 @@ struct Binder {
         warnings.removeLast(warnings.count - known.warnings)
         listedParameters.removeLast(listedParameters.count - known.listed)
         parameterExpectations.removeLast(parameterExpectations.count - known.typed)
+        comparedParameters.removeLast(comparedParameters.count - known.compared)
         expectations.removeLast(expectations.count - known.expected)
     }
 
@@ -168,13 +174,14 @@ struct Binder {
         let others = negated ? [from, to].filter { Self.absence($0) == nil } : [from, to]
         if !warnAboutComparison(bound, others, at: expression.span) {
             noteComparison(bound, value, [(from, low), (to, high)], expression.span)
+            if !negated { noteCompared(bound, [from, to], expression.span) }
         }
         return .between(bound, low: from, high: to)
     }
 
     @inline(never)
     private mutating func bindInList(_ expression: ExpressionSyntax) throws(DQLError) -> BoundExpression {
-        guard case .inList(let value, let elements, _) = expression.kind else { Self.unbound() }
+        guard case .inList(let value, let elements, let isNegated) = expression.kind else { Self.unbound() }
         let bound = try bind(value)
         let list = try bind(elements)
         if !warnAboutComparison(bound, list, at: expression.span) {
@@ -183,6 +190,8 @@ struct Binder {
             } else {
                 noteComparison(bound, value, Array(zip(list, elements)), expression.span)
             }
+            // The others of several elements are found all the same.
+            if isNegated || list.count == 1 { noteCompared(bound, list, expression.span) }
         }
         if case .parameter(let place)? = list.first, list.count == 1 {
             listedParameters.append(ListedParameter(place: place, span: elements[0].span))
@@ -194,12 +203,19 @@ struct Binder {
     private mutating func bindInCollection(
         _ expression: ExpressionSyntax
     ) throws(DQLError) -> BoundExpression {
-        guard case .inCollection(let value, let collection, _) = expression.kind else { Self.unbound() }
+        guard case .inCollection(let value, let collection, let isNegated) = expression.kind else {
+            Self.unbound()
+        }
         let bound = try bind(value)
         let boundCollection = try bind(collection)
         if case .parameter(let place) = boundCollection { collectionParameters.insert(place) }
         if !warnAboutAbsence(of: bound, Self.elements(boundCollection), at: expression.span) {
             noteElement(bound, value, boundCollection, collection, expression.span)
+            if case .parameter = boundCollection {
+                noteCompared(bound, [boundCollection], expression.span, inList: isNegated)
+            } else if isNegated {
+                noteCompared(bound, Self.elements(boundCollection), expression.span)
+            }
         }
         expect(TypeNeed(by: "IN", type: .array, code: .neverEqual), boundCollection, collection)
         return .inCollection(bound, boundCollection).prepared
@@ -211,6 +227,7 @@ struct Binder {
     ) throws(DQLError) -> BoundExpression {
         let bound = try bind(value)
         let list = try bindSubquery(select, .list, span)
+        if isNegated { noteCompared(bound, [list], span, inList: true) }
         return isNegated ? .not(.inCollection(bound, list)) : .inCollection(bound, list)
     }
 
@@ -231,6 +248,7 @@ struct Binder {
         guard case .isTest(let value, let test, _) = expression.kind else { Self.unbound() }
         // A field that is asked whether it exists need not exist.
         let bound = try noting(nil) { binder throws(DQLError) in try binder.bind(value) }
+        if case .parameter(let place) = bound { testedParameters.insert(place) }
         return test == .null ? .isNull(bound) : .isMissing(bound)
     }
 
@@ -281,6 +299,8 @@ struct Binder {
             if !noteComparison(first, left, [(second, right)], span) {
                 noteComparison(second, right, [(first, left)], span)
             }
+            noteCompared(first, [second], span)
+            noteCompared(second, [first], span)
         }
         warnAboutNames(left, first, right, second, at: span)
         return .comparison(symbol, first, second)
@@ -296,6 +316,7 @@ struct Binder {
         let boundPattern = try bind(pattern)
         if !warnAboutAbsence(of: bound, [boundPattern], at: pattern.span) {
             expect(need, boundPattern, pattern)
+            noteCompared(bound, [boundPattern], pattern.span)
         }
         guard let escape else { return (bound, boundPattern, nil) }
         let boundEscape = try bind(escape)
@@ -321,6 +342,7 @@ struct Binder {
             {
                 noteComparison(
                     boundOperand, operand, [(condition, branch.condition)], branch.condition.span)
+                noteCompared(boundOperand, [condition], branch.condition.span)
             }
             // A branch that tests a type may use it: nothing is expected there.
             let result = try noting(nil) { binder throws(DQLError) in try binder.bind(branch.result) }
@@ -381,6 +403,17 @@ struct Binder {
     }
 
     // MARK: Parameters
+
+    /// Remembers the parameters that a value of documents is compared with.
+    private mutating func noteCompared(
+        _ value: BoundExpression, _ others: [BoundExpression], _ span: SourceSpan, inList: Bool = false
+    ) {
+        if case .constant = value { return }
+        if case .parameter = value { return }
+        for case .parameter(let place) in others where comparedParameters.count < DQLLimits.warnings {
+            comparedParameters.append(ComparedParameter(place: place, span: span, looksInside: inList))
+        }
+    }
 
     private mutating func parameter(_ name: String, _ span: SourceSpan) -> Int {
         let key = Array(name.utf8)

@@ -100,6 +100,23 @@ extension Binder {
         return true
     }
 
+    /// Warns about a sort term or group key that is the same for all rows.
+    mutating func warnAboutKey(
+        _ key: BoundExpression, _ written: ExpressionSyntax, _ clause: String
+    ) {
+        let advice: String
+        switch key {
+        case .constant(.int?): advice = "columns have no numbers, so name the field"
+        case .constant(.string?): advice = "a text is no name, so write the field without quotes"
+        case .parameter: advice = "an argument is a value and no name, so write the field itself"
+        case .constant: advice = "name a field"
+        default: return
+        }
+        let effect = clause == "GROUP BY" ? "makes one group of all rows" : "leaves the order open"
+        warn(
+            .constantKey, "\(clause) \(shown(written.span)) \(effect): \(advice)", at: written.span)
+    }
+
     /// The elements of an array that the statement writes.
     static func elements(_ collection: BoundExpression) -> [BoundExpression] {
         switch collection {

@@ -47,6 +47,16 @@ struct ParameterExpectation: Sendable {
     let span: SourceSpan
 }
 
+/// A parameter or subquery with which a value of documents is compared.
+struct ComparedParameter: Sendable {
+    /// Its position among the statement's parameters.
+    let place: Int
+    /// The comparison.
+    let span: SourceSpan
+    /// True if a null among its elements makes the comparison never true.
+    let looksInside: Bool
+}
+
 extension FunctionDefinition.ArgumentType {
     /// `a string`, for messages.
     var named: String {

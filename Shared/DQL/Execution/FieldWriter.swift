@@ -7,13 +7,36 @@ struct FieldWriter {
     /// The value's place in the statement.
     var span: SourceSpan
     let options: ExecutionOptions
+    /// The first field whose COUNTER stays beside what was written, and the value's place.
+    private(set) var covered: Covered?
+
+    /// A field that held a COUNTER when another kind of value was written.
+    struct Covered {
+        let path: [String]
+        let span: SourceSpan
+
+        func warning(_ source: SourceText) -> DQLWarning {
+            let name = path.joined(separator: ".")
+            return source.warning(
+                .registerBesideCounter,
+                "\(name) held a COUNTER, which stays beside the new value: the next increment shows its old "
+                    + "sum again. APPLY \(name) RESTART WITH sets a counter; UNSET \(name) removes it",
+                at: span)
+        }
+    }
+
+    init(editor: DocumentEditor, source: SourceText, span: SourceSpan, options: ExecutionOptions) {
+        (self.editor, self.source, self.span, self.options) = (editor, source, span, options)
+    }
 
     mutating func set(_ path: [String], _ value: Value, _ declared: TypeDeclaration?) throws(DQLError) {
+        let covers = covered == nil && declared?.kind != .counter && editor.newestKind(at: path) == .counter
         do {
             try editor.set(path, value, declared: declared, objectsAreRegisters: options.objectsAreRegisters)
         } catch {
             throw refusal(error)
         }
+        if covers { covered = Covered(path: path, span: span) }
     }
 
     /// Returns whether there was anything to remove.

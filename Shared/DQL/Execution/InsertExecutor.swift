@@ -23,15 +23,19 @@ struct InsertExecutor {
                 .duplicateIDs, "Expected unique document identifiers", at: document.span)
         }
         var result = StatementResult()
+        var covered: FieldWriter.Covered?
         var returning = ReturningExecutor(plan.returning, context)
         try writer.forEachExpected(documents, of: plan.collection, id: \.id) { document in
             try context.meter.check()
-            let isWritten = plan.isInitial ? try seed(document, writer) : try write(document, writer)
+            let isWritten =
+                plan.isInitial
+                ? try seed(document, writer) : try write(document, writer, covered: &covered)
             guard isWritten else { return }
             result.mutatedDocumentIDs.append(document.id)
             try returning.add(plan.collection, document.id, in: writer)
         }
         result.rows = try returning.finish()
+        if let covered { result.warnings.append(covered.warning(context.source)) }
         return result
     }
 
@@ -91,7 +95,9 @@ struct InsertExecutor {
     // MARK: Writing
 
     /// Writes the document. Returns whether it counts as written.
-    private func write(_ document: NewDocument, _ writer: any DocumentWriter) throws -> Bool {
+    private func write(
+        _ document: NewDocument, _ writer: any DocumentWriter, covered: inout FieldWriter.Covered?
+    ) throws -> Bool {
         // With FAIL the document hardly ever exists, and the insertion finds that out by itself.
         let isKnown = try plan.policy != .fail && writer.exists(plan.collection, document.id)
         if isKnown, plan.policy == .doNothing { return false }
@@ -118,6 +124,7 @@ struct InsertExecutor {
                 }
             }
             editor = writes.editor
+            covered = covered ?? writes.covered
         }
         return isMutated
     }

@@ -55,6 +55,8 @@ public final class PreparedStatement: Sendable {
     private let listedParameters: [ListedParameter]
     /// Parameters whose arguments need a type.
     private let parameterExpectations: [ParameterExpectation]
+    /// Parameters with which values are compared.
+    private let comparedParameters: [ComparedParameter]
     /// The fields whose types are looked at when they may be why something is empty.
     let expectations: [FieldExpectation]
     /// The sums and means, for warnings about values that they left out.
@@ -123,6 +125,7 @@ public final class PreparedStatement: Sendable {
         parameters = analysis.parameters
         listedParameters = analysis.listedParameters
         parameterExpectations = analysis.parameterExpectations
+        comparedParameters = analysis.comparedParameters
         expectations = analysis.expectations
         aggregates = analysis.aggregates
         warnings = analysis.warnings
@@ -216,7 +219,8 @@ public final class PreparedStatement: Sendable {
 
     /// Warnings about the arguments of one execution; `values` are the bound ones.
     func argumentWarnings(_ arguments: ObjectValue, _ values: [Value]) -> [DQLWarning] {
-        guard !listedParameters.isEmpty || !parameterExpectations.isEmpty else {
+        let hasNulls = comparedParameters.contains { Self.holdsNull(values[$0.place], $0.looksInside) }
+        guard hasNulls || !listedParameters.isEmpty || !parameterExpectations.isEmpty else {
             return unusedArguments(arguments)
         }
         let arrays = listedParameters.lazy.filter { [subqueries] listed in
@@ -235,7 +239,28 @@ public final class PreparedStatement: Sendable {
             return source.warning(
                 expected.need.code, expected.need.message(name, is: value), at: expected.span)
         }
-        return inLists + typed + unusedArguments(arguments)
+        let nulls = hasNulls ? comparedParameters.compactMap { nullWarning($0, values[$0.place]) } : []
+        return inLists + typed + nulls + unusedArguments(arguments)
+    }
+
+    private static func holdsNull(_ value: Value, _ looksInside: Bool) -> Bool {
+        switch value {
+        case .null: true
+        case .array(let elements) where looksInside:
+            elements.contains { if case .null = $0 { true } else { false } }
+        default: false
+        }
+    }
+
+    /// The warning about a comparison with an argument or a subquery that is null, or holds a null.
+    private func nullWarning(_ compared: ComparedParameter, _ value: Value) -> DQLWarning? {
+        guard Self.holdsNull(value, compared.looksInside) else { return nil }
+        let found = value == .null ? "is NULL" : "holds a NULL"
+        let isSubquery = subqueries.contains { $0.place == compared.place }
+        let name = isSubquery ? "the subquery" : ":" + parameters[compared.place].text
+        return source.warning(
+            .nullComparison, "\(name) \(found): a comparison with NULL is never true; write IS NULL",
+            at: compared.span)
     }
 
     /// One warning per argument that no parameter names.

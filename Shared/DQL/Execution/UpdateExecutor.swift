@@ -14,6 +14,7 @@ struct UpdateExecutor {
         var returning = ReturningExecutor(plan.returning, context)
         var missing: Int?
         var shadowed: Int?
+        var covered: FieldWriter.Covered?
         try writer.forEachExpected(ids, of: plan.collection, id: \.self) { id in
             // A change reads and writes the whole document, which takes far longer than to look at a clock.
             try context.meter.check()
@@ -37,6 +38,7 @@ struct UpdateExecutor {
                     isWritten = isWritten || outcome == .written
                 }
                 if isWritten { editor = writes.editor }
+                covered = covered ?? writes.covered
             }
             guard isWritten else { return }
             result.mutatedDocumentIDs.append(id)
@@ -44,6 +46,7 @@ struct UpdateExecutor {
         }
         result.rows = try returning.finish()
         if let missing { result.warnings.append(missingWarning(plan.changes[missing])) }
+        if let covered { result.warnings.append(covered.warning(context.source)) }
         if let shadowed { result.warnings.append(shadowWarning(plan.changes[shadowed])) }
         return result
     }
