@@ -52,6 +52,63 @@ struct ChangesTests {
         }
     }
 
+    @Test("values=changes has the fields that differ, with their kinds and what hides what")
+    func kinds() async throws {
+        try await QueryBench.run { _, client async throws in
+            _ = try await client.execute(
+                "INSERT INTO COLLECTION c (n COUNTER, m MAP(k COUNTER)) DOCUMENTS (:d)",
+                ["d": ["_id": 1, "n": 3, "m": ["k": 1]]])
+            _ = try await client.execute("UPDATE c APPLY n INCREMENT BY 2, m.k INCREMENT BY -1")
+            _ = try await client.execute("UPDATE c SET n = 9")
+            _ = try await client.execute("DELETE FROM c")
+            let lines = try await client.get("/api/v5/changes?values=changes").lines
+            #expect(lines.allSatisfy { $0["value"] == nil && $0["oldValue"] == nil })
+            #expect(
+                lines[1]["changes"] == [
+                    ["path": ["m", "k"], "action": "changed", "kind": "counter", "old": 1, "new": 0],
+                    ["path": ["n"], "action": "changed", "kind": "counter", "old": 3, "new": 5],
+                ])
+            #expect(
+                lines[2]["changes"] == [
+                    ["path": ["n"], "action": "added", "kind": "register", "new": 9],
+                    [
+                        "path": ["n"], "action": "changed", "kind": "counter", "old": 5, "new": 5,
+                        "newHidden": true,
+                    ],
+                ])
+            let removed = try #require(lines[3]["changes"]?.arrayValue)
+            #expect(removed.map { $0["path"] } == [[], ["m"], ["m", "k"], ["n"], ["n"]])
+            #expect(removed.map { $0["oldHidden"] } == [nil, nil, nil, nil, true])
+            let snapshot = try await client.get("/api/v5/changes?values=changes&since=snapshot").lines
+            #expect(snapshot.isEmpty)
+        }
+    }
+
+    @Test("a number that JSON cannot hold is null in every list of changes, and a warning says so")
+    func unwritableNumbers() async throws {
+        try await QueryBench.run { _, client async throws in
+            _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'x': 1e308 * 10})")
+            _ = try await client.execute("UPDATE c SET x = 0, y = -1e308 * 10")
+            let told = { (value: Value?) in
+                value?.arrayValue?.first?.stringValue?.hasSuffix(
+                    "which JSON cannot hold: null stands in its place")
+            }
+            for values in ["new", "both", "changes"] {
+                let lines = try await client.get("/api/v5/changes?values=\(values)").lines
+                #expect(lines.map { told($0["warnings"]) } == [true, true], "\(values)")
+            }
+            let none = try await client.get("/api/v5/changes?values=none").lines
+            #expect(none.map { $0["warnings"] } == [nil, nil])
+            let first = try JSONText.parse(await client.get("/api/v5/history/c/1?at=1").text)
+            #expect(first["document"] == ["_id": 1, "x": .null] && told(first["warnings"]) == true)
+            let whole = try JSONText.parse(await client.get("/api/v5/history/c/1").text)
+            #expect(whole["entries"]?.arrayValue?.map { told($0["warnings"]) } == [true, true])
+            _ = try await client.execute("UPDATE c SET y = 0")
+            let last = try await client.get("/api/v5/changes?since=3").lines
+            #expect(last.isEmpty)
+        }
+    }
+
     @Test(
         "collection, where, until and limit choose lines; the condition looks at the old value of a removal")
     func filters() async throws {

@@ -11,6 +11,12 @@ MODULE = "import(document.querySelector('script[type=module]').src.replace('main
 EDITOR = "document.querySelector('dialog .CodeMirror, main .CodeMirror').CodeMirror"
 
 
+def pick_one(rows):
+    """The only row."""
+    [row] = rows
+    return row
+
+
 class Typing(ConsolePages):
     """Keys that come faster than the page draws."""
 
@@ -128,6 +134,57 @@ class Statements(ConsolePages):
         self.browser.await_text("Undone: 1 document")
         self.assertEqual(self.server.query("SELECT file, deep FROM COLLECTION plans (file ATTACHMENT, deep MAP(file ATTACHMENT))"), [{"file": token, "deep": {"file": token}}])
         self.assertEqual(self.server.request("GET", "/api/v5/attachments?collection=plans", None, self.server.authorization()).json["count"], 1)
+        self.assert_sound()
+
+    def undo(self, text="Undone: 1 document"):
+        self.browser.click("Undo")
+        self.browser.await_text(text)
+
+    def test_undo_counts_counters_back_and_writes_other_kinds_as_they_were(self):
+        kinds = "COLLECTION sums (n COUNTER, deep MAP(n COUNTER), whole REGISTER)"
+        first = {"_id": 1, "n": 5, "deep": {"n": 7, "x": 1}, "whole": {"a": [1]}}
+        self.server.execute(f"INSERT INTO {kinds} DOCUMENTS (:d)", {"d": first})
+        shown = lambda: pick_one(self.server.query("SELECT * FROM sums"))
+        as_kinds = lambda: pick_one(self.server.query(f"SELECT * FROM {kinds}"))
+        self.enter()
+        self.go("query")
+        # Others go on counting while an increment is undone: their part stays.
+        self.run_statement("UPDATE sums APPLY n INCREMENT BY 10, deep.n PN_INCREMENT BY 2.5 SET deep.x = 2")
+        self.browser.await_text("1 document changed")
+        self.server.execute("UPDATE sums APPLY n INCREMENT BY 100")
+        self.undo()
+        self.assertEqual(shown(), {**first, "n": 105, "deep": {"n": 7.0, "x": 1}})
+        self.server.execute("UPDATE sums APPLY n INCREMENT BY -100")
+        # A restart is undone, too, and a plain value over a counter goes: the counter below it counts on.
+        for statement in ("UPDATE sums APPLY n RESTART", "UPDATE sums SET n = 50", "UPDATE sums UNSET n, deep, whole", "DELETE FROM sums"):
+            before = (shown(), as_kinds())
+            self.run_statement(statement)
+            self.browser.await_text("1 document changed")
+            self.undo()
+            self.assertEqual((shown(), as_kinds()), before, statement)
+            self.server.execute("UPDATE sums APPLY n INCREMENT BY 1, deep.n INCREMENT BY 1")
+            self.assertEqual([as_kinds()[key]["n"] if key == "deep" else as_kinds()[key] for key in ("n", "deep")], [before[0]["n"] + 1, before[0]["deep"]["n"] + 1], statement)
+        # Where others have written a plain value over the counter since, nothing is counted beneath it.
+        self.run_statement("UPDATE sums APPLY n INCREMENT BY 10")
+        self.browser.await_text("1 document changed")
+        self.server.execute("UPDATE sums SET n = 'closed'")
+        self.undo("Undone: 0 documents; 1 changed by others meanwhile")
+        self.assertEqual(shown()["n"], "closed")
+        self.assert_sound()
+
+    def test_undo_leaves_a_document_whose_former_value_json_cannot_hold(self):
+        self.server.execute("INSERT INTO wide DOCUMENTS ({'_id': 1, 'x': 1e308 * 10, 'y': 1})")
+        self.enter()
+        self.go("query")
+        self.run_statement("UPDATE wide SET x = 2, y = 2")
+        self.browser.await_text("1 document changed")
+        self.undo("Undone: 0 documents; 1 changed by others meanwhile")
+        self.assertEqual(self.server.query("SELECT x, y FROM wide"), [{"x": 2, "y": 2}])
+        self.assert_sound()
+
+    def test_large_documents_that_were_deleted_come_back(self):
+        self.enter()
+        self.go("query")
         large = [{"_id": index, "text": str(index) * 1_500_000} for index in range(10)]
         for one in large:
             self.insert("large", [one])

@@ -159,6 +159,9 @@ static const unsigned char file_parts_value_js[] = {
 static const unsigned char file_parts_warnings_js[] = {
 #embed "../Web/parts/warnings.js"
 };
+static const unsigned char file_reversal_js[] = {
+#embed "../Web/reversal.js"
+};
 static const unsigned char file_route_js[] = {
 #embed "../Web/route.js"
 };
@@ -243,6 +246,7 @@ static const struct mimeo_console_file files[] = {
     {"parts/undo.js", file_parts_undo_js, sizeof file_parts_undo_js},
     {"parts/value.js", file_parts_value_js, sizeof file_parts_value_js},
     {"parts/warnings.js", file_parts_warnings_js, sizeof file_parts_warnings_js},
+    {"reversal.js", file_reversal_js, sizeof file_reversal_js},
     {"route.js", file_route_js, sizeof file_route_js},
     {"schema.js", file_schema_js, sizeof file_schema_js},
     {"store.js", file_store_js, sizeof file_store_js},

@@ -1,5 +1,5 @@
 // @ts-check
-/** Statements of DQL that the console writes: names, differences of documents as updates, and their undoing. */
+/** Statements of DQL that the console writes: names, conditions, and differences of documents as updates. */
 
 import { functions, keywords } from "./language.js";
 import { argument, kind, parse, same } from "./exact.js";
@@ -54,6 +54,17 @@ export function differences(before, after, path = []) {
 }
 
 /**
+ * The condition that a place has a value.
+ * @param {string} where @param {any} value undefined if it has none. @param {string} argument The name of its argument. @param {Record<string, any>} args
+ */
+export function guard(where, value, argument, args) {
+  if (value === undefined) return `${where} IS MISSING`;
+  if (value === null) return `${where} IS NULL`;
+  args[argument] = value;
+  return `${where} = :${argument}`;
+}
+
+/**
  * The statement that makes the differences, if each path still has the value it had: nothing is overwritten
  * that somebody else has changed meanwhile.
  * @param {string} collection @param {any} id @param {Difference[]} all
@@ -72,12 +83,7 @@ export function update(collection, id, all) {
       set.push(`${changed} = :new${index}`);
       args[`new${index}`] = argument(after);
     }
-    if (before === undefined) guards.push(`${where} IS MISSING`);
-    else if (before === null) guards.push(`${where} IS NULL`);
-    else {
-      guards.push(`${where} = :old${index}`);
-      args[`old${index}`] = before;
-    }
+    guards.push(guard(where, before, `old${index}`, args));
   });
   const changes = [set.length ? `SET ${set.join(", ")}` : "", unset.length ? `UNSET ${unset.join(", ")}` : ""]
     .filter(Boolean).join(" ");
@@ -100,9 +106,6 @@ export function conflictChoice(collection, id, of, shown, chosen) {
     args: guard ? { id, shown, chosen } : { id, chosen },
   };
 }
-
-/** The differences that lead back. @param {Difference[]} all @returns {Difference[]} */
-export function reversed(all) { return all.map(({ path, before, after }) => ({ path, before: after, after: before })); }
 
 /** The words of a statement, without what stands in quotes and comments. */
 const WORDS = /--[^\n]*|\/\*[\s\S]*?\*\/|'(?:[^']|'')*'?|"(?:[^"\\]|\\.)*"?|`(?:[^`]|``)*`?|:?[A-Za-z_]\w*|[()[\]{}]|\d[\w.]*|\S/g;

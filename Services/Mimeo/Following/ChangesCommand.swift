@@ -34,7 +34,7 @@ struct ChangesCommand: AsyncParsableCommand {
             "Only documents that fulfil this condition of DQL; a removed one before its removal.",
             valueName: "condition"))
     var condition: String?
-    @Option(help: "The values in a line: new, both or none.")
+    @Option(help: "The values in a line: new, both, none or changes.")
     var values: String?
     @Flag(help: "Go on with what comes.")
     var follow = false

@@ -8,7 +8,11 @@ import ServiceKit
 /// The changes that a consumer asked for and may see, and the lines that show them.
 struct ChangeFilter: Sendable {
     /// The values that a line has.
-    enum Values: String, Sendable, CaseIterable { case new, both, none }
+    enum Values: String, Sendable, CaseIterable {
+        case new, both, none
+        /// Those of the fields that differ, with their kinds.
+        case changes
+    }
 
     /// The collections; nil for all.
     var collections: [CollectionName]?
@@ -50,13 +54,21 @@ struct ChangeFilter: Sendable {
             (key: "collection", value: .string(key.collection.text)), (key: "id", value: key.id.value),
             (key: "method", value: .string(was ? lives ? "update" : "remove" : "insert")),
         ])
-        if values != .none { line["value"] = try change.after.visibleDocument(key.id) ?? .null }
+        if values == .new || values == .both {
+            line["value"] = try change.after.visibleDocument(key.id) ?? .null
+        }
         if values == .both {
             line["oldValue"] = try change.before.flatMap { try $0.visibleDocument(key.id) } ?? .null
         }
-        if was, lives, let before = change.before {
-            line["changed"] = .array(try Self.paths(from: before, to: change.after).map { .string($0) })
+        if values == .changes || (was && lives) {
+            let earlier = try change.before.map { try Document(decoding: $0) } ?? Document()
+            let difference = try Document(decoding: change.after).diff(from: earlier)
+            if was, lives { line["changed"] = .array(Self.paths(difference).map { .string($0) }) }
+            if values == .changes {
+                line["changes"] = .array(difference.changes.map { .object($0.described) })
+            }
         }
+        line.noteUnwritableNumber()
         return line
     }
 
@@ -69,7 +81,14 @@ struct ChangeFilter: Sendable {
             (key: "method", value: "snapshot"),
             (key: "transactionId", value: .int(Int64(clamping: offset.rawValue))),
         ])
-        if values != .none { line["value"] = try state.visibleDocument(key.id) ?? .null }
+        switch values {
+        case .new, .both: line["value"] = try state.visibleDocument(key.id) ?? .null
+        case .changes:
+            let difference = try Document(decoding: state).diff(from: Document())
+            line["changes"] = .array(difference.changes.map { .object($0.described) })
+        case .none: break
+        }
+        line.noteUnwritableNumber()
         return line
     }
 
@@ -78,14 +97,42 @@ struct ChangeFilter: Sendable {
     }
 
     /// The paths under which a reader can tell the two states apart: `a.b`.
-    private static func paths(from before: EncodedState, to after: EncodedState) throws -> [String] {
-        let difference = try Document(decoding: after).diff(from: Document(decoding: before))
+    private static func paths(_ difference: DocumentDiff) -> [String] {
         var paths: [String] = []
         for change in difference.changes where !change.path.isEmpty {
             let path = change.path.joined(separator: ".")
             if paths.last != path { paths.append(path) }
         }
         return paths
+    }
+}
+
+extension DocumentDiff.Change {
+    /// The change for people and programs. A value that another kind hides says so.
+    var described: ObjectValue {
+        var item = ObjectValue([
+            (key: "path", value: .array(path.map { .string($0) })),
+            (key: "action", value: .string(action.rawValue)), (key: "kind", value: .string("\(kind)")),
+        ])
+        if let before {
+            item["old"] = before.value
+            if !before.isShown { item["oldHidden"] = true }
+        }
+        if let after {
+            item["new"] = after.value
+            if !after.isShown { item["newHidden"] = true }
+        }
+        return item
+    }
+}
+
+extension ObjectValue {
+    /// Adds the warning of a number in it that JSON cannot hold, in whose place null will stand.
+    mutating func noteUnwritableNumber() {
+        guard let number = Value.object(self).unwritableNumber else { return }
+        self["warnings"] = .array([
+            .string("a value is \(number), which JSON cannot hold: null stands in its place")
+        ])
     }
 }
 

@@ -52,10 +52,12 @@ struct DocumentConflicts: Sendable {
                     ChangeAuthor(one.stamp, authors[one.stamp.actor] ?? "").describe(in: &entry)
                     return .object(entry)
                 }
-                return [
-                    "path": .array(field.path.map { .string($0) }), "kind": .string("\(field.kind)"),
-                    "values": .array(values),
-                ]
+                var item = ObjectValue([
+                    (key: "path", value: .array(field.path.map { .string($0) })),
+                    (key: "kind", value: .string("\(field.kind)")), (key: "values", value: .array(values)),
+                ])
+                item.noteUnwritableNumber()
+                return .object(item)
             })
     }
 }

@@ -94,19 +94,14 @@ extension DocumentHistory.Entry {
         let all = mayBeConcurrent ? document.diff(from: Document()).changes : []
         entry["changes"] = .array(
             difference.changes.map { change in
-                var item = ObjectValue([
-                    (key: "path", value: .array(change.path.map { .string($0) })),
-                    (key: "action", value: .string(change.action.rawValue)),
-                    (key: "kind", value: .string("\(change.kind)")),
-                ])
-                if let side = change.before { item["old"] = side.value }
-                if let side = change.after { item["new"] = side.value }
+                var item = change.described
                 if let others = Self.beside(change, all), !others.isEmpty {
                     let known = others.compactMap { offsets[$0] }.sorted()
                     item["concurrentWith"] = .array(known.map { .int(Int64(clamping: $0.rawValue)) })
                 }
                 return .object(item)
             })
+        entry.noteUnwritableNumber()
         return .object(entry)
     }
 

@@ -71,10 +71,12 @@ struct FeedRoutes: Sendable {
             let offset = try await past.offset(of: point, in: database)
             let found = try await history.find(through: offset, limit: 0)
             let document = try found.state.flatMap { try $0.visibleDocument(key.id) }
-            return .json(
-                JSONText.print([
-                    "transactionId": .int(Int64(clamping: offset.rawValue)), "document": document ?? .null,
-                ]).utf8, headers: [.cacheControl: "no-store"])
+            var body = ObjectValue([
+                (key: "transactionId", value: .int(Int64(clamping: offset.rawValue))),
+                (key: "document", value: document ?? .null),
+            ])
+            body.noteUnwritableNumber()
+            return .json(JSONText.print(.object(body)).utf8, headers: [.cacheControl: "no-store"])
         }
         let head = try await log.head(of: database).offset
         let last = min(wanted.before.map(\.previous) ?? .max, head)

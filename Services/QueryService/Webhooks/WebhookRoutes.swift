@@ -167,7 +167,7 @@ struct WebhookRoutes: Sendable {
     private static func values(_ members: ObjectValue) throws(QueryError) -> String {
         guard let value = members["values"], value != .null else { return ChangeFilter.Values.new.rawValue }
         guard let text = value.stringValue, let known = ChangeFilter.Values(rawValue: text) else {
-            throw malformed("\"values\" must be \"new\", \"both\" or \"none\"")
+            throw malformed("\"values\" must be \"new\", \"both\", \"none\" or \"changes\"")
         }
         return known.rawValue
     }

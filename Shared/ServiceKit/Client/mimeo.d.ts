@@ -52,9 +52,26 @@ export interface Change {
   oldValue?: any;
   /** The paths that differ. */
   changed?: string[];
+  /** With values "changes": the fields that differ. */
+  changes?: FieldChange[];
+  /** Numbers that JSON cannot hold: null stands in their place. */
+  warnings?: string[];
   time?: string;
   /** True in the last line of its operation. */
   last?: boolean;
+}
+
+export interface FieldChange {
+  /** Empty for the document itself. */
+  path: string[];
+  action: "added" | "changed" | "removed";
+  kind: "register" | "map" | "counter" | "attachment";
+  old?: any;
+  new?: any;
+  /** True if another kind showed before. */
+  oldHidden?: boolean;
+  /** True if another kind shows now. */
+  newHidden?: boolean;
 }
 
 export interface ChangeEvent {
@@ -87,7 +104,7 @@ export interface Feed {
   /** A condition of DQL. */
   where?: string;
   /** The values in a change; "new" unless said. */
-  values?: "new" | "both" | "none";
+  values?: "new" | "both" | "none" | "changes";
   /** Go on with what comes. */
   follow?: boolean;
   signal?: AbortSignal;

@@ -52,8 +52,21 @@
  * @property {any} [value] The new value; null after a removal.
  * @property {any} [oldValue]
  * @property {string[]} [changed] The paths that differ.
+ * @property {FieldChange[]} [changes] With values "changes": the fields that differ.
+ * @property {string[]} [warnings] Numbers that JSON cannot hold: null stands in their place.
  * @property {string} [time]
  * @property {boolean} [last] True in the last line of its operation.
+ */
+
+/**
+ * @typedef {object} FieldChange
+ * @property {string[]} path Empty for the document itself.
+ * @property {"added" | "changed" | "removed"} action
+ * @property {"register" | "map" | "counter" | "attachment"} kind
+ * @property {any} [old]
+ * @property {any} [new]
+ * @property {boolean} [oldHidden] True if another kind showed before.
+ * @property {boolean} [newHidden] True if another kind shows now.
  */
 
 /**
@@ -77,7 +90,7 @@
  * @property {number | string} [until] The last offset, or a time.
  * @property {string | string[]} [collection] One collection or several; all unless said.
  * @property {string} [where] A condition of DQL.
- * @property {"new" | "both" | "none"} [values] The values in a change; "new" unless said.
+ * @property {"new" | "both" | "none" | "changes"} [values] The values in a change; "new" unless said.
  * @property {boolean} [follow] Go on with what comes.
  * @property {AbortSignal} [signal]
  * @property {(state: Connection) => void} [onConnection] As for observe.

@@ -146,7 +146,7 @@ extension Surface {
     private static let webhook: [Schema.Member] = [
         .always("id", .text), .always("url", .text, "Its server; the rest may be a secret."),
         .always("collections", .orNull(.list(.text))), .always("where", .orNull(.text)),
-        .always("values", .choice(["new", "both", "none"])), .always("createdAt", number),
+        .always("values", .choice(["new", "both", "none", "changes"])), .always("createdAt", number),
         .always("offset", number, "The last operation that it has taken."), .always("lag", number),
         .always(
             "state", .choice(["delivers", "fails", "elsewhere"]), "elsewhere: another process delivers."),
@@ -177,7 +177,7 @@ extension Surface {
                 .members([
                     .always("url", .text, "http or https."), .maybe("collections", .orNull(.list(.text))),
                     .maybe("where", .orNull(.text), "A condition in DQL."),
-                    .maybe("values", .orNull(.choice(["new", "both", "none"]))),
+                    .maybe("values", .orNull(.choice(["new", "both", "none", "changes"]))),
                     .maybe("since", .orNull(.either([number, .choice(["now"])]))),
                     .maybe("secret", .orNull(.text), "Base64; without it a new one is made."),
                 ])),

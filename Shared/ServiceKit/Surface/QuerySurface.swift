@@ -74,7 +74,9 @@ extension Surface {
             .query(
                 "where", .text,
                 "A condition of DQL over the new value, or over the old one of a removed document."),
-            .query("values", .choice(["new", "both", "none"]), "The values in a line; new unless said."),
+            .query(
+                "values", .choice(["new", "both", "none", "changes"]),
+                "The values in a line; new unless said. changes: those of the fields that differ, by kind."),
             .query("feed", .choice(["once", "continuous"]), "Whether the feed goes on at the log's head."),
             .query("limit", .whole(from: 1), "Lines after which the feed ends, with their operation."),
             .header("Last-Event-ID", .text, "Where a stream of events was cut; goes before since."),
@@ -152,6 +154,7 @@ extension Surface {
                                     .always("path", .list(.text)),
                                     .always("kind", .choice(["register", "attachment"])),
                                     .always("values", .list(.members(concurrentValue))),
+                                    .maybe("warnings", .list(.text), "Numbers that JSON cannot hold."),
                                 ]))),
                         .always("transactionId", .whole(from: 0)),
                     ])))
@@ -175,8 +178,19 @@ extension Surface {
         .maybe("value", .anything, "The new value; null after a removal."),
         .maybe("oldValue", .anything, "The old value; null before an insertion."),
         .maybe("changed", .list(.text), "The paths that differ, of an update."),
+        .maybe("changes", .list(.members(fieldChange)), "With values=changes: the fields that differ."),
+        .maybe("warnings", .list(.text), "Numbers that JSON cannot hold: null stands in their place."),
         .maybe("time", .text), .maybe("user", .orNull(.text)), .maybe("peer", .orNull(.text)),
         .maybe("actor", .text), .maybe("last", .flag, "True in the operation's last line."),
+    ]
+
+    /// One field of a document, and one kind of value under it. COUNTER and REGISTER may stand beside each
+    /// other: the one written last shows.
+    private static let fieldChange: [Schema.Member] = [
+        .always("path", .list(.text), "Empty for the document itself."), .always("action", .text),
+        .always("kind", .text), .maybe("old", .anything), .maybe("new", .anything),
+        .maybe("oldHidden", .flag, "True if another kind showed before."),
+        .maybe("newHidden", .flag, "True if another kind shows now."),
     ]
 
     static let historyMembers: [Schema.Member] = [
@@ -191,19 +205,20 @@ extension Surface {
                     .always(
                         "changes",
                         .list(
-                            .members([
-                                .always("path", .list(.text)), .always("action", .text),
-                                .always("kind", .text), .maybe("old", .anything), .maybe("new", .anything),
-                                .maybe(
-                                    "concurrentWith", .list(.whole(from: 1)),
-                                    "Offsets of writes of the field that this one did not know of."),
-                            ]))),
+                            .members(
+                                fieldChange + [
+                                    .maybe(
+                                        "concurrentWith", .list(.whole(from: 1)),
+                                        "Offsets of writes of the field that this one did not know of.")
+                                ]))),
+                    .maybe("warnings", .list(.text), "Numbers that JSON cannot hold."),
                 ]))),
         .maybe("more", .flag, "True if there are older entries: ask with before."),
         .maybe("oldest", .whole(from: 0), "The offset at which the log begins."),
         .maybe("complete", .flag, "True if the log begins with its first operation."),
         .maybe("transactionId", .whole(from: 0), "With at: the offset read at."),
         .maybe("document", .anything, "With at: the document; null if there was none."),
+        .maybe("warnings", .list(.text), "With at: numbers that JSON cannot hold."),
     ]
 
     static let badStatement = RouteDescription.Failure(

@@ -17,7 +17,7 @@ public struct WebhookRecord: SystemRecord, Equatable {
     public var collections: [String]?
     /// A condition of DQL over the new value, or over the old one of a removed document.
     public var condition: String?
-    /// `new`, `both` or `none`.
+    /// `new`, `both`, `none` or `changes`.
     public var values: String
     /// The signing secret in base64, sealed.
     public var sealedSecret: String

@@ -5,10 +5,11 @@
 
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { client, execute } from "../api.js";
-import { differences, name, reversed, update } from "../dql.js";
-import { argument, isAttachment, kind, MalformedJSON, parse, print } from "../exact.js";
+import { differences, name, update } from "../dql.js";
+import { isAttachment, kind, MalformedJSON, parse, print } from "../exact.js";
 import { grouped, idText, keyText, pathText, preview } from "../format.js";
 import { by, device, useDevices } from "../author.js";
+import { changesBetween, insertingAgain, takingBack } from "../reversal.js";
 import { address } from "../route.js";
 import { mayRead, mayWrite, note, ownRights } from "../store.js";
 import { copy, Dialog, Empty, LiveBadge, Problem, Time, useLink, useLoaded, useSeen } from "../parts/basics.js";
@@ -16,6 +17,7 @@ import { Picture } from "../parts/attachment.js";
 import { Conflicts } from "../parts/conflicts.js";
 import { Editor } from "../parts/editor.js";
 import { FieldEdit } from "../parts/field.js";
+import { undoWhole } from "../parts/undo.js";
 import { Text, Tree } from "../parts/value.js";
 
 /** @param {{database: string, collection: string, id: string}} props `id` is JSON. */
@@ -57,9 +59,8 @@ export function DocumentPage({ database, collection, id: source }) {
     return () => removeEventListener("keydown", keys);
   });
   const remove = async () => {
-    const document = state.value;
-    await execute(database, `DELETE FROM ${name(collection)} WHERE _id = :id`, { id });
-    note(`Deleted ${idText(id)}`, { undo: async () => { await execute(database, `INSERT INTO ${name(collection)} DOCUMENTS (:document)`, { document: argument(document) }); } });
+    const answer = await execute(database, `DELETE FROM ${name(collection)} WHERE _id = :id`, { id });
+    note(`Deleted ${idText(id)}`, { undo: () => undoWhole(database, answer) });
     setDeleting(false);
   };
   if (!mayRead(database, collection)) return html`<${Empty} whole title=${`You may not read ${collection}`}><p>Your credential ${ownRights(database)}.</p></${Empty}>`;
@@ -118,17 +119,12 @@ function Edit({ database, collection, id, edit, now, change }) {
     setBusy(true);
     setProblem(null);
     try {
-      const { mutatedDocumentIds } = await execute(database, made.statement, made.args);
-      if (mutatedDocumentIds.length === 0) {
+      const answer = await execute(database, made.statement, made.args);
+      if (answer.mutatedDocumentIds.length === 0) {
         setProblem({ code: "CHANGED", message: "Not saved: somebody has changed the same fields meanwhile. Both sides are below." });
       } else {
-        note(`Saved ${own.map(({ path }) => pathText(path)).slice(0, 3).join(", ")}${own.length > 3 ? " …" : ""}`, {
-          undo: async () => {
-            const back = update(collection, id, reversed(own));
-            const answer = await execute(database, back.statement, back.args);
-            if (answer.mutatedDocumentIds.length === 0) throw new Error("the fields were changed again meanwhile");
-          },
-        });
+        const saved = `Saved ${own.map(({ path }) => pathText(path)).slice(0, 3).join(", ")}${own.length > 3 ? " …" : ""}`;
+        note([saved, ...answer.warnings.map((/** @type {any} */ one) => one.description)].join(". "), { undo: () => undoWhole(database, answer) });
         change(null);
       }
     } catch (error) { setProblem(error); }
@@ -185,10 +181,9 @@ function History({ database, collection, id, offset, now }) {
   const found = useLoaded((signal) => client(database).history(collection, id, { limit: 100, before, signal }), [database, collection, print(id), offset, before]);
   const entries = [...older, ...(found.value?.entries ?? [])];
   const restore = async (/** @type {any} */ entry) => {
-    const changes = entry.changes.map((/** @type {any} */ one) => ({ path: one.path, before: valueAt(now, one.path), after: one.old }));
-    const made = update(collection, id, changes);
-    const { mutatedDocumentIds } = await execute(database, made.statement, made.args);
-    note(mutatedDocumentIds.length ? "The earlier values are back" : "Not restored: the document has changed meanwhile");
+    const made = takingBack(collection, id, entry.changes, (path) => valueAt(now, path));
+    const answer = made && await execute(database, made.statement, made.args);
+    note(answer?.mutatedDocumentIds.length ? "The earlier values are back" : "Not restored: the document has changed meanwhile");
   };
   return html`<section class="story" aria-label="History">
     <${Problem} error=${found.error} retry=${found.again} />
@@ -220,15 +215,16 @@ function Past({ database, collection, id, now }) {
   const [place, setPlace] = useState(/** @type {number | null} */ (null));
   const at = Math.min(place ?? moments.length - 1, moments.length - 1);
   const moment = moments[at];
+  const earlier = moments.slice(0, at + 1).flatMap((/** @type {any} */ one) => one.changes);
   const state = useLoaded(async (signal) => moment ? (await client(database).history(collection, id, { at: Number(moment.transactionId), signal })).document : null, [moment?.transactionId]);
   const restore = async () => {
-    const changes = differences(now, state.value);
-    const made = update(collection, id, changes);
-    const { mutatedDocumentIds } = await execute(database, made.statement, made.args);
-    note(mutatedDocumentIds.length ? "Restored" : "Not restored: the document has changed meanwhile");
+    const made = takingBack(collection, id, changesBetween(now, state.value, earlier));
+    const answer = made && await execute(database, made.statement, made.args);
+    note(answer?.mutatedDocumentIds.length ? "Restored" : "Not restored: the document has changed meanwhile");
   };
   const bringBack = async () => {
-    await execute(database, `INSERT INTO ${name(collection)} DOCUMENTS (:document)`, { document: argument(state.value) });
+    const made = insertingAgain(collection, id, changesBetween(null, state.value, earlier));
+    await execute(database, made.statement, made.args);
     note("The document is back");
   };
   const changes = now && state.value ? differences(state.value, now) : [];

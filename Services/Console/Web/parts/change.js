@@ -10,15 +10,15 @@ import { counted, grouped, idText } from "../format.js";
 import { note } from "../store.js";
 import { Dialog, Problem } from "./basics.js";
 import { Editor } from "./editor.js";
+import { undoWhole } from "./undo.js";
 
 /** Documents of one statement of an import. */
 const BATCH = 500;
 
-/** @param {string} database @param {string} collection @param {any[]} documents @returns {Promise<any[]>} The ids. */
+/** @param {string} database @param {string} collection @param {any[]} documents @returns {Promise<any>} The answer. */
 async function insert(database, collection, documents) {
-  const answer = await execute(database, `INSERT INTO ${name(collection)} DOCUMENTS ${documents.map((_, index) => `(:d${index})`).join(", ")}`,
+  return execute(database, `INSERT INTO ${name(collection)} DOCUMENTS ${documents.map((_, index) => `(:d${index})`).join(", ")}`,
     Object.fromEntries(documents.map((document, index) => [`d${index}`, document])), { quiet: documents.length > 20 });
-  return answer.mutatedDocumentIds;
 }
 
 /** @param {{database: string, collection: string | null, like?: any, close: (made?: string) => void}} props */
@@ -36,10 +36,9 @@ export function Insert({ database, collection, like, close }) {
       return setProblem({ code: "JSON", message: /** @type {Error} */ (error).message, details: error instanceof MalformedJSON ? error : {} });
     }
     try {
-      const ids = await insert(database, target, documents);
-      note(ids.length === 1 ? `Inserted ${idText(ids[0])}` : `Inserted ${counted(ids.length, "document")}`, {
-        undo: async () => { await execute(database, `DELETE FROM ${name(target)} WHERE _id IN :ids`, { ids }); },
-      });
+      const answer = await insert(database, target, documents);
+      const ids = answer.mutatedDocumentIds;
+      note(ids.length === 1 ? `Inserted ${idText(ids[0])}` : `Inserted ${counted(ids.length, "document")}`, { undo: () => undoWhole(database, answer) });
       close(target);
     } catch (error) { setProblem(error); }
   };
@@ -85,10 +84,8 @@ export function Delete({ database, collection, documents, close }) {
   const submit = async (/** @type {Event} */ event) => {
     event.preventDefault();
     try {
-      await execute(database, `DELETE FROM ${name(collection)} WHERE _id IN :ids`, { ids: documents.map(({ _id }) => _id) });
-      note(`Deleted ${counted(documents.length, "document")}`, {
-        undo: async () => { await insert(database, collection, documents); },
-      });
+      const answer = await execute(database, `DELETE FROM ${name(collection)} WHERE _id IN :ids`, { ids: documents.map(({ _id }) => _id) });
+      note(`Deleted ${counted(documents.length, "document")}`, { undo: () => undoWhole(database, answer) });
       close();
     } catch (error) { setProblem(error); }
   };

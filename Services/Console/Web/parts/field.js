@@ -3,11 +3,12 @@
 
 import { html, useState } from "../vendor/preact.js";
 import { execute } from "../api.js";
-import { reversed, update } from "../dql.js";
+import { update } from "../dql.js";
 import { kind, Num, parse, print } from "../exact.js";
 import { pathText } from "../format.js";
 import { note } from "../store.js";
 import { Dialog, Problem } from "./basics.js";
+import { undoWhole } from "./undo.js";
 
 const TYPES = ["text", "integer", "double", "boolean", "null", "JSON"];
 
@@ -38,18 +39,12 @@ export function FieldEdit({ database, collection, id, path, value, close }) {
   const [text, setText] = useState(found === "text" ? value : print(value));
   const [problem, setProblem] = useState(/** @type {any} */ (null));
   const write = async (/** @type {any} */ after) => {
-    const all = [{ path, before: value, after }];
-    const made = update(collection, id, all);
-    const { mutatedDocumentIds } = await execute(database, made.statement, made.args);
-    if (mutatedDocumentIds.length === 0) {
+    const made = update(collection, id, [{ path, before: value, after }]);
+    const answer = await execute(database, made.statement, made.args);
+    if (answer.mutatedDocumentIds.length === 0) {
       throw Object.assign(new Error("Not saved: somebody has changed the field meanwhile"), { code: "CHANGED" });
     }
-    note(`Saved ${pathText(path)}`, {
-      undo: async () => {
-        const back = update(collection, id, reversed(all));
-        if (!(await execute(database, back.statement, back.args)).mutatedDocumentIds.length) note("Not undone: the document has changed meanwhile, or is gone");
-      },
-    });
+    note([`Saved ${pathText(path)}`, ...answer.warnings.map((/** @type {any} */ one) => one.description)].join(". "), { undo: () => undoWhole(database, answer) });
     close();
   };
   const submit = (/** @type {Event} */ event) => {

@@ -1,9 +1,10 @@
 // @ts-check
-/** Taking an operation back, by the old values that the log has of its documents. */
+/** Taking an operation back, by the changes that the log has of its documents. */
 
 import { breath, call, client, execute } from "../api.js";
-import { differences, name, update } from "../dql.js";
-import { argument, print, same } from "../exact.js";
+import { name } from "../dql.js";
+import { print, same } from "../exact.js";
+import { inserted, insertingAgain, takingBack } from "../reversal.js";
 import { idKey } from "./followed.js";
 
 /** Statements of one request, and characters of their arguments: each request is all or nothing. */
@@ -19,7 +20,7 @@ async function changesOf(database, offset) {
   /** @type {Map<string, Record<string, any[]>>} */
   const found = new Map();
   let count = 0;
-  for await (const line of client(database).changes({ since: offset - 1, until: offset, values: "both" })) {
+  for await (const line of client(database).changes({ since: offset - 1, until: offset, values: "changes" })) {
     await breath();
     if (Number(line.transactionId) !== offset) continue;
     if (!found.has(line.collection)) found.set(line.collection, { remove: [], insert: [], update: [] });
@@ -33,7 +34,7 @@ async function changesOf(database, offset) {
 async function untouched(database, collection, lines) {
   const { items } = await execute(database, `SELECT * FROM ${name(collection)} WHERE _id IN :ids`, { ids: lines.map(({ id }) => id) }, { quiet: true });
   const now = new Map(items.map((/** @type {any} */ one) => [idKey(one._id), one]));
-  return lines.filter(({ id, value }) => same(now.get(idKey(id)), value));
+  return lines.filter(({ id, changes }) => same(now.get(idKey(id)), inserted(id, changes)));
 }
 
 /** Parts of a list, as many as one statement takes. @template T @param {T[]} all @returns {T[][]} */
@@ -44,33 +45,34 @@ function inParts(all) {
 }
 
 /**
- * The statements that lead back.
+ * The statements that lead back. A document with a value that JSON cannot hold stays as it is: its former value is not known.
  * @param {string} database @param {Map<string, Record<string, any[]>>} found @returns {AsyncGenerator<Step>}
  */
 async function* steps(database, found) {
   for (const [collection, { remove, insert, update: changed }] of found) {
-    for (const { oldValue } of remove) {
-      yield { statement: `INSERT INTO ${name(collection)} DOCUMENTS (:d) ON ID CONFLICT DO NOTHING`, args: { d: argument(oldValue) }, documents: 1 };
+    for (const { id, changes, warnings } of remove) {
+      if (!warnings) yield { ...insertingAgain(collection, id, changes), documents: 1 };
     }
     for (const part of inParts(insert)) {
       const ids = (await untouched(database, collection, part)).map(({ id }) => id);
       yield { statement: `DELETE FROM ${name(collection)} WHERE _id IN :ids`, args: { ids }, documents: part.length };
     }
-    for (const { id, oldValue, value } of changed) {
-      const back = differences(value, oldValue);
-      if (back.length > 0) yield { ...update(collection, id, back), documents: 1 };
+    for (const { id, changes, warnings } of changed) {
+      const back = warnings ? null : takingBack(collection, id, changes);
+      if (back) yield { ...back, documents: 1 };
     }
   }
 }
 
 /**
- * Takes an operation back: what it removed is inserted, what it inserted is deleted, and each field that it changed
- * gets its old value. Documents and fields that others have changed since stay as they are.
+ * Takes an operation back: what it removed is inserted, what it inserted is deleted, what it counted is counted back,
+ * and each other field that it changed gets its old value. Documents and fields that others have changed since stay as
+ * they are; counters that others have counted on keep what those have added.
  * @param {string} database @param {number} offset The operation's offset.
- * @param {(done: number, all: number) => void} told
+ * @param {(done: number, all: number) => void} [told]
  * @returns {Promise<{done: number, left: number}>} Documents that are as they were, and those that others have changed since.
  */
-export async function undo(database, offset, told) {
+export async function undo(database, offset, told = () => {}) {
   const { found, count } = await changesOf(database, offset);
   let [sent, done, size] = [0, 0, 0];
   /** @type {Step[]} */
@@ -91,5 +93,15 @@ export async function undo(database, offset, told) {
     size += length;
   }
   await send();
-  return { done, left: sent - done };
+  const unknown = [...found.values()].flatMap(({ remove, update }) => [...remove, ...update]).filter(({ warnings }) => warnings).length;
+  return { done, left: sent - done + unknown };
+}
+
+/**
+ * Takes an operation back, all of it.
+ * @param {string} database @param {any} answer Of the operation.
+ */
+export async function undoWhole(database, answer) {
+  const { left } = await undo(database, Number(answer.transactionId));
+  if (left > 0) throw new Error("it was changed again meanwhile, or is gone");
 }
