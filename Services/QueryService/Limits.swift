@@ -72,8 +72,6 @@ public enum Limits {
     /// Bytes of a live query's latest events, for followers that are a little behind. Beyond it a follower
     /// gets the whole result again.
     static let eventBytes = 4 << 20
-    /// Characters of a live query by which its evaluations take turns with other queries'.
-    static let shownQueryCharacters = 256
     /// Bytes of rows in one event of a result; a larger result comes in several.
     static let resultPartBytes = 1 << 20
     /// Bytes of the rows of one live query, which this process keeps to compare.
@@ -88,9 +86,10 @@ public enum Limits {
     static let subscriptionTestBytes = 1 << 20
     /// Most lines of a feed that ends by itself, and rows of a history, unless the request says less.
     static let historyRows: UInt64 = 1_000
-    /// Longest time that the history of one document reads the log for: some millions of operations.
-    static let historyTime = Duration.seconds(60)
-    /// Operations of the log that a history reads at a time before it looks at its deadline.
+    /// Bytes of the states in one history, unless a single change has more: each is compared with the one
+    /// before, and the values of both stand in the answer.
+    static let historyBytes = 16 << 20
+    /// Operations of the log that a history reads at a time.
     static let historyStep = 4_000
     /// Longest condition or list of collections in a request for changes, in bytes.
     static let conditionBytes = 8_192

@@ -127,7 +127,7 @@ public final class QueryServicePart: ServicePart {
             }
         }
         let feeds = FeedRoutes(
-            log: log, authenticator: authenticator, past: past, slots: slots,
+            log: log, authenticator: authenticator, past: past, slots: slots, pool: pool,
             projection: { [self] in try await projection(of: $0) },
             isDraining: { [self] in isDraining.withLock { $0 } })
         feeds.mount(on: &mount)
@@ -167,7 +167,8 @@ public final class QueryServicePart: ServicePart {
         guard let system = authenticator.system, let secretsKey else { return }
         let webhooks = WebhookDelivery.Shared(
             system: system, log: log, past: past, states: WebhookStates(), secretsKey: secretsKey,
-            bounds: bounds, logger: logger, projection: { [self] in try await projection(of: $0) })
+            bounds: bounds, pool: pool, logger: logger,
+            projection: { [self] in try await projection(of: $0) })
         WebhookRoutes(shared: webhooks, admin: admin).mount(on: &mount)
         mount.background("webhooks") { await Webhooks(shared: webhooks).run() }
     }

@@ -1,4 +1,6 @@
 import CRDT
+import DQL
+import Exchange
 import Identity
 import Logging
 import OperationLog
@@ -11,6 +13,7 @@ struct ChangeFeed: Sendable {
     let database: DatabaseID
     let projection: Projection
     let past: Past
+    let turns: StreamTurns
     /// The reason why the stream must end: the token is over, or the service stops.
     let end: @Sendable () -> (any HTTPReportable)?
 
@@ -53,14 +56,24 @@ struct ChangeFeed: Sendable {
             try await projection.beginFollowing()
             if request.since == .snapshot { try await snapshot(at: bounds.begin, to: &stream) }
             try await follow(cursor, bounds, to: &stream)
-        } catch let error as any HTTPReportable {
-            // The head of the answer has left: the last line says why there are no more.
-            try? await tell(error, to: &stream)
         } catch {
             await cursor.end()
-            throw error
+            guard let reason = Self.told(error) else { throw error }
+            // The head of the answer has left: the last line says why there are no more.
+            try? await tell(reason, to: &stream)
+            return
         }
         await cursor.end()
+    }
+
+    /// The reason as the last line tells it: also of a damaged log or store, where nobody else would. Nil for
+    /// an error of the connection.
+    private static func told(_ error: any Error) -> (any HTTPReportable)? {
+        switch error {
+        case is OperationLogError, is ReplicaError, is DQLError, is CRDTError:
+            ErrorAnswer.reportable(QueryError.translated(error))
+        default: error as? any HTTPReportable
+        }
     }
 
     private func tell(_ error: any HTTPReportable, to stream: inout StreamWriter) async throws {
@@ -81,16 +94,18 @@ struct ChangeFeed: Sendable {
         while cursor.position < last {
             if let reason = end() { throw reason }
             let operations = try await cursor.next(through: last)
-            for operation in operations {
-                let author = try await cursor.author(of: operation.stamp.actor)
-                let found = try request.filter.lines(of: operation, author: author)
-                for (place, line) in found.enumerated() {
-                    let isLast = place == found.count - 1
-                    try await stream.add(
-                        .object(line), event: "change", id: isLast ? operation.position.offset : nil)
+            var rest = operations[...]
+            while !rest.isEmpty {
+                let most = request.limit.map { $0 - lines } ?? .max
+                let page = try await self.page(of: &rest, most, cursor)
+                for (offset, found) in page {
+                    for (place, line) in found.enumerated() {
+                        let isLast = place == found.count - 1
+                        try await stream.add(json: line, event: "change", id: isLast ? offset : nil)
+                    }
+                    lines += found.count
+                    if let limit = request.limit, lines >= limit { return }
                 }
-                lines += found.count
-                if let limit = request.limit, lines >= limit { return }
             }
             guard operations.isEmpty else { continue }
             guard !cursor.isOver else { throw QueryError(.unavailable, "the projection was closed") }
@@ -98,6 +113,33 @@ struct ChangeFeed: Sendable {
             await projection.recent.wait(beyond: cursor.position)
             try Task.checkCancellation()
         }
+    }
+
+    /// The lines of the first operations, which are removed: a megabyte or `most`, and those of the operation
+    /// that reaches it.
+    private func page(
+        of operations: inout ArraySlice<FoldedOperation>, _ most: Int, _ cursor: ChangeCursor
+    ) async throws -> [(offset: Offset, lines: [String])] {
+        var authors: [ActorID: String] = [:]
+        for actor in Set(operations.map { $0.stamp.actor }) {
+            authors[actor] = try await cursor.author(of: actor)
+        }
+        let (known, wanted, filter) = (authors, operations, request.filter)
+        let page = try await turns.run { evaluation in
+            var page: [(offset: Offset, lines: [String])] = []
+            var (bytes, count) = (0, 0)
+            for operation in wanted {
+                let author = known[operation.stamp.actor] ?? ""
+                let lines = try filter.lines(of: operation, author: author, in: evaluation)
+                page.append((operation.position.offset, lines))
+                bytes += lines.reduce(0) { $0 + $1.utf8.count }
+                count += lines.count
+                if bytes >= Limits.batchBytes || count >= most { break }
+            }
+            return page
+        }
+        operations.removeFirst(page.count)
+        return page
     }
 
     /// The current documents, page by page, from a fold that stays at one offset meanwhile. The last line
@@ -109,28 +151,37 @@ struct ChangeFeed: Sendable {
             var after: UInt64? = 0
             while let begin = after {
                 if let reason = end() { throw reason }
-                let filter = request.filter
-                let page = try await past.folds.read(database, at: offset) { documents in
-                    var lines: [String] = []
-                    var bytes = 0
-                    let next = try documents.page(of: name, after: begin) { id, state in
-                        let key = DocumentKey(collection: name, id: id)
-                        if let line = try filter.snapshotLine(of: key, state, at: offset) {
-                            lines.append(JSONText.print(.object(line)))
-                        }
-                        bytes += state.count + 64
-                        return bytes < Limits.batchBytes
-                    }
-                    return (lines, next)
-                }
-                for line in page.0 {
+                let page = try await documents(of: name, after: begin, at: offset)
+                for line in page.lines {
                     if let held { try await stream.add(json: held, event: "change") }
                     held = line
                 }
-                after = page.1
+                after = page.next
             }
         }
         guard let held else { return }
         try await stream.add(json: String(held.dropLast()) + ",\"last\":true}", event: "change", id: offset)
+    }
+
+    /// A page of a collection's documents as lines, and the place at which the next one begins.
+    private func documents(
+        of name: CollectionName, after begin: UInt64, at offset: Offset
+    ) async throws -> (lines: [String], next: UInt64?) {
+        let filter = request.filter
+        return try await turns.evaluating { evaluation in
+            try await past.folds.read(database, at: offset, evaluation) { documents in
+                var lines: [String] = []
+                var bytes = 0
+                let next = try documents.page(of: name, after: begin) { id, state in
+                    let key = DocumentKey(collection: name, id: id)
+                    if let line = try filter.snapshotLine(of: key, state, at: offset, in: evaluation) {
+                        lines.append(JSONText.print(.object(line)))
+                    }
+                    bytes += state.count + 64
+                    return bytes < Limits.batchBytes
+                }
+                return (lines, next)
+            }
+        }
     }
 }

@@ -26,12 +26,16 @@ struct ChangeFilter: Sendable {
         (collections?.contains(collection) ?? true) && rules.allowsAny(of: collection)
     }
 
-    /// One line for each change of an operation that is wanted, in its order; the last one says so.
-    func lines(of operation: FoldedOperation, author: String) throws -> [ObjectValue] {
+    /// One line for each change of an operation that is wanted, in its order, as JSON; the last one says so.
+    /// - Throws: `cancelled` or `timeout` when the evaluation ends, and `unreadableDocument`.
+    func lines(
+        of operation: FoldedOperation, author: String, in evaluation: Evaluation
+    ) throws -> [String] {
         var lines: [ObjectValue] = []
         for (index, change) in operation.changes.enumerated() {
+            try evaluation.checkEnd()
             guard wants(change.key.collection), rules.allows(change.key),
-                var line = try line(of: change)
+                var line = try line(of: change, in: evaluation)
             else { continue }
             line["transactionId"] = .int(Int64(clamping: operation.position.offset.rawValue))
             line["index"] = .int(Int64(index))
@@ -39,17 +43,19 @@ struct ChangeFilter: Sendable {
             lines.append(line)
         }
         if !lines.isEmpty { lines[lines.count - 1]["last"] = true }
-        return lines
+        return lines.map { JSONText.print(.object($0)) }
     }
 
     /// Nil for a change that nobody can see, and for one that the condition leaves out.
-    private func line(of change: FoldedOperation.Change) throws -> ObjectValue? {
+    private func line(
+        of change: FoldedOperation.Change, in evaluation: Evaluation
+    ) throws -> ObjectValue? {
         if let before = change.before, before == change.after { return nil }
         let key = change.key
         let (was, lives) = (try change.before.map(Self.isLive) ?? false, try Self.isLive(change.after))
         guard was || lives else { return nil }
         let decisive = lives ? change.after : change.before
-        if let condition, let decisive, try !condition.holds(for: key.id, decisive) { return nil }
+        if let decisive, try !holds(for: key.id, decisive, in: evaluation) { return nil }
         var line = ObjectValue([
             (key: "collection", value: .string(key.collection.text)), (key: "id", value: key.id.value),
             (key: "method", value: .string(was ? lives ? "update" : "remove" : "insert")),
@@ -72,10 +78,21 @@ struct ChangeFilter: Sendable {
         return line
     }
 
-    /// The line of a document in a snapshot; nil if it is not wanted.
-    func snapshotLine(of key: DocumentKey, _ state: EncodedState, at offset: Offset) throws -> ObjectValue? {
-        guard rules.allows(key), try Self.isLive(state) else { return nil }
-        if let condition, try !condition.holds(for: key.id, state) { return nil }
+    private func holds(
+        for id: DocumentID, _ state: EncodedState, in evaluation: Evaluation
+    ) throws -> Bool {
+        guard let condition else { return true }
+        return try condition.holds(for: id, state) { evaluation.interruption() }
+    }
+
+    /// The line of a document in a snapshot; nil if it is not wanted. Throws as `lines`.
+    func snapshotLine(
+        of key: DocumentKey, _ state: EncodedState, at offset: Offset, in evaluation: Evaluation
+    ) throws -> ObjectValue? {
+        try evaluation.checkEnd()
+        guard rules.allows(key), try Self.isLive(state), try holds(for: key.id, state, in: evaluation) else {
+            return nil
+        }
         var line = ObjectValue([
             (key: "collection", value: .string(key.collection.text)), (key: "id", value: key.id.value),
             (key: "method", value: "snapshot"),

@@ -33,7 +33,7 @@ struct ConflictRoutes: Sendable {
         let (name, rules) = (collection.text, identity.rights.read)
         guard rules.allowsAny(of: collection) else { throw QueryError(.readNotGranted, name) }
         let limit = Int(try QueryValues(request).whole("limit", in: 1...Limits.listedConflicts) ?? 100)
-        let found = try await read("conflicts of \(name)", identity) { documents, evaluation in
+        let found = try await read("conflicts of \(name)", identity, context) { documents, evaluation in
             var rows: [Value] = []
             var hasMore = false
             try GrantedDocuments(base: documents, rules: rules).scan(collection) { record in
@@ -72,7 +72,7 @@ struct ConflictRoutes: Sendable {
         guard identity.rights.read.allows(key) else {
             throw QueryError(.readNotGranted, "this document of \(name)")
         }
-        let found = try await read("conflicts of a document of \(name)", identity) { documents, _ in
+        let found = try await read("conflicts of a document of \(name)", identity, context) { documents, _ in
             var conflicts: DocumentConflicts?
             try documents.lookup(key.collection, key.id) { conflicts = try DocumentConflicts($0) }
             return (conflicts, try documents.offset())
@@ -89,12 +89,13 @@ struct ConflictRoutes: Sendable {
     }
 
     private func read<Result: Sendable>(
-        _ purpose: String, _ identity: Identity,
+        _ purpose: String, _ identity: Identity, _ context: ServiceContext,
         _ body: @escaping @Sendable (any ProjectedDocuments, Evaluation) throws -> Result
     ) async throws -> Result {
         do {
             return try await projection(identity.databaseID)
-                .survey(purpose, of: identity.credential, body)
+                .survey(
+                    purpose, of: identity.credential, whenClientLeaves: context.whenClientLeaves, body)
         } catch {
             throw QueryError.translated(error)
         }

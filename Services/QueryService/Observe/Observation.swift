@@ -23,6 +23,8 @@ final class Observation: Sendable {
         let arguments: ObjectValue
         let rights: CompiledGrant
         let observed: ObservedQuery?
+        /// The account of its evaluations: the credential of the follower who began it.
+        let credential: String
     }
 
     /// The rows at an offset.
@@ -94,7 +96,7 @@ final class Observation: Sendable {
         do {
             var seen = state.read { $0.offset }
             while !Task.isCancelled, !follower.isOver {
-                let (through, matters) = try news(after: seen)
+                let (through, matters) = try await news(after: seen)
                 if matters {
                     let now = try await projection.rows(of: query, from: through)
                     try await publish(now)
@@ -113,7 +115,7 @@ final class Observation: Sendable {
     }
 
     /// The offset of the last operation, and whether one of those after `offset` can have changed the rows.
-    private func news(after offset: Offset) throws -> (through: Offset, matters: Bool) {
+    private func news(after offset: Offset) async throws -> (through: Offset, matters: Bool) {
         var place = offset
         while true {
             guard case .operations(let operations) = projection.recent.read(after: place) else {
@@ -122,14 +124,39 @@ final class Observation: Sendable {
             guard let last = operations.last else { return (place, false) }
             place = last.position.offset
             // The evaluation has all later operations too.
-            if operations.contains(where: matters) { return (max(place, projection.recent.end), true) }
+            if try await matter(operations) { return (max(place, projection.recent.end), true) }
         }
+    }
+
+    /// Returns whether any operation can change the rows. The condition is evaluated in a turn.
+    private func matter(_ operations: [FoldedOperation]) async throws -> Bool {
+        guard operations.contains(where: concerns) else { return false }
+        guard query.observed != nil else { return true }
+        return try await projection.computing(for: query) { [self] evaluation in
+            try operations.contains { operation in
+                try evaluation.checkEnd()
+                return matters(operation)
+            }
+        }
+    }
+
+    /// Returns whether an operation changes a document that the query may read.
+    private func concerns(_ operation: FoldedOperation) -> Bool {
+        if readsSystem { return true }
+        return operation.changes.contains { change in
+            query.statement.collectionsRead.contains(change.key.collection)
+                && query.rights.read.allows(change.key) && change.before != change.after
+        }
+    }
+
+    private var readsSystem: Bool {
+        query.statement.collectionsRead.contains { $0.text.hasPrefix("system:") }
     }
 
     /// Returns whether an operation can change the rows.
     private func matters(_ operation: FoldedOperation) -> Bool {
         let statement = query.statement
-        if statement.collectionsRead.contains(where: { $0.text.hasPrefix("system:") }) { return true }
+        if readsSystem { return true }
         return operation.changes.contains { change in
             let key = change.key
             guard statement.collectionsRead.contains(key.collection), query.rights.read.allows(key),
@@ -148,7 +175,7 @@ final class Observation: Sendable {
             return difference.isEmpty ? nil : Event(offset: now.offset, json: Self.json(difference, now))
         }
         guard before.count + now.rows.count > Limits.plainAnswerRows else { return compare() }
-        return try await projection.computing(for: query, compare)
+        return try await projection.computing(for: query) { _ in compare() }
     }
 
     private func publish(_ now: Rows) async throws {
@@ -195,7 +222,7 @@ final class Observation: Sendable {
     }
 
     /// Returns whether nothing that the query reads was changed since an offset. False if that is not known.
-    func isCurrent(since offset: Offset) -> Bool {
+    func isCurrent(since offset: Offset) async throws -> Bool {
         let now = state.read { $0.offset }
         guard offset <= now else { return false }
         var place = offset
@@ -203,7 +230,7 @@ final class Observation: Sendable {
             guard case .operations(let operations) = projection.recent.read(after: place),
                 let last = operations.last
             else { return false }
-            if operations.contains(where: { $0.position.offset <= now && matters($0) }) { return false }
+            if try await matter(operations.filter { $0.position.offset <= now }) { return false }
             place = last.position.offset
         }
         return true

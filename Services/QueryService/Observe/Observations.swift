@@ -33,7 +33,7 @@ final class Observations: Sendable {
     /// Joins a query's followers, and begins to evaluate it for the first one.
     func join(
         _ statement: PreparedStatement, _ arguments: ObjectValue, _ rights: CompiledGrant,
-        on projection: Projection, options: ExecutionOptions
+        for credential: String, on projection: Projection, options: ExecutionOptions
     ) -> Membership {
         let key = Key(
             projection: ObjectIdentifier(projection), statement: Array(statement.text.utf8),
@@ -45,7 +45,8 @@ final class Observations: Sendable {
             }
             let query = Observation.Query(
                 statement: statement, arguments: arguments, rights: rights,
-                observed: ObservedQuery(statement, arguments: arguments, options: options))
+                observed: ObservedQuery(statement, arguments: arguments, options: options),
+                credential: credential)
             let made = Observation(query, on: projection)
             open[key] = Open(observation: made, followers: 1)
             return made

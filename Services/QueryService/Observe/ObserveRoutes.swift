@@ -55,7 +55,7 @@ struct ObserveRoutes: Sendable {
         let projection = try await feeds.projection(identity.databaseID)
         try await projection.beginFollowing()
         let membership = observations.join(
-            statement, wanted.arguments, identity.rights, on: projection,
+            statement, wanted.arguments, identity.rights, for: identity.credential, on: projection,
             options: projection.options(isStrict: false))
         do {
             try await membership.observation.begin()
@@ -67,8 +67,10 @@ struct ObserveRoutes: Sendable {
             throw QueryError.translated(error)
         }
         let end: @Sendable () -> (any HTTPReportable)? = { feeds.end(of: identity) }
+        let turns = feeds.turns(request, identity, context)
         return StreamWriter.response(format, context) { [observations] stream in
-            let follower = ObserveStream(observation: membership.observation, end: end)
+            let follower = ObserveStream(
+                observation: membership.observation, turns: turns, end: end)
             let hasQueryEnded = try await follower.run(since: last, to: &stream)
             if hasQueryEnded { observations.forget(membership.observation) }
             withExtendedLifetime((slot, membership)) {}
@@ -103,6 +105,7 @@ struct ReportedStatement: HTTPReportable {
 /// One follower of a live query.
 struct ObserveStream: Sendable {
     let observation: Observation
+    let turns: StreamTurns
     let end: @Sendable () -> (any HTTPReportable)?
 
     /// Writes the result, or `current`, and then the changes until the end.
@@ -137,7 +140,9 @@ struct ObserveStream: Sendable {
 
     private func begin(since last: Offset?, to stream: inout StreamWriter) async throws -> Int {
         let (rows, version) = observation.current()
-        guard let last, observation.isCurrent(since: last) else { return try await result(to: &stream) }
+        guard let last, try await observation.isCurrent(since: last) else {
+            return try await result(to: &stream)
+        }
         let value: Value = [
             "event": "current", "transactionId": .int(Int64(clamping: rows.offset.rawValue)),
         ]
@@ -150,21 +155,31 @@ struct ObserveStream: Sendable {
     private func result(to stream: inout StreamWriter) async throws -> Int {
         let (rows, version) = observation.current()
         let begin = "{\"event\":\"result\",\"transactionId\":\(rows.offset),\"items\":["
-        var part = begin
-        var isFirst = true
-        for row in rows.rows {
-            if part.utf8.count > Limits.resultPartBytes {
-                try await stream.add(json: part + "],\"more\":true}", event: "result")
-                part = begin
-                isFirst = true
-            }
-            if !isFirst { part += "," }
-            part += JSONText.print(try row.value)
-            isFirst = false
-        }
-        try await stream.add(json: part + "]}", event: "result", id: rows.offset)
+        var rest = rows.rows[...]
+        repeat {
+            let left = rest
+            let part = try await turns.run { try Self.part(of: left, $0) }
+            rest.removeFirst(part.count)
+            let end = rest.isEmpty ? "]}" : "],\"more\":true}"
+            try await stream.add(
+                json: begin + part.text + end, event: "result", id: rest.isEmpty ? rows.offset : nil)
+        } while !rest.isEmpty
         try await stream.flush()
         return version
+    }
+
+    /// The first rows as JSON: some more bytes than `Limits.resultPartBytes`, or all rows.
+    private static func part(
+        of rows: ArraySlice<KeptRow>, _ evaluation: Evaluation
+    ) throws -> (text: String, count: Int) {
+        var (text, count) = ("", 0)
+        for row in rows where text.utf8.count <= Limits.resultPartBytes {
+            try evaluation.checkEnd()
+            if count > 0 { text += "," }
+            text += JSONText.print(try row.value)
+            count += 1
+        }
+        return (text, count)
     }
 
     private func close(_ reason: any HTTPReportable, to stream: inout StreamWriter) async throws {

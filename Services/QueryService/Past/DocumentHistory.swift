@@ -4,12 +4,13 @@ import OperationLog
 import Replica
 import ServiceKit
 
-/// Finds the changes of one document: reads the log, of which only this document's changes are folded.
+/// Finds the changes of one document: reads the log, of which only this document's changes are folded, in
+/// turns of the evaluation.
 struct DocumentHistory: Sendable {
     let key: DocumentKey
     let database: DatabaseID
     let past: Past
-    let deadline: ContinuousClock.Instant
+    let evaluation: Evaluation
 
     /// One operation's effect.
     struct Entry: Sendable {
@@ -20,16 +21,18 @@ struct DocumentHistory: Sendable {
     }
 
     /// The last `limit` changes through an offset, oldest first, the state there, and the offset at which the
-    /// log begins.
+    /// log begins. Their states take at most `Limits.historyBytes`, or are those of one change.
     struct Found: Sendable {
         var entries: [Entry] = []
         var state: EncodedState?
         var oldest: Offset
+        /// Bytes of the entries' states: each is held once, as the one before of the next entry too.
+        var bytes = 0
         /// True if there are entries before these.
         var hasMore = false
     }
 
-    /// - Throws: `QUERY-0503`, and `DQL-…` with a time-out when the log is longer than the deadline allows.
+    /// - Throws: `QUERY-0503`; `cancelled` or `timeout` when the evaluation ends.
     func find(through last: Offset, limit: Int) async throws -> Found {
         let oldest = try await PastFold.oldest(in: past.log, of: database)
         guard last >= oldest else { throw try await past.gone(database) }
@@ -37,14 +40,11 @@ struct DocumentHistory: Sendable {
         if oldest > 0 {
             let key = key
             found.state = try await past.translating(database) {
-                try await past.folds.read(database, at: oldest) { try $0.state(of: key) }
+                try await past.folds.read(database, at: oldest, evaluation) { try $0.state(of: key) }
             }
         }
         var place = oldest
         while place < last {
-            guard ContinuousClock.now < deadline else {
-                throw QueryError(.unavailable, "the log is too long to find the document's history in time")
-            }
             let reach = min(Limits.historyStep, place.distance(to: last))
             let entries: [LogEntry]
             do {
@@ -54,7 +54,15 @@ struct DocumentHistory: Sendable {
                 throw try await past.gone(database)
             }
             guard let end = entries.last?.offset else { break }
-            for entry in entries { try fold(entry, limit, &found) }
+            let before = found
+            found = try await evaluation.run {
+                var found = before
+                for entry in entries {
+                    try evaluation.checkEnd()
+                    try fold(entry, limit, &found)
+                }
+                return found
+            }
             place = end
         }
         return found
@@ -68,11 +76,12 @@ struct DocumentHistory: Sendable {
             found.entries.append(
                 Entry(offset: entry.offset, stamp: operation.stamp, before: found.state, after: state))
             found.state = state
+            found.bytes += state.count
         case .reaped(let rest): found.state = rest
         case .duplicate, .void: break
         }
-        if found.entries.count > limit {
-            found.entries.removeFirst()
+        while found.entries.count > limit || (found.bytes > Limits.historyBytes && found.entries.count > 1) {
+            found.bytes -= found.entries.removeFirst().after.count
             found.hasMore = true
         }
     }

@@ -21,6 +21,46 @@ struct HistoryRequest: Sendable {
         at = try query.text("at").map { try PastPoint($0, of: "at") }
     }
 
+    /// The answer, as JSON: the document at a point, or the document's latest changes.
+    /// - Throws: as `DocumentHistory.find`.
+    func answer(of history: DocumentHistory) async throws -> String {
+        let (past, database, key) = (history.past, history.database, key)
+        if let point = at {
+            let offset = try await past.offset(of: point, in: database)
+            let found = try await history.find(through: offset, limit: 0)
+            return try await history.evaluation.run {
+                let document = try found.state.flatMap { try $0.visibleDocument(key.id) }
+                var body = ObjectValue([
+                    (key: "transactionId", value: .int(Int64(clamping: offset.rawValue))),
+                    (key: "document", value: document ?? .null),
+                ])
+                body.noteUnwritableNumber()
+                return JSONText.print(.object(body))
+            }
+        }
+        let head = try await past.log.head(of: database).offset
+        let last = min(before.map(\.previous) ?? .max, head)
+        let found = try await history.find(through: last, limit: limit)
+        var authors: [ActorID: String] = [:]
+        for actor in Set(found.entries.map(\.stamp.actor)) {
+            authors[actor] = try await past.log.frontier(of: [actor], in: database)[actor]?.authorKey
+        }
+        let (known, evaluation) = (authors, history.evaluation)
+        return try await evaluation.run {
+            let offsets = Dictionary(
+                found.entries.map { ($0.stamp, $0.offset) }, uniquingKeysWith: { first, _ in first })
+            let entries = try found.entries.reversed().map {
+                try evaluation.checkEnd()
+                return try $0.value(author: known[$0.stamp.actor] ?? "", offsets: offsets)
+            }
+            return JSONText.print([
+                "collection": .string(key.collection.text), "id": key.id.value, "entries": .array(entries),
+                "more": .bool(found.hasMore), "oldest": .int(Int64(clamping: found.oldest.rawValue)),
+                "complete": .bool(found.oldest == 0),
+            ])
+        }
+    }
+
     /// The collection as it stands in a path: a text, or a name in back quotes as DQL has it. Browsers take
     /// `.` and `..` for steps of the path, however they are encoded, but not these names in back quotes.
     static func collection(_ context: ServiceContext) throws -> CollectionName {

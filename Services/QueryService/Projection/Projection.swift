@@ -79,12 +79,15 @@ actor Projection {
     }
 
     /// Runs a closure on a snapshot of the log's head, for an administrator unless a credential is named.
+    /// - Parameter whenClientLeaves: registers what ends the evaluation when its client has gone.
     nonisolated func survey<Result: Sendable>(
         _ text: String, of credential: String = "admin",
+        whenClientLeaves: ((@escaping @Sendable () -> Void) -> Void)? = nil,
         _ body: @escaping @Sendable (any ProjectedDocuments, Evaluation) throws -> Result
     ) async throws -> Result {
         let evaluation = try pool.statement(text, of: credential, in: database)
         defer { pool.finish(evaluation) }
+        whenClientLeaves?({ evaluation.end(.abandoned) })
         let head = try await log.head(of: database)
         if await store.position != head { try await store.advance() }
         guard await store.wait(for: head.offset, timeout: bounds.transactionWait) else {
@@ -245,16 +248,15 @@ actor Projection {
 
     /// Runs a part of a live query's work in a turn of its own.
     nonisolated func computing<Result: Sendable>(
-        for query: Observation.Query, _ body: @escaping @Sendable () throws -> Result
+        for query: Observation.Query, _ body: @escaping @Sendable (Evaluation) throws -> Result
     ) async throws -> Result {
-        try await evaluating(query) { try await $0.run(body) }
+        try await evaluating(query) { evaluation in try await evaluation.run { try body(evaluation) } }
     }
 
     private nonisolated func evaluating<Result>(
         _ query: Observation.Query, _ body: (Evaluation) async throws -> Result
     ) async throws -> Result {
-        try await pool.subscribing(
-            of: "observe \(query.statement.text.prefix(Limits.shownQueryCharacters))", in: database, body)
+        try await pool.subscribing(of: query.credential, in: database, body)
     }
 
     /// Execution options of a statement that begins now.

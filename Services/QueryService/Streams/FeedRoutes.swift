@@ -1,4 +1,5 @@
 import CRDT
+import DQL
 import HTTPTypes
 import Hummingbird
 import Identity
@@ -12,6 +13,7 @@ struct FeedRoutes: Sendable {
     let authenticator: Authenticator
     let past: Past
     let slots: StreamSlots
+    let pool: EvaluationPool
     let projection: @Sendable (DatabaseID) async throws -> Projection
     /// True once the service stops: streams end, so that it does not wait for them.
     let isDraining: @Sendable () -> Bool
@@ -36,14 +38,24 @@ struct FeedRoutes: Sendable {
         return authenticator.refusal(of: identity)
     }
 
+    /// The turns of a stream that a request begins, which ends with its client.
+    func turns(_ request: Request, _ identity: Identity, _ context: ServiceContext) -> StreamTurns {
+        let turns = StreamTurns(
+            pool, "\(request.method.rawValue) \(request.uri.path)", of: identity.credential,
+            in: identity.databaseID)
+        context.whenClientLeaves { turns.leave() }
+        return turns
+    }
+
     private func changes(_ request: Request, _ context: ServiceContext) async throws -> Response {
         let identity = try await identity(of: request)
         let wanted = try ChangeRequest(request, identity)
         let slot = try slots.take(identity)
         let projection = try await projection(identity.databaseID)
         try await projection.beginFollowing()
+        let turns = turns(request, identity, context)
         let feed = ChangeFeed(
-            request: wanted, database: identity.databaseID, projection: projection, past: past,
+            request: wanted, database: identity.databaseID, projection: projection, past: past, turns: turns,
             end: { end(of: identity) })
         let bounds = try await feed.bounds()
         var headers: HTTPFields = [:]
@@ -65,36 +77,16 @@ struct FeedRoutes: Sendable {
         guard identity.rights.read.allows(key) else {
             throw QueryError(.readNotGranted, "this document of \(key.collection)")
         }
-        let history = DocumentHistory(
-            key: key, database: database, past: past, deadline: .now + Limits.historyTime)
-        if let point = wanted.at {
-            let offset = try await past.offset(of: point, in: database)
-            let found = try await history.find(through: offset, limit: 0)
-            let document = try found.state.flatMap { try $0.visibleDocument(key.id) }
-            var body = ObjectValue([
-                (key: "transactionId", value: .int(Int64(clamping: offset.rawValue))),
-                (key: "document", value: document ?? .null),
-            ])
-            body.noteUnwritableNumber()
-            return .json(JSONText.print(.object(body)).utf8, headers: [.cacheControl: "no-store"])
+        let evaluation = try pool.statement(
+            "history of a document of \(key.collection)", of: identity.credential, in: database)
+        defer { pool.finish(evaluation) }
+        context.whenClientLeaves { evaluation.end(.abandoned) }
+        let history = DocumentHistory(key: key, database: database, past: past, evaluation: evaluation)
+        do {
+            let body = try await wanted.answer(of: history)
+            return .json(body.utf8, headers: [.cacheControl: "no-store"])
+        } catch let error as DQLError where [.timeout, .cancelled].contains(error.code) {
+            throw QueryError.ended(evaluation.end, after: pool.options.statementTime)
         }
-        let head = try await log.head(of: database).offset
-        let last = min(wanted.before.map(\.previous) ?? .max, head)
-        let found = try await history.find(through: last, limit: wanted.limit)
-        var authors: [ActorID: String] = [:]
-        for actor in Set(found.entries.map(\.stamp.actor)) {
-            authors[actor] = try await log.frontier(of: [actor], in: database)[actor]?.authorKey
-        }
-        let offsets = Dictionary(
-            found.entries.map { ($0.stamp, $0.offset) }, uniquingKeysWith: { first, _ in first })
-        let entries = try found.entries.reversed().map {
-            try $0.value(author: authors[$0.stamp.actor] ?? "", offsets: offsets)
-        }
-        let body: Value = [
-            "collection": .string(key.collection.text), "id": key.id.value, "entries": .array(entries),
-            "more": .bool(found.hasMore), "oldest": .int(Int64(clamping: found.oldest.rawValue)),
-            "complete": .bool(found.oldest == 0),
-        ]
-        return .json(JSONText.print(body).utf8, headers: [.cacheControl: "no-store"])
     }
 }

@@ -22,6 +22,7 @@ final class WebhookDelivery {
         let states: WebhookStates
         let secretsKey: String
         let bounds: QueryServicePart.Bounds
+        let pool: EvaluationPool
         let logger: Logger
         let projection: @Sendable (DatabaseID) async throws -> Projection
     }
@@ -34,6 +35,7 @@ final class WebhookDelivery {
     private let webhook: WebhookRecord
     private let shared: Shared
     private let filter: ChangeFilter
+    private let turns: StreamTurns
     private let lease: LeasedActor
     private var secret: SigningSecret?
     private var position: Offset = 0
@@ -46,6 +48,8 @@ final class WebhookDelivery {
         self.shared = shared
         filter = try Self.filter(
             collections: webhook.collections, condition: webhook.condition, values: webhook.values)
+        turns = StreamTurns(
+            shared.pool, "changes for a webhook", of: "webhook:\(webhook.id)", in: webhook.databaseID)
         lease = LeasedActor(
             log: shared.log, database: webhook.databaseID, purpose: "webhook-\(webhook.id)", slots: 1)
     }
@@ -129,8 +133,11 @@ final class WebhookDelivery {
             let operations = try await cursor.next(through: .max)
             for operation in operations {
                 let author = try await cursor.author(of: operation.stamp.actor)
-                for line in try filter.lines(of: operation, author: author) {
-                    let text = JSONText.print(.object(line))
+                let filter = filter
+                let lines = try await turns.run { evaluation in
+                    try filter.lines(of: operation, author: author, in: evaluation)
+                }
+                for text in lines {
                     if batch.isFull(for: text) { try await send(&batch) }
                     batch.add(text)
                 }

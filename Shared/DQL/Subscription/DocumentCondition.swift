@@ -21,8 +21,11 @@ public struct DocumentCondition: Sendable {
     }
 
     /// Returns whether a state of a document fulfils the condition.
-    /// - Throws: `unreadableDocument`.
-    public func holds(for id: DocumentID, _ state: EncodedState) throws -> Bool {
+    /// - Parameter interruption: see `SubscriptionQuery.matches`.
+    /// - Throws: `unreadableDocument`; `cancelled` or `timeout` as `interruption` says.
+    public func holds(
+        for id: DocumentID, _ state: EncodedState, interruption: (@Sendable () -> Interruption?)? = nil
+    ) throws -> Bool {
         try state.withUnsafeBytes { bytes in
             let reader: DocumentReader
             do {
@@ -30,7 +33,8 @@ public struct DocumentCondition: Sendable {
             } catch {
                 throw DQLError(.unreadableDocument, "a stored document cannot be read: \(error)")
             }
-            return try query.matches(DocumentRecord(id: id, document: reader))
+            return try query.matches(
+                DocumentRecord(id: id, document: reader), interruption: interruption)
         }
     }
 }

@@ -25,6 +25,8 @@ public final class Evaluation: Sendable {
         case statement
         /// A subscription of a sync session.
         case subscription
+        /// A part of a stream's work, such as a page of changes.
+        case stream
     }
 
     /// The purpose of an evaluation.

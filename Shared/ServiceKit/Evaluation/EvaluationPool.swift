@@ -59,7 +59,8 @@ public final class EvaluationPool: Sendable {
         let purpose = Evaluation.Purpose(.statement, of: credential, in: database, text: text)
         let begun = state.withLock { state -> Evaluation? in
             let others = state.running.values.lazy.filter {
-                $0.purpose.database == database && utf8Equal($0.purpose.credential, credential)
+                $0.purpose.kind == .statement && $0.purpose.database == database
+                    && utf8Equal($0.purpose.credential, credential)
             }
             guard others.count < limit else { return nil }
             state.lastNumber += 1
@@ -75,6 +76,19 @@ public final class EvaluationPool: Sendable {
                     + "cancel it: GET /api/v5/requests lists them")
         }
         return begun
+    }
+
+    /// Begins a part of a stream's work, which is listed among the running statements until `finish`. It does
+    /// not count as one of them: streams have a limit of their own, and each does one part at a time.
+    public func part(of text: String, of credential: String, in database: DatabaseID) -> Evaluation {
+        let purpose = Evaluation.Purpose(.stream, of: credential, in: database, text: text)
+        return state.withLock { state in
+            state.lastNumber += 1
+            let evaluation = Evaluation(
+                state.lastNumber, purpose, EvaluationTimes(total: options.statementTime), self)
+            state.running[evaluation.number] = evaluation
+            return evaluation
+        }
     }
 
     /// Begins the evaluation of a session's subscriptions. Their number is bounded by the sessions, each of

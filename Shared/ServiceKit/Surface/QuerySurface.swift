@@ -105,8 +105,8 @@ extension Surface {
         ],
         answers: [.init(200, "The entries, or the document.", .json(.named("History")))],
         failures: [
-            .init(400, "QUERY-0101", "QUERY-0501"), .init(403, "QUERY-0202"), unknownDatabase,
-            .init(410, "QUERY-0503"), unavailable,
+            .init(400, "QUERY-0101", "QUERY-0401", "QUERY-0501"), .init(403, "QUERY-0202"), unknownDatabase,
+            .init(409, "QUERY-0402"), .init(410, "QUERY-0503"), .init(429, "SRV-0429"), unavailable,
         ])
 
     private static let conflicts = RouteDescription(
