@@ -35,7 +35,8 @@ public final class AttachmentStore: ServicePart {
     private let references: OpenDatabases<BlobReferences>
     /// Nil for attachments in folders.
     private let bucket: BucketClient?
-    private let bucketHealth: BucketHealth?
+    private let bucketHealth: KeptVerdict?
+    private let folderHealth: KeptVerdict
 
     /// - Parameters:
     ///   - folder: `DATA/attachments`; created at first use.
@@ -59,7 +60,10 @@ public final class AttachmentStore: ServicePart {
         self.room = room
         bucket = options.bucket.map { BucketClient($0) }
         Measured.begin("mimeo_attachments_damaged_total", formerly: "attachments_damaged_total")
-        bucketHealth = bucket.map { BucketHealth($0) }
+        bucketHealth = bucket.map { bucket in
+            KeptVerdict(for: Limits.bucketHealth) { await BucketCheck.problem(of: bucket) }
+        }
+        folderHealth = KeptVerdict(for: Limits.folderHealth) { await Self.problem(ofFolder: folder) }
         references = OpenDatabases(logger: logger) { database in
             try await BlobReferences.open(database, in: documents)
         }
@@ -232,15 +236,18 @@ public final class AttachmentStore: ServicePart {
                 "BLOB-0202: \(damaged) attachments are damaged and were set aside; restore or upload them")
         }
         if let problem = await bucketHealth?.problem() { return .failing(problem) }
-        let folder = folder
+        return await folderHealth.problem().map { .failing($0) } ?? .ok
+    }
+
+    private static func problem(ofFolder folder: String) async -> String? {
         do {
             return try await BlobStore.onDisk {
                 try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
                 let isWritable = FileManager.default.isWritableFile(atPath: folder)
-                return isWritable ? .ok : .failing("the attachments folder in the data folder is read-only")
+                return isWritable ? nil : "the attachments folder in the data folder is read-only"
             }
         } catch {
-            return .failing("the attachments folder in the data folder cannot be created")
+            return "the attachments folder in the data folder cannot be created"
         }
     }
 

@@ -58,6 +58,8 @@ enum Limits {
     static let bucketTurnSeconds: Int64 = 2 * 3_600
     /// Time for which an answer about a bucket's health is used again.
     static let bucketHealth = Duration.seconds(10)
+    /// Time for which an answer about the folder's health is used again: monitors look every few seconds.
+    static let folderHealth = Duration.seconds(1)
     /// Elements within elements of a bucket's answer; S3's have four.
     static let documentDepth = 16
     /// Longest boundary, by RFC 2046 section 5.1.1.

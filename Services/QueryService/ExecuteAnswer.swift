@@ -28,7 +28,7 @@ struct ExecuteAnswer: Sendable {
     }
 
     var response: Response {
-        .json(JSONText.print(envelope).utf8, headers: repetition)
+        .json(JSONText.bytes(envelope), headers: repetition)
     }
 
     /// Adds the rows to lines, or of a transaction the envelopes of its statements.
@@ -76,7 +76,7 @@ struct ExecuteAnswer: Sendable {
     /// The envelope of an error, with its status.
     @Sendable static func failure(_ error: any Error, _ logger: Logger) -> Response {
         let (body, status, headers) = envelope(of: error, logger)
-        return .json(JSONText.print(body).utf8, status: status, headers: headers)
+        return .json(JSONText.bytes(body), status: status, headers: headers)
     }
 
     /// The envelope of an error, its status and header fields.

@@ -45,7 +45,7 @@ struct RequestRoutes: Sendable {
         let rows = pool.statements(in: database, of: credential).map { statement in
             Self.row(statement, namesCredential: credential == nil)
         }
-        return .json(JSONText.print(["requests": .array(rows)]).utf8)
+        return .json(JSONText.bytes(["requests": .array(rows)]))
     }
 
     private static func row(_ statement: Evaluation, namesCredential: Bool) -> Value {
@@ -69,6 +69,6 @@ struct RequestRoutes: Sendable {
         let found = pool.statements(in: database, of: credential).first { String($0.number) == id }
         guard let found else { throw QueryError(.unknownStatement) }
         found.end(.cancelled)
-        return .json(JSONText.print(["id": .int(Int64(found.number)), "isEnding": true]).utf8)
+        return .json(JSONText.bytes(["id": .int(Int64(found.number)), "isEnding": true]))
     }
 }

@@ -19,4 +19,8 @@ public enum Limits {
     public static let clockFutureMilliseconds: UInt64 = 60_000
     /// The most characters of a key or number from the input that an error's message shows.
     static let shownCharacters = 64
+    /// Keys of an object up to which the parser finds a repeated one by comparing: a set costs more.
+    static let comparedKeys = 16
+    /// The room with which the printer of JSON begins, in bytes: most documents fit.
+    static let jsonTextBytes = 512
 }

@@ -113,6 +113,7 @@ struct JSONTextTests {
     func numbers() {
         #expect(JSONText.print([1, 1.0, -0.0, 1e20, 0.1, 1e-7]) == "[1,1.0,-0.0,1e+20,0.1,1e-07]")
         #expect(JSONText.print([.int(.max), .int(.min)]) == "[9223372036854775807,-9223372036854775808]")
+        #expect(JSONText.print([0, 9, -10, 100, 1_000_009, -99]) == "[0,9,-10,100,1000009,-99]")
         #expect(
             JSONText.print([.double(.nan), .double(.infinity), .double(-.infinity)]) == "[null,null,null]")
     }
@@ -126,6 +127,48 @@ struct JSONTextTests {
         let printed = (0...6).map { JSONText.print(.binary(Array("foobar".utf8.prefix($0)))) }
         #expect(printed == runs.map { "\"\($0)\"" })
         #expect(JSONText.print(.binary([0xFB, 0xFF])) == "\"+/8=\"")
+    }
+
+    @Test("every byte is found special or plain at each place of a run", arguments: 0..<20)
+    func runs(_ place: Int) throws {
+        for byte in UInt8.min...0x7F {
+            var text = [UInt8](repeating: UInt8(ascii: "x"), count: 20)
+            text[place] = byte
+            let string = String(decoding: text, as: UTF8.self)
+            let escaped = [0x22, 0x5C].contains(byte) || byte < 0x20
+            let printed = JSONText.bytes(.string(string))
+            #expect((printed.count > 22) == escaped)
+            #expect(try JSONText.parse(printed) == .string(string))
+            // As it stands, a control character, a quote and an escape that there is none of are refused.
+            let raw = [0x22] + text + [0x22]
+            #expect(((try? JSONText.parse(raw)) == .string(string)) == !escaped)
+        }
+    }
+
+    @Test("escapes and runs alternate, and a broken run after an escape is refused")
+    func alternation() throws {
+        let text = "ä\n" + String(repeating: "long run of plain text ", count: 9) + "\\\"\u{1}é🎈"
+        let value: Value = .array([.string(text), .object(ObjectValue([(key: text, value: .null)]))])
+        let printed = JSONText.bytes(value)
+        #expect(printed == Array(JSONText.print(value).utf8))
+        #expect(try JSONText.parse(printed) == value)
+        let broken = Array(#""a\n"#.utf8) + [0xFF, 0x22]
+        #expect(errorCode { try JSONText.parse(broken) } == .invalidJSON)
+    }
+
+    @Test(
+        "a strict reader finds a repeated key among few and among many, and takes as many different ones",
+        arguments: [2, 15, 16, 17, 18, 400])
+    func repeatedKeys(_ count: Int) throws {
+        let members = (0..<count).map { "\"k\($0)\":\($0)" }
+        let object = "{" + members.joined(separator: ",")
+        #expect(try JSONText.parseStrictly(Array("\(object)}".utf8)).objectValue?.count == count)
+        for repeated in ["k0", "k\(count - 1)"] {
+            let error = #expect(throws: CRDTError.self) {
+                try JSONText.parseStrictly(Array("\(object),\"\(repeated)\":1}".utf8))
+            }
+            #expect(error?.message.contains("the key \"\(repeated)\" appears twice") == true)
+        }
     }
 
     @Test("keys print in their order, or sorted by bytes when asked")

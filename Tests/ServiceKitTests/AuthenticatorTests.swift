@@ -3,8 +3,9 @@ import Hummingbird
 import Identity
 import Logging
 import NIOCore
-import ServiceKit
 import Testing
+
+@testable import ServiceKit
 
 @Suite("Authenticator")
 struct AuthenticatorTests {
@@ -58,6 +59,17 @@ struct AuthenticatorTests {
             #expect(forged.status == 401)
             #expect(forged.code == "AUTH-0104")
         }
+    }
+
+    @Test(
+        "the token of a field stands after the scheme and spaces, and alone",
+        arguments: [
+            ("Bearer abc.d-e_f", "abc.d-e_f"), ("BEARER  abc ", "abc"), ("  bEaReR   a", "a"),
+            ("Bearer", nil), ("Bearer ", nil), ("Bearer    ", nil), ("", nil), ("Bearera", nil),
+            ("Bearer a b", nil), ("Basic abc", nil), ("Bearer\tabc", nil), ("abc", nil), ("Bearer é", "é"),
+        ] as [(String, String?)])
+    func bearer(_ field: String, _ token: String?) {
+        #expect(Authenticator.bearer(field) == token)
     }
 
     @Test("a grant that cannot be enforced is a 403")

@@ -80,7 +80,7 @@ struct AdminRoutes: Sendable {
     }
 
     private func json(_ value: Value, _ status: HTTPResponse.Status = .ok) -> Response {
-        .json(JSONText.print(value).utf8, status: status, headers: [.cacheControl: "no-store"])
+        .json(JSONText.bytes(value), status: status, headers: [.cacheControl: "no-store"])
     }
 
     // MARK: Databases and projections

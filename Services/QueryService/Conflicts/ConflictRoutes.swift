@@ -102,6 +102,6 @@ struct ConflictRoutes: Sendable {
     }
 
     private func json(_ value: Value) -> Response {
-        .json(JSONText.print(value).utf8, headers: [.cacheControl: "no-store"])
+        .json(JSONText.bytes(value), headers: [.cacheControl: "no-store"])
     }
 }

@@ -30,7 +30,7 @@ struct LegacyRoutes: Sendable {
             var commands = write.request
             commands.key = try IdempotencyKey(
                 request, user: identity.userID,
-                parts: [[4], Array(JSONText.print(.object(members)).utf8)])
+                parts: [[4], JSONText.bytes(.object(members))])
             let transaction = commands
             let answer = try await reporting(transaction) {
                 try await execute(transaction, request, identity)
@@ -46,7 +46,7 @@ struct LegacyRoutes: Sendable {
                 arguments: ObjectValue([(key: "id", value: id.value)]))
             statement.key = try IdempotencyKey(
                 request, user: identity.userID,
-                parts: [[1], Array(collection.utf8), Array(JSONText.print(id.value).utf8)])
+                parts: [[1], Array(collection.utf8), JSONText.bytes(id.value)])
             let deletion = statement
             let answer = try await reporting { try await execute(deletion, request, identity) }
             return Self.json(
@@ -108,7 +108,7 @@ struct LegacyRoutes: Sendable {
     private static func json(_ value: Value, _ more: HTTPFields = [:]) -> Response {
         var headers = more
         headers[.cacheControl] = "no-store"
-        return .json(JSONText.print(value).utf8, headers: headers)
+        return .json(JSONText.bytes(value), headers: headers)
     }
 }
 

@@ -23,7 +23,7 @@ struct HistoryRequest: Sendable {
 
     /// The answer, as JSON: the document at a point, or the document's latest changes.
     /// - Throws: as `DocumentHistory.find`.
-    func answer(of history: DocumentHistory) async throws -> String {
+    func answer(of history: DocumentHistory) async throws -> [UInt8] {
         let (past, database, key) = (history.past, history.database, key)
         if let point = at {
             let offset = try await past.offset(of: point, in: database)
@@ -35,7 +35,7 @@ struct HistoryRequest: Sendable {
                     (key: "document", value: document ?? .null),
                 ])
                 body.noteUnwritableNumber()
-                return JSONText.print(.object(body))
+                return JSONText.bytes(.object(body))
             }
         }
         let head = try await past.log.head(of: database).offset
@@ -53,7 +53,7 @@ struct HistoryRequest: Sendable {
                 try evaluation.checkEnd()
                 return try $0.value(author: known[$0.stamp.actor] ?? "", offsets: offsets)
             }
-            return JSONText.print([
+            return JSONText.bytes([
                 "collection": .string(key.collection.text), "id": key.id.value, "entries": .array(entries),
                 "more": .bool(found.hasMore), "oldest": .int(Int64(clamping: found.oldest.rawValue)),
                 "complete": .bool(found.oldest == 0),

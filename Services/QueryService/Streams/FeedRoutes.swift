@@ -84,7 +84,7 @@ struct FeedRoutes: Sendable {
         let history = DocumentHistory(key: key, database: database, past: past, evaluation: evaluation)
         do {
             let body = try await wanted.answer(of: history)
-            return .json(body.utf8, headers: [.cacheControl: "no-store"])
+            return .json(body, headers: [.cacheControl: "no-store"])
         } catch let error as DQLError where [.timeout, .cancelled].contains(error.code) {
             throw QueryError.ended(evaluation.end, after: pool.options.statementTime)
         }

@@ -200,7 +200,7 @@ struct RowLines {
 
     /// Adds a row. Throws as `RowSpool.append`.
     mutating func add(_ row: Value) throws(QueryError) {
-        buffer.writeString(JSONText.print(row))
+        buffer.writeBytes(JSONText.bytes(row))
         unwritableNumber = unwritableNumber ?? row.unwritableNumber
         buffer.writeString("\n")
         if buffer.readableBytes >= Limits.writeBytes { try flush() }

@@ -47,7 +47,7 @@ struct WebhookRoutes: Sendable {
     }
 
     private func json(_ value: Value, _ status: HTTPResponse.Status = .ok) -> Response {
-        .json(JSONText.print(value).utf8, status: status, headers: [.cacheControl: "no-store"])
+        .json(JSONText.bytes(value), status: status, headers: [.cacheControl: "no-store"])
     }
 
     private func webhooks(of id: DatabaseID) -> [WebhookRecord] {

@@ -46,23 +46,23 @@ struct JSONParser {
 
     private var peek: UInt8? { place < bytes.count ? bytes[place] : nil }
 
-    private mutating func take(_ expected: Character) -> Bool {
-        guard peek == expected.asciiValue else { return false }
+    private mutating func take(_ expected: Unicode.Scalar) -> Bool {
+        guard peek == UInt8(ascii: expected) else { return false }
         place += 1
         return true
     }
 
     private mutating func literal(_ word: StaticString, _ value: Value) throws(CRDTError) -> Value {
-        let text = Array(word.description.utf8)
-        guard bytes[place...].starts(with: text) else { throw failure("an unknown word") }
-        place += text.count
+        let isNext = word.withUTF8Buffer { bytes[place...].starts(with: $0) }
+        guard isNext else { throw failure("an unknown word") }
+        place += word.utf8CodeUnitCount
         return value
     }
 
     private mutating func object(depth: Int) throws(CRDTError) -> ObjectValue {
         place += 1
         var entries: [ObjectValue.Entry] = []
-        // By bytes: Swift takes some texts for equal that are different keys.
+        // By bytes: Swift takes some texts for equal that are different keys. Only of an object with many.
         var keys: Set<[UInt8]> = []
         skipSpace()
         if take("}") { return ObjectValue() }
@@ -71,7 +71,7 @@ struct JSONParser {
             guard peek == UInt8(ascii: "\"") else { throw failure("a key must be a string") }
             let start = place
             let key = try string()
-            if isStrict, !keys.insert(Array(key.utf8)).inserted {
+            if isStrict, isKnown(key, in: entries, &keys) {
                 place = start
                 throw failure("the key \"\(Self.shown(key))\" appears twice in one object")
             }
@@ -82,6 +82,17 @@ struct JSONParser {
         } while take(",")
         guard take("}") else { throw failure("a comma or closing brace is missing") }
         return isStrict ? ObjectValue(unique: entries) : ObjectValue(entries)
+    }
+
+    /// Returns whether a key is among the earlier ones of its object: few are compared one by one.
+    private func isKnown(
+        _ key: String, in entries: [ObjectValue.Entry], _ keys: inout Set<[UInt8]>
+    ) -> Bool {
+        guard entries.count >= Limits.comparedKeys else {
+            return entries.contains { utf8Equal($0.key, key) }
+        }
+        if keys.isEmpty { keys = Set(entries.map { Array($0.key.utf8) }) }
+        return !keys.insert(Array(key.utf8)).inserted
     }
 
     private mutating func array(depth: Int) throws(CRDTError) -> [Value] {
@@ -97,23 +108,33 @@ struct JSONParser {
         return elements
     }
 
+    /// A string without escapes, as nearly all are, is one run, and validated where it stands.
     private mutating func string() throws(CRDTError) -> String {
         place += 1
         var raw: [UInt8] = []
-        while let next = peek {
-            place += 1
-            switch next {
-            case UInt8(ascii: "\""):
-                guard let text = String(validating: raw, as: UTF8.self) else {
-                    throw failure("a string is not UTF-8")
-                }
+        while true {
+            let start = place
+            place = bytes.withUnsafeBufferPointer { JSONRun.end(in: $0, from: start) }
+            let run = bytes[start..<place]
+            switch peek {
+            case UInt8(ascii: "\"")?:
+                place += 1
+                if !raw.isEmpty { raw.append(contentsOf: run) }
+                let text =
+                    raw.isEmpty
+                    ? String(validating: run, as: UTF8.self) : String(validating: raw, as: UTF8.self)
+                guard let text else { throw failure("a string is not UTF-8") }
                 return text
-            case UInt8(ascii: "\\"): raw.append(contentsOf: try escape())
-            case 0..<0x20: throw failure("a control character in a string")
-            default: raw.append(next)
+            case UInt8(ascii: "\\")?:
+                place += 1
+                raw.append(contentsOf: run)
+                raw.append(contentsOf: try escape())
+            case nil: throw failure("a string does not end")
+            default:
+                place += 1
+                throw failure("a control character in a string")
             }
         }
-        throw failure("a string does not end")
     }
 
     private mutating func escape() throws(CRDTError) -> [UInt8] {

@@ -36,8 +36,15 @@ public enum JSONText {
     /// The shortest text of a value. Keys keep their order, or are sorted by bytes.
     public static func print(_ value: Value, sortedKeys: Bool = false) -> String {
         var printer = JSONPrinter(sortedKeys: sortedKeys)
-        printer.value(value)
-        return printer.text
+        printer.add(value)
+        return String(decoding: printer.bytes, as: UTF8.self)
+    }
+
+    /// The UTF-8 bytes of `print`, for answers, which are sent as bytes.
+    public static func bytes(_ value: Value) -> [UInt8] {
+        var printer = JSONPrinter()
+        printer.add(value)
+        return printer.bytes
     }
 }
 
@@ -51,82 +58,5 @@ extension Value {
         case .object(let object): object.entries.lazy.compactMap(\.value.unwritableNumber).first
         default: nil
         }
-    }
-}
-
-private struct JSONPrinter {
-    let sortedKeys: Bool
-    var text = ""
-
-    init(sortedKeys: Bool) { self.sortedKeys = sortedKeys }
-
-    mutating func value(_ value: Value) {
-        switch value {
-        case .null: text += "null"
-        case .bool(let flag): text += flag ? "true" : "false"
-        case .int(let number): text += String(number)
-        case .double(let number): text += number.isFinite ? number.description : "null"
-        case .string(let string): quote(string)
-        case .binary(let run): quote(Base64.encode(run))
-        case .array(let elements):
-            text += "["
-            for (index, element) in elements.enumerated() {
-                if index > 0 { text += "," }
-                self.value(element)
-            }
-            text += "]"
-        case .object(let object):
-            text += "{"
-            for (index, entry) in (sortedKeys ? object.sorted : object.entries).enumerated() {
-                if index > 0 { text += "," }
-                quote(entry.key)
-                text += ":"
-                self.value(entry.value)
-            }
-            text += "}"
-        }
-    }
-
-    private mutating func quote(_ string: String) {
-        text += "\""
-        for scalar in string.unicodeScalars {
-            switch scalar {
-            case "\"": text += "\\\""
-            case "\\": text += "\\\\"
-            case "\n": text += "\\n"
-            case "\r": text += "\\r"
-            case "\t": text += "\\t"
-            case "\u{8}": text += "\\b"
-            case "\u{C}": text += "\\f"
-            case _ where scalar.value < 0x20:
-                let digits = String(scalar.value, radix: 16)
-                text += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-            default: text.unicodeScalars.append(scalar)
-            }
-        }
-        text += "\""
-    }
-}
-
-/// Base64 with padding (RFC 4648 section 4), for binaries inside JSON.
-enum Base64 {
-    private static let alphabet = Array(
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-
-    static func encode(_ bytes: [UInt8]) -> String {
-        var result: [UInt8] = []
-        result.reserveCapacity((bytes.count + 2) / 3 * 4)
-        for start in stride(from: 0, to: bytes.count, by: 3) {
-            let group = bytes[start..<min(start + 3, bytes.count)]
-            let bits = group.enumerated().reduce(UInt32(0)) {
-                $0 | UInt32($1.element) << UInt32(16 - 8 * $1.offset)
-            }
-            for index in 0..<4 {
-                let isPadding = index > group.count
-                result.append(
-                    isPadding ? UInt8(ascii: "=") : alphabet[Int(bits >> UInt32(18 - 6 * index) & 63)])
-            }
-        }
-        return String(decoding: result, as: UTF8.self)
     }
 }

@@ -181,10 +181,22 @@ public final class Authenticator: Sendable {
         return try await identity(token: token, databaseID: databaseID)
     }
 
-    /// The token of an `Authorization` field; nil if the field has none.
-    private static func bearer(_ authorization: String?) -> String? {
-        let parts = (authorization ?? "").split(separator: " ", omittingEmptySubsequences: true)
-        guard parts.count == 2, parts[0].lowercased() == "bearer" else { return nil }
-        return String(parts[1])
+    /// The token of an `Authorization` field; nil if the field has none. By bytes: a request brings one.
+    static func bearer(_ authorization: String?) -> String? {
+        guard var authorization else { return nil }
+        return authorization.withUTF8 { field in
+            let space = UInt8(ascii: " ")
+            let rest = field.drop { $0 == space }
+            guard rest.count > scheme.count, rest[rest.startIndex + scheme.count] == space,
+                zip(rest, scheme).allSatisfy({ $0 | 0x20 == $1 })
+            else { return nil }
+            let token = rest.dropFirst(scheme.count).drop { $0 == space }
+            let end = token.firstIndex(of: space) ?? token.endIndex
+            guard end > token.startIndex, token[end...].allSatisfy({ $0 == space }) else { return nil }
+            return String(decoding: token[..<end], as: UTF8.self)
+        }
     }
+
+    /// The scheme of `Authorization`, in the lower case; clients write it in any.
+    private static let scheme = Array("bearer".utf8)
 }

@@ -90,7 +90,7 @@ public enum ErrorAnswer {
             (key: "code", value: .string(code)), (key: "message", value: .string(message)),
         ])
         for member in members.entries { error[member.key] = member.value }
-        return Array(JSONText.print(.object(ObjectValue([(key: "error", value: .object(error))]))).utf8)
+        return JSONText.bytes(.object(ObjectValue([(key: "error", value: .object(error))])))
     }
 
     /// The error to send to the client: `error` itself if it is reportable, else a general one.

@@ -58,7 +58,7 @@ struct HostOperation: Sendable {
     }
 
     private func answer(_ value: Value) -> Response {
-        .json(JSONText.print(value).utf8, headers: [.cacheControl: "no-store"])
+        .json(JSONText.bytes(value), headers: [.cacheControl: "no-store"])
     }
 
     private func listSettings() -> Response {

@@ -118,7 +118,7 @@ struct HostRoutes {
                 await Self.health(parts, drain)
             },
             ServiceMount.Route(method: .get, path: "/health/live", query: nil) { _, _ in
-                .json(JSONText.print(["status": "live", "version": .string(BuildVersion.number)]).utf8)
+                .json(JSONText.bytes(["status": "live", "version": .string(BuildVersion.number)]))
             },
             ServiceMount.Route(method: .get, path: "/health/ready", query: nil) { _, _ in
                 Self.ready(await figures.reasons())
@@ -175,15 +175,8 @@ struct HostRoutes {
                 }),
         ]
         return .json(
-            JSONText.print(body).utf8, status: reasons.isEmpty ? .ok : .serviceUnavailable,
+            JSONText.bytes(body), status: reasons.isEmpty ? .ok : .serviceUnavailable,
             headers: [.cacheControl: "no-store"])
-    }
-
-    private struct HealthReport: Encodable {
-        var status: HealthCheck.Status
-        var checks: [String: HealthCheck]
-        var version = BuildVersion.number
-        var commit = BuildVersion.commit
     }
 
     /// 200 when every part works, else 503.
@@ -194,12 +187,23 @@ struct HostRoutes {
             checks["host"] = .failing("it is about to stop, and answers until the proxies in front notice")
         }
         let isWell = checks.values.allSatisfy { $0.status == .ok }
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys]
-        // Strings always encode.
-        let body =
-            (try? encoder.encode(HealthReport(status: isWell ? .ok : .failing, checks: checks))) ?? Data()
-        return .json(body, status: isWell ? .ok : .serviceUnavailable)
+        var body = ObjectValue()
+        body["status"] = .string((isWell ? HealthCheck.Status.ok : .failing).rawValue)
+        body["checks"] = .object(ObjectValue(unique: checks.map { (key: $0.key, value: $0.value.json) }))
+        body["version"] = .string(BuildVersion.number)
+        body["commit"] = BuildVersion.commit.map { .string($0) }
+        let text = JSONText.print(.object(body), sortedKeys: true)
+        return .json(text.utf8, status: isWell ? .ok : .serviceUnavailable)
+    }
+}
+
+extension HealthCheck {
+    /// Its form in the answer.
+    fileprivate var json: Value {
+        var members = ObjectValue()
+        members["status"] = .string(status.rawValue)
+        members["detail"] = detail.map { .string($0) }
+        return .object(members)
     }
 }
 

@@ -3,7 +3,7 @@ import CRDT
 /// The table as a document of OpenAPI 3.1, from which public generators make clients.
 enum OpenAPI {
     /// The document as JSON; made once.
-    static let json: [UInt8] = Array(JSONText.print(document).utf8)
+    static let json: [UInt8] = JSONText.bytes(document)
 
     static var document: Value {
         var paths = ObjectValue()
