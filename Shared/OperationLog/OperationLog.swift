@@ -97,6 +97,10 @@ public protocol OperationLog: Sendable {
     /// The last position; offset 0 for an empty log.
     func head(of database: DatabaseID) async throws -> LogPosition
 
+    /// The last position if it is known without waiting, exactly as `head` would tell it; nil if it must be
+    /// looked up.
+    func headNow(of database: DatabaseID) -> LogPosition?
+
     /// The position at an offset, to check a cursor against the log: a valid cursor equals it.
     /// - Returns: nil if the log does not reach that far (it was restored) or no longer keeps the hash
     ///   there.
@@ -185,6 +189,9 @@ public protocol OperationLog: Sendable {
 extension OperationLog {
     /// Nothing to try: the next append tells.
     public func requireRoom() async throws {}
+
+    /// Not known: the storage must be asked.
+    public func headNow(of database: DatabaseID) -> LogPosition? { nil }
 
     /// Entries after an offset, within `ReadLimit.standard`.
     public func read(_ database: DatabaseID, after offset: Offset) async throws -> [LogEntry] {

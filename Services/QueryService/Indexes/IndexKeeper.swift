@@ -2,6 +2,7 @@ import DQL
 import Logging
 import Replica
 import ServiceKit
+import Synchronization
 
 /// Makes a folder's indexes those that the database's definitions say (`IndexDefinitions`).
 ///
@@ -17,7 +18,9 @@ actor IndexKeeper {
     private var isDirty = false
     private var isClosed = false
     /// True until the indexes of a folder that was built anew were there for the first time.
-    private var isNew = false
+    private nonisolated let isNew = Atomic<Bool>(false)
+    /// Returns at once whether `settleFirst` has nothing to wait for.
+    nonisolated var isSettledFirst: Bool { !isNew.load(ordering: .acquiring) }
     private var task: Task<Void, Never>?
     private var waiters: [(number: UInt64, continuation: CheckedContinuation<Bool, Never>)] = []
     private var lastWaiter: UInt64 = 0
@@ -27,7 +30,7 @@ actor IndexKeeper {
     /// Begins, once the store is open.
     /// - Parameter isNew: true if nothing was folded yet.
     func begin(_ materializer: Materializer, isNew: Bool) {
-        self.isNew = isNew
+        self.isNew.store(isNew, ordering: .releasing)
         self.materializer = materializer
         wake()
     }
@@ -50,9 +53,9 @@ actor IndexKeeper {
     /// Waits until the indexes of a folder that was built anew are there, once it has reached the log's head.
     /// - Returns: false when that takes longer than `timeout`.
     func settleFirst(timeout: Duration) async -> Bool {
-        guard isNew else { return true }
+        guard !isSettledFirst else { return true }
         guard await settle(timeout: timeout, { _ in }) else { return false }
-        isNew = false
+        isNew.store(false, ordering: .releasing)
         return true
     }
 

@@ -26,7 +26,7 @@ struct EmbeddedStore: ProjectionStore {
                 }
                 if concernsIndexes { await indexes.wake() }
             })
-        await indexes.begin(share.materializer, isNew: share.materializer.position.offset == 0)
+        await indexes.begin(share.materializer, isNew: share.materializer.positionNow.offset == 0)
         return EmbeddedStore(share: share, indexes: indexes)
     }
 
@@ -37,7 +37,7 @@ struct EmbeddedStore: ProjectionStore {
 
     /// None: the folder is the process's own.
     var indexFailure: String? { get async { nil } }
-    var position: LogPosition { get async { await materializer.position } }
+    var position: LogPosition { get async { materializer.positionNow } }
     var failure: String? { get async { await materializer.failure } }
     var hasLostHistory: Bool { get async { await materializer.hasLostHistory } }
 
@@ -46,6 +46,7 @@ struct EmbeddedStore: ProjectionStore {
     func run() async { await share.waitForEnd() }
     func advance() async throws { try await materializer.advance() }
     func wait(for offset: Offset, timeout: Duration) async -> Bool {
+        if materializer.positionNow.offset >= offset, indexes.isSettledFirst { return true }
         guard await materializer.wait(for: offset, timeout: timeout) else { return false }
         // A folder that is built again answers when it has its indexes.
         return await indexes.settleFirst(timeout: timeout)
@@ -67,7 +68,7 @@ struct EmbeddedStore: ProjectionStore {
     ) async throws -> StatementDraft {
         let replica = materializer.replica
         // Read before the draft: a fold between the two only makes the condition stricter.
-        let readAt = await materializer.position.offset
+        let readAt = materializer.positionNow.offset
         guard turn.isQuick else {
             return try await turn.evaluation.run(on: seats) {
                 let draft = try replica.draftOnSnapshot(as: actor, sequence: sequence) { try body($0) }
@@ -89,7 +90,7 @@ struct EmbeddedStore: ProjectionStore {
         checking check: @escaping @Sendable (CRDT.Operation) throws -> Void
     ) async throws -> [Result<StatementDraft, any Error>] {
         let replica = materializer.replica
-        let readAt = await materializer.position.offset
+        let readAt = materializer.positionNow.offset
         return try await turn.evaluation.run(isUrgent: true) {
             let links = try replica.drafts(
                 as: actor, sequence: sequence, works, goesOn: goesOn, checking: check
@@ -106,7 +107,7 @@ struct EmbeddedStore: ProjectionStore {
     func compact(through offset: Offset) async throws { try await materializer.compact(through: offset) }
 
     func report() async throws -> ProjectionReport {
-        ProjectionReport(storage: "folder", offset: await materializer.position.offset, worker: "leads")
+        ProjectionReport(storage: "folder", offset: materializer.positionNow.offset, worker: "leads")
     }
 
     /// A folder has room for one build.

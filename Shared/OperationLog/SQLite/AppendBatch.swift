@@ -5,7 +5,7 @@ import GRDB
 /// The end of a database's log after a commit.
 struct GrownHead: Sendable {
     let database: DatabaseID
-    let offset: Offset
+    let position: LogPosition
     /// The appended entries, if they are few (`LogChange`).
     let entries: [LogEntry]
 }
@@ -93,7 +93,7 @@ struct AppendBatch {
         parts.compactMap { id, part in
             guard part.hasGrown else { return nil }
             return GrownHead(
-                database: id, offset: part.head.offset, entries: bringsAlong ? part.brought : [])
+                database: id, position: part.head.position, entries: bringsAlong ? part.brought : [])
         }
     }
 

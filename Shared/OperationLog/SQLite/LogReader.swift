@@ -15,6 +15,8 @@ struct LogHead {
     /// `settledHash`.
     var flushed: Offset
     var flushedHash: UInt64
+
+    var position: LogPosition { LogPosition(logID: logID, offset: offset, hash: hash) }
 }
 
 /// Reads of the SQLite log, inside the caller's transaction. Everything returned was verified against the

@@ -142,6 +142,7 @@ final class LogRecovery: Sendable {
                 metadata: ["seconds": "\(since.map { (ContinuousClock.now - $0) / .seconds(1) } ?? 0)"])
             options.onRecovery()
             // It waits for those who still read there.
+            old.heads.close()
             old.pool.releaseMemory()
             try? old.pool.close()
         } catch let error as OperationLogError where error.code == .corrupt {
@@ -184,7 +185,8 @@ final class LogRecovery: Sendable {
                     try LogReader.heads(db)
                 )
             }
-            let writer = LogWriter(pool: pool, writeAhead: writeAhead, now: options.now)
+            let writer = LogWriter(
+                pool: pool, writeAhead: writeAhead, now: options.now, heads: KnownHeads(of: pool))
             writer.take(durable: durable)
             return (writer, heads)
         } catch {

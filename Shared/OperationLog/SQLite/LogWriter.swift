@@ -29,6 +29,8 @@ struct LogWriter: Sendable {
     let now: @Sendable () -> Int64
     /// Draws 64 random bits, which name leased actors.
     var random: @Sendable () -> Int64 = { .random(in: .min ... .max) }
+    /// The heads of the databases, as far as this writer knows them.
+    var heads = KnownHeads()
     /// The last touches, as far as this writer knows them.
     private let touches = TouchIndex()
     /// The actors' frontiers, as far as this writer knows them.
@@ -52,15 +54,18 @@ struct LogWriter: Sendable {
     ///   which must run before the next group begins and need not delay the answers.
     func commit(_ calls: [AppendCall]) -> (GroupOutcome, grown: [GrownHead], note: () -> Void) {
         do {
-            let (results, batch) = try transaction { db in
+            let (results, batch, before) = try transaction { db in
+                let before = heads.state
                 var batch = try AppendBatch(db, touches, frontiers, nowMilliseconds: now())
                 let results = try calls.map { try batch.apply($0) }
                 try batch.store()
                 if let reached = batch.reached { writeAhead.mark?.note = reached }
-                return ((results, batch), batch.grownHeads.isEmpty ? .rollback : .commit)
+                return ((results, batch, before), batch.grownHeads.isEmpty ? .rollback : .commit)
             }
             if let reached = batch.reached { take(durable: reached) }
-            return (.committed(results), batch.grownHeads, { batch.note() })
+            let grown = batch.grownHeads
+            if !grown.isEmpty { heads.publish(grown, after: before) }
+            return (.committed(results), grown, { batch.note() })
         } catch {
             return (error.isPoisonous ? .poisoned(error.error) : .refused(error.error), [], {})
         }

@@ -33,10 +33,7 @@ package struct SQLiteLogFile: Sendable {
 
     /// As `OperationLog.head`.
     package func head(of database: DatabaseID) throws -> LogPosition {
-        try read { db in
-            let head = try LogReader.head(db, database: database)
-            return LogPosition(logID: head.logID, offset: head.offset, hash: head.hash)
-        }
+        try read { try LogReader.head($0, database: database).position }
     }
 
     /// As `OperationLog.position`.

@@ -68,7 +68,8 @@ public final class SQLiteOperationLog: OperationLog {
         }
         self.loss = loss
         let hub = ChangeHub()
-        let writer = LogWriter(pool: pool, writeAhead: writeAhead, now: options.now)
+        let writer = LogWriter(
+            pool: pool, writeAhead: writeAhead, now: options.now, heads: KnownHeads(of: pool))
         // The place that the log had when it was closed, unless it lacks that.
         if loss == nil, let mark = writeAhead.mark { writer.take(durable: mark.note) }
         let opening = LogOpening(writer)
@@ -82,7 +83,8 @@ public final class SQLiteOperationLog: OperationLog {
                 let (outcome, grown, note) = opening.writer.commit(calls)
                 // First, because a follower has more work after a commit than an answered caller.
                 for head in grown {
-                    hub.announce(head.database, head: head.offset, entries: head.entries)
+                    hub.announce(
+                        head.database, head: head.position.offset, entries: head.entries)
                 }
                 return (
                     outcome,
@@ -148,13 +150,21 @@ public final class SQLiteOperationLog: OperationLog {
         return try await reading { try LogReader.frontier($0, database: database, actors: actors, frontiers) }
     }
 
-    /// Two lookups, which must agree.
+    /// Two lookups, which must agree, unless nothing was committed since the last ones.
     public func head(of database: DatabaseID) async throws -> LogPosition {
-        try await reading { db in
-            let head = try LogReader.head(db, database: database)
-            return LogPosition(logID: head.logID, offset: head.offset, hash: head.hash)
-        }
+        if let known = headNow(of: database) { return known }
+        let heads = heads
+        let state = heads.state
+        let head = try await reading { try LogReader.head($0, database: database).position }
+        heads.remember(head, of: database, since: state)
+        return head
     }
+
+    /// A lock and a look at shared memory.
+    public func headNow(of database: DatabaseID) -> LogPosition? { heads[database] }
+
+    /// The heads that the present opening knows.
+    var heads: KnownHeads { opening.writer.heads }
 
     /// Reads and verifies the entry at that offset.
     public func position(at offset: Offset, in database: DatabaseID) async throws -> LogPosition? {
@@ -205,6 +215,7 @@ public final class SQLiteOperationLog: OperationLog {
         // GRDB closes the writer before the readers, but only a writer that closes last checkpoints the
         // write-ahead log into the file.
         let writer = opening.writer
+        writer.heads.close()
         writer.pool.releaseMemory()
         // It only fails for a statement still in use, and `pool` waits for those; `deinit` releases the rest.
         try? writer.pool.close()

@@ -231,6 +231,9 @@ extension GuardedLog {
     }
 
     /// See `OperationLog`.
+    public func headNow(of database: DatabaseID) -> LogPosition? { inner.headNow(of: database) }
+
+    /// See `OperationLog`.
     public func head(of database: DatabaseID) async throws -> LogPosition {
         try await noting { try await inner.head(of: database) }
     }

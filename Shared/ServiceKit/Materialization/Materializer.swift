@@ -47,44 +47,24 @@ public actor Materializer {
     private nonisolated let throttle = FoldThrottle()
     private var isClosed = false
     /// Position in the log of the last folded operation.
-    public private(set) var position: LogPosition
+    public private(set) var position: LogPosition {
+        didSet { published.withLock { $0 = position } }
+    }
+    private nonisolated let published: Mutex<LogPosition>
+    /// The same, told without waiting: whatever is folded up to it can be read.
+    public nonisolated var positionNow: LogPosition { published.withLock { $0 } }
     /// Error of the last fold; nil if it succeeded.
     public private(set) var failure: String?
     private var isHistoryLost = false {
         // Whoever has found it, a fold or a look at the log's head: following ends.
         didSet { if isHistoryLost { damage.end() } }
     }
-    private nonisolated let damage: Damage
+    private nonisolated let damage: ReplicaDamage
     /// True if this replica is unusable: the log lacks the folded history or the next operation (it was reset
     /// to an earlier state, or truncated while this fold lagged), or the replica is damaged or discarded.
     /// Nothing may be decided by it any more; its owner opens another one, which begins with the log's
     /// snapshot.
     public var hasLostHistory: Bool { isHistoryLost || damage.isThere }
-
-    /// Damage that a read or fold of the replica has met. Calls come from any thread.
-    private final class Damage: Sendable {
-        private let state = Mutex(false)
-        /// Never has an element; ends when damage was met, or with the following.
-        let absence: AsyncStream<Void>
-        private let absenceEnd: AsyncStream<Void>.Continuation
-
-        init() { (absence, absenceEnd) = AsyncStream.makeStream() }
-
-        var isThere: Bool { state.withLock { $0 } }
-
-        /// Returns whether this is the first.
-        func note() -> Bool {
-            let isFirst = state.withLock { state in
-                defer { state = true }
-                return !state
-            }
-            absenceEnd.finish()
-            return isFirst
-        }
-
-        /// Ends the wait for damage.
-        func end() { absenceEnd.finish() }
-    }
 
     /// Opens or rebuilds the replica in `folder`. `onFold` gets every operation once per process, in log
     /// order. Simulations pass their own `environment` and `executor`.
@@ -213,10 +193,11 @@ public actor Materializer {
         self.replica = replica
         self.folder = folder
         self.position = position
+        published = Mutex(position)
         self.executor = executor
         self.logger = logger
         listeners = [(0, onFold)]
-        let damage = Damage()
+        let damage = ReplicaDamage()
         self.damage = damage
         let folder = replica.directory
         replica.whenDamaged { reason in
