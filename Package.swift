@@ -282,7 +282,7 @@ let checks: [Target] = [
         "QueryServiceTests",
         [
             "QueryService", "ServiceKit", "OperationLog", "Postgres", "Identity", "Replica", "DQL", "CRDT",
-            "LogFakes", "TestSupport", httpClient, logging,
+            "LogFakes", "TestSupport", grdb, httpClient, logging,
         ]),
     tests(
         "DittoSwiftTests",
