@@ -90,6 +90,10 @@ public protocol OperationLog: Sendable {
     ///   operations were admitted to the queue (nothing is stored then).
     func append(_ requests: [AppendRequest], to database: DatabaseID) async throws -> [AppendOutcome]
 
+    /// The same for a thread of the caller's that may block, and is no task's: a driver that can commits on
+    /// it, which saves waking a thread for the commit and another one for its outcome.
+    func appendBlocking(_ requests: [AppendRequest], to database: DatabaseID) throws -> [AppendOutcome]
+
     /// The frontiers of the given actors, without those that are not registered: an absent actor stands at
     /// sequence 0.
     func frontier(of actors: [ActorID], in database: DatabaseID) async throws -> [ActorID: FrontierEntry]

@@ -142,6 +142,13 @@ public final class SQLiteOperationLog: OperationLog {
         try await committer.append(AppendCall(requests, database: database))
     }
 
+    /// Commits on this thread, or joins the next group while another one is under way.
+    public func appendBlocking(
+        _ requests: [AppendRequest], to database: DatabaseID
+    ) throws -> [AppendOutcome] {
+        try committer.appendBlocking(AppendCall(requests, database: database))
+    }
+
     /// One lookup per actor, and a scan of the unflushed operations if another process appended last.
     public func frontier(of actors: [ActorID], in database: DatabaseID) async throws -> [ActorID:
         FrontierEntry]

@@ -23,7 +23,7 @@ package final class AdmissionGate: Sendable {
     private struct Waiter {
         let id: UInt64
         let cost: Cost
-        let continuation: CheckedContinuation<Void, any Error>
+        let resume: @Sendable (Result<Void, any Error>) -> Void
     }
 
     private struct State {
@@ -50,16 +50,28 @@ package final class AdmissionGate: Sendable {
     /// - Throws: `LOG-0305` if too many wait, the error given to `close`, or `CancellationError`.
     func acquire(_ cost: Cost) async throws {
         guard try !admitAtOnce(cost) else { return }
-        let id = state.withLock { state in
-            state.lastID += 1
-            return state.lastID
-        }
+        let id = nextID()
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                wait(Waiter(id: id, cost: cost, continuation: continuation))
+                wait(Waiter(id: id, cost: cost) { continuation.resume(with: $0) })
             }
         } onCancel: {
             cancel(id)
+        }
+    }
+
+    /// The same on a thread that may block.
+    func acquireBlocking(_ cost: Cost) throws {
+        guard try !admitAtOnce(cost) else { return }
+        let call = BlockedCall<Void>()
+        wait(Waiter(id: nextID(), cost: cost) { call.end($0) })
+        try call.wait()
+    }
+
+    private func nextID() -> UInt64 {
+        state.withLock { state in
+            state.lastID += 1
+            return state.lastID
         }
     }
 
@@ -70,7 +82,7 @@ package final class AdmissionGate: Sendable {
             state.used.bytes -= cost.bytes
             return state.waiters.isEmpty ? [] : admitWaiters(&state)
         }
-        for waiter in admitted { waiter.continuation.resume() }
+        for waiter in admitted { waiter.resume(.success(())) }
     }
 
     /// Refuses all present and future waiters with this error. The first error stays.
@@ -80,7 +92,7 @@ package final class AdmissionGate: Sendable {
             defer { state.waiters = [] }
             return state.waiters
         }
-        for waiter in refused { waiter.continuation.resume(throwing: error) }
+        for waiter in refused { waiter.resume(.failure(error)) }
     }
 
     /// Admits again after `close`.
@@ -112,7 +124,7 @@ package final class AdmissionGate: Sendable {
             state.waiters.append(waiter)
             return nil
         }
-        if let outcome { waiter.continuation.resume(with: outcome) }
+        if let outcome { waiter.resume(outcome) }
     }
 
     private func cancel(_ id: UInt64) {
@@ -121,8 +133,8 @@ package final class AdmissionGate: Sendable {
             let waiter = state.waiters.remove(at: index)
             return (waiter, admitWaiters(&state))
         }
-        cancelled?.continuation.resume(throwing: CancellationError())
-        for waiter in admitted { waiter.continuation.resume() }
+        cancelled?.resume(.failure(CancellationError()))
+        for waiter in admitted { waiter.resume(.success(())) }
     }
 
     private func admitWaiters(_ state: inout State) -> [Waiter] {

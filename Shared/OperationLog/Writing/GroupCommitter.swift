@@ -20,7 +20,8 @@ import Synchronization
 /// A caller that finds the turn free takes it, provided that its commit is short (`runsInline`,
 /// `Commit.isDecided`). Its group is its one call. This saves waking the committing thread and then the
 /// caller, which would cost more than the rest of an append apart from its commit. A commit that takes
-/// longer than `LogLimits.callerPatience`, during which a pool thread is idle, continues on `queue`.
+/// longer than `LogLimits.callerPatience`, during which a pool thread is idle, continues on `queue`. A caller
+/// on a thread that may block (`appendBlocking`) needs no such conditions.
 ///
 /// Waking a sleeping thread costs a good part of a commit. So while calls follow each other closely (one
 /// caller appends, waits, appends), the committing thread polls for the next one for a moment before it
@@ -64,7 +65,7 @@ package final class GroupCommitter: Sendable {
 
     private struct Pending {
         let call: AppendCall
-        let continuation: CheckedContinuation<[AppendOutcome], any Error>
+        let answer: @Sendable (Result<[AppendOutcome], any Error>) -> Void
     }
 
     private struct State {
@@ -138,8 +139,20 @@ package final class GroupCommitter: Sendable {
         defer { gate.release(call.cost) }
         if takeTurn(for: call) { return try await commitHere(call) }
         return try await withCheckedThrowingContinuation { continuation in
-            enqueue(Pending(call: call, continuation: continuation))
+            enqueue(Pending(call: call) { continuation.resume(with: $0) })
         }
+    }
+
+    /// The same on a thread that may block: it commits its call itself when it finds the turn free.
+    func appendBlocking(_ call: AppendCall) throws -> [AppendOutcome] {
+        try checkHealth()
+        guard !call.operations.isEmpty else { return [] }
+        try gate.acquireBlocking(call.cost)
+        defer { gate.release(call.cost) }
+        if takeTurn() { return try finishHere(begin([call])) }
+        let blocked = BlockedCall<[AppendOutcome]>()
+        enqueue(Pending(call: call) { blocked.end($0) })
+        return try blocked.wait()
     }
 
     /// Throws the reason if calls are refused.
@@ -188,7 +201,7 @@ package final class GroupCommitter: Sendable {
             return state.pending
         }
         gate.close(refusal)
-        for pending in refused { pending.continuation.resume(throwing: refusal) }
+        for pending in refused { pending.answer(.failure(refusal)) }
     }
 
     private func enqueue(_ pending: Pending) {
@@ -199,24 +212,27 @@ package final class GroupCommitter: Sendable {
             defer { state.isTaken = true }
             return (nil, !state.isTaken)
         }
-        if let refusal { pending.continuation.resume(throwing: refusal) }
+        if let refusal { pending.answer(.failure(refusal)) }
         if mustStart { queue.async { self.drain() } }
     }
 
     /// Takes the turn for a call, if it is free and the call's commit is short.
     private func takeTurn(for call: AppendCall) -> Bool {
-        guard runsInline != nil, isQuick.load(ordering: .relaxed) else { return false }
-        let isMine = state.withLock { state in
-            guard !state.isTaken, state.refusal == nil else { return false }
-            state.isTaken = true
-            return true
-        }
-        guard isMine else { return false }
+        guard runsInline != nil, isQuick.load(ordering: .relaxed), takeTurn() else { return false }
         guard commitsByItself(call) else {
             passTurn()
             return false
         }
         return true
+    }
+
+    /// Takes the turn, if it is free.
+    private func takeTurn() -> Bool {
+        state.withLock { state in
+            guard !state.isTaken, state.refusal == nil else { return false }
+            state.isTaken = true
+            return true
+        }
     }
 
     /// Returns whether a caller with the turn commits this call by itself. Called with the turn.
@@ -230,11 +246,16 @@ package final class GroupCommitter: Sendable {
         let commit = begin([call])
         guard commit.isDecided(LogLimits.callerPatience) else {
             return try await withCheckedThrowingContinuation { continuation in
-                let group = [Pending(call: call, continuation: continuation)]
+                let group = [Pending(call: call) { continuation.resume(with: $0) }]
                 let begun = UnderWay(group: group, start: start, commit: commit)
                 queue.async { self.drain(goingOnWith: begun) }
             }
         }
+        return try finishHere(commit)
+    }
+
+    /// Finishes the commit of the caller's own call, with the turn.
+    private func finishHere(_ commit: Commit) throws -> [AppendOutcome] {
         let (outcome, announce) = commit.finish()
         announce()
         let answer = answers(outcome, to: 1)[0]
@@ -272,7 +293,7 @@ package final class GroupCommitter: Sendable {
             let waiting = pendingCount.load(ordering: .relaxed)
             callers = count + others + waiting
             for (pending, answer) in zip(current.group, answers(outcome, to: count)) {
-                pending.continuation.resume(with: answer)
+                pending.answer(answer)
             }
             announce()
             // Nobody polls for an only caller that will commit by itself.

@@ -83,20 +83,56 @@ public final class GuardedLog: OperationLog {
 
     /// See `OperationLog`.
     public func append(_ requests: [AppendRequest], to database: DatabaseID) async throws -> [AppendOutcome] {
-        if let room, ![SystemDatabase.id, AuditLog.id].contains(database), room.isNearlyFull {
-            throw OperationLogError(
-                .nearlyFull, "the disk is nearly full; nothing is stored until there is room",
-                database: database)
-        }
+        try requireRoom(for: database)
         let begin = ContinuousClock.now
         let outcomes = try await withSpan("log append") { span in
-            span.attributes["mimeo.database"] = database.text
-            span.attributes["mimeo.operations"] = Int64(requests.count)
+            Self.describe(span, database, requests)
             return try await changing { try await inner.append(requests, to: database) }
         }
+        note(requests, since: begin)
+        return outcomes
+    }
+
+    /// See `OperationLog`.
+    public func appendBlocking(
+        _ requests: [AppendRequest], to database: DatabaseID
+    ) throws -> [AppendOutcome] {
+        try requireRoom(for: database)
+        let begin = ContinuousClock.now
+        let outcomes = try withSpan("log append") { span in
+            Self.describe(span, database, requests)
+            let waiting = try beginChange()
+            do {
+                let outcomes = try inner.appendBlocking(requests, to: database)
+                appends.end(waiting, isStored: true)
+                return outcomes
+            } catch {
+                appends.end(waiting, isStored: false)
+                noteFailure(error)
+                throw error
+            }
+        }
+        note(requests, since: begin)
+        return outcomes
+    }
+
+    private func requireRoom(for database: DatabaseID) throws(OperationLogError) {
+        guard let room, ![SystemDatabase.id, AuditLog.id].contains(database), room.isNearlyFull else {
+            return
+        }
+        throw OperationLogError(
+            .nearlyFull, "the disk is nearly full; nothing is stored until there is room",
+            database: database)
+    }
+
+    private static func describe(_ span: any Span, _ database: DatabaseID, _ requests: [AppendRequest]) {
+        span.attributes["mimeo.database"] = database.text
+        span.attributes["mimeo.operations"] = Int64(requests.count)
+    }
+
+    private func note(_ requests: [AppendRequest], since begin: ContinuousClock.Instant) {
         appendTime.recordNanoseconds((ContinuousClock.now - begin).nanoseconds)
         group.record(Int64(requests.count))
-        return outcomes
     }
 
     /// See `OperationLog`.
@@ -156,11 +192,7 @@ public final class GuardedLog: OperationLog {
 
     /// Watches how long a change of one commit waits, and refuses it while another has waited for too long.
     private func changing<Result>(_ body: () async throws -> Result) async throws -> Result {
-        guard appends.age < Limits.appendRefusal else {
-            Measured.count("mimeo_log_errors_total", [("code", OperationLogErrorCode.stalled.rawValue)])
-            throw stalled
-        }
-        let waiting = appends.begin()
+        let waiting = try beginChange()
         do {
             let result = try await noting(body)
             appends.end(waiting, isStored: true)
@@ -175,14 +207,27 @@ public final class GuardedLog: OperationLog {
         }
     }
 
+    private func beginChange() throws(OperationLogError) -> UInt64 {
+        guard appends.age < Limits.appendRefusal else {
+            Measured.count("mimeo_log_errors_total", [("code", OperationLogErrorCode.stalled.rawValue)])
+            throw stalled
+        }
+        return appends.begin()
+    }
+
     private func noting<Result>(_ body: () async throws -> Result) async throws -> Result {
         do {
             return try await body()
-        } catch let error as OperationLogError {
-            Measured.count("mimeo_log_errors_total", [("code", error.code.rawValue)])
-            if Self.isDamage(error) { note(error) }
+        } catch {
+            noteFailure(error)
             throw error
         }
+    }
+
+    private func noteFailure(_ error: any Error) {
+        guard let error = error as? OperationLogError else { return }
+        Measured.count("mimeo_log_errors_total", [("code", error.code.rawValue)])
+        if Self.isDamage(error) { note(error) }
     }
 
     private func note(_ error: OperationLogError) {
