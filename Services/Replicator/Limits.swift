@@ -91,6 +91,9 @@ public enum Limits {
     /// burst of so much is taken as fast as the log takes it; about as many again are the vectors that are
     /// kept of it.
     static let unfoldedBytes = 32 * 1_048_576
+    /// Operations that are appended before the fold is waited for, so that one peer's backlog keeps nobody's
+    /// statement waiting for longer than it takes to fold them: some seconds.
+    static let unfoldedOperations: UInt64 = 8_192
     /// How far a large upload may run ahead of folding. Other peers see it, and later writes, that much
     /// later: a fraction of a second.
     static let aheadBytes = 16 * 1_048_576

@@ -60,7 +60,8 @@ struct GivingWayTests {
 
     /// A hub that divides uploads into single operations, and a session with a grant.
     private func withHub(
-        ahead: Int = 1 << 20, unfolded: Int = 1 << 20, grant: Grant = .everything,
+        ahead: Int = 1 << 20, unfolded: Int = 1 << 20, operations: UInt64 = 1 << 20,
+        grant: Grant = .everything,
         _ body: (Bench) async throws -> Void
     ) async throws {
         try await withTemporaryDirectory { folder in
@@ -68,6 +69,7 @@ struct GivingWayTests {
             try await log.createDatabase("db")
             var bounds = AdmissionBounds()
             (bounds.partBytes, bounds.aheadBytes, bounds.unfoldedBytes) = (1, ahead, unfolded)
+            bounds.unfoldedOperations = operations
             let hub = try await DatabaseHub.open(
                 "db", log: log, folder: folder.appendingPathComponent("fold").path, logger: TestBench.quiet,
                 bounds: bounds)
@@ -95,6 +97,19 @@ struct GivingWayTests {
             try await bench.append(try uploads(6...7), isMore: true)
             try await bench.append(try uploads(8...8), isMore: false)
             #expect(try await eventually(within: .seconds(60)) { await bench.folded() == 8 })
+        }
+    }
+
+    @Test("an upload waits for the fold of what is too many operations ahead of it, however small they are")
+    func backlog() async throws {
+        try await withHub(operations: 4) { bench in
+            try await bench.append(try uploads(1...6), isMore: true)
+            #expect(try await bench.stays(at: 0))
+            try await bench.append(try uploads(7...7), isMore: true)
+            #expect(await bench.folded() >= 2)
+            try await bench.append(try uploads(8...12), isMore: true)
+            try await bench.append(try uploads(13...13), isMore: true)
+            #expect(await bench.folded() >= 8)
         }
     }
 

@@ -42,7 +42,7 @@ extension Admission {
     ) async throws -> Event {
         let term = enterTerm()
         unfolded.forget(through: await materializer.position.offset)
-        if let offset = unfolded.excess(over: bounds.unfoldedBytes) {
+        if let offset = unfolded.excess(over: bounds) {
             try await materializer.advance(through: offset)
             unfolded.forget(through: await materializer.position.offset)
         }

@@ -89,7 +89,19 @@ final class UnfoldedDocuments: Sendable {
     /// About how many bytes of operations are not folded.
     var bytes: Int { state.withLock { $0.parts.reduce(0) { $0 + $1.bytes } } }
 
-    /// Up to which offset has to be folded for so many bytes at most to be left; nil where that is so.
+    /// Up to which offset has to be folded for so many bytes and operations at most to be left; nil where that
+    /// is so.
+    func excess(over bounds: AdmissionBounds) -> Offset? {
+        let operations = state.withLock { state -> Offset? in
+            guard let end = state.parts.last?.through.reduced(by: bounds.unfoldedOperations) else {
+                return nil
+            }
+            return end > state.folded ? end : nil
+        }
+        guard let bytes = excess(over: bounds.unfoldedBytes) else { return operations }
+        return operations.map { max($0, bytes) } ?? bytes
+    }
+
     func excess(over limit: Int) -> Offset? {
         state.withLock { state in
             var left = state.parts.reduce(0) { $0 + $1.bytes }
@@ -175,6 +187,8 @@ package struct AdmissionBounds: Sendable {
     package var aheadBytes = Limits.aheadBytes
     /// Bytes waiting to be folded above which no upload is checked.
     package var unfoldedBytes = Limits.unfoldedBytes
+    /// The same, as operations.
+    package var unfoldedOperations = Limits.unfoldedOperations
 
     /// The bounds of a service.
     package init() {}
