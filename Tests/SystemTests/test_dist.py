@@ -10,6 +10,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tarfile
 import tempfile
 import unittest
@@ -70,7 +71,7 @@ class Dist(SystemTest):
     def test_two_packings_of_a_build_are_equal_byte_for_byte(self):
         other = self.folder / "again"
         done = subprocess.run(
-            ["sh", "-c", 'umask 077; exec "$0" "$1"', ROOT / "scripts" / "dist", other], cwd="/", check=False,
+            ["sh", "-c", 'umask 077; exec "$0" "$1" --any-commit', ROOT / "scripts" / "dist", other], cwd="/", check=False,
             capture_output=True, text=True, timeout=500,
             env={**os.environ, "MIMEO_BIN": str(self.built), "TZ": "Asia/Kathmandu", "LC_ALL": "C", "USER": "other"})
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -95,7 +96,7 @@ class Dist(SystemTest):
                 ({"MIMEO_BIN": str(empty)}, "mimeo is missing"), ({"SOURCE_DATE_EPOCH": "today"}, "SOURCE_DATE_EPOCH"),
                 ({"MIMEO_BIN": str(self.other_program())}, "is not that service")):
             done = subprocess.run(
-                [ROOT / "scripts" / "dist", self.folder / "none"], capture_output=True, text=True, check=False,
+                [ROOT / "scripts" / "dist", self.folder / "none", "--any-commit"], capture_output=True, text=True, check=False,
                 timeout=60, env={**os.environ, "MIMEO_BIN": str(self.built), **environment})
             self.assertEqual(done.returncode, 1, words)
             self.assertIn(words, done.stderr)
@@ -107,6 +108,36 @@ class Dist(SystemTest):
         folder.mkdir(exist_ok=True)
         shutil.copy("/bin/true", folder / "mimeo")
         return folder
+
+    def test_an_executable_of_another_commit_and_a_changed_checkout_are_refused(self):
+        checkout = self.folder / "checkout"
+        (checkout / "Shared/ServiceKit/Host").mkdir(parents=True)
+        (checkout / "Shared/ServiceKit/Host/BuildVersion.swift").write_text('static let number = "1.2.3"\n')
+        (checkout / ".gitignore").write_text("built/\n")
+        git = ("git", "-C", checkout, "-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
+        told(*git, "init", "-q")
+        told(*git, "add", ".")
+        told(*git, "commit", "-q", "-m", "one")
+        commit = told(*git, "rev-parse", "HEAD").strip()
+        program = checkout / "built/mimeo"
+        program.parent.mkdir()
+        for text, words in ((f"1.2.3 (commit {commit[:12]})", None), ("1.2.3", "is 1.2.3, the checkout is 1.2.3 (commit "),
+                            ("1.2.3 (commit 0123456789ab)", "(commit 0123456789ab), the checkout is"),
+                            (f"1.2.4 (commit {commit[:12]})", "is 1.2.4 ")):
+            program.write_text(f"#!/bin/sh\necho '{text}'\n")
+            program.chmod(0o755)
+            with self.subTest(text):
+                self.assert_packed(checkout, words)
+        program.write_text(f"#!/bin/sh\necho '1.2.3 (commit {commit[:12]})'\n")
+        (checkout / "Shared/new.swift").write_text("")
+        self.assert_packed(checkout, "changes that are not committed, such as ?? Shared/new.swift")
+
+    def assert_packed(self, checkout, refusal):
+        """Whether what is built in a checkout would be packed."""
+        script = ("import pathlib, sys; sys.path.insert(0, sys.argv[1]); import source; source.ROOT = pathlib.Path(sys.argv[2])\n"
+                  "try: source.Build('built').check_commit()\nexcept source.Refused as refusal: print(refusal)")
+        said = told(sys.executable, "-B", "-c", script, ROOT / "packaging/dist", checkout)
+        self.assertEqual(said, "") if refusal is None else self.assertIn(refusal, said)
 
     # The tarball
 
@@ -181,10 +212,29 @@ class Dist(SystemTest):
         for path in (self.unpacked / "licences" / "debian").iterdir():
             installed = told("dpkg-query", "--show", "--showformat", "${Version}", path.stem)
             self.assertEqual(components[path.stem]["version"], installed, path.stem)
+        self.assertEqual(components["libsqlite3-0"]["licenses"], [{"license": {"id": "blessing"}}])
         references = [component["bom-ref"] for component in bill["components"]]
         self.assertEqual(len(references), len(set(references)))
         self.assertEqual(bill["dependencies"][0]["dependsOn"], references)
         self.assertEqual(json.loads((self.unpacked / "mimeo.cdx.json").read_text()), bill)
+
+    def test_the_bill_has_the_libraries_within_packages_in_the_versions_that_their_sources_tell(self):
+        within = {}
+        for component in self.shipped.bill["components"]:
+            for fact in component.get("properties", []):
+                if fact["name"] == "mimeo:within":
+                    within[component["name"], fact["value"]] = component
+        self.assertEqual(set(within), {
+            ("boringssl", "swift-nio-ssl"), ("boringssl", "swift-crypto"), ("xkcp", "swift-crypto"), ("llhttp", "swift-nio"),
+            ("sha1", "swift-nio"), ("zlib", "swift-nio-extras"), ("icu", "swift")})
+        for component in within.values():
+            self.assertRegex(component["version"], r"^(\d+\.\d+(\.\d+)*(-\w+)?|[0-9a-f]{7,40})$", component["name"])
+            self.assertTrue(component["licenses"], component["name"])
+            self.assertIn(component["version"].replace(".", "-" if component["name"] == "icu" else "."), component["purl"])
+        # The program tells its zlib itself.
+        program = (self.unpacked / "lib/mimeo/mimeo").read_bytes()
+        told_by_zlib = re.search(rb"deflate (\d+\.[\d.]+\d) Copyright", program)[1].decode()
+        self.assertTrue(within["zlib", "swift-nio-extras"]["version"].startswith(told_by_zlib))
 
     def test_the_bill_has_the_versions_that_were_resolved(self):
         resolved = ROOT / "Package.resolved"

@@ -55,9 +55,14 @@ def artifacts(build):
 def main():
     parser = argparse.ArgumentParser(prog="scripts/dist", description=__doc__.splitlines()[0])
     parser.add_argument("folder", nargs="?", type=pathlib.Path, default=source.ROOT / ".build" / "dist")
-    folder = parser.parse_args().folder
+    parser.add_argument("--any-commit", action="store_true",
+                        help="pack a build of another commit, or beside changes: for tests, not to give away")
+    arguments = parser.parse_args()
+    folder = arguments.folder
     try:
         build = source.Build(os.environ.get("MIMEO_BIN", ".build-release/release"))
+        if not arguments.any_commit:
+            build.check_commit()
         folder.mkdir(parents=True, exist_ok=True)
         # The folder holds one release.
         for earlier in (*folder.glob("mimeo[-_]*"), *folder.glob("SHA256SUMS")):

@@ -5,13 +5,17 @@ import json
 import uuid
 
 import licences
+import within
 from source import commit, vendored
 
 SPEC = "1.5"
 
+DEBIAN_LICENCES = {"libsqlite3-0": "blessing", "zlib1g": "Zlib"}
+"""Debian's own descriptions of licences have no identifiers; these two are asked for most."""
 
-def _component(kind, name, version, purl, licence=None, carried=()):
-    made = {"type": kind, "bom-ref": purl, "name": name, "version": version, "purl": purl}
+
+def _component(kind, name, version, purl, licence=None, carried=(), reference=None):
+    made = {"type": kind, "bom-ref": reference or purl, "name": name, "version": version, "purl": purl}
     if licence:
         made["licenses"] = [{"expression": licence} if " " in licence else {"license": {"id": licence}}]
     if carried:
@@ -33,12 +37,17 @@ def bill(version, epoch, swift, packages, libraries, image_packages, architectur
     components = [_swift_package(package) for package in packages]
     components.append(_component(
         "library", "swift-runtime", swift, f"pkg:generic/swift@{swift}", "Apache-2.0 WITH Swift-exception"))
+    # Two packages may have the same revision of a library.
+    components += [_component("library", copy.name, copy.version, copy.purl, copy.licence,
+                              reference=f"{copy.holder}#{copy.name}") | {
+                       "properties": [{"name": "mimeo:within", "value": copy.holder}]}
+                   for copy in within.copies(packages)]
     components += [_component("library", name.lower(), number, f"pkg:npm/{name.lower()}@{number}", licence)
                    for name, number, licence in vendored()]
     for carried, group in ((("tarball", "image"), libraries), (("image",), image_packages)):
         components += [_component(
             "library", package.name, package.version,
-            f"pkg:deb/debian/{package.name}@{package.version}?arch={architecture}", carried=carried)
+            f"pkg:deb/debian/{package.name}@{package.version}?arch={architecture}", DEBIAN_LICENCES.get(package.name), carried)
             for package in group]
     time = datetime.datetime.fromtimestamp(epoch, datetime.timezone.utc)
     made = {

@@ -89,6 +89,21 @@ class Build:
         if not (self.executables / "mimeo").is_file():
             raise Refused(f"{self.executables / 'mimeo'} is missing: scripts/build-release makes it")
 
+    def check_commit(self):
+        """Refuses an executable of another commit than the checkout's, and a checkout with changes: the packages name
+        one commit, and have the pages, the units and the program of that one.
+
+        scripts/build-release tells a build its commit only if nothing was changed then.
+        """
+        told, name = run(self.executables / "mimeo", "--version").strip(), commit()
+        wanted = f"{version()} (commit {name[:12]})" if name else version()
+        if told != wanted:
+            raise Refused(f"{self.executables / 'mimeo'} is {told or 'of no version'}, the checkout is {wanted}: run "
+                          "scripts/build-release, with nothing changed that is not committed")
+        changes = run("git", "-C", ROOT, "status", "--porcelain").splitlines() if name else []
+        if changes:
+            raise Refused(f"the checkout has changes that are not committed, such as {changes[0]}")
+
     @property
     def scratch(self):
         """The folder in which SwiftPM keeps what belongs to a build: above the executables, or .build."""

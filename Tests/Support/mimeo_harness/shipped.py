@@ -74,9 +74,9 @@ class Shipped:
 
 
 def pack(built, folder):
-    """Packs the executables of a folder, as `make dist` does with those of a release build."""
+    """Packs the executables of a folder, as `make dist` does with those of a release build of the commit."""
     done = subprocess.run(
-        [ROOT / "scripts" / "dist", folder], capture_output=True, text=True, check=False, timeout=600,
+        [ROOT / "scripts" / "dist", folder, "--any-commit"], capture_output=True, text=True, check=False, timeout=600,
         env={**os.environ, "MIMEO_BIN": str(built)})
     if done.returncode != 0:
         raise RuntimeError(f"scripts/dist: {done.stderr[-2000:]}")
