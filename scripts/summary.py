@@ -6,10 +6,12 @@ build), and for each job `NAME.jsonl` (Swift Testing's event stream) or `NAME.js
 a run without a passed test and a part that failed without naming a failed test (a crash, a build or lint error) counts
 as one failure: the sum must never look better than the run was. The failures stand at the end because the end of a log
 is what a reader of it is sure to have. `flaky` has the tests that failed once and passed when their job was repeated;
-they are printed, and kept in `.build/flaky.txt`.
+they are printed, and added to `.build/flaky.txt` with the time and the seed of the run.
 """
 
+import datetime
 import json
+import os
 import pathlib
 import sys
 
@@ -101,15 +103,16 @@ def slowest(counts):
 
 
 def tell_flaky(directory, kept):
-    """Names the tests that passed at the second try only, and keeps the names in a file, if one is named."""
+    """Names the tests that passed at the second try only, and adds them to a file, if one is named: a name stays there
+    until somebody has mended the test and removes it."""
     path = directory / "flaky"
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     for line in lines:
         print(f"FLAKY {line[:SHOWN_CHARACTERS]}")
-    if kept:
-        # A build that failed at once has made no folder.
-        kept.parent.mkdir(exist_ok=True)
-        kept.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    if kept and lines:
+        run = f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%MZ} seed {os.environ.get('MIMEO_SEED', '-')}"
+        with open(kept, "a", encoding="utf-8") as names:
+            names.writelines(f"{run} {line}\n" for line in lines)
 
 
 def main(directory, kept=None):

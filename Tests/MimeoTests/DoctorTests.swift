@@ -69,14 +69,15 @@ struct DoctorTests {
     func files() throws {
         try withTemporaryDirectory { folder in
             let data = folder.appendingPathComponent("data")
-            let checks = { (path: String) throws -> [DoctorCode] in
+            let findings = { (path: String) throws -> [DoctorFinding] in
                 let place = LogPlace.Resolved(
                     data: path, log: .sqlite(path: "\(path)/log.sqlite"),
                     sources: try SettingSources(config: nil, environment: [:]))
-                return FileChecks(place, secretsKey: nil).run().map(\.code).filter {
-                    ![.diskFilling, .diskNearlyFull, .diskSlow].contains($0)
+                return FileChecks(place, secretsKey: nil).run().filter {
+                    ![.diskFilling, .diskNearlyFull, .diskSlow].contains($0.code)
                 }
             }
+            let checks = { (path: String) throws -> [DoctorCode] in try findings(path).map(\.code) }
             #expect(try checks(data.path) == [.dataMissing])
             let manager = FileManager.default
             try manager.createDirectory(
@@ -94,6 +95,9 @@ struct DoctorTests {
                 try manager.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file)
             }
             #expect(try checks(data.path) == [.keyChanging])
+            let remedy = try #require(try findings(data.path).first { $0.code == .keyChanging }).remedy
+            #expect(remedy.hasPrefix("end it with mimeo admin sealing-key forget,"))
+            #expect(AdminCall.routes.contains { $0.words == ["sealing-key", "forget"] })
             try manager.setAttributes([.posixPermissions: 0o644], ofItemAtPath: key.path)
             #expect(try checks(data.path) == [.keyUnusable, .keyChanging])
         }

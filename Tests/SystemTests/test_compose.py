@@ -65,6 +65,24 @@ class Compose(SystemTest):
         self.run_command(COMPOSE / "secrets", self.secrets)
         self.assertEqual(json.loads((self.secrets / "services.json").read_text())["log"], log)
 
+    def restored(self, *arguments, status=0):
+        """What compose/restore asks of docker-compose, when `run` ends with this status; and its own status."""
+        tools = self.workspace.directory / "tools"
+        tools.mkdir(exist_ok=True)
+        (tools / "docker-compose").write_text(f"#!/bin/sh\necho \"$@\"\n[ \"$1\" != run ] || exit {status}\n")
+        (tools / "docker-compose").chmod(0o755)
+        done = subprocess.run([COMPOSE / "restore", *arguments], capture_output=True, text=True, timeout=60, check=False,
+                              env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"})
+        return done.returncode, done.stdout.splitlines()
+
+    def test_a_restore_stops_the_services_and_one_that_is_only_tried_does_not(self):
+        stop, start = "stop front backup replicator query-service attachment-store auth-gateway", "up -d"
+        self.assertEqual(self.restored(), (0, [stop, "run --rm -T restore", start]))
+        at = ("--to", "2026-11-26T08:30:00Z")
+        self.assertEqual(self.restored(*at, status=3), (3, [stop, f"run --rm -T restore {' '.join(at)}", start]))
+        self.assertEqual(self.restored(*at, "--dry-run"), (0, [f"run --rm -T restore {' '.join(at)} --dry-run"]))
+        self.assertEqual(self.restored("--dry-run", *at, status=3), (3, [f"run --rm -T restore --dry-run {' '.join(at)}"]))
+
     def test_the_example_of_settings_has_every_one(self):
         text = (COMPOSE / "compose.yaml").read_text()
         example = dict(line.split("=", 1) for line in (COMPOSE / ".env.example").read_text().splitlines()

@@ -4,6 +4,8 @@ import importlib.util
 import io
 import json
 import pathlib
+import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -148,15 +150,17 @@ class Repeats(unittest.TestCase):
             finally:
                 run_tests.IS_DEEP = kept_depth
             with redirect_stdout(io.StringIO()) as lines:
-                summary.main(results, results / "kept.txt")
-            return code, lines.getvalue().splitlines(), (results / "kept.txt").read_text(), printed.getvalue()
+                for _ in range(2):
+                    summary.main(results, results / "kept.txt")
+            kept = (results / "kept.txt").read_text() if (results / "kept.txt").exists() else ""
+            return code, lines.getvalue().splitlines(), kept, printed.getvalue()
 
     def test_a_job_that_passes_alone_has_passed_and_its_test_is_named(self):
         code, lines, kept, printed = self.run_jobs(one=self.FLAKY, two=self.PASSING)
         self.assertEqual((code, lines[-1]), (0, "5 passed, 0 failed, 0 skipped"))
         self.assertIn("again, alone: one", printed)
         self.assertNotIn("again, alone: two", printed)
-        self.assertEqual(kept, "one: a test: 1 != 2\n")
+        self.assertRegex(kept, r"\A(20\d\d-\d\d-\d\dT\d\d:\d\dZ seed \S+ one: a test: 1 != 2\n){2}\Z")
         self.assertIn("FLAKY one: a test: 1 != 2", lines)
 
     def test_a_job_that_fails_twice_has_failed(self):
@@ -168,7 +172,7 @@ class Repeats(unittest.TestCase):
         crash = "test -e $0.marker && { echo '{\"passed\": 1, \"failed\": 0, \"skipped\": 0}' >$0.json; exit 0; }; touch $0.marker; exit 139"
         code, lines, kept, _ = self.run_jobs(one=crash)
         self.assertEqual((code, lines[-1], kept),
-                         (0, "1 passed, 0 failed, 0 skipped", "one: ended without a failed test\n"))
+                         (0, "1 passed, 0 failed, 0 skipped", 2 * f"{kept[:kept.index(' one: ')]} one: ended without a failed test\n"))
 
     def test_neither_the_deep_tier_nor_a_run_with_many_failures_repeats(self):
         self.assertEqual(self.run_jobs(is_deep=True, one=self.FLAKY)[0], 1)
@@ -181,6 +185,40 @@ class Repeats(unittest.TestCase):
             run.is_stopping = True
             self.assertEqual(run_tests.execute(run, [("one", ["false"])]), 1)
         self.assertNotIn("again", printed.getvalue())
+
+
+class ContinuousIntegration(unittest.TestCase):
+    """`.ci/run` of a clone in which make, the compiler and the list of users are scripts."""
+
+    def run_in_clone(self, users, **environment):
+        """The exit code, what it said, and the names in the folder of its builds in `users`' home."""
+        with tempfile.TemporaryDirectory() as name:
+            clone, tools, home = (pathlib.Path(name) / each for each in ("clone", "tools", "home"))
+            for folder in (clone / ".ci", tools, home):
+                folder.mkdir(parents=True)
+            shutil.copy(run_tests.ROOT / ".ci" / "run", clone / ".ci" / "run")
+            (clone / "Package.swift").write_text("// a manifest\n")
+            for tool, script in {"make": "echo \"make $1 in $HOME, $(readlink .build)\"", "swift": "echo 6",
+                                 "getent": users.format(home=home)}.items():
+                (tools / tool).write_text(f"#!/bin/sh\n{script}\n")
+                (tools / tool).chmod(0o755)
+            given = {key: value.format(home=home) for key, value in environment.items()}
+            done = subprocess.run([clone / ".ci" / "run"], capture_output=True, text=True, check=False, timeout=60,
+                                  env={"PATH": f"{tools}:/usr/bin:/bin", **given})
+            kept = sorted(path.name for path in home.rglob("build-*") if path.is_dir())
+            return done.returncode, (done.stdout + done.stderr).replace(str(home), "HOME"), kept
+
+    def test_a_run_without_home_keeps_its_build_in_the_home_that_the_system_knows(self):
+        users = "echo 'ci:x:7:7::{home}:/bin/sh'"
+        for environment in ({}, {"HOME": "{home}"}):
+            code, said, kept = self.run_in_clone(users, **environment)
+            self.assertEqual((code, len(kept)), (0, 1), said)
+            self.assertEqual(said, f"make test in HOME, HOME/.cache/mimeo/{kept[0]}\n")
+
+    def test_a_run_of_a_user_without_a_home_says_so(self):
+        code, said, kept = self.run_in_clone("exit 2")
+        self.assertEqual((code, kept), (2, []))
+        self.assertIn("set HOME", said)
 
 
 class Commands(unittest.TestCase):

@@ -115,7 +115,7 @@ struct FileChecks {
             findings.append(
                 DoctorFinding(
                     .keyChanging, .warning, key, "a change of the sealing key was not ended",
-                    "remove the previous key with DELETE /admin/auth/secrets-key/previous"))
+                    "end it with mimeo admin sealing-key forget, which removes the previous key"))
         }
         return findings
     }
