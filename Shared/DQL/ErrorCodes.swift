@@ -184,4 +184,9 @@ public enum DQLWarningCode: String, Sendable, CaseIterable {
     /// A value written to a field that holds a COUNTER: the counter stays beside it, and the next increment
     /// shows its old sum again.
     case registerBesideCounter = "DQL-W117"
+    /// CREATE INDEX on fields that another index has, or IF NOT EXISTS of a name that an index on other
+    /// fields has.
+    case indexNotNew = "DQL-W118"
+    /// A written number that is too small for a double, and is 0.0.
+    case numberTooSmall = "DQL-W119"
 }

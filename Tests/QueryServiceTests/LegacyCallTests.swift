@@ -193,6 +193,33 @@ struct LegacyCallTests {
         }
     }
 
+    @Test("an id in a path is JSON or a text: of both documents the first DELETE takes the number or true")
+    func doubtfulIDs() async throws {
+        try await QueryBench.run { _, client async throws in
+            _ = try await client.execute(
+                "INSERT INTO c DOCUMENTS (:docs)",
+                [
+                    "docs": [
+                        ["_id": "777"], ["_id": 7, "n": 1], ["_id": "7"], ["_id": "true"], ["_id": "1.5"],
+                    ]
+                ])
+            for (id, left) in [
+                ("777", 4), ("777", 4), ("7", 3), ("7", 2), ("true", 1), ("%221.5%22", 0),
+            ] {
+                let path = "/api/v1/collections/c/documents/\(id)"
+                #expect(try await client.get(path, method: "DELETE").status == 200)
+                #expect(try await client.execute("SELECT * FROM c").items.count == left, "\(id)")
+            }
+            let history = try JSONText.parse(await client.get("/api/v5/history/c/777").text)
+            #expect(history["id"] == "777" && history["entries"]?.arrayValue?.count == 2)
+            let number = try JSONText.parse(await client.get("/api/v5/history/c/7").text)
+            #expect(number["id"] == 7)
+            _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': '12'})")
+            let conflicts = try JSONText.parse(await client.get("/api/v5/conflicts/c/12").text)
+            #expect(conflicts["id"] == "12" && conflicts["exists"] == true)
+        }
+    }
+
     @Test("the commands of a write under an Idempotency-Key are done once, and answered as the first time")
     func writeOnce() async throws {
         try await QueryBench.run { _, client async throws in

@@ -52,6 +52,27 @@ struct ServerIndexTests {
         }
     }
 
+    @Test("an index on the fields of another one is made, and a warning says so; so of a name that stays")
+    func equalIndexes() async throws {
+        try await run { _, client async throws in
+            for (statement, warning) in [
+                ("CREATE INDEX first ON ships (tons DESC, flag)", nil),
+                ("CREATE INDEX other ON ships (tons, flag)", nil),
+                ("CREATE INDEX second ON ships (tons DESC, flag)", "the index first is on the same fields"),
+                ("CREATE INDEX IF NOT EXISTS first ON ships (tons DESC, flag)", nil),
+                ("CREATE INDEX IF NOT EXISTS first ON ships (flag)", "the index first is on other fields"),
+                ("CREATE INDEX first ON boats (tons DESC, flag)", nil),
+            ] {
+                let made = try await client.execute(statement)
+                #expect(made.status == 200, "\(statement)")
+                let told = made.body["warnings"]?.arrayValue?.compactMap { $0["description"]?.stringValue }
+                #expect(told?.count == (warning == nil ? 0 : 1), "\(statement)")
+                #expect(warning.map { told?.first?.hasPrefix($0) == true } ?? true, "\(statement)")
+            }
+            #expect(try await Self.states(client).count == 4)
+        }
+    }
+
     @Test("a name is taken once, and a name that is not there cannot be dropped")
     func names() async throws {
         try await run { _, client async throws in

@@ -65,24 +65,29 @@ struct ConflictRoutes: Sendable {
 
     private func show(_ request: Request, _ context: ServiceContext) async throws -> Response {
         let identity = try await identity(of: request)
-        let id = try HistoryRequest.id(context.parameters.require("id"))
-        let key = DocumentKey(collection: try HistoryRequest.collection(context), id: id)
-        let name = key.collection.text
+        let name = try HistoryRequest.collection(context).text
         // The same answer for every id, so that the client does not learn whether the document exists.
-        guard identity.rights.read.allows(key) else {
+        let keys = try HistoryRequest.keys(context).filter(identity.rights.read.allows)
+        guard let first = keys.first else {
             throw QueryError(.readNotGranted, "this document of \(name)")
         }
         let found = try await read("conflicts of a document of \(name)", identity, context) { documents, _ in
             var conflicts: DocumentConflicts?
-            try documents.lookup(key.collection, key.id) { conflicts = try DocumentConflicts($0) }
-            return (conflicts, try documents.offset())
+            var id = first.id
+            for key in keys where conflicts == nil {
+                try documents.lookup(key.collection, key.id) {
+                    conflicts = try DocumentConflicts($0)
+                    id = key.id
+                }
+            }
+            return (conflicts, try documents.offset(), id)
         }
         var authors: [ActorID: String] = [:]
         for actor in found.0?.actors ?? [] {
             authors[actor] = try await log.frontier(of: [actor], in: identity.databaseID)[actor]?.authorKey
         }
         return json([
-            "collection": .string(name), "id": id.value, "exists": .bool(found.0 != nil),
+            "collection": .string(name), "id": found.2.value, "exists": .bool(found.0 != nil),
             "bytes": .int(Int64(found.0?.bytes ?? 0)),
             "fields": found.0?.value(authors: authors) ?? .array([]), "transactionId": .offset(found.1),
         ])

@@ -33,6 +33,9 @@ extension PreparedStatement {
         var result = StatementResult()
         result.warnings = warnings
         if let change = indexChange(options.parameters) {
+            if let warning = warning(of: change, among: try IndexDefinitions.all(in: writer)) {
+                result.warnings.append(warning)
+            }
             try IndexDefinitions.carryOut(change, in: writer)
             return result
         }

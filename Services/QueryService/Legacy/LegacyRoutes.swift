@@ -40,13 +40,11 @@ struct LegacyRoutes: Sendable {
         mount.on(.delete, "/api/v1/collections/:collection/documents/:id") { request, context in
             let identity = try await identity(request)
             let collection = try HistoryRequest.collection(context).text
-            let id = try HistoryRequest.id(context.parameters.require("id"))
-            var statement = ExecuteRequest(
-                statement: "DELETE FROM \(LegacyCall.quoted(collection)) WHERE _id = :id",
-                arguments: ObjectValue([(key: "id", value: id.value)]))
+            let ids = try HistoryRequest.ids(context.parameters.require("id"))
+            var statement = Self.deletion(of: ids, in: LegacyCall.quoted(collection))
             statement.key = try IdempotencyKey(
                 request, user: identity.userID,
-                parts: [[1], Array(collection.utf8), JSONText.bytes(id.value)])
+                parts: [[1], Array(collection.utf8), JSONText.bytes(ids[0].value)])
             let deletion = statement
             let answer = try await reporting { try await execute(deletion, request, identity) }
             return Self.json(
@@ -55,6 +53,20 @@ struct LegacyRoutes: Sendable {
                     "deleted": .int(Int64(answer.mutatedDocumentIDs.count)),
                 ], answer.repetition)
         }
+    }
+
+    /// Deletes the first of the documents that is there.
+    private static func deletion(of ids: [DocumentID], in collection: String) -> ExecuteRequest {
+        var arguments = ObjectValue([(key: "id", value: ids[0].value)])
+        guard ids.count > 1 else {
+            return ExecuteRequest(
+                statement: "DELETE FROM \(collection) WHERE _id = :id", arguments: arguments)
+        }
+        arguments["ids"] = .array(ids.map(\.value))
+        return ExecuteRequest(
+            statement: "DELETE FROM \(collection) WHERE _id IN :ids AND "
+                + "(_id = :id OR NOT EXISTS (SELECT _id FROM \(collection) WHERE _id = :id))",
+            arguments: arguments)
     }
 
     private func call(

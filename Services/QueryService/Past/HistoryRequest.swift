@@ -4,7 +4,10 @@ import ServiceKit
 
 /// A request for a document's history, read from its path and query.
 struct HistoryRequest: Sendable {
-    let key: DocumentKey
+    /// The document that the path names; of two readings the likelier one first.
+    let keys: [DocumentKey]
+    /// Their collection.
+    let collection: CollectionName
     /// Entries before this offset; nil for all.
     let before: Offset?
     let limit: Int
@@ -13,8 +16,8 @@ struct HistoryRequest: Sendable {
 
     /// - Throws: `SRV-0400`, `QUERY-0101`.
     init(_ request: Request, _ context: ServiceContext) throws {
-        key = DocumentKey(
-            collection: try Self.collection(context), id: try Self.id(context.parameters.require("id")))
+        keys = try Self.keys(context)
+        collection = try Self.collection(context)
         let query = try QueryValues(request)
         before = try query.whole("before", in: 1...UInt64.max).map { Offset($0) }
         limit = Int(try query.whole("limit", in: 1...Limits.historyRows) ?? 100)
@@ -22,12 +25,23 @@ struct HistoryRequest: Sendable {
     }
 
     /// The answer, as JSON: the document at a point, or the document's latest changes.
+    /// - Parameters:
+    ///   - first: the document that the path names.
+    ///   - others: what it names if there never was that one.
     /// - Throws: as `DocumentHistory.find`.
-    func answer(of history: DocumentHistory) async throws -> [UInt8] {
-        let (past, database, key) = (history.past, history.database, key)
+    func answer(of first: DocumentHistory, or others: [DocumentHistory]) async throws -> [UInt8] {
+        let (past, database) = (first.past, first.database)
+        func find(through last: Offset, limit: Int) async throws -> (DocumentHistory, DocumentHistory.Found) {
+            var found = (first, try await first.find(through: last, limit: limit))
+            for other in others where found.1.state == nil && found.1.entries.isEmpty {
+                found = (other, try await other.find(through: last, limit: limit))
+            }
+            return found
+        }
         if let point = at {
             let offset = try await past.offset(of: point, in: database)
-            let found = try await history.find(through: offset, limit: 0)
+            let (history, found) = try await find(through: offset, limit: 0)
+            let key = history.key
             return try await history.evaluation.run {
                 let document = try found.state.flatMap { try $0.visibleDocument(key.id) }
                 var body = ObjectValue([
@@ -40,7 +54,8 @@ struct HistoryRequest: Sendable {
         }
         let head = try await past.log.head(of: database).offset
         let last = min(before.map(\.previous) ?? .max, head)
-        let found = try await history.find(through: last, limit: limit)
+        let (history, found) = try await find(through: last, limit: limit)
+        let key = history.key
         var authors: [ActorID: String] = [:]
         for actor in Set(found.entries.map(\.stamp.actor)) {
             authors[actor] = try await past.log.frontier(of: [actor], in: database)[actor]?.authorKey
@@ -71,22 +86,26 @@ struct HistoryRequest: Sendable {
         return CollectionName(String(text.dropFirst().dropLast().replacing("``", with: "`")))
     }
 
-    /// An id as it stands in a path: JSON if it begins like JSON, else a text.
+    /// The ids that an id in a path can mean: JSON, and the text itself, such as 777 or true. Of both, a
+    /// route takes the JSON if there is such a document.
     /// - Throws: `QUERY-0101`.
-    static func id(_ text: String) throws -> DocumentID {
-        guard let first = text.utf8.first, "{[\"0123456789-tf".utf8.contains(first) else {
-            return try made(.string(text))
+    static func ids(_ text: String) throws -> [DocumentID] {
+        var values: [Value] = [.string(text)]
+        if let first = text.utf8.first, "{[\"0123456789-tf".utf8.contains(first),
+            let value = try? JSONText.parse(text)
+        {
+            if case .string = value { values = [value] } else { values.insert(value, at: 0) }
         }
-        // A text that only begins like JSON, such as a UUID or "tom", is a text.
-        guard let value = try? JSONText.parse(text) else { return try made(.string(text)) }
-        return try made(value)
-    }
-
-    private static func made(_ value: Value) throws -> DocumentID {
-        do {
-            return try DocumentID(value)
-        } catch {
+        let ids = values.compactMap { try? DocumentID($0) }
+        guard !ids.isEmpty else {
             throw QueryError(.malformedRequest, "the path's id cannot be the id of a document")
         }
+        return ids
+    }
+
+    /// The documents that a path can mean.
+    static func keys(_ context: ServiceContext) throws -> [DocumentKey] {
+        let collection = try collection(context)
+        return try ids(context.parameters.require("id")).map { DocumentKey(collection: collection, id: $0) }
     }
 }

@@ -81,6 +81,27 @@ extension PreparedStatement {
     }
 }
 
+extension PreparedStatement {
+    /// The warning about a CREATE INDEX that brings nothing new: an equal index is there under another name,
+    /// or one of the name is there that is on other fields, which IF NOT EXISTS keeps.
+    /// - Parameter known: the indexes before the change.
+    public func warning(of change: IndexChange, among known: [IndexDescription]) -> DQLWarning? {
+        guard case .create(let index, _) = change else { return nil }
+        let others = known.filter { $0.collection == index.collection }
+        if let namesake = others.first(where: { utf8Equal($0.name, index.name) }) {
+            guard namesake.keys != index.keys else { return nil }
+            return source.warning(
+                .indexNotNew, "the index \(index.name) is on other fields, and stays: drop it first",
+                at: SourceSpan(start: 0, end: 0))
+        }
+        guard let equal = others.first(where: { $0.keys == index.keys }) else { return nil }
+        return source.warning(
+            .indexNotNew,
+            "the index \(equal.name) is on the same fields: reads use one of them, and writes pay for both",
+            at: SourceSpan(start: 0, end: 0))
+    }
+}
+
 extension DQLError {
     /// CREATE INDEX without IF NOT EXISTS, of a name that the collection's indexes already have.
     public static func indexExists(_ name: String, _ collection: CollectionName) -> DQLError {

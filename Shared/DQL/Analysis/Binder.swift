@@ -111,7 +111,9 @@ struct Binder {
     mutating func bind(_ expression: ExpressionSyntax) throws(DQLError) -> BoundExpression {
         if let slot = try groupKey(expression) { return .slot(slot) }
         switch expression.kind {
-        case .literal(let value): return .constant(value)
+        case .literal(let value):
+            if case .double(0) = value { warnAboutZero(expression.span) }
+            return .constant(value)
         case .missing: return .constant(nil)
         case .parameter(let name): return .parameter(parameter(name.text, expression.span))
         case .name, .member, .element: return try bindPath(expression)

@@ -117,6 +117,17 @@ extension Binder {
             .constantKey, "\(clause) \(shown(written.span)) \(effect): \(advice)", at: written.span)
     }
 
+    /// Warns about a number of which nothing is left.
+    mutating func warnAboutZero(_ span: SourceSpan) {
+        let utf8 = source.text.utf8
+        guard span.start < span.end, span.end <= utf8.count else { return }
+        let start = utf8.index(utf8.startIndex, offsetBy: span.start)
+        let digits = utf8[start..<utf8.index(start, offsetBy: span.end - span.start)]
+            .prefix { $0 | 0x20 != UInt8(ascii: "e") }
+        guard digits.contains(where: { (0x31...0x39).contains($0) }) else { return }
+        warn(.numberTooSmall, "\(shown(span)) is too small for a double, and is 0.0", at: span)
+    }
+
     /// The elements of an array that the statement writes.
     static func elements(_ collection: BoundExpression) -> [BoundExpression] {
         switch collection {

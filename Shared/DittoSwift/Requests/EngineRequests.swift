@@ -63,7 +63,11 @@ extension Engine {
         _ running: RequestRegistry.Request
     ) throws -> StatementOutcome {
         var rows: [KeptRow] = []
+        var warnings = statement.warnings
         if let change = statement.indexChange(settings.parameters) {
+            if let warning = statement.warning(of: change, among: try replica.indexes()) {
+                warnings.append(warning)
+            }
             // No timeout here: timeouts are for statements with results, and building an index takes long.
             try replica.change(change) { running.isCancelled ? .cancelled : nil }
         } else {
@@ -71,7 +75,7 @@ extension Engine {
         }
         return StatementOutcome(
             kind: statement.kind, kept: rows, mutatedDocumentIDs: [],
-            warnings: statement.warnings.map(StatementWarning.init), commit: replica.head)
+            warnings: warnings.map(StatementWarning.init), commit: replica.head)
     }
 
     private func provision(

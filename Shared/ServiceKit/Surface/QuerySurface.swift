@@ -95,7 +95,7 @@ extension Surface {
         .get, "/api/v5/history/:collection/:id", "history", .user, "Shows what happened to a document.",
         details: """
             Newest first, as far as the log reaches; complete tells whether that is its beginning. The id \
-            is a text, or JSON if it begins like JSON. A collection's name may stand in back quotes, as in \
+            is JSON, or a text: 777 is the text where no document has the number. A collection's name may stand in back quotes, as in \
             DQL: browsers take . and .. for steps of the path.
             """,
         parameters: [
@@ -139,7 +139,9 @@ extension Surface {
     private static let conflictsOfDocument = RouteDescription(
         .get, "/api/v5/conflicts/:collection/:id", "showConflicts", .user,
         "Shows the concurrent values of a document, with who wrote them and when.",
-        details: "The id is a text, or JSON if it begins like JSON. A write of the field chooses its value.",
+        details:
+            "The id is JSON, or a text: 777 is the text where no document has the number. A write of the field "
+            + "chooses its value.",
         answers: [
             .init(
                 200, "The fields that have several values.",
