@@ -181,6 +181,8 @@ public enum Limits {
     static let namedRecords = 1_000
     /// Largest configuration file; it holds a handful of names.
     public static let configurationFileBytes = 64 * 1024
+    /// Positions of own writes that a materializer remembers: more than wake-ups that are under way.
+    static let ownPositions = 32
     /// Most instances of one service on one data folder; each takes the first free of so many folders.
     public static let instancesOnOneFolder = 16
     /// Actors per database and purpose: more than the processes that write one database at a time.

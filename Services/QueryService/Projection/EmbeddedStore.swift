@@ -10,11 +10,13 @@ import ServiceKit
 struct EmbeddedStore: ProjectionStore {
     private let share: Materializations.Share
     private let indexes: IndexKeeper
+    private let log: any OperationLog
     private var materializer: Materializer { share.materializer }
     private let seats = EvaluationSeats(ServiceKit.Limits.evaluationsOfStore)
 
     static func open(
-        _ database: DatabaseID, in materializations: Materializations, recent: RecentChanges, logger: Logger
+        _ database: DatabaseID, log: any OperationLog, in materializations: Materializations,
+        recent: RecentChanges, logger: Logger
     ) async throws -> EmbeddedStore {
         let indexes = IndexKeeper(logger: logger)
         let share = try await materializations.open(
@@ -27,7 +29,7 @@ struct EmbeddedStore: ProjectionStore {
                 if concernsIndexes { await indexes.wake() }
             })
         await indexes.begin(share.materializer, isNew: share.materializer.positionNow.offset == 0)
-        return EmbeddedStore(share: share, indexes: indexes)
+        return EmbeddedStore(share: share, indexes: indexes, log: log)
     }
 
     var keepsIndexes: Bool { true }
@@ -63,43 +65,46 @@ struct EmbeddedStore: ProjectionStore {
     }
 
     func draft(
-        from offset: Offset, as actor: ActorID, sequence: SequenceNumber, in turn: DraftTurn,
+        from offset: Offset, naming keys: [DocumentKey], as actor: ActorID, sequence: SequenceNumber,
+        _ evaluation: Evaluation,
         _ body: @escaping @Sendable (any DocumentWriter) throws -> StatementResult
     ) async throws -> StatementDraft {
         let replica = materializer.replica
-        // Read before the draft: a fold between the two only makes the condition stricter.
-        let readAt = materializer.positionNow.offset
-        guard turn.isQuick else {
-            return try await turn.evaluation.run(on: seats) {
-                let draft = try replica.draftOnSnapshot(as: actor, sequence: sequence) { try body($0) }
-                return StatementDraft(
-                    result: draft.value, operation: draft.operation, warnings: draft.warnings,
-                    readAt: draft.readAt)
-            }
-        }
-        return try await turn.evaluation.run(isUrgent: true) {
-            let draft = try replica.draft(as: actor, sequence: sequence) { try body($0) }
+        return try await evaluation.run(on: seats) {
+            let draft = try replica.draftOnSnapshot(as: actor, sequence: sequence) { try body($0) }
             return StatementDraft(
-                result: draft.value, operation: draft.operation, warnings: draft.warnings, readAt: readAt)
+                result: draft.value, operation: draft.operation, warnings: draft.warnings,
+                readAt: draft.readAt)
         }
     }
 
-    func drafts(
-        from offset: Offset, as actor: ActorID, sequence: SequenceNumber, in turn: DraftTurn,
-        _ works: [DraftWork], goesOn: @escaping @Sendable ((any Error)?) throws -> Bool,
-        checking check: @escaping @Sendable (CRDT.Operation) throws -> Void
-    ) async throws -> [Result<StatementDraft, any Error>] {
-        let replica = materializer.replica
-        let readAt = materializer.positionNow.offset
-        return try await turn.evaluation.run(isUrgent: true) {
-            let links = try replica.drafts(
-                as: actor, sequence: sequence, works, goesOn: goesOn, checking: check
-            ) { work, transaction, sequence in try work(transaction, sequence) }
-            return links.map { link in
-                link.map {
-                    StatementDraft(
-                        result: $0.value, operation: $0.operation, warnings: $0.warnings, readAt: readAt)
-                }
+    /// Drafts, appends and folds in one transaction of the replica, on one thread.
+    func write(_ group: GroupWrite) async throws -> GroupWritten {
+        let (log, database) = (log, materializer.database)
+        return try await materializer.write { replica, position in
+            var written: GroupWritten?
+            do {
+                let folded = try replica.write(
+                    as: group.actor, sequence: group.sequence, group.works, goesOn: group.goesOn,
+                    checking: group.check,
+                    appending: { links in
+                        let plan = group.plan(
+                            links.map { $0.map { StatementDraft($0, at: position.offset) } })
+                        let requests = plan.requests
+                        let outcomes = Result {
+                            try requests.isEmpty ? [] : log.appendBlocking(requests, to: database)
+                        }
+                        written = GroupWritten(plan: plan, outcomes: outcomes)
+                        let appended = (try? outcomes.get()) ?? []
+                        return Materializer.entries(of: requests, appended, after: position)
+                    }
+                ) { work, transaction, sequence in try work(transaction, sequence) }
+                guard let written else { preconditionFailure("a write of a group has an outcome") }
+                return (written, folded)
+            } catch {
+                // What is appended is durable. The fold from the log meets the error again, if it stays.
+                guard let written else { throw error }
+                return (written, [])
             }
         }
     }
@@ -116,6 +121,13 @@ struct EmbeddedStore: ProjectionStore {
     func close(discards: Bool) async {
         await indexes.close()
         await share.close(discards: discards)
+    }
+}
+
+extension StatementDraft {
+    fileprivate init(_ link: DraftChain.Link<StatementResult>, at offset: Offset) {
+        self.init(
+            result: link.value, operation: link.operation, warnings: link.warnings, readAt: offset)
     }
 }
 

@@ -7,12 +7,19 @@ import ServiceKit
 
 /// A projection in PostgreSQL, shared with other processes.
 struct PostgresStore: ProjectionStore {
+    private let database: DatabaseID
+    private let log: any OperationLog
     private let projection: PostgresProjection
     private let tail: ChangeTail
     /// The connections, which all databases share.
     private let seats: EvaluationSeats
 
-    init(_ projection: PostgresProjection, tail: ChangeTail, seats: EvaluationSeats) {
+    init(
+        _ database: DatabaseID, log: any OperationLog, _ projection: PostgresProjection, tail: ChangeTail,
+        seats: EvaluationSeats
+    ) {
+        self.database = database
+        self.log = log
         self.projection = projection
         self.tail = tail
         self.seats = seats
@@ -42,36 +49,42 @@ struct PostgresStore: ProjectionStore {
     }
 
     func draft(
-        from offset: Offset, as actor: ActorID, sequence: SequenceNumber, in turn: DraftTurn,
+        from offset: Offset, naming keys: [DocumentKey], as actor: ActorID, sequence: SequenceNumber,
+        _ evaluation: Evaluation,
         _ body: @escaping @Sendable (any DocumentWriter) throws -> StatementResult
     ) async throws -> StatementDraft {
         let draft = try await projection.draft(
-            from: offset, expecting: turn.named, as: actor, sequence: sequence,
+            from: offset, expecting: keys, as: actor, sequence: sequence,
             wallMilliseconds: Environment.system.wallMilliseconds(),
-            running: { [seats] in
-                try await turn.evaluation.run(on: seats, isUrgent: turn.isQuick, $0)
-            }, waiting: EvaluationWait(evaluation: turn.evaluation)
+            running: { [seats] in try await evaluation.run(on: seats, $0) },
+            waiting: EvaluationWait(evaluation: evaluation)
         ) { try body($0) }
         return StatementDraft(
             result: draft.value, operation: draft.operation, warnings: draft.warnings, readAt: draft.readAt)
     }
 
-    func drafts(
-        from offset: Offset, as actor: ActorID, sequence: SequenceNumber, in turn: DraftTurn,
-        _ works: [DraftWork], goesOn: @escaping @Sendable ((any Error)?) throws -> Bool,
-        checking check: @escaping @Sendable (CRDT.Operation) throws -> Void
-    ) async throws -> [Result<StatementDraft, any Error>] {
+    /// Drafts on a snapshot and appends. The worker folds what is appended.
+    func write(_ group: GroupWrite) async throws -> GroupWritten {
         let drafts = try await projection.drafts(
-            from: offset, expecting: turn.named, as: actor, sequence: sequence,
+            from: group.offset, expecting: group.named, as: group.actor, sequence: group.sequence,
             wallMilliseconds: { Environment.system.wallMilliseconds() },
-            running: { [seats] in try await turn.evaluation.run(on: seats, isUrgent: true, $0) },
-            waiting: EvaluationWait(evaluation: turn.evaluation), works, goesOn: goesOn, checking: check
+            running: { [seats] in try await group.evaluation.run(on: seats, isUrgent: true, $0) },
+            waiting: EvaluationWait(evaluation: group.evaluation), group.works, goesOn: group.goesOn,
+            checking: group.check
         ) { work, draft, sequence in try work(draft, sequence) }
-        return drafts.results.map { result in
-            result.map {
-                StatementDraft(
-                    result: $0.value, operation: $0.operation, warnings: $0.warnings, readAt: $0.readAt)
-            }
+        let plan = group.plan(
+            drafts.results.map { result in
+                result.map {
+                    StatementDraft(
+                        result: $0.value, operation: $0.operation, warnings: $0.warnings, readAt: $0.readAt)
+                }
+            })
+        guard !plan.requests.isEmpty else { return GroupWritten(plan: plan, outcomes: .success([])) }
+        do {
+            let outcomes = try await log.append(plan.requests, to: database)
+            return GroupWritten(plan: plan, outcomes: .success(outcomes))
+        } catch {
+            return GroupWritten(plan: plan, outcomes: .failure(error))
         }
     }
 

@@ -78,11 +78,12 @@ struct ProjectionStores: Sendable {
         _ database: DatabaseID, log: any OperationLog, recent: RecentChanges
     ) async throws -> any ProjectionStore {
         if let embedded {
-            return try await EmbeddedStore.open(database, in: embedded, recent: recent, logger: logger)
+            return try await EmbeddedStore.open(
+                database, log: log, in: embedded, recent: recent, logger: logger)
         }
         guard let server else { preconditionFailure("a place in PostgreSQL has a server") }
         return PostgresStore(
-            try await server.open(database, log: log),
+            database, log: log, try await server.open(database, log: log),
             tail: ChangeTail(database, in: tails, recent: recent),
             seats: connections)
     }

@@ -35,23 +35,19 @@ protocol ProjectionStore: Sendable {
         _ body: @escaping @Sendable (any ProjectedDocuments) throws -> Result
     ) async throws -> Result
 
-    /// Runs a statement as `read` does, and drafts its write as an operation of this actor for the log.
+    /// Runs a statement as `read` does, and drafts its write as an operation of this actor for the log. It may
+    /// take long, and holds up nobody.
+    /// - Parameter keys: documents that it will look up or edit. A store far away reads them at once.
     func draft(
-        from offset: Offset, as actor: ActorID, sequence: SequenceNumber, in turn: DraftTurn,
+        from offset: Offset, naming keys: [DocumentKey], as actor: ActorID, sequence: SequenceNumber,
+        _ evaluation: Evaluation,
         _ body: @escaping @Sendable (any DocumentWriter) throws -> StatementResult
     ) async throws -> StatementDraft
 
-    /// The same as `draft` for several pieces of work that others wait for, each on what those before it
-    /// leave. One that fails leaves nothing.
-    /// - Parameters:
-    ///   - goesOn: see `DraftChain.all`.
-    ///   - check: refuses an operation by throwing.
-    /// - Returns: the results of those that were made.
-    func drafts(
-        from offset: Offset, as actor: ActorID, sequence: SequenceNumber, in turn: DraftTurn,
-        _ works: [DraftWork], goesOn: @escaping @Sendable ((any Error)?) throws -> Bool,
-        checking check: @escaping @Sendable (CRDT.Operation) throws -> Void
-    ) async throws -> [Result<StatementDraft, any Error>]
+    /// Drafts works that others wait for, each on what those before it leave, appends to the log what the
+    /// group's plan makes of them, and folds that as soon as it can.
+    /// - Throws: before anything was appended.
+    func write(_ group: GroupWrite) async throws -> GroupWritten
 
     /// True if the store builds the indexes that the database's definitions say (`IndexDefinitions`).
     var keepsIndexes: Bool { get }
@@ -106,13 +102,34 @@ struct ProjectionReport: Sendable {
 /// A statement to draft, with the sequence that its operation would have.
 typealias DraftWork = @Sendable (any DocumentWriter, SequenceNumber) throws -> StatementResult
 
-/// How a draft is evaluated.
-struct DraftTurn: Sendable {
+/// Works to draft, append and fold together.
+struct GroupWrite: Sendable {
+    /// The least offset of the snapshot on which they are drafted.
+    let offset: Offset
+    /// The author, and the sequence of the first operation.
+    let actor: ActorID
+    let sequence: SequenceNumber
+    /// The evaluation in whose turn the works are drafted. Each may take a moment, and may hold up the store
+    /// for so long.
     let evaluation: Evaluation
-    /// True if others wait for it: it may take a moment, and may hold up the store for so long.
-    let isQuick: Bool
-    /// Documents that it will look up or edit. A store far away reads them at once.
-    var named: [DocumentKey] = []
+    /// Documents that the works will look up or edit. A store far away reads them at once.
+    let named: [DocumentKey]
+    /// The works. One that fails leaves nothing.
+    let works: [DraftWork]
+    /// See `DraftChain.all`.
+    let goesOn: @Sendable ((any Error)?) throws -> Bool
+    /// Refuses an operation by throwing.
+    let check: @Sendable (CRDT.Operation) throws -> Void
+    /// Makes the appends of the drafts that were made.
+    let plan: @Sendable ([Result<StatementDraft, any Error>]) -> GroupPlan
+}
+
+/// The outcome of a group.
+struct GroupWritten: Sendable {
+    let plan: GroupPlan
+    /// One outcome per request of the plan; the error if the log answered none. Then the operations may be in
+    /// the log all the same.
+    let outcomes: Result<[AppendOutcome], any Error>
 }
 
 /// A snapshot of a store.

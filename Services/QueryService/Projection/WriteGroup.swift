@@ -24,95 +24,106 @@ extension WriteLane {
         func settle(_ member: Member, _ result: Result<ExecuteAnswer, any Error>) {
             if let waiter = member.waiter { answer(waiter, result) } else { own = result }
         }
-        var open = [Member(job: job, waiter: nil)]
-        open += others.compactMap { waiter in waiter.job.map { Member(job: $0, waiter: waiter) } }
-        var fruitless = 0
-        while !open.isEmpty, fruitless < Limits.writeAttempts {
-            let members = open
-            do {
-                let round = try await perform(members)
-                for (place, result) in round.settled { settle(members[place], result) }
-                fruitless = round.settled.isEmpty ? fruitless + 1 : 0
-                open = round.open.map { members[$0] }
-            } catch {
-                // The failure is not one write's alone; each finds out by itself.
-                for member in members { settle(member, await alone(member.job)) }
-                open = []
+        let first = Member(job: job, waiter: nil)
+        let all = [first] + others.compactMap { waiter in waiter.job.map { Member(job: $0, waiter: waiter) } }
+        do {
+            try await perform(all, settle)
+        } catch {
+            // The failure is not one write's alone; each finds out by itself.
+            for member in error.open {
+                do {
+                    try await perform([member], settle)
+                } catch {
+                    for member in error.open { settle(member, .failure(error.reason)) }
+                }
             }
         }
-        for member in open { settle(member, .failure(QueryError(.conflict))) }
         guard let own else { preconditionFailure("every write of a group is answered") }
         return try own.get()
     }
 
-    private func alone(_ job: Job) async -> Result<ExecuteAnswer, any Error> {
-        do {
-            return .success(try await perform(job))
-        } catch {
-            return .failure(error)
+    /// The failure of a round, and the writes that are not answered yet.
+    private struct RoundFailure: Error {
+        let reason: any Error
+        let open: [Member]
+    }
+
+    /// Does writes in rounds until each is answered: a write that lost to others is drafted again.
+    private func perform(
+        _ members: [Member], _ settle: (Member, Result<ExecuteAnswer, any Error>) -> Void
+    ) async throws(RoundFailure) {
+        var open = members
+        var fruitless = 0
+        var isActorNew = false
+        while !open.isEmpty, fruitless < Limits.writeAttempts {
+            let members = open
+            let round: Round
+            do {
+                round = try await perform(members, after: fruitless)
+            } catch {
+                throw RoundFailure(reason: error, open: members)
+            }
+            for (place, result) in round.settled { settle(members[place], result) }
+            fruitless = round.settled.isEmpty ? fruitless + 1 : 0
+            open = round.open.map { members[$0] }
+            // The log knew other operations of the actor. That a second one meets that too is no chance.
+            if round.hasLostActor, isActorNew { break }
+            isActorNew = isActorNew || round.hasLostActor
         }
+        for member in open { settle(member, .failure(QueryError(.conflict))) }
     }
 
     /// The outcome of one round: the places of those that are answered, and of the others, in order.
     private struct Round {
         var settled: [(place: Int, result: Result<ExecuteAnswer, any Error>)] = []
         var open: [Int] = []
+        /// True if the log knew other operations of the actor.
+        var hasLostActor = false
     }
 
     /// Drafts, appends and folds what it can.
+    /// - Parameter fruitless: the rounds before this one that answered none of the writes.
     /// - Throws: before anything was appended.
-    private func perform(_ members: [Member]) async throws -> Round {
+    private func perform(_ members: [Member], after fruitless: Int) async throws -> Round {
         if await store.position.offset < written { try await catchUp(to: written) }
         for member in members {
             guard let key = member.job.key else { continue }
             try await answers.update(for: key, from: written, store, member.job.evaluation)
         }
         let (lease, sequence) = try await nextStamp()
-        let drafts = try await drafts(of: members.map(\.job), as: lease.actor, sequence)
-        var conditions = GroupConditions()
-        var requests: [AppendRequest] = []
-        var places: [Int] = []
-        var end = drafts.count
-        for (place, draft) in drafts.enumerated() {
-            guard case .success(let draft) = draft, let operation = draft.operation else { continue }
-            guard
-                let condition = conditions.next(
-                    of: operation, reading: members[place].job, readAt: draft.readAt)
-            else {
-                end = place
-                break
-            }
-            requests.append(AppendRequest(operation, under: lease, condition: condition))
-            places.append(place)
-        }
+        let group = try await store.write(group(of: members.map(\.job), under: lease, sequence))
+        let plan = group.plan
+        await noteAppend(plan.requests, group.outcomes)
         var round = Round()
-        var outcomes: [AppendOutcome] = []
-        if !requests.isEmpty {
-            do {
-                outcomes = try await append(requests)
-            } catch {
-                // Perhaps they are in the log, so none of them may be written again.
-                for place in places { round.settled.append((place, .failure(error))) }
-                round.open = members.indices.filter { !places.contains($0) }
-                return round
-            }
-        }
+        var end = plan.end
         var offsets: [Int: Offset] = [:]
-        for (place, outcome) in zip(places, outcomes) {
-            guard case .appended(let offset) = outcome else {
-                end = place
-                await recover(from: outcome, lease)
-                break
+        switch group.outcomes {
+        case .failure(let error):
+            // Perhaps they are in the log, so none of them may be written again.
+            for place in plan.places { round.settled.append((place, .failure(error))) }
+            round.open = members.indices.filter { !plan.places.contains($0) }
+            return round
+        case .success(let outcomes):
+            for (place, outcome) in zip(plan.places, outcomes) {
+                guard case .appended(let offset) = outcome else {
+                    end = place
+                    round.hasLostActor = await recover(from: outcome, lease)
+                    break
+                }
+                offsets[place] = offset
             }
-            offsets[place] = offset
         }
         for place in 0..<end {
-            let result = await outcome(of: drafts[place], members[place].job, at: offsets[place])
+            var result = await outcome(of: plan.drafts[place], members[place].job, at: offsets[place])
+            if fruitless > 0, case .failure(let error as DQLError) = result, error.code == .timeout {
+                // The statement was not too long: others were faster.
+                result = .failure(QueryError(.conflict))
+            }
             round.settled.append((place, result))
         }
         round.open = Array(members.indices.dropFirst(end))
         // One whose append failed, behind those that it would hold up again.
-        if offsets.count < outcomes.count { round.open.append(round.open.removeFirst()) }
+        if end < plan.end { round.open.append(round.open.removeFirst()) }
         return round
     }
 
@@ -135,27 +146,35 @@ extension WriteLane {
         }
     }
 
-    /// Makes ready for another round after an operation was not appended.
-    private func recover(from outcome: AppendOutcome, _ lease: ActorLease) async {
+    /// Makes ready for another round after an operation was not appended. Returns whether the log knew other
+    /// operations of the actor.
+    private func recover(from outcome: AppendOutcome, _ lease: ActorLease) async -> Bool {
         switch outcome {
-        case .conflict(.condition(let offset)): written = max(written, offset)
-        case .conflict(.leaseLost): await writer.lose(lease)
-        default: await writer.lose(lease, retiring: true)
+        case .conflict(.condition(let offset)):
+            written = max(written, offset)
+            return false
+        case .conflict(.leaseLost):
+            await writer.lose(lease)
+            return false
+        default:
+            await writer.lose(lease, retiring: true)
+            return true
         }
     }
 
-    /// Drafts one after the other in one turn, which is urgent, so it ends after a moment.
-    private func drafts(
-        of jobs: [Job], as actor: ActorID, _ sequence: SequenceNumber
-    ) async throws -> [Result<StatementDraft, any Error>] {
+    /// What a store needs to write these jobs, one after the other in one turn, which ends after a moment.
+    private func group(
+        of jobs: [Job], under lease: ActorLease, _ sequence: SequenceNumber
+    ) async -> GroupWrite {
         var works: [WriteWork] = []
-        for job in jobs { works.append(await work(job, as: actor)) }
+        for job in jobs { works.append(await work(job, as: lease.actor)) }
         let time = GroupTime(of: jobs[0].evaluation)
         let erased = self.erased()
-        let drafted = try await store.drafts(
-            from: written, as: actor, sequence: sequence,
-            in: DraftTurn(evaluation: jobs[0].evaluation, isQuick: true, named: jobs.flatMap(\.named)),
-            works.map { work in
+        let drafted = works
+        return GroupWrite(
+            offset: written, actor: lease.actor, sequence: sequence, evaluation: jobs[0].evaluation,
+            named: jobs.flatMap(\.named),
+            works: drafted.map { work in
                 { writer, sequence in
                     var options = work.job.options
                     options.interruption = time.begin(work.job.evaluation)
@@ -163,13 +182,46 @@ extension WriteLane {
                 }
             },
             goesOn: { try time.goesOn(after: $0) },
-            checking: { try Self.checkErased($0, erased) })
-        return zip(works, drafted.dropLast(time.isCutShort ? 1 : 0)).map { work, result in
-            result.map { draft in
-                var draft = draft
-                work.complete(&draft)
-                return draft
+            check: { try Self.checkErased($0, erased) },
+            plan: { results in
+                let made = results.dropLast(time.isCutShort ? 1 : 0)
+                let drafts = zip(drafted, made).map { work, result in
+                    result.map { draft in
+                        var draft = draft
+                        work.complete(&draft)
+                        return draft
+                    }
+                }
+                return GroupPlan(drafts, of: jobs, under: lease)
+            })
+    }
+}
+
+/// The drafts of a group, and the appends that they make.
+struct GroupPlan: Sendable {
+    let drafts: [Result<StatementDraft, any Error>]
+    private(set) var requests: [AppendRequest] = []
+    /// The place of each request's draft.
+    private(set) var places: [Int] = []
+    /// The drafts from this place on are to be made again: the first of them has to see the ones before it
+    /// folded.
+    private(set) var end: Int
+
+    /// - Parameter jobs: the jobs of these drafts, and perhaps more.
+    init(_ drafts: [Result<StatementDraft, any Error>], of jobs: [WriteLane.Job], under lease: ActorLease) {
+        self.drafts = drafts
+        end = drafts.count
+        var conditions = GroupConditions()
+        for (place, draft) in drafts.enumerated() {
+            guard case .success(let draft) = draft, let operation = draft.operation else { continue }
+            guard
+                let condition = conditions.next(of: operation, reading: jobs[place], readAt: draft.readAt)
+            else {
+                end = place
+                break
             }
+            requests.append(AppendRequest(operation, under: lease, condition: condition))
+            places.append(place)
         }
     }
 }

@@ -57,9 +57,11 @@ actor WriteLane {
     /// The offset of this lane's last write. No draft begins before it is folded, since each stamp must
     /// exceed every earlier one of its actor.
     var written: Offset = 0
+    /// The sequence after this lane's last append; nil if the log has to tell.
+    private var next: (actor: ActorID, sequence: SequenceNumber)?
     /// True if the outcome of an append is unknown. Until the log is folded up to its head, a stamp could be
     /// used twice.
-    private(set) var isUnsure = false
+    private var isUnsure = false
 
     init(
         _ database: DatabaseID, _ log: any OperationLog, _ store: any ProjectionStore,
@@ -96,9 +98,9 @@ actor WriteLane {
         }
         defer { line.leave(credential) }
         if job.evaluation.end != nil { throw DQLError.interrupted(.cancelled) }
+        guard isQuick else { return try await perform(job) }
         // Writers that have come while the last write was made go along.
-        let others = isQuick ? line.take(Limits.groupedWrites - 1) : []
-        return try await others.isEmpty ? perform(job) : perform(job, with: others)
+        return try await perform(job, with: line.take(Limits.groupedWrites - 1))
     }
 
     /// Ends the wait of one who was taken out of the line.
@@ -128,10 +130,10 @@ actor WriteLane {
         await writer.close()
     }
 
-    /// Drafts, appends and folds. The statement runs again if another lane touched data that it read or
-    /// wrote, under another lease if this one has expired, and once under a new actor if the log knows other
-    /// operations of this one.
-    func perform(_ job: Job) async throws -> ExecuteAnswer {
+    /// Drafts on a snapshot, appends and folds. The statement runs again if another lane touched data that it
+    /// read or wrote, under another lease if this one has expired, and once under a new actor if the log knows
+    /// other operations of this one.
+    private func perform(_ job: Job) async throws -> ExecuteAnswer {
         if await store.position.offset < written { try await catchUp(to: written) }
         var isActorNew = false
         if let key = job.key { try await answers.update(for: key, from: written, store, job.evaluation) }
@@ -151,13 +153,21 @@ actor WriteLane {
             let condition = AppendCondition(
                 readAt: draft.readAt, reads: Touch.all(of: operation, reading: job))
             let request = AppendRequest(operation, under: lease, condition: condition)
-            switch try await append([request])[0] {
+            let outcomes: [AppendOutcome]
+            do {
+                outcomes = try await log.append([request], to: database)
+            } catch {
+                await noteAppend([request], .failure(error))
+                throw error
+            }
+            await noteAppend([request], .success(outcomes))
+            switch outcomes[0] {
             case .appended(let offset):
                 answer.transactionID = offset
                 if let key = job.key { answers.note(key, removed: draft.removedAnswers) }
                 return answer
             case .conflict(.condition(let offset)):
-                if !isQuick, job.evaluation.wasQuick { throw QuickAfterAll() }
+                if job.evaluation.wasQuick { throw QuickAfterAll() }
                 try await catchUp(to: offset)
             case .conflict(.leaseLost): await writer.lose(lease)
             case .duplicate, .gap, .conflict:
@@ -177,6 +187,8 @@ actor WriteLane {
             written = max(written, try await log.head(of: database).offset)
             try await catchUp(to: written)
         }
+        // Nobody else writes as this actor while the lease lasts.
+        if !isFresh, !isUnsure, let next, next.actor == lease.actor { return (lease, next.sequence) }
         // The sequence comes from the log, so a deleted or restored projection never repeats one. It is
         // read before the fold below: a write that arrives between the two takes the same sequence.
         let frontier = try await log.frontier(of: [lease.actor], in: database)
@@ -219,17 +231,14 @@ actor WriteLane {
     private func draft(
         _ job: Job, as actor: ActorID, sequence: SequenceNumber
     ) async throws -> StatementDraft {
-        let turn = DraftTurn(evaluation: job.evaluation, isQuick: isQuick, named: job.named)
         let work = await work(job, as: actor)
-        do {
-            var draft = try await store.draft(from: written, as: actor, sequence: sequence, in: turn) {
-                try work.run(in: $0, sequence, job.options)
-            }
-            work.complete(&draft)
-            return draft
-        } catch let error as DQLError where error.code == .timeout && job.evaluation.hasTurnExpired {
-            throw TooSlow()
+        var draft = try await store.draft(
+            from: written, naming: job.named, as: actor, sequence: sequence, job.evaluation
+        ) {
+            try work.run(in: $0, sequence, job.options)
         }
+        work.complete(&draft)
+        return draft
     }
 
     /// The work of a job, whoever drafts it.
@@ -264,23 +273,30 @@ actor WriteLane {
         return await store.position.offset
     }
 
-    /// Appends operations of this actor that follow one another, and folds them.
-    func append(_ requests: [AppendRequest]) async throws -> [AppendOutcome] {
-        // The outcome is unknown until the log has answered.
-        isUnsure = true
-        let outcomes = try await log.append(requests, to: database)
-        precondition(outcomes.count == requests.count, "each operation has one outcome")
-        isUnsure = false
-        var last: Offset?
-        for case .appended(let offset) in outcomes { last = offset }
-        if let last {
-            written = last
-            // The write is durable now. If the projection cannot follow, later statements fail, not this one.
-            if (try? await store.advance()) != nil {
-                _ = await store.wait(for: last, timeout: bounds.transactionWait)
-            }
+    /// Takes note of the outcome of an append of this lane's actor, and waits until drafts see what it stored.
+    func noteAppend(_ requests: [AppendRequest], _ outcomes: Result<[AppendOutcome], any Error>) async {
+        guard !requests.isEmpty else { return }
+        next = nil
+        guard case .success(let outcomes) = outcomes else {
+            isUnsure = true
+            return
         }
-        return outcomes
+        precondition(outcomes.count == requests.count, "each operation has one outcome")
+        let offsets = outcomes.compactMap(\.appendedOffset)
+        guard let last = offsets.last, let record = requests.last?.record else { return }
+        if offsets.count == outcomes.count { next = (record.actor, record.sequence.next) }
+        written = last
+        if await store.position.offset >= last { return }
+        // The write is durable now. If the projection cannot follow, later statements fail, not this one.
+        if (try? await store.advance()) != nil {
+            _ = await store.wait(for: last, timeout: bounds.transactionWait)
+        }
+    }
+}
+
+extension AppendOutcome {
+    fileprivate var appendedOffset: Offset? {
+        if case .appended(let offset) = self { offset } else { nil }
     }
 }
 

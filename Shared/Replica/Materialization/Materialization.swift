@@ -5,8 +5,8 @@ import GRDB
 import Logging
 import Machine
 
-/// A fold of the shared log: the documents as of one offset. It changes by `fold` and `load` only, and is
-/// disposable: whoever follows the log builds it again (`Materializer` of ServiceKit).
+/// A fold of the shared log: the documents as of one offset. It changes by `fold`, `write` and `load` only,
+/// and is disposable: whoever follows the log builds it again (`Materializer` of ServiceKit).
 ///
 /// Commits are not synced: after a crash the fold is repeated from the log. The checkpoint changes in the
 /// transaction of the documents, so each entry is folded exactly once.
@@ -102,56 +102,6 @@ public final class Materialization: Replica {
         } catch {
             throw store.failed(error)
         }
-    }
-
-    /// The same as `draft` for several pieces of work, each on what those before it leave; see `DraftChain`.
-    public func drafts<Work, Value>(
-        as actor: ActorID, sequence: SequenceNumber, _ works: [Work],
-        goesOn: ((any Error)?) throws -> Bool, checking check: (Operation) throws -> Void,
-        _ body: (Work, WriteTransaction, SequenceNumber) throws -> Value
-    ) throws -> [Result<DraftChain.Link<Value>, any Error>] {
-        precondition(sequence > 0, "the sequences of a log begin at 1")
-        try store.checkOpen()
-        do {
-            return try store.writing { database in
-                guard var state = try StoreState.load(database) else {
-                    preconditionFailure("an open store has a state")
-                }
-                state.write(as: actor, next: sequence)
-                var results: [Result<DraftChain.Link<Value>, any Error>] = []
-                try database.inTransaction(.immediate) {
-                    results = try DraftChain.all(works, goesOn: goesOn) { work in
-                        try draft(in: database, &state, checking: check) { try body(work, $0, $1) }
-                    }
-                    return .rollback
-                }
-                return results
-            }
-        } catch {
-            throw store.failed(error)
-        }
-    }
-
-    /// One draft of several, in a savepoint: if it fails, the ones after it do not see it.
-    private func draft<Value>(
-        in database: Database, _ state: inout StoreState, checking check: (Operation) throws -> Void,
-        _ body: (WriteTransaction, SequenceNumber) throws -> Value
-    ) throws -> DraftChain.Link<Value> {
-        var link: DraftChain.Link<Value>?
-        try database.inSavepoint {
-            let transaction = WriteTransaction(database, state, store.environment, liveQueries: [])
-            let value = try body(transaction, state.sequence.next)
-            let operation = try transaction.made()?.own?.operation
-            if let operation {
-                try check(operation)
-                state = transaction.state
-                state.wrote(operation.sequence)
-            }
-            link = DraftChain.Link(value: value, operation: operation, warnings: transaction.warnings)
-            return .commit
-        }
-        guard let link else { preconditionFailure("a draft left no result") }
-        return link
     }
 
     /// A write that was drafted on a snapshot.

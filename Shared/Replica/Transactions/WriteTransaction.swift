@@ -45,6 +45,8 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     private let series = FreshSeries()
     /// States of documents that this transaction first edited and then evicted.
     private var withdrawn: [DocumentKey: EncodedState] = [:]
+    /// True after an edit, even one that was undone or changed nothing.
+    private var hasEdited = false
 
     /// Documents that were looked up and found absent. Mostly the last one is written next.
     private struct AbsentDocuments {
@@ -124,6 +126,7 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
     public func edit(
         _ collection: CollectionName, _ id: DocumentID, _ body: (inout DocumentEditor) throws -> Void
     ) throws {
+        hasEdited = true
         let key = DocumentKey(collection: collection, id: id)
         let table = try collections.requireNumber(of: collection, database)
         // Also for a document that has returned since: its state may lack the actor's writes (rule 10).
@@ -330,6 +333,19 @@ public final class WriteTransaction: DocumentWriter, IndexedSource {
             made.own = written
         }
         return made
+    }
+
+    /// The states of the inserted documents, in the order of the operation's changes, if the transaction did
+    /// nothing else; else nil.
+    var insertedStates: [EncodedState]? {
+        guard !hasEdited, evicted.isEmpty, withheldAuthors.isEmpty else { return nil }
+        var states: [EncodedState] = []
+        states.reserveCapacity(pending.all.count)
+        for change in pending.all {
+            guard case .inserted(let document, _?) = change.written else { return nil }
+            states.append(document.state)
+        }
+        return states
     }
 
     /// The stamp of a document's edits. In a withheld collection its actor writes nothing else.

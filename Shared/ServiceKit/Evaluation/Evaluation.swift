@@ -1,6 +1,7 @@
 import CRDT
 import DQL
 import Identity
+import Machine
 import Synchronization
 
 /// One statement, or one subscription's matching, from its acceptance to its end. Its work runs in turns of
@@ -197,8 +198,9 @@ public final class Evaluation: Sendable {
     /// The time of the processor, and of a server, that its last turn has had.
     public var lastTurn: Duration { state.withLock { $0.lastTurn } }
 
-    /// On the thread of a turn: the same of this turn so far.
-    public var turnUsed: Duration { turn?.used(at: .now) ?? .zero }
+    /// On the thread of a turn: the same of this turn so far. On a thread without a turn: the processor's
+    /// time that it has had.
+    public var turnUsed: Duration { turn?.used(at: .now) ?? WorkerThread.processorTime }
 
     /// On the thread of a turn: the time that it has computed so far, waiting for others not counted.
     public var turnComputed: Duration { turn?.computed(at: .now) ?? .zero }

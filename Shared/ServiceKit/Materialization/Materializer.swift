@@ -16,8 +16,8 @@ import Tracing
 /// fold that meets damage, whoever made it, ends this materializer (`hasLostHistory`); its owner opens the
 /// next one, which rebuilds. `DamageLedger` notes each.
 ///
-/// Actor isolation guards all variables; folds run one after the other on `executor`. At most one fold runs
-/// and one more is queued, however many callers wait for it.
+/// Actor isolation guards all variables; folds and writes run one after the other on `executor`. At most one
+/// fold runs and one more is queued, however many callers wait for it.
 public actor Materializer {
     /// The database.
     public nonisolated let database: DatabaseID
@@ -38,14 +38,16 @@ public actor Materializer {
     /// The listeners, by number: each is told of every fold after it has joined.
     private var listeners: [(id: UInt64, onFold: @Sendable ([FoldedOperation]) async -> Void)]
     private var lastListener: UInt64 = 0
-    /// The latest fold: running, queued or done.
-    private var folding: Task<Void, any Error>?
+    /// The latest fold or write: running, queued or done.
+    var folding: Task<Void, any Error>?
     /// The fold that has not begun yet.
     private var queued: Queued?
     private var waiters: [(id: UInt64, offset: Offset, continuation: CheckedContinuation<Bool, Never>)] = []
     private var nextWaiter: UInt64 = 0
     private nonisolated let throttle = FoldThrottle()
-    private var isClosed = false
+    /// See `write`.
+    var own = OwnPositions()
+    private(set) var isClosed = false
     /// Position in the log of the last folded operation.
     public private(set) var position: LogPosition {
         didSet { published.withLock { $0 = position } }
@@ -54,7 +56,7 @@ public actor Materializer {
     /// The same, told without waiting: whatever is folded up to it can be read.
     public nonisolated var positionNow: LogPosition { published.withLock { $0 } }
     /// Error of the last fold; nil if it succeeded.
-    public private(set) var failure: String?
+    public internal(set) var failure: String?
     private var isHistoryLost = false {
         // Whoever has found it, a fold or a look at the log's head: following ends.
         didSet { if isHistoryLost { damage.end() } }
@@ -423,9 +425,10 @@ public actor Materializer {
             database: database, offset: position.offset)
     }
 
-    /// Folds entries that a wake-up brought, which saves a read of the log. Returns false if they do not
-    /// follow the position, and the log must be read.
+    /// Folds entries that a wake-up brought, which saves a read of the log, unless a write has folded them.
+    /// Returns false if they do not follow the position, and the log must be read.
     private func foldBrought(_ entries: [LogEntry]) async throws -> Bool {
+        if own.endAt(entries) { return true }
         guard let first = entries.first, follows(first) else { return false }
         await throttle.waitForYields()
         guard !isClosed else { return false }
@@ -467,15 +470,21 @@ public actor Materializer {
                 span.attributes["mimeo.operations"] = Int64(part.count)
                 return try await executor.run { try replica.fold(part) }
             }
-            guard let last = folded.last else { preconditionFailure("a fold of entries folds one at least") }
-            // A listener that joins from here on begins after these.
-            let listeners = listeners
-            position = last.position
-            for listener in listeners { await listener.onFold(folded) }
+            precondition(!folded.isEmpty, "a fold of entries folds one at least")
             rest = rest.dropFirst(folded.count)
-            let reached = waiters.filter { $0.offset <= last.position.offset }
-            waiters.removeAll { $0.offset <= last.position.offset }
-            for waiter in reached { waiter.continuation.resume(returning: true) }
+            await tell(folded)
         }
+    }
+
+    /// Moves the position behind folded operations, and tells everybody of them.
+    func tell(_ folded: [FoldedOperation]) async {
+        guard let last = folded.last else { return }
+        // A listener that joins from here on begins after these.
+        let listeners = listeners
+        position = last.position
+        for listener in listeners { await listener.onFold(folded) }
+        let reached = waiters.filter { $0.offset <= last.position.offset }
+        waiters.removeAll { $0.offset <= last.position.offset }
+        for waiter in reached { waiter.continuation.resume(returning: true) }
     }
 }

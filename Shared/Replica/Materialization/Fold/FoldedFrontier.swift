@@ -9,10 +9,9 @@ struct FoldedFrontier {
     private var pending: [ActorID: ActorProgress] = [:]
 
     /// Takes note of an entry. The log orders an actor's sequences; its timestamps only grow.
-    mutating func advance(_ header: OperationHeader) {
-        let time = max(pending[header.actor]?.timestamp ?? 0, header.timestamp)
-        pending[header.actor] = ActorProgress(
-            actor: header.actor, sequence: header.sequence, timestamp: time)
+    mutating func advance(_ actor: ActorID, _ sequence: SequenceNumber, _ timestamp: Timestamp) {
+        let time = max(pending[actor]?.timestamp ?? 0, timestamp)
+        pending[actor] = ActorProgress(actor: actor, sequence: sequence, timestamp: time)
     }
 
     /// Writes what the batch added.

@@ -11,9 +11,9 @@ struct FoldedHistory {
     private var origins: [UInt64] = []
 
     /// Takes note of an entry.
-    mutating func note(_ header: OperationHeader, _ bytes: [UInt8]) {
-        checksums.append((header.actor, header.sequence, hash64(bytes)))
-        if let origin = header.origin { origins.append(origin) }
+    mutating func note(_ actor: ActorID, _ sequence: SequenceNumber, origin: UInt64?, _ bytes: [UInt8]) {
+        checksums.append((actor, sequence, hash64(bytes)))
+        if let origin { origins.append(origin) }
     }
 
     /// Writes what the batch added.

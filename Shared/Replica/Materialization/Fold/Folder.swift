@@ -20,13 +20,8 @@ struct Folder {
 
     /// Folds one entry and moves the checkpoint onto it.
     mutating func fold(_ item: Materialization.LogItem, _ state: inout StoreState) throws -> FoldedOperation {
-        let offset = item.position.offset
-        guard offset == state.foldedThrough.next, state.logID == nil || state.logID == item.position.logID
-        else {
-            throw ReplicaError(
-                .brokenLog, "offset \(offset) does not follow the checkpoint \(state.foldedThrough)")
-        }
-        let operation = try undamaged(offset) { try LoggedOperation(decoding: item.bytes) }
+        try Self.checkFollows(item.position, state)
+        let operation = try undamaged(item.position.offset) { try LoggedOperation(decoding: item.bytes) }
         state.folded(to: item.position)
         try state.observe(operation.latestTime)
         var changes: [FoldedOperation.Change] = []
@@ -43,11 +38,41 @@ struct Folder {
             case .nothing: continue
             }
         }
-        frontier.advance(operation.header)
-        history.note(operation.header, item.bytes)
+        let header = operation.header
+        frontier.advance(header.actor, header.sequence, header.timestamp)
+        history.note(header.actor, header.sequence, origin: header.origin, item.bytes)
         return FoldedOperation(
-            position: item.position, stamp: operation.stamp, sequence: operation.header.sequence,
+            position: item.position, stamp: operation.stamp, sequence: header.sequence,
             changes: changes + reaped)
+    }
+
+    /// Moves the checkpoint onto an entry whose operation was drafted in this transaction and inserted
+    /// documents only, with these states: they stand in the tables as folding the entry would leave them.
+    mutating func keep(
+        _ item: Materialization.LogItem, _ operation: Operation, _ states: [EncodedState],
+        _ state: inout StoreState
+    ) throws -> FoldedOperation {
+        try Self.checkFollows(item.position, state)
+        state.folded(to: item.position)
+        try state.observe(operation.timestamp)
+        frontier.advance(operation.actor, operation.sequence, operation.timestamp)
+        history.note(operation.actor, operation.sequence, origin: operation.origin, item.bytes)
+        return FoldedOperation(
+            position: item.position, stamp: operation.stamp, sequence: operation.sequence,
+            changes: zip(operation.changes, states).map { change, after in
+                FoldedOperation.Change(
+                    key: DocumentKey(collection: change.collection, id: change.id), delta: change.delta,
+                    before: nil, after: after)
+            })
+    }
+
+    private static func checkFollows(_ position: LogPosition, _ state: StoreState) throws(ReplicaError) {
+        guard position.offset == state.foldedThrough.next,
+            state.logID == nil || state.logID == position.logID
+        else {
+            throw ReplicaError(
+                .brokenLog, "offset \(position.offset) does not follow the checkpoint \(state.foldedThrough)")
+        }
     }
 
     private enum Effect {

@@ -1,0 +1,89 @@
+import Exchange
+import OperationLog
+import Replica
+import Tracing
+
+extension Materializer {
+    /// A write's own result, and the operations that it has folded.
+    public typealias Written<Result> = (result: Result, folded: [FoldedOperation])
+
+    /// Runs a write that appends to the log and folds what it has appended, in its turn among the folds.
+    /// Returns after the position has moved and all listeners have been told.
+    /// - Parameter body: gets the replica and its position, on a thread that may block.
+    /// - Throws: the errors of `body`; `ReplicaError.closed` after `close`.
+    public func write<Result: Sendable>(
+        _ body: @escaping @Sendable (Materialization, LogPosition) throws -> Written<Result>
+    ) async throws -> Result {
+        try await withCheckedThrowingContinuation { continuation in
+            let previous = folding
+            folding = Task {
+                _ = try? await previous?.value
+                do {
+                    continuation.resume(returning: try await self.perform(body))
+                } catch {
+                    continuation.resume(throwing: error)
+                }
+            }
+        }
+    }
+
+    private func perform<Result: Sendable>(
+        _ body: @escaping @Sendable (Materialization, LogPosition) throws -> Written<Result>
+    ) async throws -> Result {
+        guard !isClosed else { throw ReplicaError(.closed, "the materialization was closed") }
+        let (replica, position) = (replica, position)
+        let written = try await withSpan("write") { span in
+            span.attributes["mimeo.database"] = database.text
+            let context = span.context
+            return try await executor.run {
+                // The thread is no task's: the spans of what it does belong to this one all the same.
+                try ServiceContextModule.ServiceContext.$current.withValue(context) {
+                    try body(replica, position)
+                }
+            }
+        }
+        guard !written.folded.isEmpty else { return written.result }
+        failure = nil
+        own.note(written.folded)
+        await tell(written.folded)
+        return written.result
+    }
+
+    /// The entries that an append of these requests has added directly after a position: what a write may
+    /// fold. Empty if others have appended in between, or the first request was refused.
+    public static func entries(
+        of requests: [AppendRequest], _ outcomes: [AppendOutcome], after position: LogPosition
+    ) -> [Materialization.LogItem] {
+        var last = position
+        var items: [Materialization.LogItem] = []
+        for (request, outcome) in zip(requests, outcomes) {
+            guard case .appended(let offset) = outcome, offset == last.offset.next else { break }
+            let record = request.record
+            let digest = ChainHash.digest(
+                actor: record.actor, sequence: record.sequence, timestamp: record.timestamp,
+                contentHash: ChainHash.content(record.bytes))
+            last = LogPosition(
+                logID: last.logID, offset: offset, hash: ChainHash.next(after: last.hash, digest: digest))
+            items.append(Materialization.LogItem(position: last, bytes: record.bytes))
+        }
+        return items
+    }
+}
+
+/// The last positions that writes of this process have folded before the log told of them. A wake-up that
+/// brings only such entries needs no look at the log.
+struct OwnPositions {
+    private var positions: [LogPosition] = []
+
+    mutating func note(_ folded: [FoldedOperation]) {
+        guard let last = folded.last else { return }
+        positions.append(last.position)
+        if positions.count > Limits.ownPositions { positions.removeFirst() }
+    }
+
+    /// Returns whether the entries end at such a position: then they, and those before them, are folded.
+    func endAt(_ entries: [LogEntry]) -> Bool {
+        guard let last = entries.last else { return false }
+        return positions.contains { $0.offset == last.offset && $0.hash == last.hash }
+    }
+}
