@@ -20,14 +20,17 @@ final class AttemptLimiter: Sendable {
         case provider(database: DatabaseID, name: String)
         /// The network an admin request comes from.
         case admin(String)
+        /// The network that logins come from which nobody can read.
+        case malformed(String)
 
-        fileprivate enum Kind: CaseIterable { case address, provider, admin }
+        fileprivate enum Kind: CaseIterable { case address, provider, admin, malformed }
 
         fileprivate var kind: Kind {
             switch self {
             case .address: .address
             case .provider: .provider
             case .admin: .admin
+            case .malformed: .malformed
             }
         }
     }
@@ -74,7 +77,8 @@ final class AttemptLimiter: Sendable {
         let wait = tables.withLock { tables -> Duration? in
             let window = Self.window(source, tables, now)
             let known = window ?? Window(began: now)
-            var limit = Limits.failuresPerAddress
+            var limit =
+                source.kind == .malformed ? Limits.malformedPerAddress : Limits.failuresPerAddress
             if let provider, let crowd = Self.window(provider, tables, now),
                 crowd.failures >= Limits.failuresPerProvider
             {
@@ -82,7 +86,7 @@ final class AttemptLimiter: Sendable {
             }
             // Without failures many attempts may be in flight: one address may serve a whole office.
             let isAdmitted =
-                known.failures == 0
+                known.failures == 0 || source.kind == .malformed && known.failures < limit
                 ? known.underWay < Limits.attemptsUnderWay : known.failures + known.underWay < limit
             guard isAdmitted else {
                 // Without failures it waits for its own logins, which end soon.

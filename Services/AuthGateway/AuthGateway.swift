@@ -143,8 +143,7 @@ public struct AuthGateway: ServicePart {
             do {
                 // Nobody may get a credential that somebody revoked meanwhile.
                 try systemDatabase.requireTrust()
-                let body = try await request.wholeBody(limitBytes: Limits.loginBodyBytes)
-                let login = try LoginRequest(json: body.readableBytesView)
+                let login = try await login(of: request, context)
                 (entry.database, entry.provider) = (login.databaseID.text, login.provider)
                 entry.peer = login.peerKey
                 let response = try await answer(
@@ -180,6 +179,23 @@ public struct AuthGateway: ServicePart {
             }
         }
         admin.mount(on: &mount)
+    }
+
+    /// Reads a login. An address that sends many which nobody can read has to wait before its next one is
+    /// read: there is no credential yet to which they could belong.
+    private func login(of request: Request, _ context: ServiceContext) async throws -> LoginRequest {
+        let address = request.source(context, trustsProxy: trustsProxy)
+        let source = AttemptLimiter.Source.malformed(AttemptLimiter.network(of: address))
+        try limiter.begin(source)
+        // A slow body keeps nobody from logging in, so it does not count as in flight.
+        limiter.end(source, .uncounted)
+        do {
+            let body = try await request.wholeBody(limitBytes: Limits.loginBodyBytes)
+            return try LoginRequest(json: body.readableBytesView)
+        } catch {
+            limiter.end(source, ErrorAnswer.reportable(error).httpStatus.code < 500 ? .unknown : .uncounted)
+            throw error
+        }
     }
 
     /// Not ready while its key file is away: nothing can be sealed, and the next start would fail.

@@ -1,7 +1,12 @@
 /// The service's limits, with their reasons.
 public enum Limits {
     /// Largest login request: it has a few hundred bytes, a provider's token some kilobytes.
-    public static let loginBodyBytes = 64 * 1024
+    public static let loginBodyBytes = 32 * 1024
+    /// Most members of a login, at any depth: it has five.
+    static let loginValues = 32
+    /// Logins of one address within `attemptWindow` that cannot be read, after which it has to wait: a program
+    /// that sends such ones does not stop by itself, and people behind the same address log in meanwhile.
+    static let malformedPerAddress = 100
     /// Lifetime of a session of the development provider: a day, so that a developer logs in about once per
     /// working day, and a token that leaks into a terminal's history soon expires.
     public static let developmentSession: Duration = .seconds(24 * 60 * 60)

@@ -16,7 +16,8 @@ struct LoginRequest: Sendable {
         let members: ObjectValue
         do {
             members = try RequestObject(
-                json, known: ["databaseID", "appID", "provider", "token", "peerKey"]
+                json, known: ["databaseID", "appID", "provider", "token", "peerKey"],
+                values: Limits.loginValues
             ).members
         } catch {
             throw Self.malformed(error.message)

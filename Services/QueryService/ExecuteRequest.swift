@@ -49,18 +49,13 @@ struct ExecuteRequest: Sendable {
         transaction = TransactionProgress()
     }
 
-    /// Parses the body. Throws `malformedRequest` with the reason, which names an unknown or repeated member
-    /// and an integer beyond 64 bits, also within the arguments.
+    /// Parses the body in the evaluation. Throws `malformedRequest` with the reason: it names an unknown or
+    /// repeated member and an integer beyond 64 bits, also within the arguments.
     /// - Parameter takesTransactions: whether there may be several statements.
-    init(_ body: ByteBuffer, takesTransactions: Bool = false) throws {
-        let object: ObjectValue
-        do {
-            let known = Self.members + ["asOf"] + (takesTransactions ? ["transaction"] : [])
-            object = try RequestObject(body.readableBytesView, known: known).members
-        } catch {
-            throw QueryError(.malformedRequest, error.message)
-        }
-        try self.init(members: object)
+    init(_ body: ReceivedBody, takesTransactions: Bool = false, in evaluation: Evaluation) async throws {
+        let known = Self.members + ["asOf"] + (takesTransactions ? ["transaction"] : [])
+        try self.init(members: try await body.members(known: known, in: evaluation))
+        evaluation.name(text)
     }
 
     private static let members = ["statement", "args"]
@@ -124,5 +119,17 @@ struct ExecuteRequest: Sendable {
             throw QueryError(.malformedRequest, "X-DITTO-TXN-ID must be an offset, a number from 0")
         }
         return Offset(offset)
+    }
+}
+
+extension ReceivedBody {
+    /// The members of a request's body.
+    /// - Throws: `QUERY-0101` with the reason; as `object` for the rest.
+    func members(known: [String], in evaluation: Evaluation) async throws -> ObjectValue {
+        do {
+            return try await object(known: known, in: evaluation)
+        } catch let error as RequestObject.Malformed {
+            throw QueryError(.malformedRequest, error.message)
+        }
     }
 }

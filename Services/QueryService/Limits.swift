@@ -18,6 +18,8 @@ public enum Limits {
     static let indexRetry = Duration.seconds(5)
     /// Longest wait of a request for the state it asks for.
     public static let transactionWait = Duration.seconds(10)
+    /// Most members and elements of a live query's arguments in an address, which has 64 KiB.
+    static let requestValues = 4_096
     /// Bytes of a statement that are parsed where it arrives: some microseconds.
     static let plainStatementBytes = 4_096
     /// Most bytes of an answer's rows, approximately: it is held and sent whole.

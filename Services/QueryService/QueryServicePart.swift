@@ -136,12 +136,12 @@ public final class QueryServicePart: ServicePart {
         ).mount(on: &mount)
         ObserveRoutes(feeds: feeds, observations: observations, statements: statements).mount(on: &mount)
         LegacyRoutes(
-            execute: { [self] statement, request, identity in
+            pool: pool,
+            execute: { [self] statement, request, identity, evaluation in
                 let minimum = try ExecuteRequest.transactionID(request.headers)
-                let evaluation = try pool.statement(
-                    statement.statement, of: identity.credential, in: identity.databaseID)
-                defer { pool.finish(evaluation) }
-                return try await evaluated(statement, isStrict: false, identity, after: minimum, evaluation)
+                return try await evaluated(
+                    statement,
+                    Call(isStrict: false, identity: identity, minimum: minimum, evaluation: evaluation))
             }, identity: { [self] in try await identity(of: $0) }
         ).mount(on: &mount)
         mount.background("lag") { [self] in try await watchLag() }
@@ -277,23 +277,42 @@ public final class QueryServicePart: ServicePart {
     ) async throws -> Response {
         let identity = try await identity(of: request)
         let minimum = try ExecuteRequest.transactionID(request.headers)
-        let body = try await request.wholeBody(limitBytes: Limits.requestBytes)
-        var parsed = try ExecuteRequest(body, takesTransactions: true)
-        parsed.key = try IdempotencyKey(
-            request, user: identity.userID,
-            parts: [isStrict ? [4] : [5], Array(body.readableBytesView)])
-        if let text = try QueryValues(request).text("asOf") {
-            guard parsed.asOf == nil else {
-                throw QueryError(.malformedRequest, "\"asOf\" stands in the query and in the body")
+        let body = try await request.received(limitBytes: Limits.requestBytes, for: Account(identity))
+        let evaluation = try pool.statement("", of: identity.credential, in: identity.databaseID)
+        context.whenClientLeaves { evaluation.end(.abandoned) }
+        do {
+            var parsed = try await ExecuteRequest(body, takesTransactions: true, in: evaluation)
+            parsed.key = try IdempotencyKey(
+                request, user: identity.userID,
+                parts: [isStrict ? [4] : [5], Array(body.bytes.readableBytesView)])
+            if let text = try QueryValues(request).text("asOf") {
+                guard parsed.asOf == nil else {
+                    throw QueryError(.malformedRequest, "\"asOf\" stands in the query and in the body")
+                }
+                parsed.asOf = try PastPoint(text)
             }
-            parsed.asOf = try PastPoint(text)
-        }
-        return try await naming(parsed) {
-            if Self.wantsLines(request) {
-                return try await lines(parsed, context, isStrict: isStrict, identity, after: minimum)
+            let wanted = parsed
+            let call = Call(isStrict: isStrict, identity: identity, minimum: minimum, evaluation: evaluation)
+            return try await naming(wanted) {
+                if Self.wantsLines(request) { return try await lines(wanted, call, context) }
+                return try await answer(wanted, call)
             }
-            return try await answer(parsed, context, isStrict: isStrict, identity, after: minimum)
+        } catch let error as DQLError where [.timeout, .cancelled].contains(error.code) {
+            pool.finish(evaluation)
+            throw QueryError.ended(evaluation.end, after: pool.options.statementTime)
+        } catch {
+            pool.finish(evaluation)
+            throw error
         }
+    }
+
+    /// The surroundings of one request's execution.
+    private struct Call: Sendable {
+        let isStrict: Bool
+        let identity: Identity
+        /// The oldest offset that may answer.
+        let minimum: Offset?
+        let evaluation: Evaluation
     }
 
     /// Adds to an error which statement of a transaction it is of.
@@ -318,21 +337,16 @@ public final class QueryServicePart: ServicePart {
     /// Executes a statement and sends its rows one a line, and last the envelope without them. The statement
     /// ends when it has all rows, however slow the client is; an error after the first rows is the last line.
     private func lines(
-        _ parsed: ExecuteRequest, _ context: ServiceContext, isStrict: Bool, _ identity: Identity,
-        after minimum: Offset?
+        _ parsed: ExecuteRequest, _ call: Call, _ context: ServiceContext
     ) async throws -> Response {
-        let evaluation = try pool.statement(parsed.text, of: identity.credential, in: identity.databaseID)
-        context.whenClientLeaves { evaluation.end(.abandoned) }
         let spool = RowSpool(folder: rowFolder)
         var request = parsed
         request.spool = spool
         let wanted = request
         Task {
-            defer { pool.finish(evaluation) }
+            defer { pool.finish(call.evaluation) }
             do {
-                let answer = try await naming(wanted) {
-                    try await evaluated(wanted, isStrict: isStrict, identity, after: minimum, evaluation)
-                }
+                let answer = try await naming(wanted) { try await evaluated(wanted, call) }
                 spool.finish(with: .success(answer))
             } catch {
                 spool.finish(with: .failure(error))
@@ -362,14 +376,11 @@ public final class QueryServicePart: ServicePart {
 
     /// Executes a statement within the limits of the pool, and cancels it when its client has gone.
     private func answer(
-        _ parsed: ExecuteRequest, _ context: ServiceContext, isStrict: Bool, _ identity: Identity,
-        after minimum: Offset?
+        _ parsed: ExecuteRequest, _ call: Call
     ) async throws -> Response {
-        let evaluation = try pool.statement(
-            parsed.text, of: identity.credential, in: identity.databaseID)
+        let evaluation = call.evaluation
         defer { pool.finish(evaluation) }
-        context.whenClientLeaves { evaluation.end(.abandoned) }
-        let answer = try await evaluated(parsed, isStrict: isStrict, identity, after: minimum, evaluation)
+        let answer = try await evaluated(parsed, call)
         guard answer.items.count > Limits.plainAnswerRows else { return answer.response }
         do {
             return try await evaluation.run { answer.response }
@@ -381,10 +392,8 @@ public final class QueryServicePart: ServicePart {
     }
 
     /// Executes a statement; the reason why its evaluation ended is the error's.
-    private func evaluated(
-        _ request: ExecuteRequest, isStrict: Bool, _ identity: Identity, after minimum: Offset?,
-        _ evaluation: Evaluation
-    ) async throws -> ExecuteAnswer {
+    private func evaluated(_ request: ExecuteRequest, _ call: Call) async throws -> ExecuteAnswer {
+        let evaluation = call.evaluation
         func note(_ rows: Int?, _ error: (any Error)?) {
             let now = Environment.system.wallMilliseconds()
             slow.note(evaluation, request.text, rows: rows, error: error, milliseconds: now)
@@ -394,7 +403,7 @@ public final class QueryServicePart: ServicePart {
             if let rows { Measured.count("mimeo_query_rows_total", by: Int64(rows)) }
         }
         do {
-            let answer = try await execute(request, isStrict: isStrict, identity, after: minimum, evaluation)
+            let answer = try await execute(request, call)
             note(max(answer.items.count, evaluation.countedRows), nil)
             return answer
         } catch let error as DQLError where [.timeout, .cancelled].contains(error.code) {
@@ -407,14 +416,11 @@ public final class QueryServicePart: ServicePart {
         }
     }
 
-    private func execute(
-        _ request: ExecuteRequest, isStrict: Bool, _ identity: Identity, after minimum: Offset?,
-        _ evaluation: Evaluation
-    ) async throws -> ExecuteAnswer {
-        let projection = try await projection(of: identity.databaseID)
+    private func execute(_ request: ExecuteRequest, _ call: Call) async throws -> ExecuteAnswer {
+        let projection = try await projection(of: call.identity.databaseID)
         do {
             return try await projection.execute(
-                request, isStrict: isStrict, identity, after: minimum, past, evaluation)
+                request, isStrict: call.isStrict, call.identity, after: call.minimum, past, call.evaluation)
         } catch let error as OperationLogError where error.code == .unknownDatabase {
             throw QueryError(.unknownDatabase)
         } catch  where Self.isOfLostHistory(error) {
@@ -422,8 +428,10 @@ public final class QueryServicePart: ServicePart {
             // is damaged. Nothing was written, so the statement runs again on a rebuilt projection.
             guard await projection.store.hasLostHistory else { throw error }
             await retire(projection)
-            return try await self.projection(of: identity.databaseID)
-                .execute(request, isStrict: isStrict, identity, after: minimum, past, evaluation)
+            return try await self.projection(of: call.identity.databaseID)
+                .execute(
+                    request, isStrict: call.isStrict, call.identity, after: call.minimum, past,
+                    call.evaluation)
         }
     }
 

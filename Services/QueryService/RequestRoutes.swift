@@ -52,7 +52,7 @@ struct RequestRoutes: Sendable {
         func milliseconds(_ duration: Duration) -> Value { .int(Int64(duration / .milliseconds(1))) }
         var row = ObjectValue()
         row["id"] = .int(Int64(statement.number))
-        row["statement"] = .string(statement.purpose.text)
+        row["statement"] = .string(statement.text)
         if namesCredential { row["credential"] = .string(statement.purpose.credential) }
         row["milliseconds"] = milliseconds(ContinuousClock.now - statement.begin)
         row["computedMilliseconds"] = milliseconds(statement.computed)

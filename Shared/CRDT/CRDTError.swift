@@ -14,6 +14,10 @@ public enum CRDTErrorCode: String, Sendable, CaseIterable {
     case invalidJSON = "CRDT-0201"
     /// The bytes are not a CBOR item (RFC 8949) of a kind that values have.
     case invalidCBOR = "CRDT-0202"
+    /// A text or item has more members and elements than its reader allows.
+    case tooManyValues = "CRDT-0203"
+    /// The reader of a text or item has stopped: its time is over, or its client is gone.
+    case interrupted = "CRDT-0204"
     /// A document id holds a float.
     case floatInDocumentID = "CRDT-0301"
     /// A document id is or holds null.

@@ -17,6 +17,8 @@ public enum Limits {
     public static let operationBytes = 16 * 1_048_576
     /// How far ahead of the wall clock an admitted stamp may be, in milliseconds (rule 21).
     public static let clockFutureMilliseconds: UInt64 = 60_000
+    /// Values that a parser makes between two questions whether to go on: a fraction of a millisecond.
+    static let valuesBetweenChecks = 1_024
     /// The most characters of a key or number from the input that an error's message shows.
     static let shownCharacters = 64
     /// Keys of an object up to which the parser finds a repeated one by comparing: a set costs more.

@@ -46,6 +46,8 @@ public enum ServiceErrorCode: String, Sendable, CaseIterable {
     case notAcceptable = "SRV-0406"
     /// 408: the head or the body of the request did not arrive in time.
     case requestTimeout = "SRV-0408"
+    /// 400: the body has more members and elements than one request may.
+    case tooManyValues = "SRV-0412"
     /// 413: the body is larger than the route allows, as sent or unpacked.
     case bodyTooLarge = "SRV-0413"
     /// 414: the first line of the request is too long.
@@ -54,6 +56,8 @@ public enum ServiceErrorCode: String, Sendable, CaseIterable {
     case encodingUnknown = "SRV-0415"
     /// 429: as many statements of the credential are running as may.
     case tooManyRunning = "SRV-0429"
+    /// 429: the requests and answers of the credential hold as much memory, or room on disk, as they may.
+    case tooMuchHeld = "SRV-0430"
     /// 431: the header fields of the request are too long or too many.
     case headTooLarge = "SRV-0431"
     /// 400: the request is malformed, as HTTP or for its route.
@@ -67,6 +71,8 @@ public enum ServiceErrorCode: String, Sendable, CaseIterable {
     case copyDamaged = "SRV-0501"
     /// 502: sent by nginx in front (`compose/nginx.conf`): no process of the service can be reached.
     case serviceUnreachable = "SRV-0502"
+    /// 503: the requests and answers of all clients hold as much memory, or room on disk, as they may.
+    case budgetSpent = "SRV-0503"
     /// 504: sent by nginx in front: the service did not answer in time.
     case serviceSilent = "SRV-0504"
     /// 503: the keys of the issuer of access tokens cannot be fetched.

@@ -1,3 +1,5 @@
+import Dispatch
+
 /// The module's limits, with their reasons.
 public enum Limits {
     /// Timeout of a connection to a webhook: a server that accepts slowly drops some of many connections that
@@ -27,6 +29,30 @@ public enum Limits {
     static let lingerSilence: Duration = .seconds(2)
     /// Longest time that the rest of an answered request is read and dropped: 64 MB at 50 Mbit/s.
     static let lingerTime: Duration = .seconds(10)
+    /// Share of the machine's or container's memory that clients may hold: their bodies, rows and answers. A
+    /// quarter of it is not counted byte by byte, and stores and indexes need the rest.
+    static let clientMemoryShare = 8
+    /// Least memory for clients: some of the largest bodies.
+    static let leastClientBytes = 64 << 20
+    /// Most memory for clients: answers wait on disk, so more memory serves nobody.
+    static let mostClientBytes = 512 << 20
+    /// Room on disk for answers that wait: two of the largest at a time, of one credential one.
+    static let spooledBytes = 8 << 30
+    /// Share of a budget up to which an account holds little, and may still have the last quarter.
+    static let smallAccountShare = 16
+    /// Bytes of a body, or of a text, that are read where they arrive: some hundred microseconds. They belong
+    /// to the connection.
+    public static let briefBodyBytes = 4_096
+    /// Most members and elements of a body: a bulk of ten thousand documents has that many.
+    public static let bodyValues = 500_000
+    /// Most of them in a request that is read where it arrives, such as a configuration.
+    public static let requestValues = 4_096
+    /// Memory of one such value while it is read, on the average.
+    static let valueBytes = 256
+    /// Bytes of a request after whose end free memory is given back to the system.
+    static let largeHoldBytes = 4 << 20
+    /// Time until then: what was read of it ends as well.
+    static let memoryPause: DispatchTimeInterval = .seconds(1)
     /// Longest `X-Request-ID` that is taken from a client: it stands in every line of the log.
     static let requestIDCharacters = 128
     /// Longest time that a stream waits for a client that reads nothing, which is cut off then: within it a

@@ -107,6 +107,19 @@ struct AttemptTests {
         for name in ["new", "clumsy", "5"] { #expect(bench.isAdmitted(.address(name), at: provider)) }
     }
 
+    @Test("a hundred logins that nobody can read make their address wait, which has not failed otherwise")
+    func malformed() {
+        let bench = Bench()
+        for _ in 0..<Limits.malformedPerAddress {
+            #expect(bench.isAdmitted(.malformed("noisy")))
+            bench.fail(.malformed("noisy"), .unknown)
+        }
+        #expect(!bench.isAdmitted(.malformed("noisy")))
+        #expect(bench.isAdmitted(.malformed("other")) && bench.isAdmitted(.address("noisy")))
+        bench.pass(Limits.attemptWindow)
+        #expect(bench.isAdmitted(.malformed("noisy")))
+    }
+
     @Test("attempts that are under way count like failures once there is one, and not before")
     func underWay() throws {
         let bench = Bench()

@@ -36,6 +36,19 @@ struct RequestObjectTests {
         #expect(message(text)?.contains(expected) == true, "\(message(text) ?? "taken")")
     }
 
+    @Test("members and elements are bounded, at any depth, before they take memory")
+    func many() throws {
+        func object(_ elements: Int) -> String {
+            "{\"args\":{\"a\":[" + Array(repeating: "{}", count: elements).joined(separator: ",") + "]}}"
+        }
+        // The object, its member and that one's member are values too.
+        let most = Limits.requestValues - 3
+        #expect(message(object(most)) == nil)
+        #expect(message(object(most + 1))?.contains("more than 4096 members and elements") == true)
+        let deep = "{\"args\":" + String(repeating: "[", count: 100_000)
+        #expect(message(deep)?.contains("nested") == true)
+    }
+
     @Test("an unknown member's value is not repeated, and a long name is cut")
     func secrets() {
         #expect(message(#"{"password":"hunter2"}"#)?.contains("hunter2") == false)

@@ -118,7 +118,7 @@ struct ImportTable {
                     "CRDT", "DQL", "Exchange", "Identity", "Machine", "OperationLog", "Replica",
                     "ServiceKit", "Sync", "Transport", "WebSocket",
                 ],
-                packages: ["ArgumentParser", "Hummingbird"], platform: foundation.union(["Glibc"])),
+                packages: ["ArgumentParser", "Hummingbird"], platform: foundation),
             "Services/QueryService": Row(
                 ours: [
                     "CRDT", "Console", "DQL", "Exchange", "Identity", "Machine", "OperationLog", "Postgres",

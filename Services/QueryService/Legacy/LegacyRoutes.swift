@@ -8,34 +8,39 @@ import ServiceKit
 /// The calls from before DQL: `find`, `findbyid`, `count` and `write` of version 4, and the DELETE of version
 /// 1. Each becomes a statement or a transaction, and goes the way of those.
 struct LegacyRoutes: Sendable {
+    let pool: EvaluationPool
     /// Executes a statement for whoever sent a request.
-    let execute: @Sendable (ExecuteRequest, Request, Identity) async throws -> ExecuteAnswer
+    let execute: @Sendable (ExecuteRequest, Request, Identity, Evaluation) async throws -> ExecuteAnswer
     let identity: @Sendable (Request) async throws -> Identity
 
     func mount(on mount: inout ServiceMount) {
-        mount.on(.post, "/api/v4/store/find") { request, _ in
+        mount.on(.post, "/api/v4/store/find") { request, context in
             let members = ["query", "args", "limit", "offset", "sort", "serializedAs", "describe"]
-            return try await call(request, members) { try .find($0) }
+            return try await call(request, context, members) { try .find($0) }
         }
-        mount.on(.post, "/api/v4/store/findbyid") { request, _ in
-            try await call(request, ["id", "serializedAs"]) { try .findByID($0) }
+        mount.on(.post, "/api/v4/store/findbyid") { request, context in
+            try await call(request, context, ["id", "serializedAs"]) { try .findByID($0) }
         }
-        mount.on(.post, "/api/v4/store/count") { request, _ in
-            try await call(request, ["query", "args"]) { try .count($0) }
+        mount.on(.post, "/api/v4/store/count") { request, context in
+            try await call(request, context, ["query", "args"]) { try .count($0) }
         }
-        mount.on(.post, "/api/v4/store/write") { request, _ in
+        mount.on(.post, "/api/v4/store/write") { request, context in
             let identity = try await identity(request)
-            let members = try await members(request, known: ["commands"])
-            let write = try reportingSync { try LegacyWrite(members) }
-            var commands = write.request
-            commands.key = try IdempotencyKey(
-                request, user: identity.userID,
-                parts: [[4], JSONText.bytes(.object(members))])
-            let transaction = commands
-            let answer = try await reporting(transaction) {
-                try await execute(transaction, request, identity)
+            let body = try await received(request, identity)
+            return try await evaluating(identity, context) { evaluation in
+                let members = try await body.members(known: ["commands"], in: evaluation)
+                let write = try await reporting {
+                    try await evaluation.run { try LegacyWrite(members) }
+                }
+                var commands = write.request
+                commands.key = try IdempotencyKey(
+                    request, user: identity.userID, parts: [[4], Array(body.bytes.readableBytesView)])
+                let transaction = commands
+                let answer = try await reporting(transaction) {
+                    try await execute(transaction, request, identity, evaluation)
+                }
+                return try await Self.json(answer, evaluation) { write.answer(answer) }
             }
-            return Self.json(write.answer(answer), answer.repetition)
         }
         mount.on(.delete, "/api/v1/collections/:collection/documents/:id") { request, context in
             let identity = try await identity(request)
@@ -46,12 +51,17 @@ struct LegacyRoutes: Sendable {
                 request, user: identity.userID,
                 parts: [[1], Array(collection.utf8), JSONText.bytes(ids[0].value)])
             let deletion = statement
-            let answer = try await reporting { try await execute(deletion, request, identity) }
-            return Self.json(
-                [
-                    "txnId": .int(Int64(clamping: answer.transactionID.rawValue)),
-                    "deleted": .int(Int64(answer.mutatedDocumentIDs.count)),
-                ], answer.repetition)
+            return try await evaluating(identity, context) { evaluation in
+                let answer = try await reporting {
+                    try await execute(deletion, request, identity, evaluation)
+                }
+                return try await Self.json(answer, evaluation) {
+                    [
+                        "txnId": .int(Int64(clamping: answer.transactionID.rawValue)),
+                        "deleted": .int(Int64(answer.mutatedDocumentIDs.count)),
+                    ]
+                }
+            }
         }
     }
 
@@ -70,21 +80,37 @@ struct LegacyRoutes: Sendable {
     }
 
     private func call(
-        _ request: Request, _ members: [String], _ make: (LegacyCall) throws -> LegacyStatement
+        _ request: Request, _ context: ServiceContext, _ members: [String],
+        _ make: @escaping @Sendable (LegacyCall) throws -> LegacyStatement
     ) async throws -> Response {
         let identity = try await identity(request)
-        let object = try await self.members(request, known: ["collection"] + members)
-        let made = try await reporting { try make(try LegacyCall(object)) }
-        let answer = try await reporting { try await execute(made.request, request, identity) }
-        return Self.json(made.answer(answer))
+        let body = try await received(request, identity)
+        return try await evaluating(identity, context) { evaluation in
+            let object = try await body.members(known: ["collection"] + members, in: evaluation)
+            let made = try await reporting { try await evaluation.run { try make(try LegacyCall(object)) } }
+            evaluation.name(made.request.text)
+            let answer = try await reporting {
+                try await execute(made.request, request, identity, evaluation)
+            }
+            return try await Self.json(answer, evaluation) { made.answer(answer) }
+        }
     }
 
-    private func members(_ request: Request, known: [String]) async throws -> ObjectValue {
-        let body = try await request.wholeBody(limitBytes: Limits.requestBytes)
+    private func received(_ request: Request, _ identity: Identity) async throws -> ReceivedBody {
+        try await request.received(limitBytes: Limits.requestBytes, for: Account(identity))
+    }
+
+    /// Runs a call as one of the credential's running statements, which ends with its client.
+    private func evaluating(
+        _ identity: Identity, _ context: ServiceContext, _ body: (Evaluation) async throws -> Response
+    ) async throws -> Response {
+        let evaluation = try pool.statement("", of: identity.credential, in: identity.databaseID)
+        defer { pool.finish(evaluation) }
+        context.whenClientLeaves { evaluation.end(.abandoned) }
         do {
-            return try RequestObject(body.readableBytesView, known: known).members
-        } catch {
-            throw QueryError(.malformedRequest, error.message)
+            return try await body(evaluation)
+        } catch let error as DQLError where [.timeout, .cancelled].contains(error.code) {
+            throw QueryError.ended(evaluation.end, after: pool.options.statementTime)
         }
     }
 
@@ -99,28 +125,32 @@ struct LegacyRoutes: Sendable {
         }
     }
 
-    private func reportingSync<Result>(_ body: () throws -> Result) throws -> Result {
-        do {
-            return try body()
-        } catch {
-            throw Self.reported(error, index: nil)
-        }
-    }
-
     private static func reported(_ error: any Error, index: Int?) -> any Error {
         if let failed = error as? TransactionFailure { return reported(failed.error, index: failed.index) }
         let plain: any Error =
-            if let error = error as? DQLError { ReportedStatement(error: error) } else {
+            if let error = error as? DQLError, ![.timeout, .cancelled].contains(error.code) {
+                ReportedStatement(error: error)
+            } else {
                 QueryError.translated(error)
             }
         guard let index, let reportable = plain as? any HTTPReportable else { return plain }
         return ReportedCommand(index: index, error: reportable)
     }
 
-    private static func json(_ value: Value, _ more: HTTPFields = [:]) -> Response {
-        var headers = more
+    /// The answer, printed in a turn. A write is reported even if its evaluation has ended meanwhile.
+    private static func json(
+        _ answer: ExecuteAnswer, _ evaluation: Evaluation, _ value: @escaping @Sendable () -> Value
+    ) async throws -> Response {
+        var headers = answer.repetition
         headers[.cacheControl] = "no-store"
-        return .json(JSONText.bytes(value), headers: headers)
+        let text: [UInt8]
+        do {
+            text = try await evaluation.run { JSONText.bytes(value()) }
+        } catch {
+            guard !answer.mutatedDocumentIDs.isEmpty else { throw error }
+            text = JSONText.bytes(value())
+        }
+        return .json(text, headers: headers)
     }
 }
 

@@ -14,35 +14,45 @@ struct ObserveRoutes: Sendable {
     func mount(on mount: inout ServiceMount) {
         mount.on(.post, "/api/v5/store/observe") { request, context in
             let identity = try await feeds.identity(of: request)
-            let body = try await request.wholeBody(limitBytes: Limits.requestBytes)
-            return try await observe(try ExecuteRequest(body), identity, request, context)
+            let body = try await request.received(
+                limitBytes: Limits.requestBytes, for: Account(identity))
+            let turns = feeds.turns(request, identity, context)
+            let wanted = try await turns.evaluating { try await ExecuteRequest(body, in: $0) }
+            return try await observe(wanted, identity, request, context, turns)
         }
         mount.on(.get, "/api/v5/store/observe") { request, context in
             let identity = try await feeds.identity(of: request)
             let query = try QueryValues(request)
+            let turns = feeds.turns(request, identity, context)
             var members = ObjectValue()
             if let statement = try query.text("statement") { members["statement"] = .string(statement) }
             if let arguments = try query.text("args") {
                 do throws(CRDTError) {
-                    members["args"] = try JSONText.parseStrictly(Array(arguments.utf8))
+                    members["args"] = try JSONText.parseStrictly(
+                        Array(arguments.utf8), within: ParsingBounds(values: Limits.requestValues))
                 } catch {
                     throw QueryError(.malformedRequest, "\"args\": \(error.message)")
                 }
             }
-            return try await observe(try ExecuteRequest(members: members), identity, request, context)
+            return try await observe(
+                try ExecuteRequest(members: members), identity, request, context, turns)
         }
     }
 
     private func observe(
-        _ wanted: ExecuteRequest, _ identity: Identity, _ request: Request, _ context: ServiceContext
+        _ wanted: ExecuteRequest, _ identity: Identity, _ request: Request, _ context: ServiceContext,
+        _ turns: StreamTurns
     ) async throws -> Response {
         guard wanted.asOf == nil else {
             throw QueryError(.malformedRequest, "\"asOf\" reads the past, which does not change")
         }
         let statement: PreparedStatement
         do {
-            statement = try statements.prepare(wanted.statement)
-        } catch {
+            let (statements, text) = (statements, wanted.statement)
+            statement =
+                text.utf8.count > Limits.plainStatementBytes
+                ? try await turns.run { _ in try statements.prepare(text) } : try statements.prepare(text)
+        } catch let error as DQLError {
             throw ReportedStatement(error: error)
         }
         guard statement.kind == .select else {
@@ -67,7 +77,6 @@ struct ObserveRoutes: Sendable {
             throw QueryError.translated(error)
         }
         let end: @Sendable () -> (any HTTPReportable)? = { feeds.end(of: identity) }
-        let turns = feeds.turns(request, identity, context)
         return StreamWriter.response(format, context) { [observations] stream in
             let follower = ObserveStream(
                 observation: membership.observation, turns: turns, end: end)

@@ -12,11 +12,15 @@ public enum CBOR {
         return writer.bytes
     }
 
-    /// Decodes exactly one item. Throws `invalidCBOR`, `truncated`, `tooDeep` or `invalidUTF8`.
-    public static func decode(_ bytes: [UInt8]) throws(CRDTError) -> Value {
+    /// Decodes exactly one item. Throws `invalidCBOR`, `truncated`, `tooDeep` or `invalidUTF8`, and
+    /// `tooManyValues` and `interrupted` as the bounds say.
+    public static func decode(
+        _ bytes: [UInt8], within bounds: ParsingBounds? = nil
+    ) throws(CRDTError) -> Value {
         let result = bytes.withUnsafeBytes { raw -> Result<Value, CRDTError> in
             Result { () throws(CRDTError) -> Value in
                 var decoder = CBORDecoder(reader: ByteReader(raw))
+                decoder.count = ValueCount(bounds)
                 let value = try decoder.value(depth: 0)
                 try decoder.reader.requireEnd()
                 return value

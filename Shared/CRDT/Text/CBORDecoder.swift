@@ -2,6 +2,8 @@
 /// fill.
 public struct CBORDecoder {
     var reader: ByteReader
+    /// Counts the values, for an item of somebody else.
+    var count = ValueCount(nil)
 
     init(reader: ByteReader) { self.reader = reader }
 
@@ -51,6 +53,7 @@ public struct CBORDecoder {
     /// Any item that a value can hold.
     public mutating func value(depth: Int = 0) throws(CRDTError) -> Value {
         guard depth <= Limits.nestingDepth else { throw .tooDeep }
+        try count.add()
         let start = reader
         let (major, argument) = try head()
         switch major {

@@ -6,6 +6,8 @@ struct JSONParser {
     /// True if duplicate keys, and numbers so small that they would become zero, are errors.
     let isStrict: Bool
     var place = 0
+    /// Counts the values, for a text of somebody else.
+    var count = ValueCount(nil)
 
     init(bytes: [UInt8], roundsIntegers: Bool = false, isStrict: Bool = false) {
         self.bytes = bytes
@@ -20,6 +22,7 @@ struct JSONParser {
 
     mutating func value(depth: Int) throws(CRDTError) -> Value {
         guard depth <= Limits.nestingDepth else { throw .tooDeep }
+        try count.add()
         skipSpace()
         switch peek {
         case UInt8(ascii: "{")?: return .object(try object(depth: depth))

@@ -18,9 +18,12 @@ public enum JSONText {
 
     /// As `parse(_:)`, but refuses texts of which a part would be lost, for values that a person or a program
     /// typed: a key that appears twice in an object, and a number too small for a double. A leading byte
-    /// order mark is skipped.
-    public static func parseStrictly(_ bytes: [UInt8]) throws(CRDTError) -> Value {
+    /// order mark is skipped. Throws `tooManyValues` and `interrupted` as the bounds say.
+    public static func parseStrictly(
+        _ bytes: [UInt8], within bounds: ParsingBounds? = nil
+    ) throws(CRDTError) -> Value {
         var parser = JSONParser(bytes: bytes, isStrict: true)
+        parser.count = ValueCount(bounds)
         parser.skipByteOrderMark()
         return try parse(parser)
     }

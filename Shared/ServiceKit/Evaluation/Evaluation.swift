@@ -46,9 +46,12 @@ public final class Evaluation: Sendable {
             self.kind = kind
             self.database = database
             self.credential = credential
-            var shown = text.prefix(Limits.shownStatementCharacters)
-            if shown.utf8.count < text.utf8.count { shown += "…" }
-            self.text = String(shown)
+            self.text = Self.shown(text)
+        }
+
+        fileprivate static func shown(_ text: String) -> String {
+            let shown = text.prefix(Limits.shownStatementCharacters)
+            return shown.utf8.count < text.utf8.count ? shown + "…" : text
         }
     }
 
@@ -60,9 +63,13 @@ public final class Evaluation: Sendable {
     /// When it was accepted.
     public let begin = ContinuousClock.now
     let computingLimit: Duration?
+    /// The memory of what it reads and makes, as long as it lives.
+    public let held: ClientHold
     let pool: EvaluationPool
 
     private struct State {
+        /// The beginning of its text, once that is known.
+        var text: String?
         var end: End?
         var waiting: (@Sendable () -> Void)?
         /// The time of all turns before the present one, by the clock and of the processor.
@@ -87,7 +94,17 @@ public final class Evaluation: Sendable {
         self.purpose = purpose
         deadline = begin + (limits.total ?? .seconds(86_400))
         computingLimit = limits.computing
+        held = ClientHold(Account(purpose.credential, in: purpose.database))
         self.pool = pool
+    }
+
+    /// The beginning of its statement, for the list of running ones.
+    public var text: String { state.withLock { $0.text } ?? purpose.text }
+
+    /// Names its statement, which was not read yet when it was accepted.
+    public func name(_ text: String) {
+        let shown = Purpose.shown(text)
+        state.withLock { $0.text = shown }
     }
 
     /// Runs work in turns of the pool, on a thread that may block, and waits for it. One piece of work of an

@@ -22,27 +22,41 @@ extension Value {
 extension Request {
     /// A body of `application/cbor` as JSON text; any other one as it is.
     /// - Throws: `SRV-0400`.
-    func asJSON(_ body: ByteBuffer) throws(ServiceError) -> ByteBuffer {
-        let type = (headers[.contentType] ?? "").prefix { $0 != ";" }.filter { $0 != " " }.lowercased()
-        guard type == "application/cbor" else { return body }
-        let bytes = Array(body.readableBytesView)
+    func asJSON(_ body: ByteBuffer) throws -> ByteBuffer {
+        guard isCBOR else { return body }
+        let bounds = ParsingBounds(values: Limits.requestValues)
+        do throws(RequestObject.Malformed) {
+            let value = try RequestObject.value(ofCBOR: Array(body.readableBytesView), within: bounds)
+            return ByteBuffer(string: JSONText.print(value))
+        } catch {
+            throw ServiceError(.badRequest, error.message)
+        }
+    }
+}
+
+extension RequestObject {
+    /// The value of a body in CBOR, which may have only what JSON can say too.
+    static func value(ofCBOR bytes: [UInt8], within bounds: ParsingBounds?) throws(Malformed) -> Value {
         let value: Value
         do {
-            value = try CBOR.decode(bytes)
+            value = try CBOR.decode(bytes, within: bounds)
         } catch {
-            throw ServiceError(.badRequest, "the body is not valid CBOR: \(error.message)")
+            throw Malformed(
+                message: "the body is not valid CBOR: \(error.message)",
+                hasTooMany: error.code == .tooManyValues)
         }
         // The decoder lets the last one win.
         var keys = CBORKeys(bytes)
         if let key = keys.repeated() {
             let shown = key.count <= Limits.shownCharacters ? key : "\(key.prefix(Limits.shownCharacters))…"
-            throw ServiceError(.badRequest, "the key \"\(shown)\" appears twice in one object")
+            throw Malformed(message: "the key \"\(shown)\" appears twice in one object")
         }
         guard value.hasJSONForm else {
-            throw ServiceError(
-                .badRequest, "the body has a byte string or a number that is none; send bytes as base64 text")
+            throw Malformed(
+                message:
+                    "the body has a byte string or a number that is none; send bytes as base64 text")
         }
-        return ByteBuffer(string: JSONText.print(value))
+        return value
     }
 }
 

@@ -13,11 +13,11 @@ extension ServiceError: HTTPReportable {
         case .bodyTooLarge: .contentTooLarge
         case .lineTooLong: .uriTooLong
         case .encodingUnknown: .unsupportedMediaType
-        case .tooManyRunning: .tooManyRequests
+        case .tooManyRunning, .tooMuchHeld: .tooManyRequests
         case .headTooLarge: .requestHeaderFieldsTooLarge
-        case .badRequest: .badRequest
+        case .badRequest, .tooManyValues: .badRequest
         case .upgradeRequired: .upgradeRequired
-        case .issuerUnreachable, .contactLost, .restoreNotAccepted: .serviceUnavailable
+        case .issuerUnreachable, .contactLost, .restoreNotAccepted, .budgetSpent: .serviceUnavailable
         case .serviceUnreachable: .badGateway
         case .serviceSilent: .gatewayTimeout
         default: .internalServerError
@@ -33,7 +33,7 @@ extension ServiceError: HTTPReportable {
     public var httpHeaders: HTTPFields {
         switch code {
         case .encodingUnknown: [.acceptEncoding: "gzip"]
-        case .tooManyRunning: [.retryAfter: "1"]
+        case .tooManyRunning, .tooMuchHeld: [.retryAfter: "1"]
         case .adminRefused: [.wwwAuthenticate: "Bearer"]
         case .restoreNotAccepted: [:]
         default: httpStatus == .serviceUnavailable ? [.retryAfter: "1"] : [:]

@@ -11,25 +11,38 @@ public struct RequestObject: Sendable {
     public struct Malformed: Error, Equatable {
         /// For a person. It names members, never their values.
         public let message: String
+        /// True if there are more members and elements than may be.
+        var hasTooMany = false
+
+        /// The error with a code of its own, where there is one.
+        var reported: any Error { hasTooMany ? ServiceError(.tooManyValues, message) : self }
     }
 
     /// - Parameters:
     ///   - known: the members that the request may have.
     ///   - mayBeEmpty: true if no body at all stands for an object without members.
+    ///   - values: most members and elements, at any depth: it is read where it is called.
     public init(
-        _ body: some Sequence<UInt8>, known: [String], mayBeEmpty: Bool = false
+        _ body: some Sequence<UInt8>, known: [String], mayBeEmpty: Bool = false,
+        values: Int = Limits.requestValues
     ) throws(Malformed) {
         let bytes = Array(body)
         guard !bytes.isEmpty || !mayBeEmpty else {
-            members = ObjectValue()
+            try self.init(.object(ObjectValue()), known: known)
             return
         }
-        let value: Value
+        try self.init(Self.value(ofJSON: bytes, within: ParsingBounds(values: values)), known: known)
+    }
+
+    static func value(ofJSON bytes: [UInt8], within bounds: ParsingBounds?) throws(Malformed) -> Value {
         do {
-            value = try JSONText.parseStrictly(bytes)
+            return try JSONText.parseStrictly(bytes, within: bounds)
         } catch {
-            throw Malformed(message: error.message)
+            throw Malformed(message: error.message, hasTooMany: error.code == .tooManyValues)
         }
+    }
+
+    init(_ value: Value, known: [String]) throws(Malformed) {
         guard case .object(let members) = value else {
             throw Malformed(message: "the body must be a JSON object")
         }

@@ -48,6 +48,12 @@ public struct MetricRow: Sendable {
             "mimeo_tls_certificate_expiry_timestamp_seconds", .gauge,
             "The end of the listener's certificate, in seconds since 1970; missing without TLS."),
         MetricRow("process_resident_memory_bytes", .gauge, "Memory of the process that is not on disk."),
+        MetricRow(
+            "mimeo_budget_held_bytes", .gauge, ["kind"],
+            "Memory, or room on disk, that clients hold: bodies, rows, answers that wait."),
+        MetricRow("mimeo_budget_bytes", .gauge, ["kind"], "How much of it they may hold."),
+        MetricRow(
+            "mimeo_budget_refused_total", .counter, ["kind"], "Requests that would have held more."),
         MetricRow("process_cpu_seconds_total", .counter, "Processor time of the process."),
         MetricRow("process_open_fds", .gauge, "Open files and sockets of the process."),
         MetricRow("process_max_fds", .gauge, "The limit of open files and sockets."),

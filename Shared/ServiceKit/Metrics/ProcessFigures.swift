@@ -5,6 +5,10 @@ import Foundation
 enum ProcessFigures {
     /// Sets the metrics `process_…`.
     static func measure() {
+        for (kind, budget) in [("memory", ClientBudget.memory), ("disk", .disk)] {
+            Measured.set("mimeo_budget_held_bytes", [("kind", kind)], Double(budget.used))
+            Measured.set("mimeo_budget_bytes", [("kind", kind)], Double(budget.bytes))
+        }
         if let bytes = residentBytes() { Measured.set("process_resident_memory_bytes", bytes) }
         if let files = try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd") {
             Measured.set("process_open_fds", Double(files.count))

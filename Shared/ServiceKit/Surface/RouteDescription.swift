@@ -171,6 +171,8 @@ public struct RouteDescription: Sendable {
                     401, "AUTH-0101", "AUTH-0102", "AUTH-0103", "AUTH-0104", "AUTH-0105", "AUTH-0106",
                     "AUTH-0107", "AUTH-0108", "AUTH-0109", "AUTH-0110", "AUTH-0111", "AUTH-0112"),
                 Failure(403, "AUTH-0203"), Failure(503, "SRV-0601", "SRV-0602", "SRV-0603"),
+                // Large bodies and answers.
+                Failure(400, "SRV-0412"), Failure(429, "SRV-0430"), Failure(503, "SRV-0503"),
             ]
         case .admin:
             [Failure(403, "SRV-0402", "SRV-0403"), Failure(503, "SRV-0602", "SRV-0603")]
