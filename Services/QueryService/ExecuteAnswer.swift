@@ -14,7 +14,7 @@ struct ExecuteAnswer: Sendable {
     let queryType: StatementKind
     var items: [Value] = []
     var mutatedDocumentIDs: [Value] = []
-    var warnings: [String] = []
+    var warnings: [AnswerWarning] = []
     /// The answers of a transaction's statements, of which `items` and `mutatedDocumentIDs` have everything;
     /// nil for a single statement.
     var results: [ExecuteAnswer]?
@@ -64,13 +64,13 @@ struct ExecuteAnswer: Sendable {
     }
 
     /// The warning of rows with a number that JSON cannot hold; none for others.
-    static func changes(in rows: [Value]) -> [String] {
+    static func changes(in rows: [Value]) -> [AnswerWarning] {
         rows.lazy.compactMap(\.unwritableNumber).first.map { [changed($0)] } ?? []
     }
 
     /// The warning of a number that JSON cannot hold.
-    static func changed(_ number: Double) -> String {
-        "a row has \(number), which JSON cannot hold: null stands in its place"
+    static func changed(_ number: Double) -> AnswerWarning {
+        AnswerWarning("a row has \(number), which JSON cannot hold: null stands in its place")
     }
 
     /// The envelope of an error, with its status.
@@ -119,12 +119,12 @@ struct ExecuteAnswer: Sendable {
 
     private static func envelope(
         transactionID: Offset, queryType: String, items: [Value], mutatedDocumentIDs: [Value],
-        error: ObjectValue, warnings: [String]
+        error: ObjectValue, warnings: [AnswerWarning]
     ) -> Value {
         [
             "transactionId": .offset(transactionID), "queryType": .string(queryType),
             "items": .array(items), "mutatedDocumentIds": .array(mutatedDocumentIDs), "error": .object(error),
-            "warnings": .array(warnings.map { ["description": .string($0)] }),
+            "warnings": .array(warnings.map(\.value)),
             "totalWarningsCount": .int(Int64(warnings.count)),
         ]
     }

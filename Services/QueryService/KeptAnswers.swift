@@ -89,7 +89,7 @@ enum KeptAnswers {
                     [
                         "kind": .string(one.queryType.rawValue), "items": .array(one.items),
                         "ids": .array(one.mutatedDocumentIDs),
-                        "warnings": .array(one.warnings.map { .string($0) }),
+                        "warnings": .array(one.warnings.map(\.value)),
                     ]
                 })
         ])
@@ -98,15 +98,15 @@ enum KeptAnswers {
     }
 
     private static func text(of result: StatementResult) -> String {
-        func print(_ rows: [Value], _ ids: [Value], _ warnings: [String]) -> String {
+        func print(_ rows: [Value], _ ids: [Value], _ warnings: [AnswerWarning]) -> String {
             JSONText.print([
-                "items": .array(rows), "ids": .array(ids), "warnings": .array(warnings.map { .string($0) }),
+                "items": .array(rows), "ids": .array(ids), "warnings": .array(warnings.map(\.value)),
             ])
         }
-        let warnings = result.warnings.map(\.message)
+        let warnings = result.warnings.map { AnswerWarning($0) }
         let text = print(result.rows, result.mutatedDocumentIDs.map(\.value), warnings)
         guard text.utf8.count > Limits.keptAnswerBytes else { return text }
-        return print([], [], [tooLarge])
+        return print([], [], [AnswerWarning(tooLarge)])
     }
 
     /// The answer again.
@@ -115,19 +115,19 @@ enum KeptAnswers {
         var answer = ExecuteAnswer(
             transactionID: offset, queryType: kind, items: fields["items"]?.arrayValue ?? [],
             mutatedDocumentIDs: fields["ids"]?.arrayValue ?? [],
-            warnings: (fields["warnings"]?.arrayValue ?? []).compactMap(\.stringValue))
+            warnings: (fields["warnings"]?.arrayValue ?? []).compactMap { AnswerWarning($0) })
         answer.isRepeated = true
         if let results = fields["results"]?.arrayValue {
             answer.results = results.map { one in
                 ExecuteAnswer(
                     transactionID: offset, queryType: Self.kind(one["kind"]),
                     items: one["items"]?.arrayValue ?? [], mutatedDocumentIDs: one["ids"]?.arrayValue ?? [],
-                    warnings: (one["warnings"]?.arrayValue ?? []).compactMap(\.stringValue))
+                    warnings: (one["warnings"]?.arrayValue ?? []).compactMap { AnswerWarning($0) })
             }
         } else if let kinds = fields["kinds"]?.arrayValue {
             answer.results = kinds.map { kind in
                 ExecuteAnswer(
-                    transactionID: offset, queryType: Self.kind(kind), warnings: [tooLarge])
+                    transactionID: offset, queryType: Self.kind(kind), warnings: [AnswerWarning(tooLarge)])
             }
         }
         return answer

@@ -76,14 +76,15 @@ extension WriteLane.Job {
 
     /// The answers of a transaction's statements; nil for a single statement. Warnings about documents are
     /// the last one's.
-    func results(_ warnings: [String]) -> [ExecuteAnswer]? {
+    func results(_ warnings: [AnswerWarning]) -> [ExecuteAnswer]? {
         guard let results = transaction?.results else { return nil }
         return zip(steps, results).enumerated().map { index, pair in
             let (step, result) = pair
             return ExecuteAnswer(
                 transactionID: 0, queryType: step.statement.kind, items: result.rows,
                 mutatedDocumentIDs: result.mutatedDocumentIDs.map(\.value),
-                warnings: result.warnings.map(\.message) + (index == results.count - 1 ? warnings : []))
+                warnings: result.warnings.map { AnswerWarning($0) }
+                    + (index == results.count - 1 ? warnings : []))
         }
     }
 }

@@ -66,6 +66,9 @@ struct ServerIndexTests {
                 let made = try await client.execute(statement)
                 #expect(made.status == 200, "\(statement)")
                 let told = made.body["warnings"]?.arrayValue?.compactMap { $0["description"]?.stringValue }
+                #expect(
+                    made.body["warnings"]?.arrayValue?.first?["code"] == (warning == nil ? nil : "DQL-W118"),
+                    "\(statement)")
                 #expect(told?.count == (warning == nil ? 0 : 1), "\(statement)")
                 #expect(warning.map { told?.first?.hasPrefix($0) == true } ?? true, "\(statement)")
             }

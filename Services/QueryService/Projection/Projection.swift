@@ -145,7 +145,7 @@ actor Projection {
         guard !job.isReadOnly else { return try await read(job, from: offset) }
         var answer = try await write(job)
         if job.changesIndexes, let warning = await unsettled(job, evaluation) {
-            answer.warnings.append(warning)
+            answer.warnings.append(AnswerWarning(warning))
         }
         return answer
     }
@@ -321,7 +321,8 @@ actor Projection {
         var answer = ExecuteAnswer(
             transactionID: try documents.offset(), queryType: job.statement.kind,
             items: results.count == 1 ? results[0].rows : results.flatMap(\.rows),
-            warnings: results[0].warnings.map(\.message) + (changed.map { [ExecuteAnswer.changed($0)] } ?? [])
+            warnings: results[0].warnings.map { AnswerWarning($0) }
+                + (changed.map { [ExecuteAnswer.changed($0)] } ?? [])
         )
         answer.results = job.results([])
         return answer

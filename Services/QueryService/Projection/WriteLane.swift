@@ -205,8 +205,9 @@ actor WriteLane {
         var answer = ExecuteAnswer(
             transactionID: max(draft.readAt, await store.position.offset), queryType: job.statement.kind,
             items: draft.result.rows, mutatedDocumentIDs: draft.result.mutatedDocumentIDs.map(\.value),
-            warnings: draft.result.warnings.map(\.message) + draft.warnings)
-        answer.results = job.results(draft.warnings)
+            warnings: draft.result.warnings.map { AnswerWarning($0) }
+                + draft.warnings.map { AnswerWarning($0) })
+        answer.results = job.results(draft.warnings.map { AnswerWarning($0) })
         return answer
     }
 

@@ -24,7 +24,7 @@ export interface Result {
   transactionId: number;
   queryType: string;
   mutatedDocumentIds: any[];
-  warnings: {description: string}[];
+  warnings: {code?: string, description: string}[];
 }
 
 export interface Observed {

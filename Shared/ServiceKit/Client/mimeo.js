@@ -30,7 +30,7 @@
  * @property {number} transactionId The log's offset after the statement.
  * @property {string} queryType
  * @property {any[]} mutatedDocumentIds
- * @property {{description: string}[]} warnings
+ * @property {{code?: string, description: string}[]} warnings
  */
 
 /**

@@ -92,7 +92,9 @@ public enum Surface {
         .always(
             "error", .object,
             "Empty, or code, message, description, line and column; index of a transaction's statement."),
-        .always("warnings", .list(.members([.always("description", .text)]))),
+        .always(
+            "warnings",
+            .list(.members([.maybe("code", .text, "Stable, like DQL-W106."), .always("description", .text)]))),
         .always("totalWarningsCount", .whole(from: 0)),
     ]
 

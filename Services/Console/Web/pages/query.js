@@ -133,7 +133,7 @@ export function Query({ database }) {
       <label><span class="hidden">Parameters as JSON</span><textarea rows="2" aria-label="Parameters as JSON" spellcheck=${false} value=${args} placeholder='{"color": "red"}  for  :color'
         onInput=${(/** @type {any} */ event) => setArgs(event.currentTarget.value)}></textarea></label></details>
     <${Problem} error=${run?.error} close=${() => setRun(null)} />
-    ${run?.warnings?.map((/** @type {any} */ warning) => html`<p class="warning">${warning.description}</p>`)}
+    ${run?.warnings?.map((/** @type {any} */ warning) => html`<p class="warning">${warning.description}${warning.code && html` <code>${warning.code}</code>`}</p>`)}
     ${run?.plan && (run.plan.advice ? html`<${Advice} advice=${run.plan.advice} run=${(/** @type {string} */ statement) => start(statement, false)} />` : html`<${Plan} row=${run.plan} />`)}
     ${run && !run.error && (run.isRunning || run.rows) && html`<p class="outcome" role="status">${run.isRunning ? html`<${Running} begun=${run.begun} count=${run.count} />` : run.isLive
       ? html`<${LiveBadge} link=${link} /> at offset ${grouped(run.transactionId)}`
