@@ -50,6 +50,8 @@ let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift"
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
+/// Scrypt, and RSA.
+let cryptoExtras = Target.Dependency.product(name: "CryptoExtras", package: "swift-crypto")
 let certificates = Target.Dependency.product(name: "X509", package: "swift-certificates")
 let asn1 = Target.Dependency.product(name: "SwiftASN1", package: "swift-asn1")
 let jwt = Target.Dependency.product(name: "JWTKit", package: "jwt-kit")
@@ -127,7 +129,7 @@ let shared: [Target] = [
         "Backup",
         [
             "CRDT", "Machine", "OperationLog", "Replica", crypto, logging,
-            .product(name: "CryptoExtras", package: "swift-crypto"),
+            cryptoExtras,
         ]),
     .systemLibrary(
         name: "CLibPQ", path: "Shared/Postgres/CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
@@ -138,7 +140,7 @@ let services: [Target] =
         "AuthGateway",
         [
             "ServiceKit", "CRDT", "OperationLog", "Identity", "Machine", hummingbird, httpClient, crypto,
-            nioCore, logging, arguments,
+            cryptoExtras, nioCore, logging, arguments,
         ])
     + service(
         "Replicator",

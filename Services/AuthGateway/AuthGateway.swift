@@ -26,8 +26,12 @@ public struct AuthGateway: ServicePart {
         public var adminCredential: String?
         /// True if the last address of `X-Forwarded-For` is trusted; only for use behind a proxy.
         public var trustsProxy = false
+        /// True if the listener speaks TLS: links that people get begin with `https` then.
+        public var isSecure = false
         /// True if an operator accepts, with this start, that the log was put back.
         public var acceptsRestore = false
+        /// True if logins with a development token are accepted where the file of providers says nothing.
+        public var allowsDevelopment = true
         /// Lifetime of a token of the development provider.
         public var session: Duration = Limits.developmentSession
 
@@ -48,7 +52,9 @@ public struct AuthGateway: ServicePart {
     private let trustsProxy: Bool
     private let forwarding: ForwardingWatch
     private let acceptsRestore: Bool
+    private let allowsDevelopment: Bool
     private let authenticator: Authenticator
+    private let people: PeopleRoutes
 
     /// Reads the gateway's files, and makes missing secrets.
     /// - Parameters:
@@ -79,8 +85,16 @@ public struct AuthGateway: ServicePart {
         authenticator = Authenticator(system: system, nowSeconds: nowSeconds)
         // Made, or refused if others may read it; `AdminCredential` reads it again when it changes.
         _ = try credential.text(logger: logger)
+        let book = AccountBook(
+            state: state, hashes: HashPool(), limiter: AccountLimiter(now: attemptClock),
+            mail: AccountMail(nowSeconds: nowSeconds, logger: logger), nowSeconds: nowSeconds)
+        people = PeopleRoutes(
+            book: book, links: AccountLinks(book: book, nowSeconds: nowSeconds),
+            joins: Joins(state: state, nowSeconds: nowSeconds), configured: providers,
+            authenticator: authenticator, limiter: limiter, trustsProxy: options.trustsProxy,
+            isSecure: options.isSecure, nowSeconds: nowSeconds)
         admin = AdminRoutes(
-            state: state,
+            state: state, people: people,
             credential: AdminCredential(path: credential.path, system: system, nowSeconds: nowSeconds),
             limiter: limiter,
             trustsProxy: options.trustsProxy, nowSeconds: nowSeconds, configured: providers,
@@ -89,6 +103,7 @@ public struct AuthGateway: ServicePart {
         forwarding = ForwardingWatch(trustsProxy: options.trustsProxy, logger: logger)
         tokenFile = SecretFile(path: "\(folder)/development.token", isOwn: true)
         acceptsRestore = options.acceptsRestore
+        allowsDevelopment = options.allowsDevelopment
         session = options.session
         self.nowSeconds = nowSeconds
         self.logger = logger
@@ -103,7 +118,9 @@ public struct AuthGateway: ServicePart {
         guard let first = state.first, let token = try? state.developmentToken(of: first.databaseID) else {
             preconditionFailure("a gateway that has started has its first database")
         }
-        return DevelopmentDatabase(id: first.id, token: token, tokenFile: tokenFile.path)
+        let isAccepted = providers.databases[first.databaseID]?.allowsDevelopment ?? allowsDevelopment
+        return DevelopmentDatabase(
+            id: first.id, token: token, tokenFile: tokenFile.path, isAccepted: isAccepted)
     }
 
     /// Imports the state of an earlier version, makes the first database, and registers all with the log.
@@ -178,6 +195,7 @@ public struct AuthGateway: ServicePart {
                 throw error
             }
         }
+        people.mount(on: &mount)
         admin.mount(on: &mount)
     }
 
@@ -226,12 +244,11 @@ public struct AuthGateway: ServicePart {
     private func answer(
         _ request: LoginRequest, from address: String, _ entry: inout AuditEntry
     ) async throws -> Response {
-        let network = AttemptLimiter.network(of: address)
-        let from = AttemptLimiter.Source.address(network)
+        let from = AttemptLimiter.Source.address(AttemptLimiter.network(of: address))
         let to = AttemptLimiter.Source.provider(database: request.databaseID, name: request.provider)
         try limiter.begin(from, at: to)
         do {
-            let (response, outcome) = try await answer(request, network, &entry)
+            let (response, outcome) = try await answer(request, address, &entry)
             limiter.end(from, at: to, outcome)
             return response
         } catch {
@@ -244,11 +261,11 @@ public struct AuthGateway: ServicePart {
     }
 
     private func answer(
-        _ request: LoginRequest, _ network: String, _ entry: inout AuditEntry
+        _ request: LoginRequest, _ address: String, _ entry: inout AuditEntry
     ) async throws -> (Response, AttemptLimiter.Outcome) {
         let provider = try await knownProvider(for: request)
         let now = nowSeconds()
-        switch try await provider.answer(request, from: network, nowSeconds: now) {
+        switch try await provider.answer(request, from: address, people.book, nowSeconds: now) {
         case .refused(let clientInfo, let userID):
             let refusal = LoginRefusal(clientInfo: clientInfo)
             (entry.user, entry.result, entry.code) = (userID, .refused, refusal.error.publicCode)
@@ -268,7 +285,7 @@ public struct AuthGateway: ServicePart {
         let identity = Identity(
             userID: login.userID, databaseID: request.databaseID, peerKey: request.peerKey,
             grant: login.grant, expiresAtSeconds: now + login.seconds, issuedAtSeconds: issued,
-            tokenID: AccessToken.newID(), metadata: login.metadata)
+            tokenID: login.tokenID ?? AccessToken.newID(), metadata: login.metadata)
         let key = try await state.signingKey(of: request.databaseID)
         let token = AccessToken.issue(identity, with: key, nowSeconds: issued)
         guard token.utf8.count <= AccessToken.maximumBytes else {
@@ -315,7 +332,7 @@ public struct AuthGateway: ServicePart {
         return latest
     }
 
-    /// - Throws: `AUTH-0402`, `AUTH-0403`, `AUTH-0505`.
+    /// - Throws: `AUTH-0402`, `AUTH-0403`, `AUTH-0424`, `AUTH-0505`.
     private func provider(for request: LoginRequest) throws(AuthGatewayError) -> Provider {
         let secret = try state.developmentToken(of: request.databaseID)
         let configured = providers.databases[request.databaseID]
@@ -326,12 +343,21 @@ public struct AuthGateway: ServicePart {
             if let provider = configured?.providers[name] { return provider }
             if let provider = try state.provider(name, of: request.databaseID) { return provider }
         }
-        if isDevelopment, configured?.allowsDevelopment ?? true, let secret {
+        if isDevelopment, let secret, configured?.allowsDevelopment ?? true {
+            guard configured?.allowsDevelopment ?? allowsDevelopment else {
+                throw AuthGatewayError(.developmentOff, Self.developmentOff)
+            }
             return .anonymous(
                 AnonymousProvider(
                     sharedToken: secret, grant: .everything, seconds: session.components.seconds,
                     userID: DevelopmentProvider.userID))
         }
+        if utf8Equal(request.provider, KeyLogin.provider) { return .apiKeys }
         throw AuthGatewayError(.providerUnknown, "the database has no login provider of this name")
     }
+
+    /// For whoever logs in, and for the log of a start.
+    static let developmentOff =
+        "the server listens beyond loopback, so nobody logs in with a development token; make accounts, or turn "
+        + "it on: --development-login, or MIMEO_DEVELOPMENT_LOGIN=true"
 }

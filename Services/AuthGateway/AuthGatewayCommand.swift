@@ -57,9 +57,11 @@ extension ServiceConfiguration {
 }
 
 extension DevelopmentDatabase {
-    /// `token: …`, or `token-file: …` where the output may be stored.
+    /// `token: …`, or `token-file: …` where the output may be stored; the way to turn it on where no login
+    /// with the token is accepted.
     public func tokenLine(isShown: Bool) -> String {
-        isShown ? "token: \(token)" : "token-file: \(tokenFile)"
+        guard isAccepted else { return "development-login: off: \(AuthGateway.developmentOff)" }
+        return isShown ? "token: \(token)" : "token-file: \(tokenFile)"
     }
 }
 
@@ -74,6 +76,8 @@ extension AuthGateway {
         options.adminCredential = configuration.adminToken
         options.trustsProxy = configuration.behindProxy
         options.acceptsRestore = configuration.acceptsRestore
+        options.allowsDevelopment = configuration.acceptsDevelopment
+        options.isSecure = configuration.tls != nil
         try self.init(
             folder: configuration.folder("auth"), system: system, options: options, logger: logger
         ) { id in

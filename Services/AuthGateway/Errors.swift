@@ -29,6 +29,28 @@ public enum AuthGatewayErrorCode: String, Sendable, CaseIterable {
     case notPossible = "AUTH-0412"
     /// 503: more logins wait for the provider's webhook than it has answered in time.
     case providerBusy = "AUTH-0413"
+    /// 429: too many logins of this account have failed from this network; `Retry-After` tells how long to wait.
+    case accountLocked = "AUTH-0414"
+    /// 401: the account's time is over; an administrator may give it a later end.
+    case accountExpired = "AUTH-0415"
+    /// 401: the login needs the code of the second factor too.
+    case secondFactorNeeded = "AUTH-0416"
+    /// 400: the new password is too short or too long, or the name is none.
+    case credentialsUnsuitable = "AUTH-0417"
+    /// 409: an account has this name, or one that looks like it.
+    case nameTaken = "AUTH-0418"
+    /// 410: the link was used, has ended or was never made; ask for another.
+    case linkRefused = "AUTH-0419"
+    /// 400: nobody has answered yet; the device asks again after its interval.
+    case joinPending = "AUTH-0420"
+    /// 400: as `AUTH-0420`, and the device asks too often: its interval is five seconds longer now.
+    case joinTooFast = "AUTH-0421"
+    /// 403: a person has denied the device.
+    case joinDenied = "AUTH-0422"
+    /// 410: the code was used, has ended or was never made; the device asks for another.
+    case joinEnded = "AUTH-0423"
+    /// 403: the development login is off, because the server listens beyond loopback.
+    case developmentOff = "AUTH-0424"
     /// The state folder cannot be read or written.
     case stateUnusable = "AUTH-0501"
     /// The state file is damaged, or of a newer version.
@@ -60,11 +82,13 @@ public struct AuthGatewayError: Error, Sendable, Equatable, HTTPReportable, Cust
     /// The status that goes with the code.
     public var httpStatus: HTTPResponse.Status {
         switch code {
-        case .requestMalformed: .badRequest
+        case .requestMalformed, .credentialsUnsuitable, .joinPending, .joinTooFast: .badRequest
         case .databaseUnknown, .providerUnknown, .recordUnknown: .notFound
-        case .loginRefused, .loginRevoked, .adminRefused: .unauthorized
-        case .exists, .notPossible: .conflict
-        case .tooManyAttempts: .tooManyRequests
+        case .loginRefused, .loginRevoked, .adminRefused, .accountExpired, .secondFactorNeeded: .unauthorized
+        case .joinDenied, .developmentOff: .forbidden
+        case .linkRefused, .joinEnded: .gone
+        case .exists, .notPossible, .nameTaken: .conflict
+        case .tooManyAttempts, .accountLocked: .tooManyRequests
         case .providerUnavailable, .providerBusy: .serviceUnavailable
         case .providerAnswerInvalid: .badGateway
         case .stateUnusable, .stateUnreadable, .providersUnreadable, .secretUnsafe, .secretSealed:

@@ -74,4 +74,70 @@ public enum Limits {
     static let madeSigningSecretBytes = 128
     /// Largest metadata of an identity; it is part of every token and certificate.
     static let metadataBytes = 4_096
+    /// Parameters of scrypt for new passwords: 32 MiB, and with three lanes the work that OWASP advises. It takes
+    /// some 0.2 s of one core, which a person does not mind and a guesser does.
+    static let passwordParameters = PasswordHash.Parameters(logRounds: 15, blockSize: 8, parallelism: 3)
+    /// Fewest characters of a password (NIST SP 800-63B).
+    static let passwordCharacters = 8
+    /// Longest password: longer ones add nothing to a hash of 256 bits.
+    static let passwordBytes = 1_024
+    /// Longest name of an account: that of an address of mail, and some.
+    static let accountNameBytes = 256
+    /// Logins that wait for a thread that hashes; each has some kilobytes.
+    static let hashesWaiting = 512
+    /// The same of one network: an office that starts its day.
+    static let hashesWaitingOfOne = 64
+    /// Failed logins of one account from one network within `accountWindow`: people mistype.
+    static let failuresPerAccount = 10
+    /// Failed logins of one account, from all networks, after which a network that was never the person's may
+    /// fail once.
+    static let failuresOfStrangers = 50
+    /// Window in which failures of an account are counted.
+    static let accountWindow: Duration = .seconds(15 * 60)
+    /// Most counted accounts and networks, about 150 bytes each.
+    static let countedAccounts = 65_536
+    /// Networks that an account keeps: home, work, a phone's, and some.
+    static let accountNetworks = 8
+    /// Sessions of an account that have neither ended nor expired; the oldest one ends for another.
+    static let accountSessions = 32
+    /// Sessions that an account keeps for its list, ended ones included.
+    static let keptSessions = 64
+    /// Default length of a session of an account: a working day and the night after it.
+    static let accountSessionSeconds: Int64 = 24 * 60 * 60
+    /// Length of a login with an API key; the peer renews it without asking anybody.
+    static let keySessionSeconds: Int64 = 24 * 60 * 60
+    /// Peers that an API key lists, the latest ones.
+    static let keyPeers = 16
+    /// A peer's last login is noted once in this time, since each note is a write to the log.
+    static let keyPeerSeconds: Int64 = 24 * 60 * 60
+    /// Default time of an invitation: a person reads mail within a week.
+    static let invitationSeconds: Int64 = 7 * 24 * 60 * 60
+    /// Time of a link that resets a password.
+    static let resetSeconds: Int64 = 60 * 60
+    /// Longest time of a link.
+    static let longestLinkSeconds: Int64 = 90 * 24 * 60 * 60
+    /// Shortest time between two mails that strangers can have sent to one account.
+    static let mailPauseSeconds: Int64 = 10 * 60
+    /// Calls of webhooks for mail that are under way or wait.
+    static let mailsUnderWay = 64
+    /// Most links of a database at one time.
+    static let accountLinks = 20_000
+    /// Time in which a person answers a device (RFC 8628 says some minutes).
+    static let joinSeconds: Int64 = 10 * 60
+    /// First interval between two questions of a device.
+    static let joinInterval: Int64 = 2
+    /// Added to the interval of a device that asks too often (RFC 8628, 3.5).
+    static let joinSlowDown: Int64 = 5
+    /// Most devices that wait for an answer, in all databases.
+    static let joins = 1_024
+    /// The same of one network.
+    static let joinsOfOneNetwork = 16
+    /// Longest name of a device: what a peer's own name may have.
+    static let deviceNameBytes = 64
+    /// Most accounts in one answer.
+    static let accountsPerPage = 1_000
+    /// Most sets of permissions of a database.
+    static let permissionSets = 256
+    /// Length of an administrator's look at what an account sees.
+    static let viewSeconds: Int64 = 10 * 60
 }

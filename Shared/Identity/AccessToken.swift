@@ -20,6 +20,18 @@ public enum AccessToken {
         return Base64URL.encode((0..<16).map { _ in UInt8.random(in: .min ... .max, using: &generator) })
     }
 
+    /// A new token id for a login with an API key: the key's public part stands in it, so that the token ends
+    /// with the key.
+    public static func newID(ofAPIKey id: String) -> String { "\(keyPrefix)\(id):\(newID())" }
+
+    /// The public part of the API key of a login, from the token's id; nil for another login.
+    public static func apiKey(ofID id: String) -> String? {
+        guard id.hasPrefix(keyPrefix) else { return nil }
+        return String(id.dropFirst(keyPrefix.count).prefix { $0 != ":" })
+    }
+
+    private static let keyPrefix = "key:"
+
     /// Issues a token that is valid from `nowSeconds` on.
     /// - Parameters:
     ///   - identity: its database must be the key's; anything else is a defect of the caller.

@@ -48,6 +48,14 @@ public struct Grant: Sendable, Hashable {
     /// True if any document may be written.
     public var allowsWritingAnything: Bool { write.allowsAnything }
 
+    /// Returns whether this grant certainly allows all that another one allows: each of its queries is also one
+    /// of this grant, or its collection is whole here. False says nothing.
+    public func covers(_ other: Grant) -> Bool {
+        let speaksAlike = queryLanguage == other.queryLanguage
+        return read.covers(other.read, speaksAlike) && write.covers(other.write, speaksAlike)
+            && (remoteQuery || !other.remoteQuery)
+    }
+
     /// - Throws: as `CompiledGrant`.
     public func requireEnforceable() throws(IdentityError) { _ = try CompiledGrant(self) }
 }
@@ -83,6 +91,16 @@ public struct AccessRules: Sendable, Hashable {
 
     func allows(collection: CollectionName) -> Bool {
         everything || queriesByCollection[collection]?.contains(Self.wholeCollection) ?? false
+    }
+
+    func covers(_ other: AccessRules, _ speaksAlike: Bool) -> Bool {
+        guard !everything else { return true }
+        return !other.everything
+            && other.queriesByCollection.allSatisfy { name, queries in
+                let own = queriesByCollection[name] ?? []
+                return own.contains { utf8Equal($0, Self.wholeCollection) }
+                    || queries.allSatisfy { query in speaksAlike && own.contains { utf8Equal($0, query) } }
+            }
     }
 
     var allowsAnything: Bool { everything || queriesByCollection.contains { !$0.value.isEmpty } }

@@ -158,9 +158,11 @@ enum AuthorizationMatrix {
     }
 
     private static let everybody = "200 200 200 200 200 200 200 200 200"
-    private static let nobodyButAdmin = "401 401 401 401 401 401 401 401"
+    static let nobodyButAdmin = "401 401 401 401 401 401 401 401"
 
-    static let routes: [RouteRow] = [
+    static let routes = general + people
+
+    private static let general: [RouteRow] = [
         .init(route: "GET /health", cells: everybody),
         .init(route: "GET /metrics", cells: everybody),
         .init(route: "GET /health/live", cells: everybody),
@@ -334,10 +336,12 @@ enum AuthorizationMatrix {
             route: "DELETE /admin/auth/databases/:database/providers/:provider",
             role: .own, cells: "\(nobodyButAdmin) 404"),
         .init(
-            route: "GET /admin/auth/databases/:database/api-keys", role: .read, cells: "\(nobodyButAdmin) 200"
+            route: "GET /admin/auth/databases/:database/api-keys", role: .read,
+            cells: "\(nobodyButAdmin) 200"
         ),
         .init(
-            route: "POST /admin/auth/databases/:database/api-keys", role: .own, cells: "\(nobodyButAdmin) 400"
+            route: "POST /admin/auth/databases/:database/api-keys", role: .own,
+            cells: "\(nobodyButAdmin) 400"
         ),
         .init(
             route: "DELETE /admin/auth/databases/:database/api-keys/:key", role: .own,
@@ -351,7 +355,9 @@ enum AuthorizationMatrix {
         .init(
             route: "DELETE /admin/auth/databases/:database/revocations/:revocation",
             role: .own, cells: "\(nobodyButAdmin) 404"),
-        .init(route: "GET /admin/auth/databases/:database/keys", role: .read, cells: "\(nobodyButAdmin) 200"),
+        .init(
+            route: "GET /admin/auth/databases/:database/keys", role: .read, cells: "\(nobodyButAdmin) 200"
+        ),
         .init(
             route: "POST /admin/auth/databases/:database/keys", body: #"{"overlapSeconds":-1}"#,
             role: .own, cells: "\(nobodyButAdmin) 400"),
@@ -406,7 +412,8 @@ enum AuthorizationMatrix {
             role: .read, cells: "\(nobodyButAdmin) 400"),
         .init(route: "GET /admin/auth/sealing-key", role: .read, cells: "\(nobodyButAdmin) 200"),
         .init(
-            route: "POST /admin/auth/sealing-key", role: .own, cells: "\(nobodyButAdmin) 409", first: "201"),
+            route: "POST /admin/auth/sealing-key", role: .own, cells: "\(nobodyButAdmin) 409",
+            first: "201"),
         .init(
             route: "DELETE /admin/auth/sealing-key/previous", role: .own, cells: "\(nobodyButAdmin) 404",
             first: "204"),
@@ -429,12 +436,17 @@ enum AuthorizationMatrix {
         .init(route: "GET /admin/replicator/log-lines", role: .read, cells: "\(nobodyButAdmin) 200"),
         .init(route: "GET /admin/query-service/settings", role: .read, cells: "\(nobodyButAdmin) 200"),
         .init(route: "GET /admin/query-service/log-level", role: .read, cells: "\(nobodyButAdmin) 200"),
-        .init(route: "PUT /admin/query-service/log-level", role: .operate, cells: "\(nobodyButAdmin) 400"),
+        .init(
+            route: "PUT /admin/query-service/log-level", role: .operate, cells: "\(nobodyButAdmin) 400"),
         .init(route: "GET /admin/query-service/log-lines", role: .read, cells: "\(nobodyButAdmin) 200"),
         .init(route: "GET /admin/attachment-store/settings", role: .read, cells: "\(nobodyButAdmin) 200"),
-        .init(route: "GET /admin/attachment-store/log-level", role: .read, cells: "\(nobodyButAdmin) 200"),
-        .init(route: "PUT /admin/attachment-store/log-level", role: .operate, cells: "\(nobodyButAdmin) 400"),
-        .init(route: "GET /admin/attachment-store/log-lines", role: .read, cells: "\(nobodyButAdmin) 200"),
+        .init(
+            route: "GET /admin/attachment-store/log-level", role: .read, cells: "\(nobodyButAdmin) 200"),
+        .init(
+            route: "PUT /admin/attachment-store/log-level", role: .operate, cells: "\(nobodyButAdmin) 400"
+        ),
+        .init(
+            route: "GET /admin/attachment-store/log-lines", role: .read, cells: "\(nobodyButAdmin) 200"),
         // The last row: nobody of the others is anybody any more.
         .init(
             route: "DELETE /admin/auth/databases/:database", role: .own, cells: "\(nobodyButAdmin) 404",

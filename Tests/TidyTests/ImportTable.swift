@@ -111,7 +111,7 @@ struct ImportTable {
             // Asks webhooks, and signs what it asks.
             "Services/AuthGateway": Row(
                 ours: ["CRDT", "Identity", "Machine", "OperationLog", "ServiceKit"],
-                packages: ["ArgumentParser", "AsyncHTTPClient", "Crypto", "Hummingbird"],
+                packages: ["ArgumentParser", "AsyncHTTPClient", "Crypto", "CryptoExtras", "Hummingbird"],
                 platform: foundation),
             "Services/Replicator": Row(
                 ours: [

@@ -5,11 +5,11 @@ import ServiceKit
 
 /// `POST …/explain-access`: may this identity read and write this document, and by which rule.
 extension AdminRoutes {
-    /// The body has `collection`, `id`, and either `permissions` or `apiKey`, the id of a key. With `user` or
+    /// The body has `collection`, `id`, and one of `permissions`, `apiKey`, the id of a key, and `account`, a name. With `user` or
     /// `peer` a revocation of theirs is found too.
     func explainAccess(_ request: Request, _ database: DatabaseID) async throws -> Response {
         let body = try await AdminBody(
-            request, known: ["permissions", "apiKey", "user", "peer", "collection", "id"])
+            request, known: ["permissions", "apiKey", "account", "user", "peer", "collection", "id"])
         guard let collection = try body.text("collection"), !collection.isEmpty else {
             throw AdminBody.missing("collection")
         }
@@ -18,14 +18,21 @@ extension AdminRoutes {
         }
         var refusals: [String] = []
         let grant: Grant
-        switch (body.value("permissions"), try body.text("apiKey")) {
-        case (let permissions?, nil):
+        switch (body.value("permissions"), try body.text("apiKey"), try body.text("account")) {
+        case (let permissions?, nil, nil):
             do {
                 grant = try WebhookAnswer.grant(permissions)
             } catch {
                 throw AuthGatewayError(.requestMalformed, error.reason)
             }
-        case (nil, let key?):
+        case (nil, nil, let name?):
+            let account = try account(name, database)
+            grant = people.book.grant(of: account)
+            if let end = account.expiresAtSeconds, nowSeconds() >= end {
+                refusals.append("the account's time is over")
+            }
+            refusals += try refusal(.user, account.name, database)
+        case (nil, let key?, nil):
             guard let record = state.system.directory.apiKeys[key], record.databaseID == database else {
                 throw AuthGatewayError(.recordUnknown, "the database has no API key with this id")
             }

@@ -41,7 +41,7 @@ extension AdminRoutes {
         return try showProvider(name, database)
     }
 
-    private static let settings = ["webhookUrl", "payload", "signingSecrets", "anonymous"]
+    private static let settings = ["webhookUrl", "payload", "signingSecrets", "anonymous", "accounts"]
 
     private static var providerUnknown: AuthGatewayError {
         AuthGatewayError(.recordUnknown, "the database has no provider of this name")
@@ -70,6 +70,17 @@ extension AdminRoutes {
             members.append(("webhookUrl", .string(webhook.shownURL)))
             members.append(("payload", .string(webhook.payload.rawValue)))
             members.append(("signingSecrets", .array(webhook.secrets.map { Self.view(of: $0) })))
+        case .accounts(let accounts):
+            members.append(
+                (
+                    "accounts",
+                    [
+                        "sessionLength": .int(accounts.seconds),
+                        "mailWebhook": accounts.mailURL.map { .string(WebhookClient.shown($0)) } ?? .null,
+                        "origin": accounts.origin.map { .string($0) } ?? .null,
+                    ]
+                ))
+        case .apiKeys: break
         }
         return .object(ObjectValue(members))
     }
@@ -106,7 +117,7 @@ extension AdminRoutes {
             }
             guard value != .null else { continue }
             // Rights are not merged with those before: a removed query must not stay.
-            let isWhole = name != "anonymous"
+            let isWhole = !["anonymous", "accounts"].contains(name)
             entries.append((name, isWhole ? value : merged(value, into: old ?? [:])))
         }
         return .object(ObjectValue(entries))

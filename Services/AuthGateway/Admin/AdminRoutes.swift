@@ -8,6 +8,7 @@ import ServiceKit
 /// needs an admin credential with the route's role; access tokens and API keys are refused.
 struct AdminRoutes: Sendable {
     let state: GatewayState
+    let people: PeopleRoutes
     let credential: AdminCredential
     let limiter: AttemptLimiter
     let trustsProxy: Bool
@@ -17,35 +18,36 @@ struct AdminRoutes: Sendable {
     let registerDatabase: @Sendable (DatabaseID) async throws -> Void
 
     /// Every method and path, also for the authorization matrix in the tests.
-    static let paths: [(method: HTTPRequest.Method, path: String)] = [
-        (.get, "/admin/auth/databases"), (.post, "/admin/auth/databases"),
-        (.get, "/admin/auth/databases/:database"), (.delete, "/admin/auth/databases/:database"),
-        (.get, "/admin/auth/databases/:database/erasure"),
-        (.get, "/admin/auth/databases/:database/providers"),
-        (.post, "/admin/auth/databases/:database/providers"),
-        (.delete, "/admin/auth/databases/:database/providers/:provider"),
-        (.get, "/admin/auth/databases/:database/api-keys"),
-        (.post, "/admin/auth/databases/:database/api-keys"),
-        (.delete, "/admin/auth/databases/:database/api-keys/:key"),
-        (.get, "/admin/auth/databases/:database/revocations"),
-        (.post, "/admin/auth/databases/:database/revocations"),
-        (.delete, "/admin/auth/databases/:database/revocations/:revocation"),
-        (.get, "/admin/auth/databases/:database/keys"),
-        (.post, "/admin/auth/databases/:database/keys"),
-        (.get, "/admin/auth/databases/:database/providers/:provider/secrets"),
-        (.post, "/admin/auth/databases/:database/providers/:provider/secrets"),
-        (.delete, "/admin/auth/databases/:database/providers/:provider/secrets/:secret"),
-        (.get, "/admin/auth/audit"), (.post, "/admin/auth/audit"),
-        (.get, "/admin/auth/databases/:database/providers/:provider"),
-        (.patch, "/admin/auth/databases/:database/providers/:provider"),
-        (.get, "/admin/auth/sealing-key"), (.post, "/admin/auth/sealing-key"),
-        (.delete, "/admin/auth/sealing-key/previous"),
-        (.get, "/admin/auth/restore"), (.post, "/admin/auth/restore"),
-        (.post, "/admin/auth/databases/:database/explain-access"),
-        (.get, "/admin/auth/whoami"),
-        (.get, "/admin/auth/credentials"), (.post, "/admin/auth/credentials"),
-        (.delete, "/admin/auth/credentials/:credential"),
-    ]
+    static let paths: [(method: HTTPRequest.Method, path: String)] =
+        [
+            (.get, "/admin/auth/databases"), (.post, "/admin/auth/databases"),
+            (.get, "/admin/auth/databases/:database"), (.delete, "/admin/auth/databases/:database"),
+            (.get, "/admin/auth/databases/:database/erasure"),
+            (.get, "/admin/auth/databases/:database/providers"),
+            (.post, "/admin/auth/databases/:database/providers"),
+            (.delete, "/admin/auth/databases/:database/providers/:provider"),
+            (.get, "/admin/auth/databases/:database/api-keys"),
+            (.post, "/admin/auth/databases/:database/api-keys"),
+            (.delete, "/admin/auth/databases/:database/api-keys/:key"),
+            (.get, "/admin/auth/databases/:database/revocations"),
+            (.post, "/admin/auth/databases/:database/revocations"),
+            (.delete, "/admin/auth/databases/:database/revocations/:revocation"),
+            (.get, "/admin/auth/databases/:database/keys"),
+            (.post, "/admin/auth/databases/:database/keys"),
+            (.get, "/admin/auth/databases/:database/providers/:provider/secrets"),
+            (.post, "/admin/auth/databases/:database/providers/:provider/secrets"),
+            (.delete, "/admin/auth/databases/:database/providers/:provider/secrets/:secret"),
+            (.get, "/admin/auth/audit"), (.post, "/admin/auth/audit"),
+            (.get, "/admin/auth/databases/:database/providers/:provider"),
+            (.patch, "/admin/auth/databases/:database/providers/:provider"),
+            (.get, "/admin/auth/sealing-key"), (.post, "/admin/auth/sealing-key"),
+            (.delete, "/admin/auth/sealing-key/previous"),
+            (.get, "/admin/auth/restore"), (.post, "/admin/auth/restore"),
+            (.post, "/admin/auth/databases/:database/explain-access"),
+            (.get, "/admin/auth/whoami"),
+            (.get, "/admin/auth/credentials"), (.post, "/admin/auth/credentials"),
+            (.delete, "/admin/auth/credentials/:credential"),
+        ] + peoplePaths
 
     func mount(on mount: inout ServiceMount) {
         for (method, path) in Self.paths {
@@ -98,6 +100,7 @@ struct AdminRoutes: Sendable {
         guard state.system.directory.database(database) != nil else {
             throw AuthGatewayError(.databaseUnknown, "the database does not exist")
         }
+        if let answer = try await answerPeople(method, path, request, context, database) { return answer }
         switch (method, parts.last.map(String.init)) {
         case (.get, "databases"): return try showDatabase(database)
         case (.get, "providers") where path.hasSuffix("/:provider"):
@@ -127,7 +130,7 @@ struct AdminRoutes: Sendable {
         }
     }
 
-    private func remove<Record: SystemRecord>(
+    func remove<Record: SystemRecord>(
         _ id: String, _ type: Record.Type, of database: DatabaseID
     ) async throws -> Response {
         try await state.system.write { writer in
@@ -222,13 +225,18 @@ extension AdminRoutes {
 extension AdminRoutes {
     private func listAPIKeys(_ database: DatabaseID) -> Response {
         let keys = state.system.directory.apiKeys.values
-            .filter { $0.isOf(database) }.sorted { $0.createdAtSeconds < $1.createdAtSeconds }
+            .filter { $0.isOf(database) && $0.device == nil }
+            .sorted { $0.createdAtSeconds < $1.createdAtSeconds }
         return Self.list(
             "apiKeys",
             keys.map {
                 [
                     "id": .string($0.id), "name": .string($0.name), "createdAt": .int($0.createdAtSeconds),
                     "expiresAt": .int($0.expiresAtSeconds), "permissions": Self.value(of: $0.permissions),
+                    "peers": .array(
+                        ($0.peers ?? []).map {
+                            ["peerKey": .string($0.peerKey), "lastAt": .int($0.lastAtSeconds)]
+                        }),
                 ]
             })
     }
@@ -390,6 +398,8 @@ extension SystemRecord {
         case let record as ProviderRecord: record.databaseID == database
         case let record as APIKeyRecord: record.databaseID == database
         case let record as Revocation: record.databaseID == database
+        case let record as PermissionSetRecord: record.databaseID == database
+        case let record as AccountLinkRecord: record.databaseID == database
         default: false
         }
     }

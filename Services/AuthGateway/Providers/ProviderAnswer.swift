@@ -18,4 +18,6 @@ package struct AcceptedLogin: Sendable, Equatable {
     package var clientInfo: Value?
     /// The metadata that every peer sees: JSON text of an object.
     package var metadata: String?
+    /// The token's id where the provider knows the session by it; nil for a new one.
+    package var tokenID: String?
 }

@@ -21,8 +21,8 @@ import ServiceKit
 struct ProvidersFile: Sendable {
     /// Configuration of one database.
     struct Database: Sendable {
-        /// True if logins with the development token are accepted.
-        var allowsDevelopment = true
+        /// Whether logins with the development token are accepted; nil where the file does not say.
+        var allowsDevelopment: Bool?
         var providers: [String: Provider] = [:]
     }
 
@@ -126,6 +126,10 @@ struct ProvidersFile: Sendable {
             return .anonymous(
                 try anonymous(name, members.values["anonymous"] ?? .null, "\(place).anonymous"))
         }
+        if value["accounts"] != nil {
+            let members = try Members(value, place, ["accounts"])
+            return .accounts(try accounts(name, members.values["accounts"] ?? .null, "\(place).accounts"))
+        }
         let members = try Members(value, place, ["webhookUrl", "payload", "signingSecrets"])
         guard let text = members.values["webhookUrl"]?.stringValue, let url = URL(string: text),
             let scheme = url.scheme, ["http", "https"].contains(scheme), url.host?.isEmpty == false
@@ -142,15 +146,48 @@ struct ProvidersFile: Sendable {
             }
             payload = known
         }
-        var secrets: [SigningSecret] = []
-        if let listed = members.values["signingSecrets"] {
-            guard let listed = listed.arrayValue else { throw members.wrong("signingSecrets") }
-            for (index, value) in listed.enumerated() {
-                secrets.append(try secret(value, "\(place).signingSecrets[\(index)]"))
-            }
-        }
         return .webhook(
-            WebhookProvider(name: name, url: text, payload: payload, secrets: secrets, logger: logger))
+            WebhookProvider(
+                name: name, url: text, payload: payload, secrets: try secrets(members, place), logger: logger)
+        )
+    }
+
+    private static func secrets(
+        _ members: Members, _ place: String
+    ) throws(AuthGatewayError) -> [SigningSecret] {
+        guard let listed = members.values["signingSecrets"] else { return [] }
+        guard let listed = listed.arrayValue else { throw members.wrong("signingSecrets") }
+        var secrets: [SigningSecret] = []
+        for (index, value) in listed.enumerated() {
+            secrets.append(try secret(value, "\(place).signingSecrets[\(index)]"))
+        }
+        return secrets
+    }
+
+    private static func accounts(
+        _ name: String, _ value: Value, _ place: String
+    ) throws(AuthGatewayError) -> AccountsProvider {
+        let members = try Members(value, place, ["sessionLength", "mailWebhook", "origin", "signingSecrets"])
+        var provider = AccountsProvider(name: name)
+        if let length = members.values["sessionLength"] {
+            guard let seconds = length.intValue, 1...Int64(UInt32.max) ~= seconds else {
+                throw members.wrong("sessionLength")
+            }
+            provider.seconds = seconds
+        }
+        func address(_ member: String) throws(AuthGatewayError) -> String? {
+            guard let value = members.values[member] else { return nil }
+            guard let text = value.stringValue, let url = URL(string: text), url.host?.isEmpty == false,
+                ["http", "https"].contains(url.scheme ?? "")
+            else { throw members.wrong(member) }
+            return text
+        }
+        provider.mailURL = try address("mailWebhook")
+        provider.origin = try address("origin").map { $0.hasSuffix("/") ? String($0.dropLast()) : $0 }
+        // A link that a stranger has sent to somebody must not lead where the stranger's request says.
+        guard provider.mailURL == nil || provider.origin != nil else { throw members.wrong("origin") }
+        provider.secrets = try secrets(members, place)
+        return provider
     }
 
     private static func anonymous(

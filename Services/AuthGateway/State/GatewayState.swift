@@ -13,6 +13,8 @@ public struct DevelopmentDatabase: Sendable, Equatable {
     public let token: String
     /// Path of a file with the token, which only its owner can read.
     public let tokenFile: String
+    /// False if no login with the token is accepted, unless the file of providers says so.
+    public let isAccepted: Bool
 }
 
 /// The databases of this server with their secrets. They are documents of the system database, and only a
@@ -135,9 +137,30 @@ final class GatewayState: Sendable {
             for key in directory.apiKeys.values where key.databaseID == id {
                 try writer.remove(key.id, APIKeyRecord.self)
             }
+            for set in directory.permissionSets.values where set.databaseID == id {
+                try writer.remove(set.id, PermissionSetRecord.self)
+            }
+            for join in directory.joins.values where join.databaseID == id {
+                try writer.remove(join.id, JoinRecord.self)
+            }
             for revocation in directory.revocations.values where revocation.databaseID == id {
                 try writer.remove(revocation.id, Revocation.self)
             }
+        }
+        try await removeAll(directory.accounts.values.filter { $0.databaseID == id })
+        try await removeAll(directory.accountLinks.values.filter { $0.databaseID == id })
+    }
+
+    /// Removes records of which there may be very many, in parts. What a crash leaves opens nothing, because
+    /// its database is deleted.
+    private func removeAll<Record: SystemRecord>(_ records: [Record]) async throws {
+        var rest = records[...]
+        while !rest.isEmpty {
+            let part = Array(rest.prefix(Limits.recordsPerWrite))
+            try await system.write { writer in
+                for record in part { try writer.remove(record.id, Record.self) }
+            }
+            rest = rest.dropFirst(part.count)
         }
     }
 

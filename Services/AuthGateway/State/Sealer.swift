@@ -138,6 +138,17 @@ final class Sealer: Sendable {
                     try writer.put(record)
                 })
         }
+        for record in directory.accounts.values {
+            guard let text = record.sealedSecondFactor else { continue }
+            found.append(
+                Sealed(id: record.id, text: text) { writer, seal in
+                    guard var record = try writer.get(record.id, as: AccountRecord.self),
+                        let text = record.sealedSecondFactor
+                    else { return }
+                    record.sealedSecondFactor = try seal(text)
+                    try writer.put(record)
+                })
+        }
         for record in directory.webhooks.values {
             found.append(
                 Sealed(id: record.id, text: record.sealedSecret) { writer, seal in

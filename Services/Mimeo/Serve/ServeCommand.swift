@@ -41,7 +41,9 @@ struct ServeCommand: AsyncParsableCommand {
             }
             ServiceMain.say("url: \(address.origin)", "database: \(development.id)")
             ServiceMain.say(development.tokenLine(isShown: configuration.showsToken))
-            ServiceMain.say(Self.examples(origin: address.origin, development))
+            if development.isAccepted {
+                ServiceMain.say(Self.examples(origin: address.origin, development))
+            }
         }
         do {
             try await host.run(signals: ServiceMain.stopSignals)

@@ -43,6 +43,13 @@ public struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
             "--listen: '\(text)' is not a HOST:PORT, like 127.0.0.1:4000, [::1]:4000 or *:4000")
     }
 
+    /// True if only programs of this machine can reach it.
+    public var isLoopback: Bool {
+        let bytes = host.split(separator: ".", omittingEmptySubsequences: false).map { UInt8($0) }
+        return ["localhost", "::1"].contains(host.lowercased())
+            || bytes.count == 4 && bytes[0] == 127 && bytes.allSatisfy { $0 != nil }
+    }
+
     /// `HOST:PORT`.
     public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 

@@ -97,6 +97,8 @@ public struct ProviderOptions: ParsableArguments, Sendable {
     @Option(setting: "adminToken") public var adminToken: String?
     /// True if the development token is printed to a file or pipe too.
     @Flag(inversion: .prefixedNo, help: .setting("showToken")) public var showToken: Bool?
+    /// Whether logins with a development token are accepted.
+    @Flag(inversion: .prefixedNo, help: .setting("developmentLogin")) public var developmentLogin: Bool?
     /// True if an operator accepts that the log was put back.
     @Flag(help: .setting("acceptRestore")) public var acceptRestore = false
 
@@ -133,6 +135,10 @@ public struct ServiceConfiguration: Sendable, Equatable {
     /// True if the development token is printed whatever the output is, false if never; nil for a terminal
     /// only.
     public var showToken: Bool?
+    /// Whether logins with a development token are accepted; nil where nobody has said.
+    public var developmentLogin: Bool?
+    /// True if logins with a development token are accepted: beyond loopback only where somebody has said so.
+    public var acceptsDevelopment: Bool { developmentLogin ?? listen.isLoopback }
     /// Environment and file, for flags that only one service has.
     public var sources: SettingSources
     /// The certificate chain and the key of the listener, if it speaks TLS.
@@ -195,6 +201,7 @@ public struct ServiceConfiguration: Sendable, Equatable {
         logForm = try form(options)
         traces = try traceOptions(options)
         showToken = try sources.flag("showToken", over: providers?.showToken)
+        developmentLogin = try sources.flag("developmentLogin", over: providers?.developmentLogin)
         beginsNewLog = options.newLog
         acceptsRestore = options.newLog || providers?.acceptRestore ?? false
         let origins = options.corsOrigin.isEmpty ? sources.list("corsOrigin") : options.corsOrigin

@@ -122,6 +122,9 @@ extension Setting {
             default: "DATA/auth/secrets.key, which the auth-gateway creates",
             "File with the key that seals the system database's secrets."),
         Setting(
+            "developmentLogin", .flag, of: [.serve, .authGateway], default: "only if --listen is loopback",
+            "Accept logins with a development token, which may do everything."),
+        Setting(
             "showToken", .flag, of: [.serve, .authGateway], default: "only to a terminal",
             "Print the development token even if the output is not a terminal and may be stored."),
         Setting(

@@ -21,8 +21,10 @@ extension Surface {
                         ])))
             ],
             failures: [
-                .init(400, "AUTH-0401", "AUTH-0302"), .init(401, "AUTH-0404", "AUTH-0408"),
-                .init(404, "AUTH-0402", "AUTH-0403"), .init(429, "AUTH-0410"), .init(502, "AUTH-0406"),
+                .init(400, "AUTH-0401", "AUTH-0302"),
+                .init(401, "AUTH-0404", "AUTH-0408", "AUTH-0415", "AUTH-0416"), .init(403, "AUTH-0424"),
+                .init(404, "AUTH-0402", "AUTH-0403"), .init(429, "AUTH-0410", "AUTH-0414"),
+                .init(502, "AUTH-0406"),
                 .init(503, "AUTH-0405", "AUTH-0413", "SRV-0602", "SRV-0603"),
             ]),
         RouteDescription(
@@ -108,6 +110,7 @@ extension Surface {
         .maybe("webhookUrl", .text, "Its server; the rest may be a secret."), .maybe("payload", .text),
         .maybe("signingSecrets", .list(.object), "Ids and times of validity."),
         .maybe("anonymous", .object, "Permissions and length of session."),
+        .maybe("accounts", .object, "Length of session, and where mail is sent."),
     ]
 
     private static let auditRoutes: [RouteDescription] = [
@@ -161,6 +164,7 @@ extension Surface {
                 .members([
                     .maybe("webhookUrl", .text), .maybe("payload", .anything),
                     .maybe("signingSecrets", .anything), .maybe("anonymous", .object),
+                    .maybe("accounts", .object),
                 ]), isRequired: false),
             answers: [.init(200, "The provider as it is now.", .json(.members(provider)))],
             failures: [malformed, unknownRecord, .init(409, "AUTH-0409", "AUTH-0412")]),
@@ -171,6 +175,7 @@ extension Surface {
                 .members([
                     .always("name", .text), .maybe("webhookUrl", .text), .maybe("payload", .anything),
                     .maybe("signingSecrets", .list(.object)), .maybe("anonymous", .object),
+                    .maybe("accounts", .object),
                 ])),
             answers: [made([.always("name", .text)])],
             failures: [malformed, unknown, .init(409, "AUTH-0409", "AUTH-0412")]),
@@ -210,6 +215,7 @@ extension Surface {
                     [
                         id, .always("name", .text), .always("createdAt", seconds),
                         .always("expiresAt", seconds), .always("permissions", .object),
+                        .always("peers", .list(.object), "The peers that have logged in with it."),
                     ]
                 )
             ], failures: [unknown]),
@@ -267,6 +273,7 @@ extension Surface {
                 .members([
                     .maybe("permissions", .object, "Those of a login; or apiKey."),
                     .maybe("apiKey", .text, "The id of an API key."),
+                    .maybe("account", .text, "The name of an account."),
                     .maybe("user", .text, "Finds a revocation of the user."),
                     .maybe("peer", .text, "Finds a revocation of the peer key."),
                     .always("collection", .text), .always("id", .anything),

@@ -16,6 +16,9 @@ public enum Surface {
         Group(
             name: "Login", about: "Access tokens and peer certificates, from the auth-gateway.", routes: login
         ),
+        Group(
+            name: "People and devices", about: "Accounts and devices that join, from the auth-gateway.",
+            routes: people),
         Group(name: "Statements", about: "DQL over HTTP, from the query-service.", routes: statements),
         Group(
             name: "Before DQL", about: "Calls of versions 1 and 4, from the query-service.", routes: legacy),
@@ -26,6 +29,9 @@ public enum Surface {
         Group(
             name: "Databases and logins", about: "For administrators, from the auth-gateway.",
             routes: adminOfLogins),
+        Group(
+            name: "Accounts and devices", about: "For administrators, from the auth-gateway.",
+            routes: adminOfPeople),
         Group(
             name: "Sessions and the log", about: "For administrators, from the replicator.",
             routes: adminOfReplicator),

@@ -35,7 +35,7 @@ public struct RestoreNotice: Sendable, Equatable, Codable {
     init?(from old: SystemDirectory, to new: SystemDirectory, loss: LogLoss?) {
         var sentences = loss.map { [Self.sentence($0)] } ?? []
         sentences += Self.revocations(old, new) + Self.keys(old, new) + Self.databases(old, new)
-        sentences += Self.erasures(old, new) + Self.credentials(old, new)
+        sentences += Self.erasures(old, new) + Self.credentials(old, new) + Self.accounts(old, new)
         guard !sentences.isEmpty else { return nil }
         takenBack = Array(sentences.prefix(Limits.namedRecords))
         others = sentences.count - takenBack.count
@@ -94,6 +94,24 @@ public struct RestoreNotice: Sendable, Equatable, Codable {
             "the admin credential \($0.id) (\($0.name)) is lost"
         }
         return (revived + lost).sorted()
+    }
+
+    /// Somebody who was removed, or has another password, may come in again with the old one.
+    private static func accounts(_ old: SystemDirectory, _ new: SystemDirectory) -> [String] {
+        let revived = new.accounts.values.filter { old.accounts[$0.id] == nil }.map {
+            "the account '\($0.name)' of database \($0.databaseID), which was removed, exists again"
+        }
+        let changed = old.accounts.values.compactMap { account -> String? in
+            let name = "the account '\(account.name)' of database \(account.databaseID)"
+            guard let found = new.accounts[account.id] else { return "\(name) is lost" }
+            return found.passwordHash == account.passwordHash && found.permissions == account.permissions
+                && found.set == account.set && found.hasSecondFactor == account.hasSecondFactor
+                ? nil : "\(name) is as it was before"
+        }
+        let sets = Set(old.permissionSets.keys).union(new.permissionSets.keys).filter {
+            old.permissionSets[$0] != new.permissionSets[$0]
+        }
+        return (revived + changed + sets.map { "the set of permissions \($0) is as it was before" }).sorted()
     }
 
     private static func databases(_ old: SystemDirectory, _ new: SystemDirectory) -> [String] {

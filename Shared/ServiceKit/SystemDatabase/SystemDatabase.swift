@@ -8,7 +8,7 @@ import Replica
 import Synchronization
 
 /// The reserved database on the log that every service follows: databases, login providers, public keys, API
-/// keys and revocations. All secrets in it are sealed.
+/// keys, accounts and revocations. All secrets in it are sealed or hashed.
 ///
 /// Its id has a dot, which no application's database has (`DatabaseID`), so no token or API key names it.
 ///
@@ -42,6 +42,8 @@ public actor SystemDatabase {
     private let logger: Logger
     private let writer: LeasedActor
     private var materializer: Materializer?
+    /// The fold that the directory was read from.
+    private var directoryFold: Materializer?
     private var writing: Task<Void, any Error>?
     /// The reason why the directory differs from the log; nil while it does not.
     private var unread: String?
@@ -281,9 +283,15 @@ public actor SystemDatabase {
         guard let materializer else { return }
         let replica = materializer.replica
         do {
+            // Positions of another fold say nothing about this one.
+            let known = directoryFold === materializer ? directory : nil
             let directory = try await materializer.executor.run {
-                try replica.read { try SystemDirectory($0) }
+                try replica.read { try SystemDirectory($0, since: known) }
             }
+            // Another read may have ended first, with more, or of a later fold.
+            let isLate = directoryFold === materializer && directory.head < self.directory.head
+            guard self.materializer === materializer, !isLate else { return }
+            directoryFold = materializer
             // A record of a later version may be a revocation: reports it rather than let somebody in.
             unread = directory.unreadable == 0 ? nil : "\(directory.unreadable) records cannot be read"
             directory.measureBackups()

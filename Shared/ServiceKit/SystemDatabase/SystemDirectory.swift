@@ -35,60 +35,116 @@ public struct SystemDirectory: Sendable {
     public private(set) var restores: [String: RestoreWord] = [:]
     /// The public keys of all databases, retired ones too: `check` knows when they retire.
     public private(set) var keys = KeySet()
-    /// Number of records with a shape that this version does not know.
-    private(set) var unreadable = 0
+    /// Accounts by their ids.
+    public private(set) var accounts: [String: AccountRecord] = [:]
+    /// By `<database>/<name>`.
+    public private(set) var permissionSets: [String: PermissionSetRecord] = [:]
+    /// By the link's id.
+    public private(set) var accountLinks: [String: AccountLinkRecord] = [:]
+    /// Devices that ask to join, by `<database>/<user code>`.
+    public private(set) var joins: [String: JoinRecord] = [:]
     /// The compiled rights of the API keys.
     private var rights: [String: CompiledGrant] = [:]
+    /// Documents with a shape that this version does not know: `<collection>/<id>`.
+    private var strange: Set<String> = []
+    /// The position up to which the fold was read.
+    private(set) var head: UInt64 = 0
 
     init() {}
 
-    /// Reads all records from a snapshot. Unreadable ones are left out: half a key opens nothing.
-    init(_ transaction: ReadTransaction) throws {
-        let databases: [String: DatabaseRecord] = try Self.all(transaction, &unreadable)
-        self.databases = Dictionary(
-            uniqueKeysWithValues: databases.values.map { ($0.databaseID, $0) })
-        providers = try Self.all(transaction, &unreadable)
-        signingKeys = try Self.all(transaction, &unreadable)
-        apiKeys = try Self.all(transaction, &unreadable)
-        revocations = try Self.all(transaction, &unreadable)
-        erasures = try Self.all(transaction, &unreadable)
-        documentErasures = try Self.all(transaction, &unreadable)
-        restores = try Self.all(transaction, &unreadable)
-        webhooks = try Self.all(transaction, &unreadable)
-        webhookPositions = try Self.all(transaction, &unreadable)
-        adminCredentials = try Self.all(transaction, &unreadable)
-        // They open nothing, so one of a later version is no reason to trust nobody.
-        var strange = 0
-        backups = try Self.all(transaction, &strange)
-        attachmentBuckets = try Self.all(transaction, &strange)
-        for erasure in documentErasures.values {
-            erasedDocuments[erasure.databaseID, default: ErasedDocuments([], of: erasure.databaseID)]
-                .insert(erasure.digests)
+    /// Reads records from a snapshot. Unreadable ones are left out: half a key opens nothing.
+    /// - Parameter previous: a directory of an earlier snapshot of the same fold: only what has changed since
+    ///   is read. Nil to read everything.
+    init(_ transaction: ReadTransaction, since previous: SystemDirectory? = nil) throws {
+        let now = try transaction.head()
+        let after: UInt64? = if let previous, previous.head <= now { previous.head } else { nil }
+        if let previous, after != nil { self = previous }
+        head = now
+        var read: [String: DatabaseRecord] = [:]
+        for id in try Self.update(&read, &strange, transaction, after) {
+            databases[DatabaseID(id)] = read[id]
         }
+        _ = try Self.update(&providers, &strange, transaction, after)
+        if try !Self.update(&signingKeys, &strange, transaction, after).isEmpty { collectKeys() }
+        for id in try Self.update(&apiKeys, &strange, transaction, after) {
+            rights[id] = apiKeys[id].flatMap { try? CompiledGrant($0.permissions) }
+        }
+        _ = try Self.update(&revocations, &strange, transaction, after)
+        _ = try Self.update(&erasures, &strange, transaction, after)
+        if try !Self.update(&documentErasures, &strange, transaction, after).isEmpty { collectErasures() }
+        _ = try Self.update(&restores, &strange, transaction, after)
+        _ = try Self.update(&webhooks, &strange, transaction, after)
+        _ = try Self.update(&webhookPositions, &strange, transaction, after)
+        _ = try Self.update(&adminCredentials, &strange, transaction, after)
+        _ = try Self.update(&accounts, &strange, transaction, after)
+        _ = try Self.update(&permissionSets, &strange, transaction, after)
+        _ = try Self.update(&accountLinks, &strange, transaction, after)
+        _ = try Self.update(&joins, &strange, transaction, after)
+        _ = try Self.update(&backups, &strange, transaction, after)
+        _ = try Self.update(&attachmentBuckets, &strange, transaction, after)
+    }
+
+    /// Number of records with a shape that this version does not know.
+    var unreadable: Int {
+        // These open nothing, so one of a later version is no reason to trust nobody.
+        let harmless = [SystemCollectionName.backups, .attachmentBuckets].map { "\($0.rawValue)/" }
+        return strange.count { id in !harmless.contains { id.hasPrefix($0) } }
+    }
+
+    private mutating func collectKeys() {
+        keys = KeySet()
         for key in signingKeys.values {
             guard let id = KeyID(key.id),
                 let publicKey = try? DatabasePublicKey(keyID: id, compressedPoint: key.publicKey)
             else { continue }
             keys.insert(publicKey)
         }
-        for key in apiKeys.values { rights[key.id] = try? CompiledGrant(key.permissions) }
     }
 
-    private static func all<Record: SystemRecord>(
-        _ transaction: ReadTransaction, _ unreadable: inout Int
-    ) throws -> [String: Record] {
-        var found: [String: Record] = [:]
-        try transaction.scan(Record.collection.name) { record in
-            guard let id = record.id.value.stringValue,
-                let read = Record.read(id, try record.document.root.value())
-            else {
-                unreadable += 1
+    private mutating func collectErasures() {
+        erasedDocuments = [:]
+        for erasure in documentErasures.values {
+            erasedDocuments[erasure.databaseID, default: ErasedDocuments([], of: erasure.databaseID)]
+                .insert(erasure.digests)
+        }
+    }
+
+    /// Brings the records of one kind up to date.
+    /// - Returns: the ids of records that have changed, or are gone.
+    private static func update<Record: SystemRecord>(
+        _ records: inout [String: Record], _ strange: inout Set<String>, _ transaction: ReadTransaction,
+        _ after: UInt64?
+    ) throws -> [String] {
+        let collection = Record.collection
+        var changed: [String] = []
+        var unknown: [String] = []
+        if let after {
+            var ids: [DocumentID] = []
+            try transaction.changes(in: collection.name, after: after) {
+                ids.append($0.id)
                 return true
             }
-            found[id] = read
-            return true
+            for id in ids {
+                let text = id.value.stringValue ?? "\(id)"
+                strange.remove("\(collection.rawValue)/\(text)")
+                changed.append(text)
+                records[text] = nil
+                try transaction.lookup(collection.name, id) { record in
+                    records[text] = Record.read(text, try record.document.root.value())
+                    if records[text] == nil { unknown.append(text) }
+                }
+            }
+        } else {
+            try transaction.scan(collection.name) { record in
+                let text = record.id.value.stringValue ?? "\(record.id)"
+                changed.append(text)
+                records[text] = Record.read(text, try record.document.root.value())
+                if records[text] == nil { unknown.append(text) }
+                return true
+            }
         }
-        return found
+        strange.formUnion(unknown.map { "\(collection.rawValue)/\($0)" })
+        return changed
     }
 
     /// A database that exists; nil for an unknown or deleted one.
@@ -118,8 +174,8 @@ public struct SystemDirectory: Sendable {
     }
 
     /// Checks that an identity is still valid: its database exists, its signing key has not retired, and
-    /// neither user nor peer nor token is revoked.
-    /// - Throws: `AUTH-0103`, `AUTH-0107`, `AUTH-0112`.
+    /// neither user nor peer nor token is revoked. A token of a login with an API key ends with the key.
+    /// - Throws: `AUTH-0103`, `AUTH-0107`, `AUTH-0111`, `AUTH-0112`.
     public func check(_ identity: Identity, nowSeconds: Int64) throws(IdentityError) {
         guard database(identity.databaseID) != nil else { throw .databaseGone }
         if let signer = identity.signedBy, let end = signingKeys[signer.description]?.retiresAtSeconds,
@@ -127,9 +183,16 @@ public struct SystemDirectory: Sendable {
         {
             throw .keyRetired
         }
+        let key = identity.tokenID.flatMap { AccessToken.apiKey(ofID: $0) }
+        if let key {
+            // A login with an API key lasts no longer than the key.
+            guard let record = apiKeys[key], nowSeconds < record.expiresAtSeconds else {
+                throw .apiKeyRefused
+            }
+        }
         guard !revocations.isEmpty else { return }
         let names: [(Revocation.Subject, String?)] = [
-            (.user, identity.userID), (.peer, identity.peerKey), (.token, identity.tokenID),
+            (.user, identity.userID), (.peer, identity.peerKey), (.token, identity.tokenID), (.token, key),
         ]
         for case (let subject, let name?) in names {
             guard let found = revocation(of: subject, name, in: identity.databaseID) else { continue }
@@ -139,16 +202,22 @@ public struct SystemDirectory: Sendable {
         }
     }
 
-    /// The identity of an API key; nil if there is no such key.
+    /// The record of an API key; nil if there is none, or its secret is another.
+    public func record(of key: APIKey) -> APIKeyRecord? {
+        apiKeys[key.id].flatMap { ConstantTime.equal(key.secretHash, $0.secretHash) ? $0 : nil }
+    }
+
+    /// The identity of an API key; nil if there is no such key. A device's key that belongs to one peer has
+    /// none: the peer logs in with it.
     /// - Throws: `AUTH-0111` for a wrong secret, `AUTH-0105` for an expired key, and as `check`.
     func identity(of key: APIKey, nowSeconds: Int64) throws(IdentityError) -> Identity? {
         guard let record = apiKeys[key.id] else { return nil }
-        guard ConstantTime.equal(key.secretHash, record.secretHash), let rights = rights[key.id] else {
-            throw .apiKeyRefused
-        }
+        guard ConstantTime.equal(key.secretHash, record.secretHash), let rights = rights[key.id],
+            record.device?.peerKey == nil
+        else { throw .apiKeyRefused }
         guard nowSeconds < record.expiresAtSeconds else { throw .apiKeyExpired }
         let identity = Identity(
-            userID: "api-key:\(record.name)", databaseID: record.databaseID, peerKey: nil, rights: rights,
+            userID: record.user, databaseID: record.databaseID, peerKey: nil, rights: rights,
             expiresAtSeconds: record.expiresAtSeconds, issuedAtSeconds: record.createdAtSeconds,
             tokenID: key.id)
         try check(identity, nowSeconds: nowSeconds)

@@ -31,6 +31,14 @@ public enum SystemCollectionName: String, Sendable, CaseIterable {
     case backups
     /// `AttachmentBucketRecord`, by the bucket's URL.
     case attachmentBuckets
+    /// `AccountRecord`, by its id.
+    case accounts
+    /// `PermissionSetRecord`, by `<database>/<name>`.
+    case permissionSets
+    /// `AccountLinkRecord`, by the link's id.
+    case accountLinks
+    /// `JoinRecord`, by `<database>/<user code>`.
+    case joins
 
     /// The collection's name.
     public var name: CollectionName { CollectionName(rawValue) }
@@ -138,7 +146,8 @@ public struct SigningKeyRecord: SystemRecord, Equatable {
     }
 }
 
-/// An API key, without its secret.
+/// An API key, without its secret. A peer logs in with it at the provider `api-key`; the tokens of such a login
+/// end with the key.
 public struct APIKeyRecord: SystemRecord, Equatable {
     /// See `SystemRecord`.
     public static let collection = SystemCollectionName.apiKeys
@@ -158,12 +167,20 @@ public struct APIKeyRecord: SystemRecord, Equatable {
     public var createdAtSeconds: Int64
     /// Seconds since 1970.
     public var expiresAtSeconds: Int64
+    /// Set for the key of a device that joined with a code.
+    public var device: DeviceFacts?
+    /// The peers that have logged in with the key, the latest last; nil before the first.
+    public var peers: [KeyPeer]?
+
+    /// The user of the key's identities.
+    public var user: String { device.map { $0.user ?? "device:\(name)" } ?? "api-key:\(name)" }
 
     /// A key of these facts.
     public init(
         id: String, database: DatabaseID, name: String, secretHash: String, permissions: Grant,
-        createdAtSeconds: Int64, expiresAtSeconds: Int64
+        createdAtSeconds: Int64, expiresAtSeconds: Int64, device: DeviceFacts? = nil
     ) {
+        self.device = device
         self.id = id
         self.database = database.text
         self.name = name
