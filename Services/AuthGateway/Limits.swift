@@ -4,8 +4,8 @@ public enum Limits {
     public static let loginBodyBytes = 32 * 1024
     /// Most members of a login, at any depth: it has five.
     static let loginValues = 32
-    /// Logins of one address within `attemptWindow` that cannot be read, after which it has to wait: a program
-    /// that sends such ones does not stop by itself, and people behind the same address log in meanwhile.
+    /// Logins of one address within `attemptWindow` that cannot be read, after which it has to wait: a
+    /// program that sends such ones does not stop by itself, and people behind the address log in meanwhile.
     static let malformedPerAddress = 100
     /// Lifetime of a session of the development provider: a day, so that a developer logs in about once per
     /// working day, and a token that leaks into a terminal's history soon expires.

@@ -51,7 +51,7 @@ public final class ClientBudget: Sendable {
         throw ServiceError(
             refusal,
             refusal == .tooMuchHeld
-                ? "this credential's requests and answers hold as much \(kind) as they may: read the answers, "
+                ? "this credential's requests and answers hold as much \(kind) as they may: read answers, "
                     + "ask for less at a time, or try again"
                 : "the requests and answers of all clients hold as much \(kind) as they may; try again"
         )
