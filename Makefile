@@ -22,7 +22,7 @@ test: ## Everything that must pass: lint, build, Swift tests, simulator, system 
 	@scripts/with-postgres scripts/test
 
 test-deep: ## The same with every campaign in full, hours of it; the simulator, the fuzz targets and the packages too
-	@scripts/setup build pack postgres system compose engine fuzz
+	@scripts/setup build pack postgres cluster system compose engine fuzz
 	@scripts/with-postgres scripts/test deep
 
 bench: ## Measure everything beside what one would use instead (Tests/Benchmarks/RESULTS.md)

@@ -1,0 +1,152 @@
+"""Two PostgreSQL servers under Patroni and their etcd, as compose's cluster.yaml runs them, without containers."""
+
+import contextlib
+import os
+import pathlib
+import pwd
+import shutil
+import signal
+import subprocess
+
+from .postgres import binaries
+from .processes import ROOT, free_port
+
+ENTRY = ROOT / "compose" / "container" / "patroni-entry"
+
+
+def is_installed():
+    return shutil.which("patroni") is not None and shutil.which("etcd") is not None
+
+
+class Service:
+    """A program in a process group of its own, as the user `postgres` where the tests run as root."""
+
+    def __init__(self, workspace, name, command, environment=None):
+        self._log_path = workspace.directory / f"{name}.log"
+        self._command, self._environment = [str(part) for part in command], {**os.environ, **(environment or {})}
+        self._folder = workspace.directory / name
+        self._folder.mkdir()
+        self._owner = {}
+        if os.geteuid() == 0:
+            account = pwd.getpwnam("postgres")
+            os.chown(self._folder, account.pw_uid, account.pw_gid)
+            self._owner = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+        self._popen = None
+        workspace.on_close(self.close)
+
+    @property
+    def folder(self):
+        return self._folder
+
+    def start(self):
+        with open(self._log_path, "ab") as log:
+            self._popen = subprocess.Popen(
+                self._command, cwd=self._folder, env=self._environment, stdin=subprocess.DEVNULL, stdout=log,
+                stderr=log, start_new_session=True, **self._owner)
+        return self
+
+    def run(self, *arguments):
+        """What the program says with other arguments."""
+        return subprocess.run(
+            [*self._command, *arguments], cwd=self._folder, env=self._environment, capture_output=True, text=True,
+            timeout=60, check=False, **self._owner)
+
+    def processes(self):
+        """All processes of the program, also those that have begun a session of their own."""
+        found, fresh = [], [self._popen.pid]
+        while fresh:
+            found += fresh
+            fresh = [child for parent in fresh for child in children(parent) if child not in found]
+        return found
+
+    def signal(self, number):
+        # The parents first, so that they start nothing more.
+        for process in self.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, number)
+
+    def kill(self):
+        self.signal(signal.SIGSTOP)
+        self.signal(signal.SIGKILL)
+        self._popen.wait()
+
+    def close(self):
+        if self._popen is not None and self._popen.poll() is None:
+            self.kill()
+        if not os.environ.get("MIMEO_KEEP"):
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def log_tail(self, lines=15):
+        return "\n".join(self._log_path.read_text(errors="replace").splitlines()[-lines:])
+
+
+def children(process):
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        listed = pathlib.Path(f"/proc/{process}/task/{process}/children").read_text()
+        return [int(child) for child in listed.split()]
+    return []
+
+
+class Member(Service):
+    """A server under Patroni."""
+
+    def __init__(self, workspace, name, etcd):
+        self.name, self.port = name, free_port()
+        password = workspace.directory / "postgres-password"
+        password.write_text("secret\n")
+        password.chmod(0o644)
+        super().__init__(workspace, name, [ENTRY], {
+            "MEMBER": name, "MEMBER_DATA": str(workspace.directory / name), "MEMBER_PORT": str(self.port),
+            "MEMBER_API_PORT": str(free_port()), "MEMBER_HOST": "127.0.0.1", "MEMBER_LISTEN": "127.0.0.1",
+            "ETCD_HOSTS": etcd, "POSTGRES_PASSWORD_FILE": str(password)})
+
+    def query(self, statement):
+        """The rows of a statement as lists of strings; none while the server does not answer."""
+        done = subprocess.run(
+            [binaries() / "psql", "-X", "-q", "-A", "-t", "-F", "\x1f", "-c", statement, self.url],
+            capture_output=True, text=True, timeout=30, check=False)
+        return [line.split("\x1f") for line in done.stdout.splitlines() if line]
+
+    @property
+    def url(self):
+        return f"postgresql://mimeo:secret@127.0.0.1:{self.port}/mimeo"
+
+    @property
+    def takes_writes(self):
+        return self.query("SELECT pg_is_in_recovery()") == [["f"]]
+
+
+class Cluster:
+    """Two members and an etcd, all running; `ready` waits until one takes writes and the other is synchronous."""
+
+    def __init__(self, workspace):
+        client, peer = free_port(), free_port()
+        self.etcd = Service(workspace, "etcd", [
+            shutil.which("etcd"), "--data-dir", "data",
+            "--listen-client-urls", f"http://127.0.0.1:{client}",
+            "--advertise-client-urls", f"http://127.0.0.1:{client}",
+            "--listen-peer-urls", f"http://127.0.0.1:{peer}",
+            "--initial-advertise-peer-urls", f"http://127.0.0.1:{peer}",
+            "--initial-cluster", f"default=http://127.0.0.1:{peer}"]).start()
+        self.members = [Member(workspace, name, f"127.0.0.1:{client}").start() for name in ("a", "b")]
+
+    @property
+    def url(self):
+        """The URL of both for `--log`: connections go to the one that takes writes."""
+        hosts = ",".join(f"127.0.0.1:{member.port}" for member in self.members)
+        return f"postgresql://mimeo:secret@{hosts}/mimeo?target_session_attrs=read-write"
+
+    @property
+    def leader(self):
+        return next((member for member in self.members if member.takes_writes), None)
+
+    @property
+    def is_ready(self):
+        leader = self.leader
+        return leader is not None and leader.query("SELECT sync_state FROM pg_stat_replication") == [["sync"]]
+
+    def other(self, member):
+        return next(other for other in self.members if other is not member)
+
+    def log_tails(self):
+        return "\n".join(f"-- {member.name}\n{member.log_tail()}" for member in self.members)
