@@ -2,6 +2,7 @@ import ArgumentParser
 import CRDT
 import DittoSwift
 import Foundation
+import ServiceKit
 
 /// `mimeo peer`: runs a small peer, driven over standard input.
 struct PeerCommand: AsyncParsableCommand {
@@ -15,6 +16,8 @@ struct PeerCommand: AsyncParsableCommand {
             .fetch ID LEN FILE (fetches one, with events) and .status. Lines with the key "event" may come \
             between answers. \
             The end of the input ends the peer and cancels a login in flight.
+            With --join the peer shows a code, as an event and to a terminal; a person who is signed in at the \
+            console, or mimeo admin joins answer, approves it. The store keeps the credential that it gets.
             Peers of one local network find each other with --lan. Elsewhere they link by --listen-tcp, \
             --connect, --listen-ws and --connect-ws. All of this works without a server, or beside one if \
             --url is given. Without a server they prove who they are with --shared-key; without that they \
@@ -32,6 +35,11 @@ struct PeerCommand: AsyncParsableCommand {
     @Option(
         help: ArgumentHelp("The name of this device for others, at most 24 bytes.", valueName: "name"))
     var deviceName: String?
+    @Option(
+        help: ArgumentHelp(
+            "A server to join with a code that a person there approves, instead of --url and a token.",
+            valueName: "origin"), transform: GivenText.of("--join"))
+    var join: String?
     @Flag(help: "Do not connect before `.sync start`.")
     var offline = false
     @OptionGroup var links: LinkOptions
@@ -41,12 +49,15 @@ struct PeerCommand: AsyncParsableCommand {
         guard let store = store ?? sources.text("store") else {
             throw MimeoError(.usage, "--store is missing")
         }
+        guard join == nil || server.url == nil && server.token == nil && server.tokenFile == nil else {
+            throw MimeoError(.usage, "--join takes the place of --url and of a token")
+        }
         let isNamed =
-            server.url != nil || sources.text("url", in: .environment) != nil
+            join != nil || server.url != nil || sources.text("url", in: .environment) != nil
             || sources.text("url", in: .file) != nil
         // A peer with links needs no server, so a server that only happens to run here is none of its.
         let hasServer = isNamed || !links.hasAny && sources.running["url"] != nil
-        if hasServer { server.tellFound(sources) }
+        if hasServer, join == nil { server.tellFound(sources) }
         guard hasServer || links.hasAny else {
             throw MimeoError(
                 .usage,
@@ -55,10 +66,10 @@ struct PeerCommand: AsyncParsableCommand {
         }
         let config = try links.transportConfig()
         let (databaseID, token) =
-            hasServer ? try await server.login() : (try server.databaseID(sources), nil)
+            hasServer && join == nil ? try await server.login() : (try server.databaseID(sources), nil)
         let connect: DittoConfigConnect =
             hasServer
-            ? .server(url: try server.origin(sources))
+            ? .server(url: try join.map(RemoteRunner.checked) ?? server.origin(sources))
             : .smallPeersOnly(privateKey: try links.key())
         guard !hasServer || links.sharedKey == nil else {
             throw MimeoError(
@@ -69,6 +80,9 @@ struct PeerCommand: AsyncParsableCommand {
         if let deviceName { ditto.deviceName = deviceName }
         let output = LineWriter.standardOutput
         let console = PeerConsole(ditto: ditto, output: output)
+        if join != nil {
+            console.join(deviceName: ditto.deviceName, tellsPerson: DQLCommand.isOnTerminal)
+        }
         if let token { console.logIn(token: token, provider: server.provider(sources)) }
         do {
             for query in subscribe { try ditto.sync.registerSubscription(query: query) }

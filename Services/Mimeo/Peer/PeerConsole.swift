@@ -33,6 +33,30 @@ final class PeerConsole: Sendable {
         }
     }
 
+    /// Joins with a code whenever the session needs a login and the device has no credential yet. The code is
+    /// an event, and on a terminal a sentence.
+    func join(deviceName: String, tellsPerson: Bool) {
+        let output = output
+        ditto.auth?.expirationHandler = { [weak self] ditto, _ in
+            do {
+                try await ditto.auth?.join(deviceName) { code in
+                    output.write([
+                        "event": "join", "code": .string(code.userCode), "url": .string(code.url),
+                        "qrText": .string(code.qrText), "expiresIn": .int(Int64(code.expiresIn)),
+                    ])
+                    guard tellsPerson else { return }
+                    LineWriter.standardError.write(
+                        text: "To let this device join, open \(code.qrText) and approve \(code.userCode)")
+                }
+                self?.lastLoginFailure.withLock { $0 = nil }
+            } catch is CancellationError {
+                // Sync was stopped, or the input ended.
+            } catch {
+                if let failure = ditto.auth?.lastFailure { self?.tell(failure) }
+            }
+        }
+    }
+
     /// The JSON object that answers a line.
     func answer(_ line: String) async -> Value {
         let text = line.trimmingCharacters(in: .whitespaces)

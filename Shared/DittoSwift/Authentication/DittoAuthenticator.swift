@@ -109,13 +109,14 @@ public final class DittoAuthenticator: Sendable {
         }
     }
 
-    /// Ends the session: sync stops, the session is forgotten, documents stay.
+    /// Ends the session: sync stops, the session and the credential of a join are forgotten, documents stay.
     /// - Parameter cleanup: called last; may evict documents that the next user must not see.
     public func logout(cleanup: ((Ditto) -> Void)? = nil) {
         let ditto = owner.ditto
         ditto?.sync.stop()
         state.withLock { $0.logouts += 1 }
         set(nil)
+        try? files.save(deviceKey: nil)
         logger.info("logged out")
         if let ditto { cleanup?(ditto) }
     }
@@ -197,6 +198,35 @@ extension DittoAuthenticator {
             logger.warning("login failed", metadata: ["provider": "\(provider)", "error": "\(error)"])
             throw error
         }
+    }
+
+    /// As the public one; the handler is called at once.
+    /// - Throws: the server's codes; `SDK-0302` to `SDK-0304`, `SDK-0307`, `SDK-0401`; `CancellationError`.
+    package func join(
+        _ deviceName: String, onCode: @escaping @Sendable (DittoJoinCode) -> Void
+    ) async throws {
+        let logouts = state.withLock { $0.logouts }
+        let provider = DittoAuthenticationProvider.apiKey.name
+        if let key = files.deviceKey() {
+            do {
+                _ = try await logIn(key, provider, after: logouts)
+                return
+            } catch let error as SDKError where error.code == "AUTH-0404" {
+                // Somebody has removed the device.
+                try files.save(deviceKey: nil)
+            }
+        }
+        do {
+            let request = JoinRequest(databaseID: databaseID, name: deviceName, peerKey: peerKey)
+            let codes = try await request.begin(besides: server.login)
+            onCode(codes.shown)
+            try files.save(deviceKey: try await JoinRequest.key(for: codes, besides: server.login))
+        } catch let error as SDKError {
+            state.withLock { $0.lastFailure = Failure(error) }
+            throw error
+        }
+        guard let key = files.deviceKey() else { return }
+        _ = try await logIn(key, provider, after: logouts)
     }
 
     /// Requests the certificate for a session. Without it the session works, but not with other peers while

@@ -3,14 +3,15 @@ import Identity
 import Synchronization
 
 /// The identity and the login of this store, in the folder `ditto_auth` (0700) of the persistence directory.
-/// `peer-key.pem` is created once; `session.json` and `certificate.json` come and go with logins. All are
-/// secrets (0600).
+/// `peer-key.pem` is created once; `session.json` and `certificate.json` come and go with logins, and
+/// `device-key` with a join. All are secrets (0600).
 struct IdentityFiles: Sendable {
     static let folder = "ditto_auth"
 
     private let keyFile: ProtectedFile
     private let sessionFile: ProtectedFile
     private let certificateFile: ProtectedFile
+    private let deviceKeyFile: ProtectedFile
 
     init(directory: String) {
         let folder = URL(fileURLWithPath: directory, isDirectory: true)
@@ -18,6 +19,7 @@ struct IdentityFiles: Sendable {
         keyFile = ProtectedFile(url: folder.appendingPathComponent("peer-key.pem"))
         sessionFile = ProtectedFile(url: folder.appendingPathComponent("session.json"))
         certificateFile = ProtectedFile(url: folder.appendingPathComponent("certificate.json"))
+        deviceKeyFile = ProtectedFile(url: folder.appendingPathComponent("device-key"))
     }
 
     /// Held while a key is looked for and created: presence and links may ask for it at the same time, and
@@ -71,6 +73,16 @@ struct IdentityFiles: Sendable {
 
     /// Removes the certificate, if there is one.
     func removeCertificate() { certificateFile.remove() }
+
+    /// The API key of a device that has joined; nil before.
+    func deviceKey() -> String? { deviceKeyFile.content.map { String(decoding: $0, as: UTF8.self) } }
+
+    /// Stores the key of a join, or removes the present one when nil.
+    /// - Throws: `SDK-0401`.
+    func save(deviceKey: String?) throws(SDKError) {
+        guard let deviceKey else { return deviceKeyFile.remove() }
+        try write(Data(deviceKey.utf8), to: deviceKeyFile)
+    }
 
     private func write(_ data: Data, to file: ProtectedFile) throws(SDKError) {
         do {

@@ -22,29 +22,39 @@ struct LoginRequest: Sendable {
     /// - Throws: `SDK-0302` to `SDK-0304`, `SDK-0307`, or the server's own code; `CancellationError` when the
     ///   task is cancelled before the server has answered.
     func send(to url: URL) async throws -> Answer {
-        try Task.checkCancellation()
-        let body = JSONText.print([
+        let members: Value = [
             "databaseID": .string(databaseID), "provider": .string(provider), "token": .string(token),
             "peerKey": .string(peerKey),
-        ])
+        ]
+        let (status, body) = try await Self.exchange(members, with: url)
+        return try Self.answer(status, body)
+    }
+
+    /// Posts JSON to the auth-gateway.
+    /// - Throws: as `send`.
+    static func post(_ members: Value, to url: URL) async throws -> Value {
+        let (status, body) = try await exchange(members, with: url)
+        guard status == 200, let body else { throw refusal(status, body) }
+        return body
+    }
+
+    private static func exchange(_ members: Value, with url: URL) async throws -> (UInt, Value?) {
+        try Task.checkCancellation()
         var request = HTTPClientRequest(url: url.absoluteString)
         request.method = .POST
         request.headers.add(name: "Content-Type", value: "application/json")
-        request.body = .bytes(Array(body.utf8))
-        let status: UInt
-        let answer: [UInt8]
+        request.body = .bytes(Array(JSONText.print(members).utf8))
         do {
             let response = try await HTTPConnections.execute(
                 request, seconds: Limits.loginTimeoutSeconds)
-            status = response.status.code
-            answer = Array(try await response.body.collect(upTo: Limits.loginAnswerBytes).readableBytesView)
+            let answer = try await response.body.collect(upTo: Limits.loginAnswerBytes)
+            return (response.status.code, try? JSONText.parse(Array(answer.readableBytesView)))
         } catch {
             // A cancelled task says nothing about the server.
             if Task.isCancelled { throw CancellationError() }
             if let error = error as? SDKError { throw error }
             throw SDKError(.serverUnreachable, "the server cannot be reached to log in: \(error)")
         }
-        return try Self.answer(status, try? JSONText.parse(answer))
     }
 
     static func answer(_ status: UInt, _ body: Value?) throws(SDKError) -> Answer {

@@ -60,8 +60,7 @@ package enum SDKErrorCode: String, Sendable, CaseIterable {
     case windowedSubscriptionUnsupported = "SDK-0306"
     /// The server URL says https, but the server answers without TLS: it speaks plain http.
     case serverSpeaksPlainHTTP = "SDK-0307"
-    /// A login of the 4.x API with a user's name and password: providers take tokens.
-    case credentialsUnsupported = "SDK-0308"
+    // SDK-0308 said that no provider took a name and a password; it is not used again.
 
     /// The peer key or the session cannot be read from or written to the persistence directory.
     case identityFileUnusable = "SDK-0401"

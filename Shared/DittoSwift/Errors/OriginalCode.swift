@@ -71,7 +71,7 @@ package enum OriginalCode: String, Sendable, CaseIterable {
             case .expirationHandlerMissing: .expirationHandlerMissing
             case .loginRefused, .serverUnreachable, .loginAnswerMalformed, .serverSpeaksPlainHTTP:
                 .authenticationFailed
-            case .identityUnsupported, .credentialsUnsupported: .unsupported
+            case .identityUnsupported: .unsupported
             case .identityFileUnusable, .parametersFileUnusable: .ioOperationFailed
             case .closed, .transactionEnded, .transactionTimeout, .updateEnded: .storeBackend
             case .unexpected: .unknown

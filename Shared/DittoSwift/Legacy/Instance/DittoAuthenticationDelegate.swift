@@ -18,17 +18,12 @@ extension DittoAuthenticator {
         login(token: token, provider: provider) { _, error in completion(error) }
     }
 
-    /// Always fails: a provider takes a token.
-    @available(*, deprecated, message: "Use login(token:provider:completion:) with a token of the provider")
+    /// Logs in with a name and a password, as the token `name:password`: a provider of accounts takes it.
+    @available(*, deprecated, message: "Use login(token:provider:completion:) with the token name:password")
     public func loginWithCredentials(
         username: String, password: String, provider: String,
         completion: @escaping (DittoSwiftError?) -> Void
     ) {
-        let completion = Handler(completion)
-        let error = SDKError(
-            .credentialsUnsupported,
-            "a login takes a token: put what the provider '\(provider)' needs into one, and use"
-                + " loginWithToken")
-        DefaultDelivery.shared.async { completion.call(Failure(error).publicError) }
+        login(token: "\(username):\(password)", provider: provider) { _, error in completion(error) }
     }
 }
