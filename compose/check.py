@@ -6,7 +6,7 @@ upgrade.
 Nothing comes from a registry: the base image of nginx and PostgreSQL is made by debootstrap, unless
 `debian:bookworm-slim` is there, and the services' image and the peers' program are those that `make dist` left in
 --dist. With --before, a checkout of an earlier version with its `make dist` (or, before 0.2.0, its debug build), the
-containers start as that has them, without a standby, get documents, and go on with --dist and a standby on the same
+containers start as that has them, with one PostgreSQL, get documents, and go on with --dist and two on the same
 volumes. Uses the Docker engine that DOCKER_HOST names or the machine has; if none runs, root starts one with a folder
 of its own for the time of the check.
 """
@@ -28,7 +28,7 @@ sys.path.insert(0, str(ROOT / "Tests" / "Support"))
 from mimeo_harness import Shipped, docker_engine, free_port  # noqa: E402  (its folder had to be named first)
 
 BASE = "debian:bookworm-slim"
-FILES = ["-f", str(HERE / "compose.yaml"), "-f", str(HERE / "standby.yaml")]
+FILES = ["-f", str(HERE / "compose.yaml"), "-f", str(HERE / "cluster.yaml")]
 
 
 def run(*command, seconds=900, **options):
@@ -76,6 +76,8 @@ def images(dist, before, folder):
     base_image(folder)
     step("images of the front, PostgreSQL and the services")
     run("docker", "build", "-q", "-f", HERE / "postgres.Dockerfile", "-t", "mimeo-postgres", HERE)
+    run("docker", "build", "-q", "-f", HERE / "patroni.Dockerfile", "--build-arg", "POSTGRES_IMAGE=mimeo-postgres",
+        "-t", "mimeo-patroni", HERE)
     run("docker", "build", "-q", "-t", "mimeo-front:check", HERE)
     image_of_release(dist, "check")
     if before and (before / ".build" / "dist").is_dir():
@@ -119,11 +121,10 @@ def check(dist, before, folder):
             tour(old, project, program_of(before))
         step("up")
         began = time.monotonic()
-        run(HERE / "secrets", "--standby", os.environ["MIMEO_SECRETS"])
-        run(*compose, "run", "--rm", "-T", "postgres", "new")
+        run(HERE / "secrets", "--cluster", os.environ["MIMEO_SECRETS"])
         run(*compose, "up", "-d", "--no-build")
         print(f"up took {time.monotonic() - began:.0f} s", flush=True)
-        tour(HERE, project, built, "--standby", "--restore")
+        tour(HERE, project, built, "--cluster", "--restore")
         print(f"up, tour, fail-over and restore took {time.monotonic() - began:.0f} s", flush=True)
     except BaseException:
         subprocess.run([*compose, "ps"], check=False)

@@ -1,8 +1,8 @@
-"""Two peers through a running compose: `python3 compose/tour.py [--project NAME] [--standby] [--restore]`, after `up`.
+"""Two peers through a running compose: `python3 compose/tour.py [--project NAME] [--cluster] [--restore]`, after `up`.
 
 Writes on one peer and sees it on the other, reads and writes over HTTP, kills the replicator and then PostgreSQL with
-signal 9, and finds everything that was acknowledged. With --standby (`-f compose/standby.yaml`) the standby takes
-over, and the former primary follows it. With --restore it ends with compose/restore of the newest backup, which is of
+signal 9, and finds everything that was acknowledged. With --cluster (`-f compose/cluster.yaml`) the other
+PostgreSQL takes over by itself, and the former leader follows it. With --restore it ends with compose/restore of the newest backup, which is of
 that minute. Says what it saw; exits non-zero at the first thing that differs.
 MIMEO_BIN names the folder of `mimeo` (default `.build/debug`), MIMEO_LISTEN where the front listens.
 """
@@ -29,8 +29,8 @@ PROFILES = {"prometheus", "alertmanager", "grafana", "doctor", "restore"}
 class Compose:
     """The containers of one project, by the names of their services."""
 
-    def __init__(self, project, has_standby=False):
-        files = ["compose.yaml", "standby.yaml"] if has_standby else ["compose.yaml"]
+    def __init__(self, project, has_cluster=False):
+        files = ["compose.yaml", "cluster.yaml"] if has_cluster else ["compose.yaml"]
         self.environment = {
             **os.environ, "COMPOSE_PROJECT_NAME": project,
             "COMPOSE_FILE": ":".join(str(ROOT / "compose" / name) for name in files)}
@@ -57,7 +57,8 @@ class Compose:
     def is_in_recovery(self, service):
         """Whether a PostgreSQL is a standby; None while it does not answer."""
         try:
-            answer = self.execute(service, "psql", "-U", "mimeo", "-tAc", "SELECT pg_is_in_recovery()")
+            answer = self.execute(
+                service, "psql", "-h", "/var/lib/postgresql/data", "-U", "mimeo", "-tAc", "SELECT pg_is_in_recovery()")
         except subprocess.CalledProcessError:
             return None
         return {"t": True, "f": False}.get(answer)
@@ -98,10 +99,10 @@ def ids(side):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--project", default="compose")
-    parser.add_argument("--standby", action="store_true", help="standby.yaml runs too: has a fail-over")
+    parser.add_argument("--cluster", action="store_true", help="cluster.yaml runs too: has fail-overs")
     parser.add_argument("--restore", action="store_true", help="ends with a restore of the newest backup")
     options = parser.parse_args()
-    compose = Compose(options.project, options.standby)
+    compose = Compose(options.project, options.cluster)
     services = [name for name in compose.run("config", "--services").split() if name not in PROFILES]
     until(lambda: all(map(compose.is_healthy, services)), 120, "not all services are healthy")
     say(f"healthy: {', '.join(services)}")
@@ -115,10 +116,10 @@ def main():
     until(lambda: is_up(server), 30, "the front does not answer")
     with Workspace() as workspace:
         peers = {name: Peer(workspace, name, server, ["SELECT * FROM cars"]) for name in "ab"}
-        walk(compose, server, peers, options.standby, credential if options.restore else None, services)
+        walk(compose, server, peers, options.cluster, credential if options.restore else None, services)
 
 
-def walk(compose, server, peers, has_standby, credential, services):
+def walk(compose, server, peers, has_cluster, credential, services):
     """With a credential it ends with a restore."""
     run = f"{time.time():.0f}"
     known = set(ids(server))
@@ -159,7 +160,7 @@ def walk(compose, server, peers, has_standby, credential, services):
     until(lambda: compose.is_healthy("postgres"), 120, "PostgreSQL is not healthy again")
     until(lambda: is_up(server), 120, "the query-service does not answer again")
     agree("after PostgreSQL was started again", 120)
-    if has_standby:
+    if has_cluster:
         fail_over(compose, server, lambda name: write(server, name), agree)
     if credential:
         write(server, "before-the-backup")
@@ -191,46 +192,50 @@ def restore(compose, server, services, credential):
     until(lambda: all(map(compose.is_healthy, services)), 120, "not all services are healthy after the restore")
 
 
+PAIR = ("postgres", "postgres-b")
+
+
+def leader(compose):
+    """The one that takes writes; None while there is none."""
+    leaders = [name for name in PAIR if compose.is_in_recovery(name) is False]
+    if len(leaders) == 2:
+        sys.exit("both servers take writes")
+    return leaders[0] if leaders else None
+
+
+def is_whole(compose):
+    return sorted(str(compose.is_in_recovery(name)) for name in PAIR) == ["False", "True"]
+
+
 def fail_over(compose, server, write, agree):
-    """Loses the primary for good, promotes the standby, and lets the former primary follow it."""
-    compose.execute("postgres", "postgres-entry", "synchronous")
-    write("before-the-loss")
-    lost = time.monotonic()
-    compose.kill("postgres")
-    compose.execute("postgres-standby", "postgres-entry", "promote")
-    until(lambda: server.post_statement("SELECT * FROM cars LIMIT 1").status == 200, 120, "no answer on the standby")
-    write("after-the-promotion")
-    say(f"docker kill postgres, postgres-standby promoted: a write is taken {time.monotonic() - lost:.1f} s after the loss")
-    agree("on the promoted server", 120)
-    compose.start("postgres")
-    until(lambda: compose.is_healthy("postgres"), 120, "the former primary is not healthy")
-    until(lambda: compose.is_in_recovery("postgres"), 120, "the former primary does not follow")
-    compose.execute("postgres-standby", "postgres-entry", "synchronous")
-    write("with-both-again")
-    agree("with the former primary as the standby", 120)
-    both_return(compose, server, write, agree)
-
-
-def both_return(compose, server, write, agree):
-    """A promotion, then both servers come back at once, as after a reboot: one takes writes, and it is the promoted one."""
-    pair = ("postgres", "postgres-standby")
-    compose.kill("postgres-standby")
-    compose.execute("postgres", "postgres-entry", "promote")
-    until(lambda: server.post_statement("SELECT * FROM cars LIMIT 1").status == 200, 120, "no answer after the promotion")
-    write("after-the-second-promotion")
-    compose.kill("postgres")
-    compose.run("start", *pair)
-
-    def roles():
-        found = [compose.is_in_recovery(name) for name in pair]
-        if found.count(False) == 2:
-            sys.exit("both servers take writes")
-        return found == [False, True]
-
-    until(roles, 120, "the promoted server does not take writes with the other one as its standby")
-    compose.execute("postgres", "postgres-entry", "synchronous")
-    write("after-both-returned")
+    """Loses the leader twice, then both at once: nobody says a word, and one takes writes."""
+    until(lambda: is_whole(compose), 180, "the second server does not follow")
+    for number in (1, 2):
+        first = leader(compose)
+        write(f"before-the-loss-{number}")
+        lost = time.monotonic()
+        compose.kill(first)
+        until(lambda: server.post_statement("SELECT * FROM cars LIMIT 1").status == 200, 180, "nobody took over")
+        until(lambda: attempt(write, f"after-the-loss-{number}"), 180, "no write is taken")
+        say(f"docker kill {first}: a write is taken {time.monotonic() - lost:.1f} s after the loss")
+        agree("on the one that took over", 120)
+        compose.start(first)
+        until(lambda: is_whole(compose), 180, "the former leader does not follow")
+        write(f"with-both-again-{number}")
+    for name in PAIR:
+        compose.kill(name)
+    compose.run("start", *PAIR)
+    until(lambda: is_whole(compose), 180, "after both came back at once no one takes writes")
+    until(lambda: attempt(write, "after-both-returned"), 120, "no write is taken after both came back")
     agree("after both servers came back at once", 120)
+
+
+def attempt(write, name):
+    try:
+        write(name)
+    except Exception:  # Refused while nobody takes writes.
+        return False
+    return True
 
 
 if __name__ == "__main__":

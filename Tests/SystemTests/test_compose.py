@@ -46,21 +46,20 @@ class Compose(SystemTest):
         volumes = set(self.compose("config", "--volumes").split())
         self.assertEqual(volumes - MONITORING, {"postgres", "auth-gateway", "attachment-store", "backup"})
 
-    def test_a_standby_is_a_second_file(self):
-        files = ["-f", str(COMPOSE / "standby.yaml")]
+    def test_a_cluster_is_a_second_file(self):
+        files = ["-f", str(COMPOSE / "cluster.yaml")]
         shown = self.compose(*files, "config", "--services").split()
-        self.assertEqual(set(shown) - PROFILES, SERVICES | {"postgres-standby"})
+        self.assertEqual(set(shown) - PROFILES, SERVICES | {"postgres-b", "etcd"})
         config = self.compose(*files, "config")
-        for name, other in [("postgres", "postgres-standby"), ("postgres-standby", "postgres")]:
-            self.assertIn(f"PAIR_OTHER: {other}\n      PAIR_SELF: {name}\n", config)
-        # Services that wait for `postgres` begin while it is lost, and the other one takes writes.
-        self.assertIn("- postgres-entry\n      - healthy\n", config)
+        for name in ("postgres", "postgres-b"):
+            self.assertIn(f"MEMBER: {name}\n", config)
+        self.assertEqual(config.count("MEMBER_COPIES: 'yes'"), 1)
         first = (self.secrets / "services.json").read_text()
-        self.assertNotIn("standby", first)
+        self.assertNotIn("postgres-b", first)
         for _ in range(2):
-            self.run_command(COMPOSE / "secrets", "--standby", self.secrets)
+            self.run_command(COMPOSE / "secrets", "--cluster", self.secrets)
             log = json.loads((self.secrets / "services.json").read_text())["log"]
-            self.assertTrue(log.endswith("@postgres:5432,postgres-standby:5432/mimeo?target_session_attrs=read-write"), log)
+            self.assertTrue(log.endswith("@postgres:5432,postgres-b:5432/mimeo?target_session_attrs=read-write"), log)
         self.assertIn((self.secrets / "postgres-password").read_text(), log)
         self.run_command(COMPOSE / "secrets", self.secrets)
         self.assertEqual(json.loads((self.secrets / "services.json").read_text())["log"], log)

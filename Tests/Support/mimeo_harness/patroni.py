@@ -1,12 +1,14 @@
 """Two PostgreSQL servers under Patroni and their etcd, as compose's cluster.yaml runs them, without containers."""
 
 import contextlib
+import json
 import os
 import pathlib
 import pwd
 import shutil
 import signal
 import subprocess
+import urllib.request
 
 from .postgres import binaries
 from .processes import ROOT, free_port
@@ -15,7 +17,7 @@ ENTRY = ROOT / "compose" / "container" / "patroni-entry"
 
 
 def is_installed():
-    return shutil.which("patroni") is not None and shutil.which("etcd") is not None
+    return all(shutil.which(program) for program in ("patroni", "etcd", "etcdctl"))
 
 
 class Service:
@@ -53,11 +55,14 @@ class Service:
 
     def processes(self):
         """All processes of the program, also those that have begun a session of their own."""
-        found, fresh = [], [self._popen.pid]
+        found, fresh = [], self.roots()
         while fresh:
             found += fresh
             fresh = [child for parent in fresh for child in children(parent) if child not in found]
         return found
+
+    def roots(self):
+        return [self._popen.pid]
 
     def signal(self, number):
         # The parents first, so that they start nothing more.
@@ -71,7 +76,7 @@ class Service:
         self._popen.wait()
 
     def close(self):
-        if self._popen is not None and self._popen.poll() is None:
+        if self._popen is not None:
             self.kill()
         if not os.environ.get("MIMEO_KEEP"):
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -90,15 +95,15 @@ def children(process):
 class Member(Service):
     """A server under Patroni."""
 
-    def __init__(self, workspace, name, etcd):
-        self.name, self.port = name, free_port()
+    def __init__(self, workspace, name, etcd, copies=False):
+        self.name, self.port, self.api_port = name, free_port(), free_port()
         password = workspace.directory / "postgres-password"
         password.write_text("secret\n")
         password.chmod(0o644)
         super().__init__(workspace, name, [ENTRY], {
             "MEMBER": name, "MEMBER_DATA": str(workspace.directory / name), "MEMBER_PORT": str(self.port),
-            "MEMBER_API_PORT": str(free_port()), "MEMBER_HOST": "127.0.0.1", "MEMBER_LISTEN": "127.0.0.1",
-            "ETCD_HOSTS": etcd, "POSTGRES_PASSWORD_FILE": str(password)})
+            "MEMBER_API_PORT": str(self.api_port), "MEMBER_HOST": "127.0.0.1", "MEMBER_LISTEN": "127.0.0.1",
+            "MEMBER_COPIES": "yes" if copies else "no", "ETCD_HOSTS": etcd, "POSTGRES_PASSWORD_FILE": str(password)})
 
     def query(self, statement):
         """The rows of a statement as lists of strings; none while the server does not answer."""
@@ -106,6 +111,14 @@ class Member(Service):
             [binaries() / "psql", "-X", "-q", "-A", "-t", "-F", "\x1f", "-c", statement, self.url],
             capture_output=True, text=True, timeout=30, check=False)
         return [line.split("\x1f") for line in done.stdout.splitlines() if line]
+
+    def roots(self):
+        """Patroni, and the server that it has let go of: in a container both end together."""
+        with contextlib.suppress(FileNotFoundError, IndexError):
+            server = int((self.folder / "cluster" / "postmaster.pid").read_text().splitlines()[0])
+            if (pathlib.Path("/proc") / str(server)).exists():
+                return [*super().roots(), server]
+        return super().roots()
 
     @property
     def url(self):
@@ -128,7 +141,9 @@ class Cluster:
             "--listen-peer-urls", f"http://127.0.0.1:{peer}",
             "--initial-advertise-peer-urls", f"http://127.0.0.1:{peer}",
             "--initial-cluster", f"default=http://127.0.0.1:{peer}"]).start()
-        self.members = [Member(workspace, name, f"127.0.0.1:{client}").start() for name in ("a", "b")]
+        address = f"127.0.0.1:{client}"
+        self.members = [
+            Member(workspace, "a", address).start(), Member(workspace, "b", address, copies=True).start()]
 
     @property
     def url(self):
@@ -142,8 +157,13 @@ class Cluster:
 
     @property
     def is_ready(self):
-        leader = self.leader
-        return leader is not None and leader.query("SELECT sync_state FROM pg_stat_replication") == [["sync"]]
+        """Whether Patroni would promote the standby: it has noted that commits wait for it."""
+        for member in self.members:
+            with contextlib.suppress(OSError, ValueError):
+                with urllib.request.urlopen(f"http://127.0.0.1:{member.api_port}/cluster", timeout=5) as answer:
+                    roles = sorted(known["role"] for known in json.load(answer)["members"])
+                return roles == ["leader", "sync_standby"]
+        return False
 
     def other(self, member):
         return next(other for other in self.members if other is not member)
