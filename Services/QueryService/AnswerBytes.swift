@@ -5,6 +5,8 @@ import DQL
 struct AnswerBytes {
     let limit: Int
     private var bytes = 0
+    /// Their memory so far, approximately.
+    var count: Int { bytes }
 
     /// Nothing so far, of at most so many bytes.
     init(limit: Int) { self.limit = limit }

@@ -130,8 +130,9 @@ public struct QueryError: Error, Equatable, Sendable {
     }
 
     /// The error of a statement that was ended before it was done.
-    static func ended(_ reason: Evaluation.End?, after limit: Duration) -> QueryError {
+    static func ended(_ reason: Evaluation.End?, after limit: Duration) -> any Error {
         switch reason {
+        case .refused(let error)?: error
         case .cancelled?, .abandoned?: QueryError(.cancelled)
         case .timeout?, nil: QueryError(.tookTooLong, "\(limit.components.seconds) s")
         }

@@ -1,9 +1,27 @@
 import CRDT
 import DQL
+import Foundation
 import HTTPTypes
 import Hummingbird
 import Logging
+import NIOCore
 import ServiceKit
+
+/// The form of an answer, as `Accept` asks for it.
+enum AnswerForm: String, Sendable, CaseIterable {
+    case json = "application/json"
+    case cbor = "application/cbor"
+    /// Rows one a line, and last the envelope without them.
+    case lines = "application/x-ndjson"
+
+    init(_ request: Request) {
+        let types = Self.allCases.map(\.rawValue)
+        let best = request.headers[.accept].flatMap { MediaTypes($0).best(of: types) }
+        self = best.flatMap { Self(rawValue: $0) } ?? .json
+    }
+
+    var type: String { rawValue }
+}
 
 /// The answer of `store/execute`, success and failure alike:
 /// `{"transactionId", "queryType", "items", "mutatedDocumentIds", "error", "warnings",
@@ -18,6 +36,10 @@ struct ExecuteAnswer: Sendable {
     /// The answers of a transaction's statements, of which `items` and `mutatedDocumentIDs` have everything;
     /// nil for a single statement.
     var results: [ExecuteAnswer]?
+    /// Has the rows, which are not in `items` then.
+    var spool: RowSpool?
+    /// The memory of `items`, approximately.
+    var heldBytes = 0
     /// True if the statement ran before, under the same `Idempotency-Key`.
     var isRepeated = false
 
@@ -31,8 +53,42 @@ struct ExecuteAnswer: Sendable {
         .json(JSONText.bytes(envelope), headers: repetition)
     }
 
+    /// True if it is so small that it is printed where it is sent.
+    var isPlain: Bool {
+        items.count + mutatedDocumentIDs.count <= Limits.plainAnswerRows
+            && heldBytes <= Limits.plainAnswerBytes
+    }
+
+    /// The whole answer in a form. As CBOR it says what it says as JSON.
+    func encoded(_ form: AnswerForm) -> [UInt8] {
+        let json = JSONText.bytes(envelope)
+        guard form == .cbor, let value = try? JSONText.parse(json) else { return json }
+        return CBOR.encode(value)
+    }
+
+    /// The answer with rows that wait in a spool: a slow client holds a piece of them in memory.
+    func response(with spool: RowSpool, _ context: ServiceContext) -> Response {
+        let mark = "\"items\":["
+        let text = JSONText.print(envelope)
+        guard let place = text.range(of: mark) else { preconditionFailure("an envelope has items") }
+        let (head, rest) = (String(text[..<place.upperBound]), String(text[place.upperBound...]))
+        spool.finish(.success(.null))
+        var headers = repetition
+        headers[.contentType] = "application/json"
+        return Response(
+            status: .ok, headers: headers,
+            body: ResponseBody { writer in
+                try await context.writing { try await writer.write(ByteBuffer(string: head)) }
+                while case .lines(let rows) = try await spool.next() {
+                    try await context.writing { try await context.write(rows, to: &writer) }
+                }
+                try await writer.write(ByteBuffer(string: rest))
+                try await writer.finish(nil)
+            })
+    }
+
     /// Adds the rows to lines, or of a transaction the envelopes of its statements.
-    func add(to spool: RowSpool) throws(QueryError) {
+    func add(to spool: RowSpool) throws {
         if isRepeated { spool.noteRepeated() }
         var lines = RowLines(spool)
         for row in results?.map({ $0.envelope(transactionID) }) ?? items { try lines.add(row) }

@@ -31,8 +31,8 @@ struct ExecuteRequest: Sendable {
     var asOf: PastPoint?
     /// Names a write that the client may send again.
     var key: IdempotencyKey?
-    /// The rows of a single SELECT go there; nil keeps them for the answer.
-    var spool: RowSpool?
+    /// Where the rows of a single SELECT go.
+    var rows = RowPlace.held
 
     /// The form of its rows.
     var form = RowForm.values

@@ -24,14 +24,18 @@ public enum Limits {
     static let plainStatementBytes = 4_096
     /// Most bytes of an answer's rows, approximately: it is held and sent whole.
     public static let answerBytes = 128 * 1_048_576
+    /// Bytes of an answer's rows in memory, approximately. Beyond it rows are printed at once, and wait for
+    /// their client where lines do.
+    static let heldAnswerBytes = 1 << 20
     /// Bytes of rows as lines that wait for their client in memory; further ones go to a file.
     static let spoolHeldBytes = 1 << 20
     /// Bytes of rows in that file, of one answer: ten million rows of 400 bytes.
     static let spoolFileBytes = 4 << 30
     /// Bytes that are read from it at a time.
     static let spoolReadBytes = 256 << 10
-    /// Rows of an answer that are printed where it is sent.
+    /// Rows of an answer that are printed where it is sent, and their bytes.
     static let plainAnswerRows = 64
+    static let plainAnswerBytes = 16 << 10
     /// Most lanes in which slow statements write one database: each leases an actor of the log.
     static let slowLanes = 4
     /// Statements that are remembered as too slow for the quick lane.

@@ -294,8 +294,10 @@ public final class QueryServicePart: ServicePart {
             let wanted = parsed
             let call = Call(isStrict: isStrict, identity: identity, minimum: minimum, evaluation: evaluation)
             return try await naming(wanted) {
-                if Self.wantsLines(request) { return try await lines(wanted, call, context) }
-                return try await answer(wanted, call)
+                switch AnswerForm(request) {
+                case .lines: return try await lines(wanted, call, context)
+                case let form: return try await answer(wanted, call, form, context)
+                }
             }
         } catch let error as DQLError where [.timeout, .cancelled].contains(error.code) {
             pool.finish(evaluation)
@@ -329,19 +331,14 @@ public final class QueryServicePart: ServicePart {
         }
     }
 
-    private static func wantsLines(_ request: Request) -> Bool {
-        let types = ["application/json", "application/cbor", StreamFormat.lines.type]
-        return request.headers[.accept].flatMap { MediaTypes($0).best(of: types) } == StreamFormat.lines.type
-    }
-
     /// Executes a statement and sends its rows one a line, and last the envelope without them. The statement
     /// ends when it has all rows, however slow the client is; an error after the first rows is the last line.
     private func lines(
         _ parsed: ExecuteRequest, _ call: Call, _ context: ServiceContext
     ) async throws -> Response {
-        let spool = RowSpool(folder: rowFolder)
+        let spool = RowSpool(folder: rowFolder, for: Account(call.identity))
         var request = parsed
-        request.spool = spool
+        request.rows = .lines(spool)
         let wanted = request
         Task {
             defer { pool.finish(call.evaluation) }
@@ -376,14 +373,19 @@ public final class QueryServicePart: ServicePart {
 
     /// Executes a statement within the limits of the pool, and cancels it when its client has gone.
     private func answer(
-        _ parsed: ExecuteRequest, _ call: Call
+        _ parsed: ExecuteRequest, _ call: Call, _ form: AnswerForm, _ context: ServiceContext
     ) async throws -> Response {
         let evaluation = call.evaluation
         defer { pool.finish(evaluation) }
-        let answer = try await evaluated(parsed, call)
-        guard answer.items.count > Limits.plainAnswerRows else { return answer.response }
+        var request = parsed
+        if form == .json { request.rows = .spooledBeyondFew(folder: rowFolder) }
+        let answer = try await evaluated(request, call)
+        if let spool = answer.spool { return answer.response(with: spool, context) }
+        guard !answer.isPlain || form == .cbor else { return answer.response }
         do {
-            return try await evaluation.run { answer.response }
+            let bytes = try await evaluation.run { answer.encoded(form) }
+            return try .held(
+                bytes, type: form.type, by: evaluation.held, context, headers: answer.repetition)
         } catch let error as DQLError where [.timeout, .cancelled].contains(error.code) {
             // A write is reported even if its evaluation has ended meanwhile.
             guard answer.mutatedDocumentIDs.isEmpty else { return answer.response }

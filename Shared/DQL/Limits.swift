@@ -49,6 +49,8 @@ public enum DQLLimits {
     /// The most bytes that those rows may take, approximately: a million rows can be anything from 16 MB to
     /// 5 TB.
     public static let materializedBytes = 268_435_456
+    /// The bytes of held rows between two tellings of them: small statements tell none.
+    static let toldRowBytes = 1_048_576
     /// The bytes of states in a draft on a snapshot: its edits stay in memory until they are in the log.
     public static let draftBytes = 268_435_456
     /// Steps (rows, elements, comparisons of a sort) between two checks for cancellation: a check reads a

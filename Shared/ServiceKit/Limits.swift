@@ -49,6 +49,11 @@ public enum Limits {
     public static let requestValues = 4_096
     /// Memory of one such value while it is read, on the average.
     static let valueBytes = 256
+    /// Bytes of an answer that are written at a time. Shorter ones belong to the connection.
+    static let answerPieceBytes = 64 << 10
+    /// Bytes of an answer that is told as CBOR where it is sent; a longer one of a route that has only JSON
+    /// stays JSON.
+    static let retoldAnswerBytes = 1 << 20
     /// Bytes of a request after whose end free memory is given back to the system.
     static let largeHoldBytes = 4 << 20
     /// Time until then: what was read of it ends as well.

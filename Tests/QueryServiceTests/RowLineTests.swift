@@ -84,6 +84,44 @@ struct RowLineTests {
         }
     }
 
+    @Test("a large answer in one piece waits where lines do, and says what rows one a line say")
+    func largeAnswer() async throws {
+        try await QueryBench.run { _, client async throws in
+            try await Self.fill(client)
+            let answer = try await client.open(
+                Self.path, method: "POST", body: ["statement": .string(Self.many)])
+            var running = 1
+            for _ in 0..<3_000 where running > 0 {
+                try await Task.sleep(for: .milliseconds(10))
+                running = try await client.send("/api/v5/requests").body["requests"]?.arrayValue?.count ?? 0
+            }
+            #expect(running == 0)
+            #expect(answer.headers.first(name: "content-type") == "application/json")
+            let bytes = Array(buffer: try await answer.body.collect(upTo: 50_000_000))
+            let whole = QueryAnswer(
+                status: 200, retryAfter: nil, isRepeated: false, body: try JSONText.parse(bytes))
+            let (_, lines) = try await Self.open(client, ["statement": .string(Self.many)])
+            #expect(whole.items.count == 8_100 && whole.items == lines.dropLast())
+            var rest = whole.body.objectValue
+            rest?["items"] = []
+            #expect(rest.map { .object($0) } == lines.last)
+        }
+    }
+
+    @Test("a large answer as CBOR is one piece, and equal")
+    func largeCBOR() async throws {
+        try await QueryBench.run { _, client async throws in
+            try await Self.fill(client)
+            let answer = try await client.open(
+                Self.path, headers: ["Accept": "application/cbor"], method: "POST",
+                body: ["statement": .string(Self.many)])
+            #expect(answer.headers.first(name: "content-type") == "application/cbor")
+            let value = try CBOR.decode(Array(buffer: try await answer.body.collect(upTo: 50_000_000)))
+            #expect(value["items"]?.arrayValue?.count == 8_100)
+            #expect(value["error"] == .object(ObjectValue()))
+        }
+    }
+
     /// Takes the lines of a spool up to its end.
     private static func all(of spool: RowSpool) async throws -> (lines: ByteBuffer, end: Value) {
         var lines = ByteBuffer()
@@ -102,7 +140,7 @@ struct RowLineTests {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
         defer { try? FileManager.default.removeItem(atPath: folder) }
         for _ in 0..<300 {
-            let spool = RowSpool(folder: folder)
+            let spool = RowSpool(folder: folder, for: Account(address: "test"))
             // So many that all others go to the file, however fast the reader is.
             try spool.append(ByteBuffer(repeating: 7, count: before))
             try spool.append(ByteBuffer(integer: UInt32(0)))
@@ -121,7 +159,8 @@ struct RowLineTests {
 
     @Test("a spool without lines ends at once: the first look throws its error, and so does each later step")
     func onlyEnd() async throws {
-        let spool = RowSpool(folder: FileManager.default.temporaryDirectory.path)
+        let spool = RowSpool(
+            folder: FileManager.default.temporaryDirectory.path, for: Account(address: "test"))
         let error = QueryError(.unavailable, "it broke")
         let first = Task { try await spool.first() }
         spool.finish(.failure(error))
@@ -135,7 +174,7 @@ struct RowLineTests {
     func spool() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
         defer { try? FileManager.default.removeItem(atPath: folder) }
-        let spool = RowSpool(folder: folder, limit: 4 << 20)
+        let spool = RowSpool(folder: folder, for: Account(address: "test"), limit: 4 << 20)
         let piece = ByteBuffer(repeating: 7, count: 100_000)
         var pieces = 0
         let refusal = #expect(throws: QueryError.self) {

@@ -39,7 +39,7 @@ struct LegacyRoutes: Sendable {
                 let answer = try await reporting(transaction) {
                     try await execute(transaction, request, identity, evaluation)
                 }
-                return try await Self.json(answer, evaluation) { write.answer(answer) }
+                return try await Self.json(answer, evaluation, context) { write.answer(answer) }
             }
         }
         mount.on(.delete, "/api/v1/collections/:collection/documents/:id") { request, context in
@@ -55,7 +55,7 @@ struct LegacyRoutes: Sendable {
                 let answer = try await reporting {
                     try await execute(deletion, request, identity, evaluation)
                 }
-                return try await Self.json(answer, evaluation) {
+                return try await Self.json(answer, evaluation, context) {
                     [
                         "txnId": .int(Int64(clamping: answer.transactionID.rawValue)),
                         "deleted": .int(Int64(answer.mutatedDocumentIDs.count)),
@@ -92,7 +92,7 @@ struct LegacyRoutes: Sendable {
             let answer = try await reporting {
                 try await execute(made.request, request, identity, evaluation)
             }
-            return try await Self.json(answer, evaluation) { made.answer(answer) }
+            return try await Self.json(answer, evaluation, context) { made.answer(answer) }
         }
     }
 
@@ -139,7 +139,8 @@ struct LegacyRoutes: Sendable {
 
     /// The answer, printed in a turn. A write is reported even if its evaluation has ended meanwhile.
     private static func json(
-        _ answer: ExecuteAnswer, _ evaluation: Evaluation, _ value: @escaping @Sendable () -> Value
+        _ answer: ExecuteAnswer, _ evaluation: Evaluation, _ context: ServiceContext,
+        _ value: @escaping @Sendable () -> Value
     ) async throws -> Response {
         var headers = answer.repetition
         headers[.cacheControl] = "no-store"
@@ -150,7 +151,7 @@ struct LegacyRoutes: Sendable {
             guard !answer.mutatedDocumentIDs.isEmpty else { throw error }
             text = JSONText.bytes(value())
         }
-        return .json(text, headers: headers)
+        return try .held(text, by: evaluation.held, context, headers: headers)
     }
 }
 

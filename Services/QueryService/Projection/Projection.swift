@@ -127,10 +127,11 @@ actor Projection {
         var options = options(isStrict: isStrict)
         options.interruption = { evaluation.interruption() }
         options.documentsVisited = { evaluation.count(documents: $0) }
+        options.rowsHeld = { evaluation.holds(rows: $0) }
         let job = WriteLane.Job(
             steps: steps, transaction: request.transaction, options: options, rights: identity.rights,
             key: request.key, evaluation: evaluation,
-            spool: request.transaction == nil ? request.spool : nil, keepsIndexes: store.keepsIndexes,
+            rows: request.transaction == nil ? request.rows : .held, keepsIndexes: store.keepsIndexes,
             form: request.form)
         if let point = request.asOf {
             guard job.isReadOnly else { throw QueryError(.pastIsReadOnly) }
@@ -288,7 +289,7 @@ actor Projection {
         var options = job.options
         options.system = try QuerySystemCollections(
             of: documents, for: job.steps.map(\.statement), rules: job.rights.read)
-        var bytes = AnswerBytes(limit: limit)
+        var rows = AnswerRows(job, limit: limit)
         var results: [StatementResult] = []
         var changed: Double?
         for (index, step) in job.steps.enumerated() {
@@ -297,23 +298,15 @@ actor Projection {
                 job.rights.coversWhole(step.statement)
                 ? documents : GrantedDocuments(base: documents, rules: job.rights.read)
             var result = StatementResult()
-            try job.spool?.begin()
-            var lines = job.spool.map { RowLines($0) }
+            try rows.begin()
             result.warnings = try step.statement.forEachResult(
                 in: readable, arguments: step.arguments, options: options
             ) { found in
-                let row = try job.form.told(found, in: readable)
-                job.evaluation.countRow()
-                if lines != nil {
-                    try lines?.add(row)
-                } else {
-                    result.rows.append(row)
-                    try bytes.add(row)
-                }
+                try rows.add(try job.form.told(found, in: readable))
                 return true
             }
-            try lines?.flush()
-            changed = changed ?? lines?.unwritableNumber
+            result.rows = try rows.end()
+            changed = changed ?? rows.unwritableNumber
             results.append(result)
         }
         job.transaction?.running = nil
@@ -325,6 +318,8 @@ actor Projection {
                 + (changed.map { [ExecuteAnswer.changed($0)] } ?? [])
         )
         answer.results = job.results([])
+        answer.spool = rows.spool
+        answer.heldBytes = rows.heldBytes
         return answer
     }
 

@@ -32,8 +32,8 @@ actor WriteLane {
         let rights: CompiledGrant
         let key: IdempotencyKey?
         let evaluation: Evaluation
-        /// The rows of a single SELECT go there.
-        var spool: RowSpool?
+        /// Where the rows of a single SELECT go.
+        var rows = RowPlace.held
         /// True if the store has indexes of CREATE INDEX.
         var keepsIndexes = false
         /// The form of the rows of statements that only read.

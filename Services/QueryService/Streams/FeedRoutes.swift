@@ -87,7 +87,8 @@ struct FeedRoutes: Sendable {
         }
         do {
             let body = try await wanted.answer(of: history(first), or: keys.dropFirst().map(history))
-            return .json(body, headers: [.cacheControl: "no-store"])
+            return try .held(
+                body, by: evaluation.held, context, headers: [.cacheControl: "no-store"])
         } catch let error as DQLError where [.timeout, .cancelled].contains(error.code) {
             throw QueryError.ended(evaluation.end, after: pool.options.statementTime)
         }

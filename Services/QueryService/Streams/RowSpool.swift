@@ -57,12 +57,19 @@ final class RowSpool: Sendable {
 
     private let folder: String
     private let limit: Int
+    /// The memory and the room on disk of the lines.
+    private let held: ClientHold
+    private let filed: ClientHold
     private let state = Monitor(State())
 
     /// - Parameters:
     ///   - folder: the folder of the file, made if needed.
+    ///   - account: whose lines they are.
     ///   - limit: most bytes of the file.
-    init(folder: String, limit: Int = Limits.spoolFileBytes) { (self.folder, self.limit) = (folder, limit) }
+    init(folder: String, for account: Account, limit: Int = Limits.spoolFileBytes) {
+        (self.folder, self.limit) = (folder, limit)
+        (held, filed) = (ClientHold(account), ClientHold(account, of: .disk))
+    }
 
     // MARK: Adding
 
@@ -75,23 +82,27 @@ final class RowSpool: Sendable {
             state.written = 0
             return false
         }
+        filed.shrink(by: filed.bytes)
         if isTaken { throw QueryError(.unavailable, "the connection to the projection was lost") }
     }
 
     /// Adds lines.
-    /// - Throws: `QUERY-0405` if they are more than the file may hold; `QUERY-0304` if they cannot be kept.
-    func append(_ lines: ByteBuffer) throws(QueryError) {
+    /// - Throws: `QUERY-0405` if they are more than the file may hold; `QUERY-0304` if they cannot be kept;
+    ///   `SRV-0430` and `SRV-0503` if there is no room for them.
+    func append(_ lines: ByteBuffer) throws {
         let place = state.read { state -> (file: SpoolFile?, written: Int)? in
             state.file == nil && state.held.readableBytes < Limits.spoolHeldBytes
                 ? nil : (state.file, state.written)
         }
         guard let place else {
             var lines = lines
+            try held.grow(to: min(held.bytes + lines.readableBytes, Limits.spoolHeldBytes))
             return state.change { $0.held.writeBuffer(&lines) }
         }
         guard place.written + lines.readableBytes <= limit else {
             throw QueryError(.answerTooLarge, "\(limit)")
         }
+        try filed.grow(by: lines.readableBytes)
         let file: SpoolFile
         if let known = place.file { file = known } else { file = try SpoolFile(in: folder) }
         try file.write(lines, at: place.written)
@@ -196,10 +207,16 @@ struct RowLines {
     /// The first number of the rows that JSON cannot hold.
     private(set) var unwritableNumber: Double?
 
-    init(_ spool: RowSpool) { self.spool = spool }
+    /// Stands before each row but the first.
+    private let separator: String
+    private var isFirst = true
+
+    init(_ spool: RowSpool, separator: String = "") { (self.spool, self.separator) = (spool, separator) }
 
     /// Adds a row. Throws as `RowSpool.append`.
-    mutating func add(_ row: Value) throws(QueryError) {
+    mutating func add(_ row: Value) throws {
+        if !isFirst { buffer.writeString(separator) }
+        isFirst = false
         buffer.writeBytes(JSONText.bytes(row))
         unwritableNumber = unwritableNumber ?? row.unwritableNumber
         buffer.writeString("\n")
@@ -207,7 +224,7 @@ struct RowLines {
     }
 
     /// Hands over what is left. Throws as `RowSpool.append`.
-    mutating func flush() throws(QueryError) {
+    mutating func flush() throws {
         guard buffer.readableBytes > 0 else { return }
         try spool.append(buffer)
         buffer.clear()

@@ -7,6 +7,9 @@ final class ExecutionMeter {
     /// How many rows may be held at a time.
     let heldLimit: Int
     private let bytesLimit: Int
+    private let rowsHeld: (@Sendable (Int) -> Void)?
+    /// The bytes of rows that were told last.
+    private var toldBytes = 0
     private var stepsLeft: Int
     /// Fewer for a longer text: each step may evaluate all of it.
     private let stepsBetweenChecks: Int
@@ -34,6 +37,7 @@ final class ExecutionMeter {
         interruption = options.interruption
         heldLimit = options.materializedRows
         bytesLimit = options.materializedBytes
+        rowsHeld = options.rowsHeld
         stepsLeft = .max
         stepsBetweenChecks = Self.steps(textBytes)
         stepsUntilCheck = stepsBetweenChecks
@@ -46,6 +50,7 @@ final class ExecutionMeter {
         self.interruption = interruption
         heldLimit = DQLLimits.materializedRows
         bytesLimit = .max
+        rowsHeld = nil
         stepsLeft = steps
         stepsBetweenChecks = Self.steps(textBytes)
         stepsUntilCheck = stepsBetweenChecks
@@ -133,6 +138,10 @@ final class ExecutionMeter {
 
     /// Checks how many bytes of rows are held at a time. Throws `tooManyRows`.
     func hold(bytes: Int) throws(DQLError) {
+        if let rowsHeld, bytes >= toldBytes + DQLLimits.toldRowBytes {
+            toldBytes = bytes
+            rowsHeld(bytes)
+        }
         guard bytes > bytesLimit else { return }
         throw DQLError(
             .tooManyRows,

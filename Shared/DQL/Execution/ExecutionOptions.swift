@@ -21,6 +21,9 @@ public struct ExecutionOptions: Sendable {
     public var nanoseconds: (@Sendable () -> UInt64)?
     /// Told at the end how many documents the execution has visited, also when it failed.
     public var documentsVisited: (@Sendable (Int) -> Void)?
+    /// Told now and then how many bytes of rows the execution holds in memory, approximately. Whoever has no
+    /// room for them interrupts it.
+    public var rowsHeld: (@Sendable (Int) -> Void)?
     /// True if indexes are used. Answers are the same without them.
     public var usesIndexes: Bool
     /// How many rows a statement may hold in memory at a time.
@@ -39,6 +42,7 @@ public struct ExecutionOptions: Sendable {
         interruption = nil
         nanoseconds = nil
         documentsVisited = nil
+        rowsHeld = nil
         usesIndexes = true
         materializedRows = DQLLimits.materializedRows
         materializedBytes = DQLLimits.materializedBytes

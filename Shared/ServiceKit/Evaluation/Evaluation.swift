@@ -18,6 +18,8 @@ public final class Evaluation: Sendable {
         case abandoned
         /// The same credential, or an operator, has cancelled it.
         case cancelled
+        /// Its rows would have taken more memory than there is for its account.
+        case refused(ServiceError)
     }
 
     /// The thing that is evaluated.
@@ -86,6 +88,8 @@ public final class Evaluation: Sendable {
     private let turnExpired = Atomic<Bool>(false)
     private let rows = Atomic<Int>(0)
     private let documents = Atomic<Int>(0)
+    /// Bytes of gathered rows that are held.
+    private let gathered = Atomic<Int>(0)
     /// The turn that runs. Safe although unchecked: only its own thread touches it.
     nonisolated(unsafe) private var turn: EvaluationTurn?
 
@@ -196,6 +200,19 @@ public final class Evaluation: Sendable {
 
     /// The reason why it has been ended; nil if it was not.
     public var end: End? { state.withLock { $0.end } }
+
+    /// Holds memory for the rows that it has gathered, in bytes, as an evaluator counts them now and then.
+    /// Where there is none, it ends.
+    public func holds(rows bytes: Int) {
+        do {
+            let noted = gathered.load(ordering: .relaxed)
+            guard bytes > noted else { return }
+            try held.grow(by: bytes - noted)
+            gathered.store(bytes, ordering: .relaxed)
+        } catch {
+            end(.refused(error))
+        }
+    }
 
     /// Counts one row of the result, for the list of running statements.
     public func countRow() { rows.add(1, ordering: .relaxed) }

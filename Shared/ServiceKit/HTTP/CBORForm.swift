@@ -102,7 +102,8 @@ private struct CBORKeys {
 extension Response {
     /// A JSON answer as CBOR, if the client prefers that.
     func inForm(for request: Request) async throws -> Response {
-        guard headers[.contentType] == "application/json", body.contentLength != nil,
+        guard headers[.contentType] == "application/json",
+            let length = body.contentLength, length <= Limits.retoldAnswerBytes,
             let accept = request.headers[.accept], accept.lowercased().contains("cbor"),
             MediaTypes(accept).best(of: ["application/json", "application/cbor"]) == "application/cbor"
         else { return self }
