@@ -24,6 +24,25 @@ public struct LogEntry: Hashable, Sendable {
         self.hash = hash
         self.record = record
     }
+
+    /// The entries that an append of these requests has added directly after a position. Empty if others have
+    /// appended in between, or the first request was refused.
+    public static func added(
+        by requests: [AppendRequest], _ outcomes: [AppendOutcome], after position: LogPosition
+    ) -> [LogEntry] {
+        var (offset, hash) = (position.offset, position.hash)
+        var entries: [LogEntry] = []
+        for (request, outcome) in zip(requests, outcomes) {
+            guard case .appended(offset.next) = outcome else { break }
+            let record = request.record
+            let digest = ChainHash.digest(
+                actor: record.actor, sequence: record.sequence, timestamp: record.timestamp,
+                contentHash: ChainHash.content(record.bytes))
+            (offset, hash) = (offset.next, ChainHash.next(after: hash, digest: digest))
+            entries.append(LogEntry(offset: offset, hash: hash, record: record))
+        }
+        return entries
+    }
 }
 
 /// The bounds of one read.

@@ -73,11 +73,9 @@ struct FailingLogTests {
         #expect(outcomes.count == 1)
     }
 
-    @Test("what is written through a projection in a folder stands there although the log cannot be read")
+    @Test("what is written through the service that folds stands there although the log cannot be read")
     func ownWrites() async throws {
-        let bench = try QueryBench()
-        let log = TamperedLog(try await bench.openLog())
-        try await bench.serving(log) { client async throws in
+        try await withTampered { log, client async throws in
             _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 1})")
             log.failReads(.storageFailed)
             #expect(
@@ -87,7 +85,6 @@ struct FailingLogTests {
             #expect(try await client.execute("SELECT * FROM c").rows == [#"{"_id":2,"n":2}"#])
             #expect(try await client.health() == 200)
         }
-        await log.close()
     }
 
     @Test("while the projection cannot follow what others write, statements say so at once")

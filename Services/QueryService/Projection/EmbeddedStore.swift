@@ -96,7 +96,9 @@ struct EmbeddedStore: ProjectionStore {
                         }
                         written = GroupWritten(plan: plan, outcomes: outcomes)
                         let appended = (try? outcomes.get()) ?? []
-                        return Materializer.entries(of: requests, appended, after: position)
+                        return LogEntry.added(by: requests, appended, after: position).map {
+                            Materialization.LogItem($0, of: position.logID)
+                        }
                     }
                 ) { work, transaction, sequence in try work(transaction, sequence) }
                 guard let written else { preconditionFailure("a write of a group has an outcome") }
@@ -121,6 +123,13 @@ struct EmbeddedStore: ProjectionStore {
     func close(discards: Bool) async {
         await indexes.close()
         await share.close(discards: discards)
+    }
+}
+
+extension Materialization.LogItem {
+    fileprivate init(_ entry: LogEntry, of log: LogID) {
+        self.init(
+            position: LogPosition(logID: log, offset: entry.offset, hash: entry.hash), bytes: entry.bytes)
     }
 }
 

@@ -63,7 +63,8 @@ struct PostgresStore: ProjectionStore {
             result: draft.value, operation: draft.operation, warnings: draft.warnings, readAt: draft.readAt)
     }
 
-    /// Drafts on a snapshot and appends. The worker folds what is appended.
+    /// Drafts on a snapshot, appends, and lets the worker fold what this process knows then. If another one
+    /// leads, that folds it.
     func write(_ group: GroupWrite) async throws -> GroupWritten {
         let drafts = try await projection.drafts(
             from: group.offset, expecting: group.named, as: group.actor, sequence: group.sequence,
@@ -81,7 +82,10 @@ struct PostgresStore: ProjectionStore {
             })
         guard !plan.requests.isEmpty else { return GroupWritten(plan: plan, outcomes: .success([])) }
         do {
+            let position = await projection.position
             let outcomes = try await log.append(plan.requests, to: database)
+            let entries = LogEntry.added(by: plan.requests, outcomes, after: position)
+            await projection.fold(entries, after: position)
             return GroupWritten(plan: plan, outcomes: .success(outcomes))
         } catch {
             return GroupWritten(plan: plan, outcomes: .failure(error))

@@ -141,6 +141,16 @@ final class ProjectionSession {
         return current.generation
     }
 
+    /// The same without a look before, for entries that follow a position; nil if this session does not lead at
+    /// that position.
+    func foldNow(_ entries: [LogEntry], after start: LogPosition) throws -> Generation? {
+        guard isLeading, fence?.isCurrent(connection) ?? true, let current,
+            current.generation.position == start
+        else { return nil }
+        try current.fold(entries)
+        return current.generation
+    }
+
     // MARK: Indexes
 
     /// True if a leader has something to do for the indexes.

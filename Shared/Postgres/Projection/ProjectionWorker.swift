@@ -140,6 +140,34 @@ actor ProjectionWorker {
         try await task.value
     }
 
+    /// Folds entries that follow a position and stand in the log, if this worker leads and is at that position:
+    /// they need no look at the log and at the catalog. A failure is met again by the next advance.
+    func fold(_ entries: [LogEntry], after start: LogPosition) async {
+        guard !entries.isEmpty, isLeading else { return }
+        let previous = advancing
+        let task = Task {
+            _ = try? await previous?.value
+            try await self.foldNow(entries, after: start)
+        }
+        advancing = task
+        _ = try? await task.value
+    }
+
+    private func foldNow(_ entries: [LogEntry], after start: LogPosition) async throws {
+        guard !isClosed, isLeading, isReady, isChecked, !isDamaged, position == start else { return }
+        do {
+            let folded = try await lane.run { session in
+                try session.foldNow(entries, after: start).map { ($0, session.hasIndexWork) }
+            }
+            guard let (generation, hasIndexWork) = folded else { return }
+            reach(generation.position)
+            if hasIndexWork { try await alignIndexes() }
+        } catch {
+            await fail(error)
+            throw error
+        }
+    }
+
     private func step() async throws {
         guard !isClosed else { throw ProjectionError(.closed, "the projection was closed") }
         do {

@@ -48,26 +48,6 @@ extension Materializer {
         await tell(written.folded)
         return written.result
     }
-
-    /// The entries that an append of these requests has added directly after a position: what a write may
-    /// fold. Empty if others have appended in between, or the first request was refused.
-    public static func entries(
-        of requests: [AppendRequest], _ outcomes: [AppendOutcome], after position: LogPosition
-    ) -> [Materialization.LogItem] {
-        var last = position
-        var items: [Materialization.LogItem] = []
-        for (request, outcome) in zip(requests, outcomes) {
-            guard case .appended(let offset) = outcome, offset == last.offset.next else { break }
-            let record = request.record
-            let digest = ChainHash.digest(
-                actor: record.actor, sequence: record.sequence, timestamp: record.timestamp,
-                contentHash: ChainHash.content(record.bytes))
-            last = LogPosition(
-                logID: last.logID, offset: offset, hash: ChainHash.next(after: last.hash, digest: digest))
-            items.append(Materialization.LogItem(position: last, bytes: record.bytes))
-        }
-        return items
-    }
 }
 
 /// The last positions that writes of this process have folded before the log told of them. A wake-up that
