@@ -130,6 +130,19 @@ struct ServerTargetTests {
             try text.write(to: URL(fileURLWithPath: file))
             chmod(file, 0o600)
             #expect(try target([]) == nil)
+            // A server that starts replaces what a killed one left, in one step.
+            let next = try #require(begin())
+            #expect(try target([]) == .server("http://127.0.0.1:1"))
+            #expect(begin() == nil)
+            let names = try FileManager.default.contentsOfDirectory(atPath: directory.path)
+            #expect(names.sorted() == ["server.json", "token"])
+            // The end of a server leaves the note of another one.
+            unlink(file)
+            let other = try #require(begin())
+            next.end()
+            #expect(try target([]) == .server("http://127.0.0.1:1"))
+            other.end()
+            #expect(try target([]) == nil)
         }
     }
 

@@ -9,10 +9,12 @@ import signal
 import socket
 import struct
 import subprocess
+import threading
 import time
 import urllib.parse
 
-from mimeo_harness import FourProcesses, OneProcess, Peer, WebSocket, binary, free_port, until
+from mimeo_harness import FourProcesses, OneProcess, Peer, WebSocket, binary, free_port, mimeo, until
+from mimeo_harness.disk import FaultyFolder
 from system_test import SystemTest, report
 
 IDLE_SECONDS = 10
@@ -194,3 +196,83 @@ class Unopenable(SystemTest):
         until(lambda: server.post_statement("SELECT * FROM cars").status == 200, 60, "statements run again")
         self.assertEqual(server.query("SELECT * FROM cars"), [{"_id": 1}])
         until(lambda: peer.count("cars") == 1, 60, "the peer to come back")
+
+
+class Stopping(SystemTest):
+    """A stop while the disk does not answer: a write stands still, and with it the fold that waits for it."""
+
+    FOREVER_MILLISECONDS = 3_600_000
+
+    def standing_still(self, *arguments):
+        """A server with one document whose next write does not end."""
+        disk = FaultyFolder(self.workspace, self.workspace.directory / "server")
+        server = OneProcess(self.workspace, extra_arguments=arguments).start()
+        server.execute("INSERT INTO cars DOCUMENTS ({'_id': 'kept'})")
+        disk.be_slow(self.FOREVER_MILLISECONDS)
+        written = server.data / "log.sqlite-wal"
+        before = written.stat().st_mtime_ns
+        threading.Thread(target=self.write, args=(server,), daemon=True).start()
+        # The sync is the next step.
+        until(lambda: written.stat().st_mtime_ns != before, 30, "nothing is written")
+        return server, disk
+
+    def write(self, server):
+        with contextlib.suppress(OSError):
+            server.post_statement("INSERT INTO cars DOCUMENTS ({'_id': 'unheard'})")
+
+    def is_stopping(self, server):
+        try:
+            socket.create_connection(server.address, timeout=30).close()
+        except ConnectionRefusedError:
+            return True
+        return False
+
+    def assert_kept(self, server, disk):
+        disk.be_well()
+        server.start()
+        self.assertIn("kept", [row["_id"] for row in server.query("SELECT _id FROM cars")])
+
+    def test_the_process_ends_though_its_stop_stands_still_and_nothing_is_lost(self):
+        server, disk = self.standing_still("--stop-seconds", "1")
+        self.assertEqual(server.stop(signal.SIGTERM), 1)
+        self.assertIn("it had not stopped 6 s after it was asked to", server.process.log_tail())
+        self.assert_kept(server, disk)
+
+    def test_a_second_signal_ends_the_process_at_once(self):
+        server, disk = self.standing_still("--stop-seconds", "3600")
+        os.kill(server.process.pid, signal.SIGTERM)
+        until(lambda: self.is_stopping(server), 30, "it does not begin to stop")
+        self.assertEqual(server.stop(signal.SIGTERM), 128 + signal.SIGTERM)
+        self.assertIn("a second signal", server.process.log_tail())
+        self.assert_kept(server, disk)
+
+
+class Restart(SystemTest):
+    """Commands without an address find the server of ./mimeo-data, also right after it came back."""
+
+    WRITERS = 10
+
+    def serve(self):
+        arguments = [binary("mimeo"), "serve", "--listen", "127.0.0.1:0"]
+        process = self.workspace.start("server", arguments)
+        self.assertIsNotNone(process.line(2, 60), process.log_tail())
+        return process
+
+    def write(self, name):
+        return subprocess.Popen(
+            [binary("mimeo"), "dql", f"INSERT INTO cars DOCUMENTS ({{'_id': '{name}'}})"], cwd=self.workspace.directory,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def test_ten_writers_at_once_find_the_server_after_a_stop_and_after_a_kill(self):
+        process, names = self.serve(), []
+        for end in (lambda: process.stop(signal.SIGTERM), lambda: process.kill(), lambda: process.stop()):
+            end()
+            process = self.serve()
+            batch = [f"{len(names) + number}" for number in range(self.WRITERS)]
+            writers = [self.write(name) for name in batch]
+            for writer in writers:
+                said, _ = writer.communicate(timeout=60)
+                self.assertEqual(writer.returncode, 0, said)
+            names += batch
+        counted = mimeo("dql", "SELECT COUNT(*) AS n FROM cars", cwd=self.workspace.directory)
+        self.assertIn(str(len(names)), counted.stdout)

@@ -17,35 +17,54 @@ final class RunningServer: Sendable {
     /// cannot be written: clients then need flags.
     init?(folder: String, url: String, database: String, tokenFile: String) {
         path = "\(folder)/\(Self.name)"
-        descriptor = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { return nil }
         let note: Value = [
             "url": .string(url), "database": .string(database),
             "tokenFile": .string(tokenFile),
         ]
+        // Nobody else serves from the folder as long as this file is locked, and the note replaces it: whoever
+        // looks sees either no note or a whole one.
+        guard let former = Self.locked(path) else { return nil }
+        defer { close(former) }
         let text = Array((JSONText.print(note) + "\n").utf8)
+        let new = "\(path).new"
+        unlink(new)
+        descriptor = open(new, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { return nil }
         let isWritten =
-            Self.lock(descriptor) && fchmod(descriptor, 0o600) == 0 && ftruncate(descriptor, 0) == 0
-            && text.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, 0) } == text.count
+            fchmod(descriptor, 0o600) == 0 && flock(descriptor, LOCK_EX | LOCK_NB) == 0
+            && text.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) } == text.count
+            && rename(new, path) == 0
         guard isWritten else {
             close(descriptor)
             return nil
         }
     }
 
-    /// Removes the note.
+    /// Removes the note, unless another server's has taken its place.
     func end() {
-        unlink(path)
+        if Self.isAt(path, descriptor) { unlink(path) }
         close(descriptor)
     }
 
-    /// A client that looks holds the lock for a moment.
-    private static func lock(_ descriptor: Int32) -> Bool {
+    /// The file at a path, made if it is missing, and locked; nil if another process keeps the lock.
+    private static func locked(_ path: String) -> Int32? {
         for _ in 0..<Limits.noteLockTries {
-            if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
+            let descriptor = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
+            guard descriptor >= 0 else { return nil }
+            // A server that stops removes the file, and one that starts replaces it, while it is open here.
+            if flock(descriptor, LOCK_EX | LOCK_NB) == 0, isAt(path, descriptor) { return descriptor }
+            close(descriptor)
+            // A client that looks holds the lock for a moment.
             usleep(Limits.noteLockPause)
         }
-        return false
+        return nil
+    }
+
+    /// True if the open file is the one at the path.
+    private static func isAt(_ path: String, _ descriptor: Int32) -> Bool {
+        var (open, named) = (stat(), stat())
+        return fstat(descriptor, &open) == 0 && lstat(path, &named) == 0 && open.st_ino == named.st_ino
+            && open.st_dev == named.st_dev
     }
 
     /// The settings of a client for the server that runs on a data folder: `url`, `database`, `tokenFile`;

@@ -171,7 +171,7 @@ actor PastFolds {
             fold = idle
         } else {
             made += 1
-            let name = "\(wanted.database)-\(made)-\(UInt64.random(in: .min ... .max))"
+            let name = PastFold.name(of: wanted.database, number: made)
             fold = try await PastFold.open(
                 wanted.database, log: log, notAfter: wanted.offset, folder: "\(folder)/\(name)",
                 logger: logger)

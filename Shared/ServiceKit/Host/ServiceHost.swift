@@ -100,10 +100,16 @@ public struct ServiceHost: Sendable {
         return Setting.Command(rawValue: only) ?? .serve
     }
 
-    /// Serves until a signal arrives or the task is cancelled; returns after an orderly end.
+    /// Serves until a signal arrives or the task is cancelled; returns after an orderly end. With signals the
+    /// process ends even if the stop stands still (`StopDeadline`).
     /// - Throws: `SRV-0201`, `SRV-0202`, or the error of a part or background task.
     public func run(signals: [UnixSignal] = []) async throws {
         let group = try await prepare(signals: signals)
+        if !signals.isEmpty {
+            // Beyond this function: the process closes its log after it.
+            StopDeadline.watch(
+                signals: signals, time: stopping.drain + stopping.grace + Limits.stopSpare)
+        }
         try await run(group)
     }
 

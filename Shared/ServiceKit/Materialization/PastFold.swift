@@ -154,9 +154,30 @@ public actor PastFold {
         try? FileManager.default.removeItem(atPath: folder)
     }
 
-    /// Deletes the folders below `parent` that an earlier process left; those of a living one are locked.
+    /// The name of a new fold's folder.
+    /// - Parameter number: counts the folds of this process.
+    public static func name(of database: DatabaseID, number: UInt64) -> String {
+        "\(database)-\(number)-\(UInt64.random(in: .min ... .max))"
+    }
+
+    /// Returns whether a folder is one of a fold, by its name and by the names of all that is in it. `parent`
+    /// may have folders of somebody else, and links to them.
+    private static func isFold(_ name: String, in parent: String) -> Bool {
+        let path = "\(parent)/\(name)"
+        let numbers = name.split(separator: "-", omittingEmptySubsequences: false).suffix(2)
+        guard numbers.count == 2, numbers.allSatisfy({ UInt64($0) != nil }) else { return false }
+        var status = stat()
+        guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR,
+            let files = try? FileManager.default.contentsOfDirectory(atPath: path)
+        else { return false }
+        return files.allSatisfy { $0 == "lock" || $0.hasPrefix(DocumentStore.databaseName) }
+    }
+
+    /// Deletes the folders below `parent` that an earlier process's folds left; those of a living one are
+    /// locked.
     public static func sweep(_ parent: String, logger: Logger) {
-        for name in (try? FileManager.default.contentsOfDirectory(atPath: parent)) ?? [] {
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: parent)) ?? []
+        where isFold(name, in: parent) {
             let folder = "\(parent)/\(name)"
             guard
                 let left = try? Materialization(
