@@ -68,8 +68,8 @@ enum PrivateFiles {
         return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 
-    /// Protects what services keep in a data folder, by its names: other things may lie there too, under these
-    /// names as well.
+    /// Protects what services keep in a data folder, by its names: other things may lie there too, also under
+    /// these names.
     /// Attachments are many, and were private from the start: their folder protects them.
     static func protect(dataFolder: String) throws(ServiceError) {
         for name in folders {
