@@ -145,7 +145,8 @@ public final class AttachmentStore: ServicePart {
         for method in [HTTPRequest.Method.get, .head] {
             mount.on(method, "/api/\(version)/attachments/:id") { request, context in
                 let (identity, id, described) = try await self.readable(
-                    request, context, wantsBytes: request.headers[.accept] == "application/octet-stream")
+                    request, context, wantsBytes: request.headers[.accept] == "application/octet-stream",
+                    mayBeSigned: true)
                 let asked = request.uri.queryParameters.get("filename").flatMap { FileName.checked($0) }
                 var file = described
                 if let asked { file.name = asked }
@@ -153,6 +154,7 @@ public final class AttachmentStore: ServicePart {
                     place: self.shelf(of: identity.databaseID).blobs,
                     standing: { try self.authenticator.requireStanding(of: identity) },
                     file: file, isSaved: asked != nil,
+                    looksForPicture: request.uri.queryParameters.get("signed") != nil,
                     write: { try await context.write($0, to: &$1) }
                 ).respond(to: request, id: id)
             }
@@ -162,9 +164,15 @@ public final class AttachmentStore: ServicePart {
     /// The attachment that a request asks for, if its client may read it; with name and type that a document
     /// gives the file.
     private func readable(
-        _ request: Request, _ context: ServiceContext, wantsBytes: Bool
+        _ request: Request, _ context: ServiceContext, wantsBytes: Bool, mayBeSigned: Bool = false
     ) async throws -> (identity: Identity, id: BlobID, file: FileDescription) {
-        let identity = try await authenticator.identity(for: request)
+        let identity: Identity
+        if mayBeSigned, let token = request.uri.queryParameters.get("signed") {
+            identity = try await authenticator.identity(
+                signedURL: token, attachment: try context.parameters.require("id"), for: request)
+        } else {
+            identity = try await authenticator.identity(for: request)
+        }
         guard identity.rights.read.allowsAnything else {
             throw IdentityError.notPermitted("read attachments")
         }

@@ -13,6 +13,8 @@ struct DownloadRoute {
     var file = FileDescription()
     /// True if the client wants to save what could be shown.
     var isSaved = false
+    /// True if the bytes tell the type of a picture whose token does not: for `<img>`.
+    var looksForPicture = false
     /// Writes a piece, and returns when the next one may come.
     var write: @Sendable (ByteBuffer, inout any ResponseBodyWriter) async throws -> Void = {
         try await $1.write($0)
@@ -33,6 +35,8 @@ struct DownloadRoute {
         if let known = request.headers[.ifNoneMatch], known == "*" || known.contains(tag) {
             return Response(status: .notModified, headers: headers)
         }
+        var file = file
+        if looksForPicture, file.type == nil { file.type = try await Self.pictureType(of: blob) }
         headers[.contentType] = file.contentType
         headers[.xContentTypeOptions] = "nosniff"
         if let disposition = file.disposition(isSaved: isSaved) { headers[.contentDisposition] = disposition }
@@ -50,6 +54,19 @@ struct DownloadRoute {
         }
         headers[.contentRange] = "bytes \(bytes.lowerBound)-\(bytes.upperBound - 1)/\(length)"
         return Response(status: .partialContent, headers: headers, body: body(blob, bytes))
+    }
+
+    /// The type of a picture by its first bytes; nil for anything else. SVG, which may hold scripts, is none.
+    private static func pictureType(of blob: any OpenBlob) async throws -> String? {
+        var head: [UInt8] = []
+        try await blob.stream(0..<min(12, blob.info.length)) { head += $0.readableBytesView }
+        let isRIFF = head.starts(with: Array("RIFF".utf8)) && head.dropFirst(8).elementsEqual("WEBP".utf8)
+        if isRIFF { return "image/webp" }
+        let beginnings: [(bytes: [UInt8], type: String)] = [
+            ([0x89, 0x50, 0x4E, 0x47], "image/png"), ([0xFF, 0xD8, 0xFF], "image/jpeg"),
+            (Array("GIF8".utf8), "image/gif"),
+        ]
+        return beginnings.first { head.starts(with: $0.bytes) }?.type
     }
 
     private func body(_ blob: any OpenBlob, _ bytes: Range<Int64>) -> ResponseBody {

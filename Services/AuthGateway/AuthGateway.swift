@@ -196,6 +196,10 @@ public struct AuthGateway: ServicePart {
             }
         }
         people.mount(on: &mount)
+        mount.on(.post, "/_ditto/auth/attachment-urls") { request, _ in
+            try await AttachmentURLs(state: state, authenticator: authenticator, nowSeconds: nowSeconds)
+                .respond(to: request)
+        }
         admin.mount(on: &mount)
     }
 

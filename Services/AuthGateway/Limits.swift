@@ -10,6 +10,16 @@ public enum Limits {
     /// Lifetime of a session of the development provider: a day, so that a developer logs in about once per
     /// working day, and a token that leaks into a terminal's history soon expires.
     public static let developmentSession: Duration = .seconds(24 * 60 * 60)
+    /// Life of a signed URL unless said: long enough to load a page and to seek in a film once.
+    static let urlSeconds: Int64 = 300
+    /// Longest life of a signed URL: whoever sees one may use it.
+    static let longestURLSeconds: Int64 = 3_600
+    /// Most URLs of one request: a page of attachments; each takes a signature of 0.1 ms.
+    static let urlsPerRequest = 100
+    /// Longest token of a signed URL: web servers between take lines of 8 KB.
+    static let urlTokenBytes = 6_000
+    /// Longest id of an attachment; they have 43 bytes.
+    static let attachmentIDBytes = 128
     /// Timeout of one attempt at a webhook: a person waits for it.
     static let webhookTimeout: Duration = .seconds(5)
     /// Attempts at a webhook: the first call and two retries.

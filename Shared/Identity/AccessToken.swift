@@ -7,9 +7,14 @@ import Foundation
 /// Header `{"alg":"ES256","kid":"<database>.<n>","typ":"JWT"}`, claims `iss`, `sub` (user), `db`, `pk`?
 /// (peer key), `grant`, `jti` (token id), `meta`? (shown to peers), `iat`, `nbf`?, `exp`. Times are whole
 /// seconds since 1970.
+///
+/// A signed URL has such a token, too, under an `iss` of its own, so that nobody takes it for a session's:
+/// it opens the one attachment that its claim `att` names, as far as its grant reaches when it is used.
 public enum AccessToken {
     /// The `iss` of every token. It names the role, not an address, so a server may move.
     public static let issuer = "urn:mimeo:auth-gateway"
+    /// The `iss` of a signed URL's token.
+    static let urlIssuer = "urn:mimeo:attachment-url"
 
     /// The longest accepted token, in bytes.
     public static let maximumBytes = Limits.tokenBytes
@@ -47,24 +52,45 @@ public enum AccessToken {
         return sign(claims, keyID: key.keyID.description, algorithm: "ES256", with: key)
     }
 
+    /// Issues the token of a signed URL: what the identity may read of one attachment, until its end.
+    /// - Parameters:
+    ///   - identity: its database must be the key's; anything else is a defect of the caller.
+    ///   - attachment: the attachment's id.
+    ///   - nowSeconds: seconds since 1970.
+    public static func issueURL(
+        _ identity: Identity, attachment: String, with key: DatabaseSigningKey, nowSeconds: Int64
+    ) -> String {
+        precondition(
+            identity.databaseID == key.keyID.databaseID, "a database's key signs only its own tokens")
+        let claims = Claims(
+            iss: urlIssuer, sub: identity.userID, db: identity.databaseID.text, pk: identity.peerKey,
+            grant: Grant(read: identity.grant.read, queryLanguage: identity.grant.queryLanguage),
+            jti: identity.tokenID, iat: nowSeconds, exp: identity.expiresAtSeconds, att: attachment)
+        return sign(claims, keyID: key.keyID.description, algorithm: "ES256", with: key)
+    }
+
     /// Verifies a token from its text and the keys alone, without asking any service.
     /// - Parameters:
     ///   - token: untrusted text.
     ///   - keys: the trusted keys.
+    ///   - attachment: the attachment that a signed URL asks for; nil for a session's token.
     ///   - databaseID: the database the caller is working on, when it knows one.
     ///   - nowSeconds: seconds since 1970.
     /// - Throws: `AUTH-0101` to `AUTH-0108`, `AUTH-0110`, `AUTH-0201`, `AUTH-0202`.
     public static func verify(
-        _ token: String, keys: KeySet, databaseID: DatabaseID? = nil, nowSeconds: Int64
+        _ token: String, keys: KeySet, attachment: String? = nil, databaseID: DatabaseID? = nil,
+        nowSeconds: Int64
     ) throws(IdentityError) -> Identity {
         let compile = { (grant) throws(IdentityError) in try CompiledGrant(grant) }
         return try verify(
-            token, keys: keys, databaseID: databaseID, nowSeconds: nowSeconds, compiling: compile)
+            token, keys: keys, attachment: attachment, databaseID: databaseID, nowSeconds: nowSeconds,
+            compiling: compile)
     }
 
     /// As above; `compile` may return a grant that was compiled before.
     static func verify(
-        _ token: String, keys: KeySet, databaseID: DatabaseID?, nowSeconds: Int64,
+        _ token: String, keys: KeySet, attachment: String? = nil, databaseID: DatabaseID?,
+        nowSeconds: Int64,
         compiling compile: (Grant) throws(IdentityError) -> CompiledGrant
     ) throws(IdentityError) -> Identity {
         let parts = try Parts(token)
@@ -77,7 +103,9 @@ public enum AccessToken {
         guard let claims = try? JSONDecoder().decode(Claims.self, from: Data(parts.payload)) else {
             throw .refused(.tokenMalformed)
         }
+        guard claims.iss == (attachment == nil ? issuer : urlIssuer) else { throw .refused(.tokenIssuer) }
         try check(claims, keyID: parts.keyID, databaseID: databaseID, nowSeconds: nowSeconds)
+        guard claims.att == attachment else { throw .refused(.urlOfAnother) }
         return Identity(
             userID: claims.sub, databaseID: DatabaseID(claims.db), peerKey: claims.pk,
             rights: try compile(claims.grant), expiresAtSeconds: claims.exp, issuedAtSeconds: claims.iat,
@@ -128,7 +156,6 @@ public enum AccessToken {
     private static func check(
         _ claims: Claims, keyID: KeyID, databaseID: DatabaseID?, nowSeconds: Int64
     ) throws(IdentityError) {
-        guard claims.iss == issuer else { throw .refused(.tokenIssuer) }
         guard keyID.databaseID == DatabaseID(claims.db), databaseID ?? keyID.databaseID == keyID.databaseID
         else { throw .refused(.tokenDatabase) }
         let skew = Limits.clockSkew.components.seconds
@@ -181,4 +208,6 @@ struct Claims: Codable, Sendable {
     var iat: Int64
     var nbf: Int64?
     var exp: Int64
+    /// The attachment of a signed URL.
+    var att: String?
 }

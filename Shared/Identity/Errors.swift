@@ -1,6 +1,6 @@
 /// Every code this module raises. A code never changes its meaning and is never reused.
 ///
-/// The codes of refused tokens (0101 to 0112) differ so that an operator can tell them apart. The message
+/// The codes of refused tokens (0101 to 0113) differ so that an operator can tell them apart. The message
 /// does not: it must not tell a forger which check failed.
 public enum IdentityErrorCode: String, Sendable, CaseIterable {
     /// The text is not three base64url parts of JSON with the claims we require.
@@ -27,6 +27,8 @@ public enum IdentityErrorCode: String, Sendable, CaseIterable {
     case apiKeyRefused = "AUTH-0111"
     /// The user, the peer or the token was revoked.
     case revoked = "AUTH-0112"
+    /// A URL is signed for another attachment.
+    case urlOfAnother = "AUTH-0113"
     /// The grant holds a permission query that this version cannot enforce. It is refused as a whole.
     case grantNotEnforceable = "AUTH-0201"
     /// The grant does not have the documented shape.
@@ -68,6 +70,11 @@ public struct IdentityError: Error, Sendable, Equatable, CustomStringConvertible
     /// A refused token. The message does not say which check failed.
     static func refused(_ code: IdentityErrorCode) -> IdentityError {
         IdentityError(code, "the access token was not accepted; log in again")
+    }
+
+    /// The same error of a signed URL, for whoever has no token.
+    public var ofURL: IdentityError {
+        IdentityError(code, "the signed URL was not accepted, or has expired; ask for another one")
     }
 
     /// The token's database no longer exists.

@@ -59,6 +59,14 @@ public struct TokenVerifier: Sendable {
         return identity
     }
 
+    /// Verifies the token of a signed URL. It is not remembered: hardly any is used twice.
+    /// - Throws: as `AccessToken.verify`.
+    public func verifyURL(
+        _ token: String, attachment: String, nowSeconds: Int64
+    ) throws(IdentityError) -> Identity {
+        try AccessToken.verify(token, keys: keys, attachment: attachment, nowSeconds: nowSeconds)
+    }
+
     /// Returns whether the set has the key that a token names; nil when the token names none that could be
     /// ours.
     public func knowsKey(of token: String) -> Bool? {

@@ -57,6 +57,73 @@ struct AttachmentRightsTests {
         }
     }
 
+    @Test(
+        "a signed URL opens its one attachment, in parts too, until its end, as far as its signer reads now")
+    func signedURL() async throws {
+        let fixture = try StoreFixture()
+        try await fixture.serving { client async throws in
+            let picture: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 1, 2, 3, 4, 5]
+            let id = try #require(try await client.upload(.bytes(picture)).stored?.id)
+            let other = try #require(try await client.upload(.bytes(Array("blob".utf8))).stored?.id)
+            let author = Author(fixture.log)
+            try await author.write("cars", "own") { editor in
+                editor.create()
+                try editor.set(["photo"], Self.token(id))
+            }
+            let anybody = client.with(token: nil)
+            func signed(
+                _ grant: Grant = .readOnly, for id: String, key: DatabaseSigningKey? = nil, ends: Int64 = 100
+            ) -> String {
+                let key = key ?? fixture.key
+                let signer = Identity(
+                    userID: "ada", databaseID: key.keyID.databaseID, peerKey: nil, grant: grant,
+                    expiresAtSeconds: StoreFixture.now + ends)
+                return AccessToken.issueURL(signer, attachment: id, with: key, nowSeconds: StoreFixture.now)
+            }
+            func get(_ id: String, _ token: String, _ headers: [String: String] = [:]) async throws -> Answer
+            {
+                try await anybody.send("GET", "/api/v5/attachments/\(id)?signed=\(token)", headers)
+            }
+            let good = signed(for: id)
+            let whole = try await get(id, good)
+            #expect(whole.status == 200 && whole.body == picture)
+            #expect(whole.headers["content-type"] == "image/png")
+            #expect(whole.headers["x-content-type-options"] == "nosniff")
+            let part = try await get(id, good, ["Range": "bytes=1-3"])
+            #expect(part.status == 206 && part.body == [0x50, 0x4E, 0x47])
+            #expect(part.headers["content-range"] == "bytes 1-3/13")
+            #expect(try await get(id, good, ["Range": "bytes=13-"]).status == 416)
+            #expect(
+                try await get(other, signed(for: other)).headers["content-type"]?.hasPrefix("image") != true)
+            let saved = try await get(id, "\(good)&filename=a.png")
+            #expect(saved.headers["content-disposition"]?.hasPrefix("attachment") == true)
+            // The signer's rights hold when it is used: one document, and none.
+            #expect(try await get(id, signed(grant(["cars": ["true"]]), for: id)).status == 200)
+            #expect(try await get(id, signed(grant(["boats": ["true"]]), for: id)).status == 404)
+            #expect(try await get(id, signed(.nothing, for: id)).code == "AUTH-0203")
+            let turned = String(good.dropLast(3)) + (good.hasSuffix("AAA") ? "BBB" : "AAA")
+            for (id, token, code) in [
+                (other, good, "AUTH-0113"), (id, turned, "AUTH-0104"), (id, "x", "AUTH-0101"),
+                (id, "", "AUTH-0101"), (id, signed(for: id, ends: 0), "AUTH-0105"),
+                (id, fixture.token(), "AUTH-0108"),
+                (id, String(repeating: "a", count: 17_000), "AUTH-0110"),
+            ] {
+                let answer = try await get(id, token)
+                #expect(answer.status == 401 && answer.code == code, "\(code)")
+            }
+            // Another database has another key, and no such attachment.
+            #expect(try await get(id, signed(for: id, key: fixture.otherKey)).status == 404)
+            // It is no token of a session, and opens nothing else.
+            let holder = client.with(token: good)
+            #expect(try await holder.get(id).code == "AUTH-0108")
+            #expect(try await holder.upload(.bytes([1])).code == "AUTH-0108")
+            let chunks = try await anybody.send("GET", "/api/v5/attachments/\(id)/chunks?signed=\(good)")
+            #expect([400, 401].contains(chunks.status))
+            try await author.write("cars", "own") { $0.delete() }
+            #expect(try await get(id, signed(grant(["cars": ["true"]]), for: id)).status == 404)
+        }
+    }
+
     @Test("as of now: from when a document refers to it until none does")
     func asOfNow() async throws {
         let fixture = try StoreFixture()

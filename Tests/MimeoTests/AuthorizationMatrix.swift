@@ -198,6 +198,9 @@ enum AuthorizationMatrix {
         .init(
             route: "POST /_ditto/auth/cert", body: #"{"request":""}"#,
             cells: "401 401 400 400 400 400 400 400 401"),
+        .init(
+            route: "POST /_ditto/auth/attachment-urls", body: #"{"ids":["a"]}"#,
+            cells: "401 401 200 200 200 200 200 200 401"),
         // The statements above; without one a request is malformed for whoever may send it.
         .init(route: "POST /api/v4/store/execute", cells: "401 401 400 400 400 400 400 400 401"),
         .init(route: "POST /api/v5/store/execute", cells: "401 401 400 400 400 400 400 400 401"),

@@ -58,6 +58,32 @@ public final class Authenticator: Sendable {
         return identity
     }
 
+    /// The identity that signed a URL for an attachment, as far as it reads now: its user, peer, token or API
+    /// key may have been revoked since, and its key retired.
+    /// - Throws: `AUTH-0101` to `AUTH-0113`, with a message about a URL; `SRV-0601` to `SRV-0603`.
+    public func identity(
+        signedURL token: String, attachment: String, for request: Request
+    ) async throws -> Identity {
+        try requireTrust()
+        if !knowsKey(of: token) { replaceKeys(try await source.refreshedKeys()) }
+        let now = nowSeconds()
+        do throws(IdentityError) {
+            let identity = try verifier.withLock { verifier throws(IdentityError) in
+                try verifier.verifyURL(token, attachment: attachment, nowSeconds: now)
+            }
+            if let refusal = revocation(of: identity) { throw refusal }
+            if let system, identity.userID.hasPrefix("api-key:"),
+                identity.tokenID.map({ system.directory.apiKeys[$0] == nil }) ?? true
+            {
+                throw .apiKeyRefused
+            }
+            try checkHost(request.head.authority, of: identity)
+            return identity
+        } catch {
+            throw error.ofURL
+        }
+    }
+
     /// Refuses a token of another database when the host's first label is a database's id, as in
     /// `fleet.example.org`. Host names are compared without case.
     private func checkHost(_ host: String?, of identity: Identity) throws(IdentityError) {

@@ -165,6 +165,14 @@ export class Mimeo {
   upload(content: Blob | ArrayBuffer | Uint8Array | string, options?: {signal?: AbortSignal}): Promise<{id: string, len: number}>;
   /** Fetches a file. */
   download(id: string, options?: {signal?: AbortSignal}): Promise<Blob>;
+  /**
+   * URLs that open attachments without a token for a while, as in `<img src>`: whoever has one may use it. With
+   * `&filename=…` behind it a file is saved.
+   * @param ids At most 100.
+   * @param options 300 seconds unless said, 3,600 at most.
+   * @returns In the order of the ids.
+   */
+  attachmentURLs(ids: string[], options?: {seconds?: number, signal?: AbortSignal}): Promise<string[]>;
 }
 
 /** A collection's name in a path. In back quotes where a browser would take it for a step of the path. */

@@ -328,6 +328,20 @@ export class Mimeo {
     return response.blob();
   }
 
+  /**
+   * URLs that open attachments without a token for a while, as in `<img src>`: whoever has one may use it. With
+   * `&filename=…` behind it a file is saved.
+   * @param {string[]} ids At most 100.
+   * @param {{seconds?: number, signal?: AbortSignal}} [options] 300 seconds unless said, 3,600 at most.
+   * @returns {Promise<string[]>} In the order of the ids.
+   */
+  async attachmentURLs(ids, options = {}) {
+    const response = await this.#post(
+      "/_ditto/auth/attachment-urls", { ids, seconds: options.seconds }, {}, options.signal);
+    const { urls } = await this.#answer(response);
+    return urls.map((/** @type {{url: string}} */ one) => this.#origin + one.url);
+  }
+
   // Requests
 
   /**

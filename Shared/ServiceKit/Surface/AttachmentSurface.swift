@@ -32,6 +32,7 @@ extension Surface {
                         .header("Range", .text, "bytes=FROM-THROUGH"),
                         .header("If-None-Match", .text, "The ETag of a copy that the client has."),
                         .query("filename", .text, "The name in Content-Disposition, to save the file."),
+                        .query("signed", .text, "Of a signed URL, in place of a token."),
                     ],
                     answers: [
                         .init(200, "The file.", .of(["application/octet-stream", "*/*"], .bytes)),
@@ -39,7 +40,8 @@ extension Surface {
                         .init(304, "The client's copy is the file."),
                     ],
                     failures: [
-                        .init(400, "BLOB-0101"), .init(404, "BLOB-0102"), .init(410, "BLOB-0110"),
+                        .init(400, "BLOB-0101"), .init(401, "AUTH-0113"), .init(404, "BLOB-0102"),
+                        .init(410, "BLOB-0110"),
                         .init(412, "ATT-0105"), .init(416, "ATT-0104", "BLOB-0105"),
                         .init(500, "BLOB-0201", "BLOB-0202", "ATT-0402"), .init(503, "ATT-0401"),
                     ]),

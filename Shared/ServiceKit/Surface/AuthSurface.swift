@@ -43,6 +43,35 @@ extension Surface {
                             .always("certificate", .text), .always("authorities", .list(.text)),
                         ])))
             ], failures: [.init(400, "AUTH-0401", "AUTH-0305")]),
+        RouteDescription(
+            .post, "/_ditto/auth/attachment-urls", "signAttachmentURLs", .user,
+            "Signs URLs of attachments, which open them without a token for a short time.",
+            details: """
+                For <img> and others that send no header. Each URL opens one attachment with what its signer \
+                may read: whether a document that refers to it may be read is asked when the URL is used. A \
+                URL ends early when its signer's token, user, peer or API key is revoked, and when the \
+                database's signing key has retired.
+                """,
+            body: .json(
+                .members([
+                    .always("ids", .list(.text), "1 to 100 ids of attachments."),
+                    .maybe("seconds", .whole(from: 1), "300 unless said, 3,600 at most."),
+                ])),
+            answers: [
+                .init(
+                    200, "The URLs, in the order of the ids.",
+                    .json(
+                        .members([
+                            .always(
+                                "urls",
+                                .list(
+                                    .members([
+                                        .always("id", .text),
+                                        .always("url", .text, "Path and query at this server."),
+                                    ]))),
+                            .always("expiresAt", .whole(from: 0), "Seconds since 1970."),
+                        ])))
+            ], failures: [.init(400, "AUTH-0401")]),
     ]
 
     private static let base = "/admin/auth/databases/:database"

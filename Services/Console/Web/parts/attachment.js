@@ -1,23 +1,33 @@
 // @ts-check
-/** An attachment: a picture where it is one, fetched with the page's credential, and its download. */
+/** An attachment: a picture where it is one, and its download, both by URLs that open it for some minutes. */
 
 import { html, useEffect, useState } from "../vendor/preact.js";
 import { client } from "../api.js";
 import { bytes } from "../format.js";
 import { Problem } from "./basics.js";
-import { save } from "./results.js";
 
 /** Larger ones are fetched only when they are asked for. */
 const SHOWN = 4 << 20;
+/** URLs of one request. */
+const SIGNED = 100;
 
-/** The picture type that bytes begin like; null for anything else. SVG is left out: it may hold scripts. @param {Uint8Array} head */
-export function pictureType(head) {
-  const starts = (/** @type {number[]} */ ...codes) => codes.every((code, index) => head[index] === code);
-  if (starts(0x89, 0x50, 0x4e, 0x47)) return "image/png";
-  if (starts(0xff, 0xd8, 0xff)) return "image/jpeg";
-  if (starts(0x47, 0x49, 0x46, 0x38)) return "image/gif";
-  if (starts(0x52, 0x49, 0x46, 0x46) && head[8] === 0x57 && head[9] === 0x45) return "image/webp";
-  return null;
+/** The ids that a request will ask URLs of, by database. @type {Map<string, {ids: string[], urls: Promise<string[]>}>} */
+const waiting = new Map();
+
+/** A URL that opens an attachment for some minutes. Those of one page are asked for together. @param {string} database @param {string} id @returns {Promise<string>} */
+async function signed(database, id) {
+  let next = waiting.get(database);
+  if (!next || next.ids.length === SIGNED) {
+    /** @type {string[]} */
+    const ids = [];
+    next = { ids, urls: new Promise((resolve) => { setTimeout(resolve); }).then(() => {
+      if (waiting.get(database)?.ids === ids) waiting.delete(database);
+      return client(database).attachmentURLs(ids);
+    }) };
+    waiting.set(database, next);
+  }
+  const place = next.ids.push(id) - 1;
+  return (await next.urls)[place];
 }
 
 /** @param {{database: string, name: string, token: any}} props */
@@ -26,26 +36,22 @@ export function Picture({ database, name, token }) {
   const [problem, setProblem] = useState(/** @type {any} */ (null));
   const length = Number(token.len);
   const fileName = token.metadata?.name ?? token.metadata?.filename ?? null;
+  const type = token.metadata?.mime_type ?? null;
+  const mayBePicture = length <= SHOWN && (type === null || String(type).startsWith("image/"));
   useEffect(() => {
-    if (length > SHOWN) return undefined;
-    const stop = new AbortController();
-    /** @type {string | null} */
-    let made = null;
-    client(database).download(token.id, { signal: stop.signal }).then(async (blob) => {
-      const head = new Uint8Array(await blob.slice(0, 16).arrayBuffer());
-      const type = pictureType(head);
-      if (!type || stop.signal.aborted) return;
-      made = URL.createObjectURL(new Blob([blob], { type }));
-      setURL(made);
-    }).catch((error) => { if (!stop.signal.aborted) setProblem(error); });
-    return () => { stop.abort(); if (made) URL.revokeObjectURL(made); };
+    let isOver = false;
+    setURL(null);
+    if (mayBePicture) signed(database, token.id).then((made) => { if (!isOver) setURL(made); }).catch((error) => { if (!isOver) setProblem(error); });
+    return () => { isOver = true; };
   }, [database, token.id]);
   const take = async () => {
     try {
-      save(fileName ?? token.id, [await client(database).download(token.id)], "application/octet-stream");
+      const link = document.createElement("a");
+      link.href = `${await signed(database, token.id)}&filename=${encodeURIComponent(fileName ?? token.id)}`;
+      link.click();
     } catch (error) { setProblem(error); }
   };
-  return html`<figure class="picture">${url ? html`<img src=${url} alt=${`Attachment ${name}`} />` : html`<div class="file" aria-hidden="true">file</div>`}
-    <figcaption><b>${name}</b> ${[fileName === name ? null : fileName, token.metadata?.mime_type].filter(Boolean).join(", ")} <span class="quiet">${bytes(length)}</span> <button type="button" onClick=${take}>Download</button></figcaption>
+  return html`<figure class="picture">${url ? html`<img src=${url} alt=${`Attachment ${name}`} onError=${() => setURL(null)} />` : html`<div class="file" aria-hidden="true">file</div>`}
+    <figcaption><b>${name}</b> ${[fileName === name ? null : fileName, type].filter(Boolean).join(", ")} <span class="quiet">${bytes(length)}</span> <button type="button" onClick=${take}>Download</button></figcaption>
     <${Problem} error=${problem} close=${() => setProblem(null)} /></figure>`;
 }
