@@ -49,9 +49,10 @@ struct ExecuteAnswer: Sendable {
         return [name: "true"]
     }
 
-    var response: Response {
-        .json(JSONText.bytes(envelope), headers: repetition)
-    }
+    /// The JSON text.
+    var bytes: [UInt8] { JSONText.bytes(envelope) }
+
+    var response: Response { .json(bytes, headers: repetition) }
 
     /// True if it is so small that it is printed where it is sent.
     var isPlain: Bool {

@@ -1,3 +1,6 @@
+import DQL
+import ServiceKit
+
 /// The service's limits: name with unit, value, reason.
 public enum Limits {
     /// Largest body of a request: a statement with arguments for documents of the hard limit.
@@ -22,6 +25,20 @@ public enum Limits {
     static let requestValues = 4_096
     /// Bytes of a statement that are parsed where it arrives: some microseconds.
     static let plainStatementBytes = 4_096
+    /// The work of a statement that is answered on an event loop: half a millisecond of a slow core. The
+    /// documents' bytes are those of the largest answer there.
+    static let briefBudget = ExecutionBudget(
+        steps: 2_000, documents: 128, bytes: ServiceKit.Limits.briefBytes)
+    /// Statements that spent that budget and are remembered, and the time for which they are: trying again
+    /// costs half a millisecond.
+    static let overrunTexts = 256
+    static let overrunTime = Duration.seconds(10)
+    /// Time of an answer on an event loop after which its thread is asked whether it has read the disk.
+    static let briefPatience = Duration.milliseconds(2)
+    /// Time for which no statement is answered on event loops once the disk was read there.
+    static let diskRest = Duration.milliseconds(100)
+    /// Threads whose reads of the disk are remembered: event loops are as many as cores.
+    static let restingThreads = 1_024
     /// Most bytes of an answer's rows, approximately: it is held and sent whole.
     public static let answerBytes = 128 * 1_048_576
     /// Bytes of an answer's rows in memory, approximately. Beyond it rows are printed at once, and wait for

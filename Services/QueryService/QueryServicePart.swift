@@ -41,6 +41,7 @@ public final class QueryServicePart: ServicePart {
     private let pool: EvaluationPool
     private let admin: AdminCredential?
     private let slow: SlowStatementLog
+    private let brief: BriefRead
     private let rebuilds = Rebuilds()
     /// The folder for rows that wait for slow clients.
     private let rowFolder: String
@@ -113,6 +114,7 @@ public final class QueryServicePart: ServicePart {
                 erased: { authenticator.system?.directory.erasedDocuments[database] },
                 whenLost: { continuation.yield($0) })
         }
+        brief = BriefRead(authenticator, projections, statements, pool, slow, bounds)
     }
 
     /// Serves `POST /api/v4/store/execute` (strict mode) and `POST /api/v5/store/execute`, and the lists of
@@ -152,6 +154,9 @@ public final class QueryServicePart: ServicePart {
         for (version, isStrict) in [("v4", true), ("v5", false)] {
             mount.on(.post, "/api/\(version)/store/execute", failure: ExecuteAnswer.failure) {
                 [self] request, context in try await answer(request, context, isStrict: isStrict)
+            }
+            mount.brief("/api/\(version)/store/execute") { [brief] in
+                brief.route($0, $1, isStrict: isStrict)
             }
         }
         RequestRoutes(pool: pool, log: log, authenticator: authenticator, admin: admin).mount(on: &mount)

@@ -67,6 +67,12 @@ public struct TokenVerifier: Sendable {
         try AccessToken.verify(token, keys: keys, attachment: attachment, nowSeconds: nowSeconds)
     }
 
+    /// The identity of a token that was accepted before and has not expired; nil for any other.
+    public func remembered(_ token: String, nowSeconds: Int64) -> Identity? {
+        guard let found = accepted[token], nowSeconds < found.identity.expiresAtSeconds else { return nil }
+        return found.identity
+    }
+
     /// Returns whether the set has the key that a token names; nil when the token names none that could be
     /// ours.
     public func knowsKey(of token: String) -> Bool? {

@@ -27,6 +27,19 @@ public enum WorkerThread {
         #endif
     }
 
+    /// The times that this thread has waited for a disk, with its identity; zero where the system does not
+    /// count them.
+    public static func diskReads() -> (thread: UInt, count: Int) {
+        #if canImport(Glibc)
+            var usage = rusage()
+            // `RUSAGE_THREAD`, which the headers show to others only.
+            guard getrusage(1, &usage) == 0 else { return (UInt(pthread_self()), 0) }
+            return (UInt(pthread_self()), usage.ru_majflt + usage.ru_inblock)
+        #else
+            return (0, 0)
+        #endif
+    }
+
     /// The time that the calling thread has had a processor since its start.
     public static var processorTime: Duration {
         var time = timespec()

@@ -22,6 +22,12 @@ extension Replica {
         try store.read(body)
     }
 
+    /// The same for a closure that takes a moment, on a thread that must not wait: nil if every connection is
+    /// taken.
+    public func readNow<Result>(_ body: (ReadTransaction) throws -> Result) throws -> Result? {
+        try store.readNow(body)
+    }
+
     /// Calls a closure whenever a read or a write, of whatever kind, finds the store damaged. It may be
     /// called on any thread and often, and must not call the store.
     public func whenDamaged(_ body: @escaping @Sendable (String) -> Void) { store.whenDamaged(body) }

@@ -11,6 +11,11 @@ public enum Limits {
     static let webhookConnections = 16_384
     /// A connection that sends nothing, or stops in the middle of a request, is closed after this long.
     public static let idleConnection: Duration = .seconds(75)
+    /// Largest body of a request that is answered on the event loop, and its largest answer: parsing and
+    /// writing so much takes a fraction of a millisecond.
+    public static let briefBytes = 64 * 1024
+    /// Time after which a connection's next request goes the asynchronous way, where its idle timer sees it.
+    static let briefRenewal: Duration = .seconds(15)
     /// Largest head of a request, all lines together: a token has up to 16 KiB, and proxies add fields.
     static let headBytes = 128 * 1024
     /// Longest line of a head; nginx in front takes 32 KiB.
@@ -128,6 +133,8 @@ public enum Limits {
     /// Most time by which a credential comes before the others, in nanoseconds: it may compute so much more
     /// at once than those that computed before it came.
     static let evaluationCreditNanoseconds: UInt64 = 200_000_000
+    /// Credentials whose time is counted at once: more than compute beside each other.
+    static let chargedCredentials = 1_024
     /// Time that a turn computes before all other work of the machine comes first: hardly an honest
     /// statement takes so long.
     static let evaluationMoment: Duration = .milliseconds(100)

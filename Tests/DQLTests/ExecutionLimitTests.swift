@@ -50,6 +50,53 @@ struct ExecutionLimitTests {
         #expect(error?.message == "Query failed: the request was cancelled")
     }
 
+    @Test(
+        "statements that read few documents are told by their text",
+        arguments: [
+            ("SELECT * FROM c WHERE _id = :i", true), ("SELECT a, b FROM c WHERE _id = 'x'", true),
+            ("SELECT * FROM c WHERE _id IN ('a', 'b')", true), ("SELECT * FROM c WHERE a = :v", true),
+            ("SELECT * FROM c WHERE a BETWEEN 1 AND 2 ORDER BY a LIMIT 3", true),
+            ("SELECT * FROM c", false), ("SELECT a FROM c WHERE a = 1", false),
+            ("SELECT * FROM c WHERE a LIKE 'x%'", false), ("SELECT COUNT(*) FROM c", false),
+            ("SELECT * FROM c WHERE _id = (SELECT RAW _id FROM d LIMIT 1)", false),
+            ("SELECT * FROM c JOIN d ON d._id = c.a", false), ("SELECT * FROM system:collections", false),
+            ("EXPLAIN SELECT * FROM c WHERE _id = 1", false), ("SHOW ALL", false),
+            ("PROFILE SELECT * FROM c WHERE _id = 1", false), ("DELETE FROM c WHERE _id = 1", false),
+            ("SELECT * FROM c WHERE _id IN (1, 2, 3, 4, 5, 6, 7, 8, 9)", false),
+        ])
+    func readsFew(_ statement: String, _ isFew: Bool) throws {
+        #expect(try StatementCompiler.compile(statement).readsFew == isFew)
+    }
+
+    @Test(
+        "a budget of steps, documents or bytes ends a statement, and one that suffices changes nothing",
+        arguments: [
+            (ExecutionBudget(steps: 2_000, documents: 8, bytes: 10_000), true),
+            (ExecutionBudget(steps: 0, documents: 8, bytes: 10_000), false),
+            (ExecutionBudget(steps: 2_000, documents: 1, bytes: 10_000), false),
+            (ExecutionBudget(steps: 2_000, documents: 8, bytes: 10), false),
+        ])
+    func budget(_ budget: ExecutionBudget, _ suffices: Bool) throws {
+        let store = try store(20)
+        let text = "SELECT a, UPPER(REPEAT('x', 20000)) AS u FROM c WHERE _id IN (3, 4, 77)"
+        let statement = try StatementCompiler.compile(text)
+        let rows = try statement.rows(in: store)
+        #expect(rows.count == 2)
+        var options = ExecutionOptions()
+        options.budget = budget
+        let found = try? statement.rows(in: store, options: options)
+        #expect(found == (suffices ? rows : nil))
+        #expect(failure(text, store, options)?.code == (suffices ? nil : .timeout))
+    }
+
+    @Test("with a budget nothing is planned, scanned or looked at that is not counted")
+    func uncounted() throws {
+        var options = ExecutionOptions()
+        options.budget = ExecutionBudget(steps: 2_000, documents: 128, bytes: 100_000)
+        // Without an index it would be a scan, of however few documents.
+        #expect(failure("SELECT * FROM c WHERE a = 1", try store(2), options)?.code == .timeout)
+    }
+
     @Test("a statement that runs too long ends with the parameter's name")
     func timeout() throws {
         var options = ExecutionOptions()

@@ -63,7 +63,7 @@ final class QueryBench: Sendable {
     func serving<Result: Sendable>(
         _ log: any OperationLog, projection: String = "query",
         bounds: QueryServicePart.Bounds = QueryServicePart.Bounds(), system: SystemDatabase? = nil,
-        evaluation: EvaluationOptions = EvaluationOptions(),
+        evaluation: EvaluationOptions = EvaluationOptions(), pool: EvaluationPool? = nil,
         _ body: @escaping @Sendable (QueryClient) async throws -> Result
     ) async throws -> Result {
         var logger = Logger(label: "test")
@@ -73,7 +73,7 @@ final class QueryBench: Sendable {
             authenticator: Authenticator(
                 source: source, system: system, nowSeconds: { [clock] in clock.seconds }),
             projection: postgres.map { .postgres(url: $0) } ?? .folder("\(folder)/\(projection)"),
-            past: "\(folder)/past", bounds: bounds, pool: EvaluationPool(evaluation),
+            past: "\(folder)/past", bounds: bounds, pool: pool ?? EvaluationPool(evaluation),
             admin: AdminCredential(path: adminFile), secretsKey: secretsKey, logger: logger)
         let token = token()
         let parts = (system.map { [SystemDatabasePart($0)] as [any ServicePart] } ?? []) + [part]

@@ -50,6 +50,20 @@ struct EvaluationPoolTests {
         #expect(pool.turns == 0)
     }
 
+    @Test("a brief statement runs on the caller's thread, unless its credential runs as many as it may")
+    func brief() throws {
+        let pool = pool { $0.statementsPerCredential = 2 }
+        let name = Thread.current.name
+        #expect(pool.briefly(of: "a", in: "cars") { Thread.current.name } == name)
+        let running = try (0..<2).map { _ in try pool.statement("s", of: "a", in: "cars") }
+        #expect(pool.briefly(of: "a", in: "cars") { 1 } == nil)
+        #expect(pool.briefly(of: "a", in: "boats") { 1 } == 1)
+        #expect(pool.briefly(of: "b", in: "cars") { 1 } == 1)
+        pool.finish(running[0])
+        #expect(pool.briefly(of: "a", in: "cars") { 1 } == 1)
+        #expect(pool.turns == 0)
+    }
+
     @Test("a statement that computes for ever ends at its limit")
     func deadline() async throws {
         let pool = pool { $0.statementTime = .milliseconds(100) }

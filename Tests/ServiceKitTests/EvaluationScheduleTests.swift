@@ -58,6 +58,42 @@ struct EvaluationScheduleTests {
         #expect(schedule.next()?.id == short)
     }
 
+    @Test("moments without a turn are charged: who is a whole credit ahead of others who wait has to queue")
+    func brief() {
+        var schedule = EvaluationSchedule(places: 1)
+        let credit = Limits.evaluationCreditNanoseconds
+        // Nobody pays while he is alone.
+        schedule.charge(brief: "a", 100 * credit)
+        #expect(schedule.mayComputeBriefly("a"))
+        let running = arrive(&schedule, "b")
+        _ = schedule.next()
+        _ = arrive(&schedule, "b")
+        schedule.charge(brief: "a", credit - 1)
+        #expect(schedule.mayComputeBriefly("a"))
+        schedule.charge(brief: "a", 1)
+        #expect(!schedule.mayComputeBriefly("a"))
+        #expect(schedule.mayComputeBriefly("c"))
+        // The others have had their time.
+        schedule.pause(running, usedNanoseconds: credit)
+        #expect(schedule.mayComputeBriefly("a"))
+    }
+
+    @Test("what moments cost delays the credential's turns, and is forgotten when nobody has one")
+    func briefTurns() {
+        var schedule = EvaluationSchedule(places: 1)
+        let first = arrive(&schedule, "b")
+        _ = schedule.next()
+        schedule.charge(brief: "a", 50_000_000)
+        let turns = [arrive(&schedule, "a"), arrive(&schedule, "b")]
+        schedule.end(first, usedNanoseconds: 10_000_000)
+        #expect(schedule.next()?.id == turns[1])
+        schedule.end(turns[1], usedNanoseconds: 0)
+        #expect(schedule.next()?.id == turns[0])
+        schedule.end(turns[0], usedNanoseconds: 0)
+        let later = [arrive(&schedule, "a"), arrive(&schedule, "b")]
+        #expect(schedule.next()?.id == later[0])
+    }
+
     @Test("who computed alone pays for a moment of it at most")
     func credit() {
         var schedule = EvaluationSchedule(places: 1)

@@ -1,5 +1,7 @@
 import CRDT
 import DQL
+import Identity
+import Machine
 import ServiceKit
 import Synchronization
 
@@ -33,15 +35,32 @@ final class SlowStatementLog: Sendable {
     ) {
         let elapsed = ContinuousClock.now - evaluation.begin
         guard elapsed >= least else { return }
-        Measured.count("mimeo_query_slow_total")
+        keep(
+            Entry(
+                database: evaluation.purpose.database, time: milliseconds, text: Self.shown(text),
+                credential: evaluation.purpose.credential, elapsed: elapsed, computed: evaluation.computed,
+                documents: evaluation.countedDocuments, rows: rows ?? evaluation.countedRows,
+                code: error.map(Self.code)))
+    }
+
+    /// Keeps a statement that read few documents without an evaluation, if it was slow.
+    func note(_ elapsed: Duration, _ text: String, rows: Int, of identity: Identity) {
+        guard elapsed >= least else { return }
+        keep(
+            Entry(
+                database: identity.databaseID, time: Environment.system.wallMilliseconds(),
+                text: Self.shown(text), credential: identity.credential, elapsed: elapsed,
+                computed: elapsed, documents: rows, rows: rows, code: nil))
+    }
+
+    private static func shown(_ text: String) -> String {
         let shown = StatementText.withoutValues(text)
-        let entry = Entry(
-            database: evaluation.purpose.database, time: milliseconds,
-            text: shown.count > Limits.shownSlowCharacters
-                ? shown.prefix(Limits.shownSlowCharacters) + "…" : shown,
-            credential: evaluation.purpose.credential, elapsed: elapsed, computed: evaluation.computed,
-            documents: evaluation.countedDocuments, rows: rows ?? evaluation.countedRows,
-            code: error.map(Self.code))
+        return shown.count > Limits.shownSlowCharacters
+            ? shown.prefix(Limits.shownSlowCharacters) + "…" : shown
+    }
+
+    private func keep(_ entry: Entry) {
+        Measured.count("mimeo_query_slow_total")
         entries.withLock { entries in
             entries.append(entry)
             if entries.count > Limits.slowStatementsKept { entries.removeFirst() }

@@ -64,6 +64,14 @@ struct EmbeddedStore: ProjectionStore {
         return try await evaluation.run(on: seats) { try replica.read { try body($0) } }
     }
 
+    var readsAtOnce: Bool { true }
+    func readNow<Result>(
+        at head: LogPosition, _ body: (any ProjectedDocuments) throws -> Result
+    ) throws -> Result? {
+        guard materializer.positionNow == head, indexes.isSettledFirst else { return nil }
+        return try materializer.replica.readNow { try body($0) }
+    }
+
     func draft(
         from offset: Offset, naming keys: [DocumentKey], as actor: ActorID, sequence: SequenceNumber,
         _ evaluation: Evaluation,

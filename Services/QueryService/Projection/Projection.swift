@@ -100,6 +100,31 @@ actor Projection {
         }
     }
 
+    /// Executes a statement that reads few documents, all of which its reader may read, at the log's head and
+    /// on this thread. Nil if that would have to wait. Throws `timeout` when it is no brief one.
+    nonisolated func readNow(
+        _ statement: PreparedStatement, _ arguments: ObjectValue, isStrict: Bool
+    ) throws -> ExecuteAnswer? {
+        guard let head = log.headNow(of: database) else { return nil }
+        var options = options(isStrict: isStrict)
+        options.budget = Limits.briefBudget
+        let limit = bounds.answerBytes
+        return try store.readNow(at: head) { documents in
+            var (rows, bytes) = ([Value](), AnswerBytes(limit: limit))
+            let warnings = try statement.forEachResult(
+                in: documents, arguments: arguments, options: options
+            ) { row in
+                let value = try row.value
+                try bytes.add(value)
+                rows.append(value)
+                return true
+            }
+            return ExecuteAnswer(
+                transactionID: try documents.offset(), queryType: statement.kind, items: rows,
+                warnings: warnings.map(\.message))
+        }
+    }
+
     /// Executes a statement for an identity on a state no older than offset `minimum`.
     nonisolated func execute(
         _ request: ExecuteRequest, isStrict: Bool, _ identity: Identity, after minimum: Offset?,

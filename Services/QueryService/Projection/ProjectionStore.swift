@@ -35,6 +35,15 @@ protocol ProjectionStore: Sendable {
         _ body: @escaping @Sendable (any ProjectedDocuments) throws -> Result
     ) async throws -> Result
 
+    /// True if `readNow` may succeed.
+    var readsAtOnce: Bool { get }
+
+    /// Runs a closure that takes a moment on a snapshot at the log's position `head`, at once and on this
+    /// thread. Nil if the store stands elsewhere, or would have to be waited for.
+    func readNow<Result>(
+        at head: LogPosition, _ body: (any ProjectedDocuments) throws -> Result
+    ) throws -> Result?
+
     /// Runs a statement as `read` does, and drafts its write as an operation of this actor for the log. It may
     /// take long, and holds up nobody.
     /// - Parameter keys: documents that it will look up or edit. A store far away reads them at once.
@@ -76,6 +85,14 @@ protocol ProjectionStore: Sendable {
 }
 
 extension ProjectionStore {
+    /// False: the documents are far away.
+    var readsAtOnce: Bool { false }
+
+    /// Never at once.
+    func readNow<Result>(
+        at head: LogPosition, _ body: (any ProjectedDocuments) throws -> Result
+    ) throws -> Result? { nil }
+
     /// The same for a closure that looks no document up, or several.
     func read<Result: Sendable>(
         from offset: Offset, _ evaluation: Evaluation,

@@ -18,6 +18,9 @@ public final class PreparedStatements: Sendable {
         return statement
     }
 
+    /// The prepared statement of a text if it is cached.
+    public func known(_ text: String) -> PreparedStatement? { cache.withLock { $0.lookup(text) } }
+
     /// Changes the number of cached statements.
     public func resize(to capacity: Int) { cache.withLock { $0.resize(to: capacity) } }
 

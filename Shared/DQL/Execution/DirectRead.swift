@@ -156,6 +156,7 @@ final class DirectRead: Sendable {
             try context.meter.visit()
             var isFound = false
             try documents.lookup(collection, id) {
+                try context.meter.pass($0)
                 isFound = true
                 _ = try body(ResultRow(document: $0, context))
             }
@@ -220,6 +221,8 @@ final class DirectRead: Sendable {
         if let known = choice.withLock({ $0 }), known.catalog == version, known.type == type {
             return known.scan.map { $0.replacing(ranges: [range]) }
         }
+        // Planning counts entries and documents.
+        try context.meter.requireNoBudget()
         let planned = try planned(range, path, indexed, context)
         let made = Choice(catalog: version, type: type, scan: planned)
         choice.withLock { $0 = made }
@@ -305,6 +308,7 @@ private struct Walk {
     @inline(__always)
     mutating func visit(_ record: DocumentRecord, _ body: (ResultRow) throws -> Bool) throws -> Bool {
         try meter.visit()
+        try meter.pass(record)
         if condition != nil, try !holds(record) { return true }
         if skipped < window.offset {
             skipped += 1

@@ -39,6 +39,8 @@ extension PreparedStatement {
             if try readable({ try direct.run(documents, context, body) }) {
                 return try allWarnings(arguments, context, documents)
             }
+            // The general way reads more than one index range.
+            if !looksUpIDs { try context.meter.requireNoBudget() }
         }
         if case .explain(let kind, let inner) = plan, kind != .profile {
             guard !provisions else { throw indexStatement }
@@ -68,6 +70,27 @@ extension PreparedStatement {
         }
         return try allWarnings(arguments, context, documents)
     }
+
+    /// True if it reads few documents, each of which is counted: of one collection, by a few ids or in a range
+    /// of one index. It may be executed with a budget.
+    public var readsFew: Bool {
+        guard kind == .select, subqueries.isEmpty,
+            collectionsRead.allSatisfy({ !$0.text.hasPrefix(Self.systemPrefix) })
+        else { return false }
+        return direct != nil || looksUpIDs
+    }
+
+    /// True if it looks up the documents of a few ids.
+    private var looksUpIDs: Bool {
+        guard case .select(let plan) = plan else { return false }
+        switch plan.input.rows {
+        case .idScan(_, _, .list(let ids)), .filter(.idScan(_, _, .list(let ids)), _):
+            return ids.count <= DQLLimits.fewIDs
+        default: return false
+        }
+    }
+
+    private static let systemPrefix = "system:"
 
     /// The warnings of the statement, of one execution's arguments and of the types it met.
     private func allWarnings(

@@ -11,6 +11,8 @@ final class ExecutionMeter {
     /// The bytes of rows that were told last.
     private var toldBytes = 0
     private var stepsLeft: Int
+    /// The rest of the budget; nil without one.
+    private var budget: ExecutionBudget?
     /// Fewer for a longer text: each step may evaluate all of it.
     private let stepsBetweenChecks: Int
     private var stepsUntilCheck: Int
@@ -38,6 +40,7 @@ final class ExecutionMeter {
         heldLimit = options.materializedRows
         bytesLimit = options.materializedBytes
         rowsHeld = options.rowsHeld
+        budget = options.budget
         stepsLeft = .max
         stepsBetweenChecks = Self.steps(textBytes)
         stepsUntilCheck = stepsBetweenChecks
@@ -81,6 +84,26 @@ final class ExecutionMeter {
         try step()
     }
 
+    /// Counts the bytes of a document that was found by its id or in one index. Throws `timeout` when a budget
+    /// is spent.
+    @inline(__always)
+    func pass(_ record: DocumentRecord) throws(DQLError) {
+        if budget != nil { try spend(record.document.bytes.count) }
+    }
+
+    @inline(never)
+    private func spend(_ bytes: Int) throws(DQLError) {
+        budget?.bytes -= bytes
+        if let budget, budget.bytes < 0 || documents > budget.documents {
+            throw DQLError.interrupted(.budget)
+        }
+    }
+
+    /// Ends an execution that has a budget before work that cannot be counted. Throws `timeout`.
+    func requireNoBudget() throws(DQLError) {
+        if budget != nil { throw DQLError.interrupted(.budget) }
+    }
+
     /// Counts the work of a value: long texts and collections take as long as many rows. Throws as `step`.
     func work(_ value: Value?) throws(DQLError) {
         let bytes: Int
@@ -103,8 +126,12 @@ final class ExecutionMeter {
 
     /// Checks whether to go on. Throws as `step`.
     func check() throws(DQLError) {
-        stepsLeft -= stepsBetweenChecks - stepsUntilCheck
+        let taken = stepsBetweenChecks - stepsUntilCheck
+        stepsLeft -= taken
         stepsUntilCheck = stepsBetweenChecks
+        // A check out of turn stands for work that is not counted in steps.
+        budget?.steps -= max(taken, DQLLimits.stepsBetweenChecks)
+        if let budget, budget.steps < 0 { throw DQLError.interrupted(.budget) }
         if stepsLeft < 0 {
             throw DQLError(
                 .tooManySteps,
@@ -183,6 +210,7 @@ extension DQLError {
         case .cancelled: DQLError(.cancelled, "Query failed: the request was cancelled")
         case .timeout:
             DQLError(.timeout, "Query failed: the request exceeded DQL_REQUEST_TIMEOUT_SECONDS")
+        case .budget: DQLError(.timeout, "Query failed: the statement exceeded its budget")
         }
     }
 }

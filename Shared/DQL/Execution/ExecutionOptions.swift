@@ -30,6 +30,10 @@ public struct ExecutionOptions: Sendable {
     public var materializedRows: Int
     /// How many bytes of rows a statement may hold in memory at a time, approximately.
     public var materializedBytes: Int
+    /// The work that the execution may do; nil for any. Only a statement that `readsFew` may be executed with
+    /// a budget. It ends as `timeout` when the budget is spent, and where a part of its work could not be
+    /// counted. It has done nothing then, and may be executed again without a budget.
+    public var budget: ExecutionBudget?
 
     /// The settings of a store that is strict throughout or not at all.
     public init(strictMode: Bool = false, context: FunctionContext = FunctionContext()) {
@@ -46,6 +50,7 @@ public struct ExecutionOptions: Sendable {
         usesIndexes = true
         materializedRows = DQLLimits.materializedRows
         materializedBytes = DQLLimits.materializedBytes
+        budget = nil
     }
 
     /// The options that system parameters give.
@@ -57,10 +62,27 @@ public struct ExecutionOptions: Sendable {
     }
 }
 
+/// The work that one execution may do, in counts and not in time: it is the same on a busy machine.
+public struct ExecutionBudget: Sendable {
+    /// Rows, elements and comparisons.
+    public var steps: Int
+    /// Documents.
+    public var documents: Int
+    /// Bytes of documents.
+    public var bytes: Int
+
+    /// A budget of these counts.
+    public init(steps: Int, documents: Int, bytes: Int) {
+        (self.steps, self.documents, self.bytes) = (steps, documents, bytes)
+    }
+}
+
 /// Why an execution ends early.
 public enum Interruption: Sendable {
     /// Its caller no longer wants it.
     case cancelled
     /// It ran longer than `dql_request_timeout_seconds`.
     case timeout
+    /// Its budget is spent.
+    case budget
 }

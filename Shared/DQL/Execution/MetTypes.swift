@@ -52,6 +52,7 @@ extension PreparedStatement {
         _ open: inout [OpenExpectation], _ plan: OrderedRows?, _ documents: any DocumentSource,
         _ context: ExecutionContext
     ) throws {
+        try context.meter.requireNoBudget()
         let evaluator = Evaluator(context.options, types: plan?.types ?? [])
         let filter = plan?.rows.chosen ?? .all
         for collection in Set(open.flatMap(\.collections)) {

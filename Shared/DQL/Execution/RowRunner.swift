@@ -210,6 +210,7 @@ struct RowRunner {
                 var goesOn = true
                 try meter.visit()
                 try source.lookup(collection, id) { record in
+                    try meter.pass(record)
                     statistics?.documents += 1
                     goesOn = try visit(record)
                 }

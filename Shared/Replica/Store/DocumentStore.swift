@@ -136,6 +136,16 @@ public final class DocumentStore: Sendable {
         }
     }
 
+    /// The same if a connection is idle; nil otherwise.
+    func readNow<Result>(_ body: (ReadTransaction) throws -> Result) throws -> Result? {
+        try checkOpen()
+        do {
+            return try readers.readNow(body)
+        } catch {
+            throw failed(error)
+        }
+    }
+
     /// The store's state after the last commit.
     var state: StoreState { shared.withLock { $0.state } }
 

@@ -68,7 +68,23 @@ final class Readers: Sendable {
     func read<Result>(_ body: (ReadTransaction) throws -> Result) throws -> Result {
         room.wait()
         defer { room.signal() }
-        let (reader, turns) = try take()
+        let (known, turns) = try take()
+        let reader = try known ?? Reader(DatabaseQueue(path: path, configuration: configuration))
+        return try read(on: reader, turns, body)
+    }
+
+    /// The same on a connection that is idle now; nil if there is none.
+    func readNow<Result>(_ body: (ReadTransaction) throws -> Result) throws -> Result? {
+        guard room.wait(timeout: .now()) == .success else { return nil }
+        defer { room.signal() }
+        let (known, turns) = try take()
+        guard let known else { return nil }
+        return try read(on: known, turns, body)
+    }
+
+    private func read<Result>(
+        on reader: Reader, _ turns: Int, _ body: (ReadTransaction) throws -> Result
+    ) throws -> Result {
         var isBack = false
         defer { if !isBack { state.withLock { $0.idle.append(reader) } } }
         return try reader.queue.unsafeRead { database in
@@ -127,12 +143,11 @@ final class Readers: Sendable {
         for _ in 0..<ReplicaLimits.readers { room.signal() }
     }
 
-    private func take() throws -> (reader: Reader, turns: Int) {
-        let (known, turns) = try state.withLock { state in
+    private func take() throws -> (idle: Reader?, turns: Int) {
+        try state.withLock { state in
             if state.isClosed { throw ReplicaError(.closed, "the store is closed") }
             return (state.idle.popLast(), state.turns)
         }
-        return (try known ?? Reader(DatabaseQueue(path: path, configuration: configuration)), turns)
     }
 
     /// Gives a connection back with its snapshot; false if it must end the snapshot first, because a write

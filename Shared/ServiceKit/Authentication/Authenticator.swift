@@ -120,6 +120,28 @@ public final class Authenticator: Sendable {
         return try verified(token, databaseID)
     }
 
+    /// The identity that a request's `Authorization` and `Host` carry, if it can be told at once: of a token
+    /// that was verified before, or of an API key that is known. Nil otherwise, and for any refusal.
+    public func identityNow(authorization: String, host: String?) -> Identity? {
+        guard let token = Self.bearer(authorization), (try? requireTrust()) != nil,
+            let identity = APIKey.isOne(token) ? known(apiKey: token) : remembered(token),
+            (try? checkHost(host, of: identity)) != nil
+        else { return nil }
+        return identity
+    }
+
+    private func remembered(_ token: String) -> Identity? {
+        let now = nowSeconds()
+        let found = verifier.withLock { $0.remembered(token, nowSeconds: now) }
+        guard let found, let system else { return found }
+        return (try? system.directory.check(found, nowSeconds: now)) == nil ? nil : found
+    }
+
+    private func known(apiKey text: String) -> Identity? {
+        guard let key = APIKey(text), let system else { return nil }
+        return try? system.directory.identity(of: key, nowSeconds: nowSeconds())
+    }
+
     // The optimizer of Swift 6.3 crashes where a typed error is thrown before a suspension. So this is no
     // part of the asynchronous caller.
     @inline(never)

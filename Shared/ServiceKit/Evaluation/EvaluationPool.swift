@@ -58,11 +58,7 @@ public final class EvaluationPool: Sendable {
         let limit = options.statementsPerCredential
         let purpose = Evaluation.Purpose(.statement, of: credential, in: database, text: text)
         let begun = state.withLock { state -> Evaluation? in
-            let others = state.running.values.lazy.filter {
-                $0.purpose.kind == .statement && $0.purpose.database == database
-                    && utf8Equal($0.purpose.credential, credential)
-            }
-            guard others.count < limit else { return nil }
+            guard Self.running(state, of: credential, in: database) < limit else { return nil }
             state.lastNumber += 1
             let evaluation = Evaluation(
                 state.lastNumber, purpose, EvaluationTimes(total: options.statementTime), self)
@@ -88,6 +84,35 @@ public final class EvaluationPool: Sendable {
                 state.lastNumber, purpose, EvaluationTimes(total: options.statementTime), self)
             state.running[evaluation.number] = evaluation
             return evaluation
+        }
+    }
+
+    /// Runs a statement that takes a moment on the caller's thread, beside the turns. Its time is its
+    /// credential's, as a turn's is.
+    /// - Returns: nil, without a run, while the credential has as many statements running as it may, or owes
+    ///   others their turns: then the statement has to be accepted as any other one.
+    public func briefly<Result>(
+        of credential: String, in database: DatabaseID, _ body: () -> Result?
+    ) -> Result? {
+        let may = state.withLock { state in
+            guard state.schedule.mayComputeBriefly(credential) else { return false }
+            return Self.running(state, of: credential, in: database) < options.statementsPerCredential
+        }
+        guard may else { return nil }
+        let begin = ContinuousClock.now
+        let result = body()
+        let used = (ContinuousClock.now - begin).wholeNanoseconds
+        state.withLock { $0.schedule.charge(brief: credential, used) }
+        return result
+    }
+
+    private static func running(
+        _ state: borrowing State, of credential: String, in database: DatabaseID
+    ) -> Int {
+        guard !state.running.isEmpty else { return 0 }
+        return state.running.values.count {
+            $0.purpose.kind == .statement && $0.purpose.database == database
+                && utf8Equal($0.purpose.credential, credential)
         }
     }
 
@@ -138,6 +163,9 @@ public final class EvaluationPool: Sendable {
             }
         }.sorted { $0.number < $1.number }
     }
+
+    /// The number of evaluations that were ever begun.
+    var begun: UInt64 { state.withLock { $0.lastNumber } }
 
     /// The number of turns, waiting and computing.
     public var turns: Int { state.withLock { $0.schedule.count } }

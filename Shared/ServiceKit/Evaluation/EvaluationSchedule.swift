@@ -134,6 +134,27 @@ struct EvaluationSchedule {
         return (id, begins)
     }
 
+    // MARK: Work without a turn
+
+    /// Returns whether a credential may compute for a moment without a turn: not while others wait whose
+    /// virtual time is the whole credit behind its own.
+    func mayComputeBriefly(_ credential: String) -> Bool {
+        guard waiting > 0, let own = credentials[credential]?.virtual else { return true }
+        let others = credentials.lazy.filter { $0.key != credential && !$0.value.waiting.isEmpty }
+        guard let least = others.map({ max($0.value.virtual, floor) }).min() else { return true }
+        return own < least + Limits.evaluationCreditNanoseconds
+    }
+
+    /// Charges a credential for such a moment. Nobody pays while nobody has a turn.
+    mutating func charge(brief credential: String, _ usedNanoseconds: UInt64) {
+        guard !turns.isEmpty else { return }
+        if credentials[credential] == nil, credentials.count >= Limits.chargedCredentials { return }
+        var known = credentials[credential] ?? Credential(virtual: floor)
+        known.virtual = max(known.virtual, floor) + usedNanoseconds
+        furthest = max(furthest, known.virtual)
+        credentials[credential] = known
+    }
+
     // MARK: Choosing
 
     private var floor: UInt64 {
@@ -201,7 +222,11 @@ struct EvaluationSchedule {
         }
         credentials[turn.credential]?.turns -= 1
         // A credential that comes back begins near the others again.
-        if credentials[turn.credential]?.turns == 0 { credentials[turn.credential] = nil }
+        if turns.isEmpty {
+            credentials.removeAll()
+        } else if credentials[turn.credential]?.turns == 0 {
+            credentials[turn.credential] = nil
+        }
     }
 }
 

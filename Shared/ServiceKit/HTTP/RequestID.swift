@@ -1,4 +1,5 @@
 import HTTPTypes
+import Synchronization
 
 /// `X-Request-ID`: names a request in the client's log, the proxy's and ours.
 enum RequestID {
@@ -19,11 +20,21 @@ enum RequestID {
         return text
     }
 
-    /// A new one: 32 hexadecimal digits.
+    /// A new one: 32 hexadecimal digits, of which the process draws half once, and counts the others.
     static func made() -> String {
-        (0..<2).map { _ in
-            let digits = String(UInt64.random(in: .min ... .max), radix: 16)
-            return String(repeating: "0", count: 16 - digits.count) + digits
-        }.joined()
+        process + digits(counter.add(1, ordering: .relaxed).newValue)
+    }
+
+    private static let process = digits(.random(in: .min ... .max))
+    private static let counter = Atomic<UInt64>(.random(in: .min ... .max / 2))
+
+    private static func digits(_ number: UInt64) -> String {
+        String(unsafeUninitializedCapacity: 16) { text in
+            for place in 0..<16 {
+                let digit = UInt8(truncatingIfNeeded: number >> UInt64(60 - 4 * place) & 15)
+                text[place] = digit + (digit < 10 ? UInt8(ascii: "0") : UInt8(ascii: "a") - 10)
+            }
+            return 16
+        }
     }
 }

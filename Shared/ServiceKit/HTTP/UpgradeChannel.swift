@@ -27,12 +27,15 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
     let tls: TLSFiles?
     let forwarding: ForwardingWatch?
     let drain: HostDrain?
+    let briefs: BriefRoutes?
 
     init(
-        responder: @escaping HTTPChannelHandler.Responder, routes: [WebSocketRoute], tls: TLSFiles? = nil,
+        responder: @escaping HTTPChannelHandler.Responder, routes: [WebSocketRoute],
+        briefs: BriefRoutes? = nil, tls: TLSFiles? = nil,
         forwarding: ForwardingWatch? = nil, drain: HostDrain? = nil,
         idleTimeout: Duration = Limits.idleConnection
     ) {
+        self.briefs = briefs
         self.tls = tls
         self.forwarding = forwarding
         self.drain = drain
@@ -65,6 +68,9 @@ struct UpgradeChannel: ServerChildChannel, HTTPChannelHandler {
 
     private func http(on channel: any Channel, _ logger: Logger) throws -> HTTPConnection {
         let operations = channel.pipeline.syncOperations
+        if let briefs, !briefs.routes.isEmpty {
+            try operations.addHandler(BriefLane(briefs, logger: logger))
+        }
         try operations.addHandler(HTTP1ToHTTPServerCodec(secure: tls != nil))
         try operations.addHandler(HTTPConnectionStateHandler(idleTimeout: idleTimeout, logger: logger))
         return try NIOAsyncChannel(

@@ -204,6 +204,7 @@ public struct ServiceHost: Sendable {
         let webSockets = mount.webSockets
         let onListening = onListening
         let (listen, tls, forwarding) = (listen, tls, forwarding)
+        let briefs = BriefRoutes(routes: mount.briefs, cors: cors, meter: meter, logsAll: logsRequests)
         let drain = HostDrain(pause: stopping.drain)
         mount.gauges.bind(HostFigures(parts: parts, drain: drain))
         let application = Application(
@@ -214,7 +215,8 @@ public struct ServiceHost: Sendable {
                 cors: cors, console: console, meter: meter, logsAll: logsRequests),
             server: HTTPServerBuilder {
                 UpgradeChannel(
-                    responder: $0, routes: webSockets, tls: tls, forwarding: forwarding, drain: drain)
+                    responder: $0, routes: webSockets, briefs: briefs, tls: tls, forwarding: forwarding,
+                    drain: drain)
             },
             configuration: ApplicationConfiguration(
                 address: .hostname(listen.host, port: listen.port), reuseAddress: true),

@@ -115,6 +115,7 @@ public struct ServiceMount {
     private var owner = ""
     private(set) var routes: [Route] = []
     private(set) var webSockets: [WebSocketRoute] = []
+    private(set) var briefs: [String: BriefRoute] = [:]
     private(set) var backgrounds: [Background] = []
 
     init() {}
@@ -161,6 +162,11 @@ public struct ServiceMount {
         route.owner = owner
         routes.append(route)
     }
+
+    /// Lets short requests of a `POST` route be answered on the event loop, without a task: neither the route
+    /// nor its answers may wait, and both take a fraction of a millisecond. The handler of the route answers
+    /// everything else, and must give the same answers.
+    public mutating func brief(_ path: String, _ route: @escaping BriefRoute) { briefs[path] = route }
 
     /// Accepts WebSockets at a path without parameters.
     /// - Parameters:
