@@ -99,3 +99,23 @@ class Patroni(SystemTest):
         self.assertEqual([number for number in self.written if number not in rows], [])
         until(lambda: self.server.query("SELECT n FROM c") == [{"n": 1}], 60, "the peer's write is not there")
         report(f"{len(self.written)} of {self.tried} writes acknowledged, each there")
+
+
+@deep_only("the fail-overs above begin with an empty volume")
+@unittest.skipUnless(is_installed(), "Patroni and etcd are not installed: scripts/setup cluster")
+class Adopted(SystemTest):
+    seconds = 400
+
+    def test_a_server_that_ran_alone_goes_on_as_the_leader_and_is_copied(self):
+        cluster = Cluster(self.workspace, alone=True)
+        until(lambda: cluster.is_ready, LONG, cluster.log_tails, pause=0.5)
+        first, second = cluster.members
+        self.assertTrue(first.takes_writes)
+        for member in (first, second):
+            self.assertEqual(member.query("SELECT n FROM before"), [["1"]])
+        first.kill()
+        until(lambda: second.takes_writes, LONG, cluster.log_tails, pause=0.5)
+        self.assertEqual(second.query("SELECT n FROM before"), [["1"]])
+        first.start()
+        until(lambda: cluster.is_ready, LONG, cluster.log_tails, pause=0.5)
+        self.assertTrue(second.takes_writes)

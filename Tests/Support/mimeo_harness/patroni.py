@@ -105,6 +105,22 @@ class Member(Service):
             "MEMBER_API_PORT": str(self.api_port), "MEMBER_HOST": "127.0.0.1", "MEMBER_LISTEN": "127.0.0.1",
             "MEMBER_COPIES": "yes" if copies else "no", "ETCD_HOSTS": etcd, "POSTGRES_PASSWORD_FILE": str(password)})
 
+    def run_alone(self):
+        """What the official image leaves in a volume."""
+        password = self._environment["POSTGRES_PASSWORD_FILE"]
+        socket = ["-h", self.folder, "-p", self.port, "-U", "mimeo"]
+        server = f"-c listen_addresses='' -c unix_socket_directories='{self.folder}' -p {self.port}"
+        for name, *arguments in [
+                ("initdb", "-D", self.folder, "-U", "mimeo", f"--pwfile={password}", "--auth-local=trust",
+                 "--auth-host=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8"),
+                ("pg_ctl", "-w", "-D", self.folder, "-l", self.folder / "alone.log", "-o", server, "start"),
+                ("createdb", *socket, "mimeo"),
+                ("psql", "-q", *socket, "-d", "mimeo", "-c", "CREATE TABLE before AS SELECT 1 AS n"),
+                ("pg_ctl", "-w", "-D", self.folder, "-m", "fast", "stop")]:
+            subprocess.run(
+                [str(part) for part in (binaries() / name, *arguments)], cwd=self.folder, check=True, timeout=120,
+                stdout=subprocess.DEVNULL, **self._owner)
+
     def query(self, statement):
         """The rows of a statement as lists of strings; none while the server does not answer."""
         done = subprocess.run(
@@ -130,9 +146,10 @@ class Member(Service):
 
 
 class Cluster:
-    """Two members and an etcd, all running; `ready` waits until one takes writes and the other is synchronous."""
+    """Two members and an etcd, all running. With `alone` the first one had a server of its own on its volume, where a
+    table has one row."""
 
-    def __init__(self, workspace):
+    def __init__(self, workspace, alone=False):
         client, peer = free_port(), free_port()
         self.etcd = Service(workspace, "etcd", [
             shutil.which("etcd"), "--data-dir", "data",
@@ -142,8 +159,12 @@ class Cluster:
             "--initial-advertise-peer-urls", f"http://127.0.0.1:{peer}",
             "--initial-cluster", f"default=http://127.0.0.1:{peer}"]).start()
         address = f"127.0.0.1:{client}"
-        self.members = [
-            Member(workspace, "a", address).start(), Member(workspace, "b", address, copies=True).start()]
+        self.members = [Member(workspace, "a", address), Member(workspace, "b", address, copies=True)]
+        if alone:
+            self.members[0].run_alone()
+        # The second one first: it must wait for the other's cluster, and make none.
+        for member in reversed(self.members):
+            member.start()
 
     @property
     def url(self):
