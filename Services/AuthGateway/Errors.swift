@@ -29,7 +29,7 @@ public enum AuthGatewayErrorCode: String, Sendable, CaseIterable {
     case notPossible = "AUTH-0412"
     /// 503: more logins wait for the provider's webhook than it has answered in time.
     case providerBusy = "AUTH-0413"
-    /// 429: too many logins of this account have failed from this network; `Retry-After` tells how long to wait.
+    /// 429: too many logins of this name have failed from this network; wait for the time in `Retry-After`.
     case accountLocked = "AUTH-0414"
     /// 401: the account's time is over; an administrator may give it a later end.
     case accountExpired = "AUTH-0415"

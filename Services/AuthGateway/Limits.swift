@@ -84,8 +84,8 @@ public enum Limits {
     static let madeSigningSecretBytes = 128
     /// Largest metadata of an identity; it is part of every token and certificate.
     static let metadataBytes = 4_096
-    /// Parameters of scrypt for new passwords: 32 MiB, and with three lanes the work that OWASP advises. It takes
-    /// some 0.2 s of one core, which a person does not mind and a guesser does.
+    /// Parameters of scrypt for new passwords: 32 MiB, and with three lanes the work that OWASP advises. It
+    /// takes some 0.2 s of one core, which a person does not mind and a guesser does.
     static let passwordParameters = PasswordHash.Parameters(logRounds: 15, blockSize: 8, parallelism: 3)
     /// Fewest characters of a password (NIST SP 800-63B).
     static let passwordCharacters = 8

@@ -48,8 +48,8 @@ public struct Grant: Sendable, Hashable {
     /// True if any document may be written.
     public var allowsWritingAnything: Bool { write.allowsAnything }
 
-    /// Returns whether this grant certainly allows all that another one allows: each of its queries is also one
-    /// of this grant, or its collection is whole here. False says nothing.
+    /// Returns whether this grant certainly allows all that another one allows: each of its queries is also
+    /// one of this grant, or its collection is whole here. False says nothing.
     public func covers(_ other: Grant) -> Bool {
         let speaksAlike = queryLanguage == other.queryLanguage
         return read.covers(other.read, speaksAlike) && write.covers(other.write, speaksAlike)

@@ -3,7 +3,7 @@ import ServiceKit
 /// The rows of the routes for people and devices.
 extension AuthorizationMatrix {
     static let people: [RouteRow] = [
-        // An account's own routes take the sessions of accounts alone; whoever is signed in answers for devices.
+        // An account's own routes take its sessions alone; whoever is signed in answers for devices.
         .init(
             route: "POST /_ditto/auth/join", cells: "400 400 400 400 400 400 400 400 400"),
         .init(
@@ -80,7 +80,8 @@ extension AuthorizationMatrix {
             route: "POST /admin/auth/databases/:database/joins/:code", role: .own,
             cells: "\(nobodyButAdmin) 410"),
         .init(
-            route: "GET /admin/auth/databases/:database/devices", role: .read, cells: "\(nobodyButAdmin) 200"),
+            route: "GET /admin/auth/databases/:database/devices", role: .read,
+            cells: "\(nobodyButAdmin) 200"),
         .init(
             route: "DELETE /admin/auth/databases/:database/devices/:device", role: .operate,
             cells: "\(nobodyButAdmin) 404"),

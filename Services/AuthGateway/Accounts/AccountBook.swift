@@ -92,7 +92,7 @@ struct AccountBook: Sendable {
             guard let code else {
                 throw AuthGatewayError(
                     .secondFactorNeeded,
-                    "the login needs the code of the second factor: a token {\"name\", \"password\", \"code\"}"
+                    "the second factor is needed: the token {\"name\", \"password\", \"code\"}"
                 )
             }
             let secret = try state.sealer.open(sealed, at: Sealer.place(found.id))

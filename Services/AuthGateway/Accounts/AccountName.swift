@@ -37,7 +37,7 @@ struct AccountName: Sendable, Hashable {
 
     /// The form for a person.
     static let form =
-        "1 to \(Limits.accountNameBytes) bytes of letters, digits and . _ - + @ ', beginning with a letter or digit"
+        "1 to \(Limits.accountNameBytes) bytes of letters, digits and . _ - + @ ', first a letter or digit"
 
     private static let others: Set<Unicode.Scalar> = [".", "_", "-", "+", "@", "'"]
 

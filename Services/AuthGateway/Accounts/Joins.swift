@@ -7,8 +7,8 @@ import Synchronization
 
 /// Devices that join with a code, after RFC 8628.
 ///
-/// A device asks for two codes: a long secret one, with which it asks again and again, and a short one that it
-/// shows. A person who is signed in names the short one, sees the device, and approves it with a name and
+/// A device asks for two codes: a long secret one, with which it asks again and again, and a short one that
+/// it shows. A person who is signed in names the short one, sees the device, and approves it with a name and
 /// permissions. With its next question the device gets an API key of its own, once.
 ///
 /// The codes are in the system database, so any gateway on the log may answer. Only the times of a device's

@@ -41,7 +41,7 @@ enum PasswordHash {
         return "\(name)$\(numbers)$\(Base64URL.encode(salt))$\(Base64URL.encode(hash))"
     }
 
-    /// A hash of no password, with the parameters of new ones: names that no account has are compared with it.
+    /// A hash of no password, with the parameters of new ones: names of no account are compared with it.
     static let nobodys = text(
         Limits.passwordParameters, [UInt8](repeating: 0, count: saltBytes),
         [UInt8](repeating: 0, count: hashBytes))

@@ -5,7 +5,8 @@ import ServiceKit
 
 /// `POST …/explain-access`: may this identity read and write this document, and by which rule.
 extension AdminRoutes {
-    /// The body has `collection`, `id`, and one of `permissions`, `apiKey`, the id of a key, and `account`, a name. With `user` or
+    /// The body has `collection`, `id`, and one of `permissions`, `apiKey` (its id) and `account` (its name).
+    /// With `user` or
     /// `peer` a revocation of theirs is found too.
     func explainAccess(_ request: Request, _ database: DatabaseID) async throws -> Response {
         let body = try await AdminBody(

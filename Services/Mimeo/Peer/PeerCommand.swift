@@ -16,8 +16,9 @@ struct PeerCommand: AsyncParsableCommand {
             .fetch ID LEN FILE (fetches one, with events) and .status. Lines with the key "event" may come \
             between answers. \
             The end of the input ends the peer and cancels a login in flight.
-            With --join the peer shows a code, as an event and to a terminal; a person who is signed in at the \
-            console, or mimeo admin joins answer, approves it. The store keeps the credential that it gets.
+            With --join the peer shows a code, as an event and to a terminal; a person who is signed in at \
+            the console, or mimeo admin joins answer, approves it. The store keeps the credential that it \
+            gets.
             Peers of one local network find each other with --lan. Elsewhere they link by --listen-tcp, \
             --connect, --listen-ws and --connect-ws. All of this works without a server, or beside one if \
             --url is given. Without a server they prove who they are with --shared-key; without that they \

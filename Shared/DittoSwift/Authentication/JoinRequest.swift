@@ -82,8 +82,8 @@ extension DittoAuthenticationProvider {
 }
 
 extension DittoAuthenticator {
-    /// Logs in as a device that joins with a code: the handler gets a code to show, and a person who is signed
-    /// in at the server approves it with a name and permissions. Returns after the login that follows.
+    /// Logs in as a device that joins with a code: the handler gets a code to show, and a person who is
+    /// signed in at the server approves it with a name and permissions. Returns after the login that follows.
     ///
     /// The credential that the device gets is kept in its folder, so later calls log in at once and show no
     /// code, until somebody removes the device. `expirationHandler` may do nothing but call this.

@@ -271,7 +271,9 @@ extension Surface {
             .post, "\(base)/accounts/:account/reset", "resetAccount", .admin(.own),
             "Makes a link that resets the password.", body: .json(.members([]), isRequired: false),
             answers: [linkMade],
-            failures: [malformed, .init(404, "AUTH-0402", "AUTH-0403", "AUTH-0411"), .init(409, "AUTH-0412")]),
+            failures: [
+                malformed, .init(404, "AUTH-0402", "AUTH-0403", "AUTH-0411"), .init(409, "AUTH-0412"),
+            ]),
         RouteDescription(
             .post, "\(base)/accounts/:account/view", "viewAccount", .admin(.own),
             "Makes a token that reads what the account may read, for ten minutes.",

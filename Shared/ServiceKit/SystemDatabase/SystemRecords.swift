@@ -146,8 +146,8 @@ public struct SigningKeyRecord: SystemRecord, Equatable {
     }
 }
 
-/// An API key, without its secret. A peer logs in with it at the provider `api-key`; the tokens of such a login
-/// end with the key.
+/// An API key, without its secret. A peer logs in with it at the provider `api-key`; the tokens of such a
+/// login end with the key.
 public struct APIKeyRecord: SystemRecord, Equatable {
     /// See `SystemRecord`.
     public static let collection = SystemCollectionName.apiKeys
