@@ -5,14 +5,17 @@
 Each machine is a folder that debootstrap or the image fills: one with a fresh Debian 12 and the tarball, one with the
 Debian package and what it depends on, one that is the image. On each of them the program serves, takes a document and
 a file, makes a backup, checks it, restores it into an empty folder, verifies that, and serves the restored documents.
-With --before, the executables of an earlier release, it also takes over a folder that these have written. Then the
-system tests of --tests run with the program of the tarball. Needs root and debootstrap.
+The image is also started as the first line of the README says. With --before, the executables of an earlier release, it
+takes over a folder that these have written too. Then the system tests of --tests run with the program of the tarball.
+Needs root and debootstrap.
 """
 
 import argparse
+import itertools
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -21,7 +24,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "Tests" / "Support"))
 
-from mimeo_harness import Client, OneProcess, Shipped, Workspace, free_port  # noqa: E402  (its folder was named first)
+from mimeo_harness import Client, OneProcess, Shipped, Workspace, free_port, until  # noqa: E402  (its folder was named first)
 from mimeo_harness.servers import announcement, await_health  # noqa: E402
 
 TESTS = ("test_backup", "test_doctor", "test_kill", "test_upgrade")
@@ -123,6 +126,58 @@ def everyday(machine, version):
     print(f"{machine.name}: served, backed up, checked, restored, verified", flush=True)
 
 
+def readme_line():
+    """The words of the README's `docker run`."""
+    found = re.search(r"^docker run .*$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    if found is None:
+        sys.exit("README.md has no `docker run`")
+    return shlex.split(found[0])
+
+
+def as_the_readme_says(machine, shipped):
+    """Starts the image with the flags of the README's first line and the image's own command, on a terminal.
+
+    No engine is here, so this checks what each flag wants of the image; `make compose-test` runs images in an engine. The
+    port inside is replaced by a free one: a chroot shares the machine's network.
+    """
+    words, config = readme_line(), shipped.image_parts()[0]["config"]
+    parser = argparse.ArgumentParser(prog="docker run", add_help=False)
+    parser.add_argument("-i", action="store_true")
+    parser.add_argument("-t", action="store_true")
+    parser.add_argument("--name")
+    parser.add_argument("-p", dest="port")
+    parser.add_argument("-v", dest="volume")
+    parser.add_argument("image")
+    # A flag that is not known here ends the check: it would not have been tried.
+    flags = parser.parse_args([part for word in words[2:] for part in (["-i", "-t"] if word == "-it" else [word])])
+    expect(flags.image, f"mimeo:{shipped.version}", "the image that the README starts")
+    host, _, inside = flags.port.rsplit(":", 2)
+    expect(host, "127.0.0.1", "the address on which the README publishes")
+    expect(f"{inside}/tcp" in config["ExposedPorts"], True, f"port {inside} of the README is the image's")
+    volume = flags.volume.split(":")[1]
+    expect(volume in config["Volumes"], True, f"{volume} of the README is the image's volume")
+    expect(volume, f"/{machine.writable}", "the folder that can be written")
+    port = free_port()
+    command = [word.replace(f":{inside}", f":{port}") for word in config["Entrypoint"][1:] + config["Cmd"]]
+    expect(command.count(f"0.0.0.0:{port}"), 1, "the image listens on the port that is published")
+    # `script` is the terminal of -t.
+    wanted = ["script", "-qefc", shlex.join(map(str, machine.command(*command))), "/dev/null"]
+    process = machine.workspace.start(f"{machine.name}-readme", wanted)
+    values = until(lambda: printed(process), 90, "the README says that a database and a token are printed")
+    client = Client(f"http://127.0.0.1:{port}", values["database"], values["token"])
+    await_health(process, client)
+    expect(client.login().status, 200, "a login with what was printed")
+    process.stop()
+    print(f"{machine.name}: {' '.join(words)}", flush=True)
+
+
+def printed(process):
+    """Database and token, once both stand between the lines of the log: a terminal shows both."""
+    lines = itertools.takewhile(lambda line: line is not None, (process.line(index, 0.1) for index in itertools.count()))
+    values = dict(re.findall(r"^(database|token): (\S+)", "\n".join(lines), re.MULTILINE))
+    return values if len(values) == 2 else None
+
+
 def upgrade(machine, before):
     """Takes over a folder that an earlier release has written."""
     old = OneProcess(machine.workspace, f"{machine.name}-before", program=before / "mimeo").start()
@@ -197,6 +252,8 @@ def main():
         # Users of the machines pass through it.
         folder.chmod(0o755)
         for machine in machines(workspace, shipped, folder):
+            if machine.name == "image":
+                as_the_readme_says(machine, shipped)
             everyday(machine, shipped.version)
             if options.before:
                 upgrade(machine, options.before.resolve())
