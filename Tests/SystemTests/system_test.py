@@ -4,7 +4,7 @@ import signal
 import sys
 import unittest
 
-from mimeo_harness import Workspace
+from mimeo_harness import IS_DEEP, Workspace
 
 
 class OutOfTime(Exception):
@@ -30,6 +30,13 @@ class SystemTest(unittest.TestCase):
 
     def _out_of_time(self, *_):
         raise OutOfTime(f"more than {self.seconds} s")
+
+    def assert_in_time(self, measured, bound, what):
+        """Reports a measured time in seconds, and judges it in the deep tier alone: in the fast one a machine that does
+        other work would fail the test."""
+        report(f"{what}: {measured:.3f} s")
+        if IS_DEEP:
+            self.assertLess(measured, bound, what)
 
     def assert_refused(self, answer, status, what=None):
         """A refusal has its status, a stable code and a message for a person."""

@@ -4,11 +4,11 @@ import statistics
 import time
 
 from mimeo_harness import FourProcesses, Peer, until
-from system_test import SystemTest, report
+from system_test import SystemTest
 
 ROUNDS = 20
 BOUND_SECONDS = 1.0
-"""The goal is 50 ms; the bound leaves room for a debug build on a busy machine. The figure is reported."""
+"""The goal is 50 ms; the bound leaves room for a debug build on a busy machine. The figure is reported, and judged in the deep tier."""
 
 
 class Wake(SystemTest):
@@ -54,5 +54,4 @@ class Wake(SystemTest):
 
     def assert_quick(self, what, elapsed):
         median, worst = statistics.median(elapsed), max(elapsed)
-        report(f"{what}: median {1000 * median:.0f} ms, worst {1000 * worst:.0f} ms of {len(elapsed)}")
-        self.assertLess(median, BOUND_SECONDS)
+        self.assert_in_time(median, BOUND_SECONDS, f"{what}: worst {1000 * worst:.0f} ms of {len(elapsed)}, median")
