@@ -49,7 +49,7 @@ struct BriefRead: Sendable {
     private func answer(
         _ body: ByteBuffer, atMost most: Int, _ identity: Identity, _ projection: Projection, isStrict: Bool
     ) -> [UInt8]? {
-        guard !Self.isWrite(body), let parsed = try? ExecuteRequest(body, takesTransactions: true),
+        guard !Self.isWrite(body), let parsed = try? ExecuteRequest(brief: body),
             parsed.transaction == nil, parsed.asOf == nil,
             let statement = statements.known(parsed.statement), statement.readsFew,
             identity.rights.coversWhole(statement)

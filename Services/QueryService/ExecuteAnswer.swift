@@ -62,7 +62,7 @@ struct ExecuteAnswer: Sendable {
 
     /// The whole answer in a form. As CBOR it says what it says as JSON.
     func encoded(_ form: AnswerForm) -> [UInt8] {
-        let json = JSONText.bytes(envelope)
+        let json = bytes
         guard form == .cbor, let value = try? JSONText.parse(json) else { return json }
         return CBOR.encode(value)
     }

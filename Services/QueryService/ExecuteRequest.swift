@@ -58,6 +58,19 @@ struct ExecuteRequest: Sendable {
         evaluation.name(text)
     }
 
+    /// Parses a body on the event loop of its connection: of few values, since others wait meanwhile.
+    /// - Throws: `malformedRequest`, also for one that is to be parsed elsewhere.
+    init(brief body: ByteBuffer) throws {
+        do {
+            let object = try RequestObject(
+                body.readableBytesView, known: Self.members + ["asOf", "transaction"],
+                values: Limits.briefValues)
+            try self.init(members: object.members)
+        } catch let error as RequestObject.Malformed {
+            throw QueryError(.malformedRequest, error.message)
+        }
+    }
+
     private static let members = ["statement", "args"]
 
     /// Reads the members of a body.

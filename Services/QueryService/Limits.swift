@@ -25,6 +25,8 @@ public enum Limits {
     static let requestValues = 4_096
     /// Bytes of a statement that are parsed where it arrives: some microseconds.
     static let plainStatementBytes = 4_096
+    /// Most members and elements of a body that is parsed on an event loop: a tenth of a millisecond.
+    static let briefValues = 512
     /// The work of a statement that is answered on an event loop: half a millisecond of a slow core. The
     /// documents' bytes are those of the largest answer there.
     static let briefBudget = ExecutionBudget(

@@ -121,7 +121,7 @@ actor Projection {
             }
             return ExecuteAnswer(
                 transactionID: try documents.offset(), queryType: statement.kind, items: rows,
-                warnings: warnings.map(\.message))
+                warnings: warnings.map { AnswerWarning($0) })
         }
     }
 
