@@ -34,6 +34,7 @@ bench: ## Measure everything beside what one would use instead (Tests/Benchmarks
 	@scripts/bench-tokens
 	@scripts/with-postgres scripts/bench-log
 	@scripts/bench-network
+	@scripts/bench-http
 	@scripts/bench-server
 	@scripts/bench-capacity
 	@scripts/build --product mimeo
