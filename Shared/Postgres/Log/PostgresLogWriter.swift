@@ -63,7 +63,8 @@ final class PostgresLogWriter: @unchecked Sendable {
         defer { underWay.append(group) }
         // No group may overtake one that was not sent, or not appended.
         guard let connection, underWay.allSatisfy({ !$0.sent.isEmpty && $0.answer == nil }),
-            !underWay.isEmpty || connection.isAlive, calls.allSatisfy({ $0.isInTerm(term) })
+            !underWay.isEmpty || connection.isAlive, options.fence?.isCurrent(connection) ?? true,
+            calls.allSatisfy({ $0.isInTerm(term) })
         else { return group }
         // It is still unknown whether sent operations of a new actor are stored, and under which key.
         let unsure = underWay.reduce(into: Set<ActorID>()) { $0.formUnion($1.strangers) }
