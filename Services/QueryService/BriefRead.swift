@@ -9,9 +9,9 @@ import Synchronization
 /// Answers statements that read few documents where they arrive, on the event loop of their connection.
 ///
 /// An answer is given if everything it needs is at hand: the identity of the credential, the statement, the
-/// log's head and a projection that stands exactly there, so that it sees every operation that was in the log.
-/// Its work is bounded by a budget of steps, documents and bytes. Everything else is nil, and takes the way of
-/// all requests from the beginning: errors, writes, statements that go on.
+/// log's head and a projection that stands exactly there, so that it sees every operation that was in the
+/// log. Its work is bounded by a budget of steps, documents and bytes. Everything else is nil, and takes the
+/// way of all requests from the beginning: errors, writes, statements that go on.
 ///
 /// - A text that spent its budget goes that way at once for a while, by credential (`OverrunTexts`).
 /// - While the disk is read for documents, all do: a loop that waits for a disk holds its connections
@@ -148,8 +148,8 @@ final class OverrunTexts: Sendable {
 
 /// Notices when answers wait for the disk.
 ///
-/// A slow answer alone tells nothing: on a busy machine others had the processor. So a thread is asked whether
-/// it has read the disk since its last slow answer. The lock guards the counts.
+/// A slow answer alone tells nothing: on a busy machine others had the processor. So a thread is asked
+/// whether it has read the disk since its last slow answer. The lock guards the counts.
 final class DiskRest: Sendable {
     private struct State {
         var end: ContinuousClock.Instant?

@@ -56,8 +56,8 @@ public enum DQLLimits {
     /// Steps (rows, elements, comparisons of a sort) between two checks for cancellation: a check reads a
     /// clock.
     static let stepsBetweenChecks = 256
-    /// Ids of a statement that may be executed with a budget: their documents may go through expressions whose
-    /// patterns are counted by tens of thousands of steps only.
+    /// Ids of a statement that may be executed with a budget: their documents may go through expressions
+    /// whose patterns are counted by tens of thousands of steps only.
     static let fewIDs = 8
     /// The bytes of a statement's text that make one step of it longer by a step: a row of a statement of a
     /// megabyte takes as long as hundreds of rows of another one, so it is checked more often.

@@ -90,8 +90,8 @@ public enum Limits {
     /// Time that requests and WebSockets have to end after the process was asked to stop, unless
     /// `--stop-seconds` says otherwise.
     public static let shutdownGrace: Duration = .seconds(10)
-    /// Time beyond draining and `--stop-seconds` after which a stop that stands still is given up: parts close
-    /// their folds and files in it.
+    /// Time beyond draining and `--stop-seconds` after which a stop that stands still is given up: parts
+    /// close their folds and files in it.
     static let stopSpare: Duration = .seconds(5)
     /// Time for which a service behind a proxy serves on after it was asked to stop, unless
     /// `--drain-seconds` says otherwise: longer than the front keeps an idle connection (2 s).

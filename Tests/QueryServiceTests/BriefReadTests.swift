@@ -37,7 +37,8 @@ struct BriefReadTests {
                     == 200)
             let large = Value.string(String(repeating: "large ", count: 20_000))
             _ = try await client.execute(
-                "INSERT INTO ships DOCUMENTS ({'_id': 'large', 'text': :t}), ({'_id': '1', 'inf': 1e308 * 10})",
+                "INSERT INTO ships DOCUMENTS ({'_id': 'large', 'text': :t}), "
+                    + "({'_id': '1', 'inf': 1e308 * 10})",
                 ["t": large])
             for index in ["tons", "flag"] {
                 #expect(

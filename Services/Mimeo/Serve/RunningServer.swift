@@ -21,8 +21,8 @@ final class RunningServer: Sendable {
             "url": .string(url), "database": .string(database),
             "tokenFile": .string(tokenFile),
         ]
-        // Nobody else serves from the folder as long as this file is locked, and the note replaces it: whoever
-        // looks sees either no note or a whole one.
+        // Nobody else serves from the folder as long as this file is locked, and the note replaces it:
+        // whoever looks sees either no note or a whole one.
         guard let former = Self.locked(path) else { return nil }
         defer { close(former) }
         let text = Array((JSONText.print(note) + "\n").utf8)

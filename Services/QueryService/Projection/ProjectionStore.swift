@@ -44,8 +44,8 @@ protocol ProjectionStore: Sendable {
         at head: LogPosition, _ body: (any ProjectedDocuments) throws -> Result
     ) throws -> Result?
 
-    /// Runs a statement as `read` does, and drafts its write as an operation of this actor for the log. It may
-    /// take long, and holds up nobody.
+    /// Runs a statement as `read` does, and drafts its write as an operation of this actor for the log. It
+    /// may take long, and holds up nobody.
     /// - Parameter keys: documents that it will look up or edit. A store far away reads them at once.
     func draft(
         from offset: Offset, naming keys: [DocumentKey], as actor: ActorID, sequence: SequenceNumber,

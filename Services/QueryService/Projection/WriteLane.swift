@@ -131,8 +131,8 @@ actor WriteLane {
     }
 
     /// Drafts on a snapshot, appends and folds. The statement runs again if another lane touched data that it
-    /// read or wrote, under another lease if this one has expired, and once under a new actor if the log knows
-    /// other operations of this one.
+    /// read or wrote, under another lease if this one has expired, and once under a new actor if the log
+    /// knows other operations of this one.
     private func perform(_ job: Job) async throws -> ExecuteAnswer {
         if await store.position.offset < written { try await catchUp(to: written) }
         var isActorNew = false
@@ -274,7 +274,8 @@ actor WriteLane {
         return await store.position.offset
     }
 
-    /// Takes note of the outcome of an append of this lane's actor, and waits until drafts see what it stored.
+    /// Takes note of the outcome of an append of this lane's actor, and waits until drafts see what it
+    /// stored.
     func noteAppend(_ requests: [AppendRequest], _ outcomes: Result<[AppendOutcome], any Error>) async {
         guard !requests.isEmpty else { return }
         next = nil

@@ -89,8 +89,8 @@ final class UnfoldedDocuments: Sendable {
     /// About how many bytes of operations are not folded.
     var bytes: Int { state.withLock { $0.parts.reduce(0) { $0 + $1.bytes } } }
 
-    /// Up to which offset has to be folded for so many bytes and operations at most to be left; nil where that
-    /// is so.
+    /// Up to which offset has to be folded for so many bytes and operations at most to be left; nil where
+    /// that is so.
     func excess(over bounds: AdmissionBounds) -> Offset? {
         let operations = state.withLock { state -> Offset? in
             guard let end = state.parts.last?.through.reduced(by: bounds.unfoldedOperations) else {

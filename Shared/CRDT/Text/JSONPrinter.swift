@@ -1,5 +1,5 @@
-/// Prints values as JSON into bytes; see `JSONText`. A run of bytes that need no escape is copied whole, since
-/// most strings are one such run.
+/// Prints values as JSON into bytes; see `JSONText`. A run of bytes that need no escape is copied whole,
+/// since most strings are one such run.
 struct JSONPrinter {
     /// The text so far, in UTF-8.
     private(set) var bytes: [UInt8] = []

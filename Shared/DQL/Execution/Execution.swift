@@ -71,8 +71,8 @@ extension PreparedStatement {
         return try allWarnings(arguments, context, documents)
     }
 
-    /// True if it reads few documents, each of which is counted: of one collection, by a few ids or in a range
-    /// of one index. It may be executed with a budget.
+    /// True if it reads few documents, each of which is counted: of one collection, by a few ids or in a
+    /// range of one index. It may be executed with a budget.
     public var readsFew: Bool {
         guard kind == .select, subqueries.isEmpty,
             collectionsRead.allSatisfy({ !$0.text.hasPrefix(Self.systemPrefix) })

@@ -84,8 +84,8 @@ final class ExecutionMeter {
         try step()
     }
 
-    /// Counts the bytes of a document that was found by its id or in one index. Throws `timeout` when a budget
-    /// is spent.
+    /// Counts the bytes of a document that was found by its id or in one index. Throws `timeout` when a
+    /// budget is spent.
     @inline(__always)
     func pass(_ record: DocumentRecord) throws(DQLError) {
         if budget != nil { try spend(record.document.bytes.count) }

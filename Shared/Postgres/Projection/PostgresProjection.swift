@@ -143,8 +143,8 @@ public final class PostgresProjection: Sendable {
     /// Brings the projection towards the log's present head.
     public func advance() async throws { try await worker.advance() }
 
-    /// Folds entries that follow a position and stand in the log, if this process leads and is at that position.
-    /// Nothing is looked up for that. Else they are folded in their time, by whoever leads.
+    /// Folds entries that follow a position and stand in the log, if this process leads and is at that
+    /// position. Nothing is looked up for that. Else they are folded in their time, by whoever leads.
     public func fold(_ entries: [LogEntry], after position: LogPosition) async {
         await worker.fold(entries, after: position)
     }

@@ -141,8 +141,8 @@ final class ProjectionSession {
         return current.generation
     }
 
-    /// The same without a look before, for entries that follow a position; nil if this session does not lead at
-    /// that position.
+    /// The same without a look before, for entries that follow a position; nil if this session does not lead
+    /// at that position.
     func foldNow(_ entries: [LogEntry], after start: LogPosition) throws -> Generation? {
         guard isLeading, fence?.isCurrent(connection) ?? true, let current,
             current.generation.position == start

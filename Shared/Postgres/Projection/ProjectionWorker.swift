@@ -140,8 +140,8 @@ actor ProjectionWorker {
         try await task.value
     }
 
-    /// Folds entries that follow a position and stand in the log, if this worker leads and is at that position:
-    /// they need no look at the log and at the catalog. A failure is met again by the next advance.
+    /// Folds entries that follow a position and stand in the log, if this worker leads and is at that
+    /// position: they need no look at the log and at the catalog. A failure is met again by the next advance.
     func fold(_ entries: [LogEntry], after start: LogPosition) async {
         guard !entries.isEmpty, isLeading else { return }
         let previous = advancing

@@ -1,3 +1,5 @@
+import CRDT
+
 /// The choice of who computes next: a plain state machine, whose owner has the threads and the clock.
 ///
 /// A *turn* is a piece of work of one credential. To begin it needs a *seat* (a thread, and of its store a
@@ -140,7 +142,9 @@ struct EvaluationSchedule {
     /// virtual time is the whole credit behind its own.
     func mayComputeBriefly(_ credential: String) -> Bool {
         guard waiting > 0, let own = credentials[credential]?.virtual else { return true }
-        let others = credentials.lazy.filter { $0.key != credential && !$0.value.waiting.isEmpty }
+        let others = credentials.lazy.filter {
+            !utf8Equal($0.key, credential) && !$0.value.waiting.isEmpty
+        }
         guard let least = others.map({ max($0.value.virtual, floor) }).min() else { return true }
         return own < least + Limits.evaluationCreditNanoseconds
     }

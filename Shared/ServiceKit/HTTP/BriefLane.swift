@@ -10,8 +10,8 @@ import NIOHTTP1
 ///   - answerBytes: the longest answer that this client gets as it is: a longer one would be packed.
 public typealias BriefAnswer = (_ body: ByteBuffer, _ answerBytes: Int) -> [UInt8]?
 
-/// Decides by the fields `Authorization` and `Host` whether a request may be answered briefly, before its body
-/// has come: a refusal does not wait for that. Nil where it has to go the other way.
+/// Decides by the fields `Authorization` and `Host` whether a request may be answered briefly, before its
+/// body has come: a refusal does not wait for that. Nil where it has to go the other way.
 public typealias BriefRoute = @Sendable (_ authorization: String, _ host: String?) -> BriefAnswer?
 
 /// The paths whose short requests are answered on the event loop, and what those have in common with all
@@ -32,13 +32,14 @@ struct BriefRoutes: Sendable {
     }
 }
 
-/// Answers short requests on the event loop: no task, no router, no other thread. Stands between `RequestGate`
-/// and the codec of the asynchronous path, which gets the parts of all other requests as they came.
+/// Answers short requests on the event loop: no task, no router, no other thread. Stands between
+/// `RequestGate` and the codec of the asynchronous path, which gets the parts of all other requests as they
+/// came.
 ///
 /// A request is taken if its path is registered, its body is small and of known length, nothing of the
 /// connection is being answered, and no field asks for more (`BriefFields`). After one answer the further
-/// requests of the same read go the other way, so one connection holds the loop for one answer. One request in
-/// `Limits.briefRenewal` goes the other way too: the timer of idle connections there sees it.
+/// requests of the same read go the other way, so one connection holds the loop for one answer. One request
+/// in `Limits.briefRenewal` goes the other way too: the timer of idle connections there sees it.
 ///
 /// All state belongs to the event loop. Invariant: while `taken` is set, the codec has not seen its request.
 final class BriefLane: ChannelDuplexHandler, RemovableChannelHandler {

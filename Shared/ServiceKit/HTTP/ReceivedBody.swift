@@ -19,8 +19,8 @@ public struct ReceivedBody: Sendable {
 
     /// Reads its object: where it is called if the body is brief, else in a turn of the evaluation, which
     /// also holds the values.
-    /// - Throws: `RequestObject.Malformed`; `SRV-0412` for too many values; `cancelled` and `timeout` when the
-    ///   evaluation ends; `SRV-0430`, `SRV-0503`.
+    /// - Throws: `RequestObject.Malformed`; `SRV-0412` for too many values; `cancelled` and `timeout` when
+    ///   the evaluation ends; `SRV-0430`, `SRV-0503`.
     public func object(known: [String], in evaluation: Evaluation) async throws -> ObjectValue {
         guard bytes.readableBytes > Limits.briefBodyBytes else {
             return try RequestObject(value(within: nil), known: known).members

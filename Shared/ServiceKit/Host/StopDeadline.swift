@@ -4,8 +4,8 @@ import UnixSignals
 /// Ends the process where its orderly stop stands still, such as at a fold whose disk does not answer.
 ///
 /// The first signal begins the time of the stop; when that is over, the process ends with code 1. A second
-/// signal ends it at once, with the code of a process that died of this signal. Neither loses anything: a write
-/// was acknowledged after it was synced to the log, and a fold goes on from the log at the next start.
+/// signal ends it at once, with the code of a process that died of this signal. Neither loses anything: a
+/// write was acknowledged after it was synced to the log, and a fold goes on from the log at the next start.
 final class StopDeadline {
     /// What a signal leads to.
     enum Consequence: Equatable {

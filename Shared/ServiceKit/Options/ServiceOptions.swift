@@ -335,8 +335,8 @@ public struct ServiceConfiguration: Sendable, Equatable {
 
     /// The path of a folder in the data folder, or of the data folder itself. Missing folders are created,
     /// readable by their owner only; a service's folders become so if they exist. A data folder that exists
-    /// keeps its mode: it may be a volume, or a folder with other things in it, such as `/tmp`. A folder of the
-    /// same name with those other things is refused, as is a link to somewhere else.
+    /// keeps its mode: it may be a volume, or a folder with other things in it, such as `/tmp`. A folder of
+    /// the same name with those other things is refused, as is a link to somewhere else.
     /// - Throws: `SRV-0203`.
     public func folder(_ names: String...) throws(ServiceError) -> String {
         var url = URL(fileURLWithPath: dataFolder, isDirectory: true).standardizedFileURL

@@ -95,8 +95,8 @@ extension Surface {
         .get, "/api/v5/history/:collection/:id", "history", .user, "Shows what happened to a document.",
         details: """
             Newest first, as far as the log reaches; complete tells whether that is its beginning. The id \
-            is JSON, or a text: 777 is the text where no document has the number. A collection's name may stand in back quotes, as in \
-            DQL: browsers take . and .. for steps of the path.
+            is JSON, or a text: 777 is the text where no document has the number. A collection's name may \
+            stand in back quotes, as in DQL: browsers take . and .. for steps of the path.
             """,
         parameters: [
             .query("before", .whole(from: 1), "Entries before this offset."),
@@ -140,8 +140,8 @@ extension Surface {
         .get, "/api/v5/conflicts/:collection/:id", "showConflicts", .user,
         "Shows the concurrent values of a document, with who wrote them and when.",
         details:
-            "The id is JSON, or a text: 777 is the text where no document has the number. A write of the field "
-            + "chooses its value.",
+            "The id is JSON, or a text: 777 is the text where no document has the number. A write of the "
+            + "field chooses its value.",
         answers: [
             .init(
                 200, "The fields that have several values.",

@@ -100,7 +100,8 @@ public enum Surface {
             "Empty, or code, message, description, line and column; index of a transaction's statement."),
         .always(
             "warnings",
-            .list(.members([.maybe("code", .text, "Stable, like DQL-W106."), .always("description", .text)]))),
+            .list(
+                .members([.maybe("code", .text, "Stable, like DQL-W106."), .always("description", .text)]))),
         .always("totalWarningsCount", .whole(from: 0)),
     ]
 

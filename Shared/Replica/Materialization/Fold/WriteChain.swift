@@ -14,8 +14,8 @@ extension Materialization {
     /// - Parameters:
     ///   - goesOn: see `DraftChain.all`.
     ///   - check: refuses an operation by throwing.
-    ///   - append: gets the drafts that were made, and returns the entries of the first operations in them, as
-    ///     far as they directly follow the checkpoint in the log.
+    ///   - append: gets the drafts that were made, and returns the entries of the first operations in them,
+    ///     as far as they directly follow the checkpoint in the log.
     /// - Returns: the folded operations.
     public func write<Work, Value>(
         as actor: ActorID, sequence: SequenceNumber, _ works: [Work],
