@@ -104,7 +104,7 @@ final class Joins: Sendable {
             expiresAtSeconds: now + Limits.apiKeyLifeSeconds,
             device: DeviceFacts(approvedBy: answer.by, user: answer.user, peerKey: join.peerKey))
         try await state.system.write { writer in
-            // Of two questions at once the second finds the code used.
+            // The second of two questions at once finds the code used.
             guard try writer.get(id, as: JoinRecord.self)?.answer != nil else { throw Self.ended }
             try writer.remove(id, JoinRecord.self)
             if answer.isApproved { try writer.put(record) }
@@ -125,7 +125,7 @@ final class Joins: Sendable {
         return join
     }
 
-    /// Answers for a device. Of two answers at once the first one counts.
+    /// Answers for a device. The first of two answers at once counts.
     /// - Throws: `AUTH-0412` if somebody has answered, `AUTH-0423`.
     func answer(_ code: String, in database: DatabaseID, _ answer: JoinAnswer) async throws {
         let id = try waiting(code, in: database).id

@@ -21,7 +21,7 @@ import ServiceKit
 struct ProvidersFile: Sendable {
     /// Configuration of one database.
     struct Database: Sendable {
-        /// Whether logins with the development token are accepted; nil where the file does not say.
+        /// True if logins with the development token are accepted; nil where the file does not say.
         var allowsDevelopment: Bool?
         var providers: [String: Provider] = [:]
     }

@@ -151,8 +151,8 @@ final class GatewayState: Sendable {
         try await removeAll(directory.accountLinks.values.filter { $0.databaseID == id })
     }
 
-    /// Removes records of which there may be very many, in parts. What a crash leaves opens nothing, because
-    /// its database is deleted.
+    /// Removes records of which there may be very many, in parts. Records that a crash leaves open nothing,
+    /// because their database is deleted.
     private func removeAll<Record: SystemRecord>(_ records: [Record]) async throws {
         var rest = records[...]
         while !rest.isEmpty {

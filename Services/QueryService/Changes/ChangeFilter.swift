@@ -10,7 +10,7 @@ struct ChangeFilter: Sendable {
     /// The values that a line has.
     enum Values: String, Sendable, CaseIterable {
         case new, both, none
-        /// Those of the fields that differ, with their kinds.
+        /// The fields that differ, with their kinds.
         case changes
     }
 

@@ -86,8 +86,8 @@ struct HistoryRequest: Sendable {
         return CollectionName(String(text.dropFirst().dropLast().replacing("``", with: "`")))
     }
 
-    /// The ids that an id in a path can mean: JSON, and the text itself, such as 777 or true. Of both, a
-    /// route takes the JSON if there is such a document.
+    /// The ids that an id in a path can mean: JSON, and the text itself, such as 777 or true. A
+    /// route takes the JSON of both if there is such a document.
     /// - Throws: `QUERY-0101`.
     static func ids(_ text: String) throws -> [DocumentID] {
         var values: [Value] = [.string(text)]

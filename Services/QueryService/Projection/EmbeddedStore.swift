@@ -112,7 +112,7 @@ struct EmbeddedStore: ProjectionStore {
                 guard let written else { preconditionFailure("a write of a group has an outcome") }
                 return (written, folded)
             } catch {
-                // What is appended is durable. The fold from the log meets the error again, if it stays.
+                // Appended operations are durable. The fold from the log meets the error again, if it stays.
                 guard let written else { throw error }
                 return (written, [])
             }

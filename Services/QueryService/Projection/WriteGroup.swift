@@ -66,7 +66,7 @@ extension WriteLane {
             for (place, result) in round.settled { settle(members[place], result) }
             fruitless = round.settled.isEmpty ? fruitless + 1 : 0
             open = round.open.map { members[$0] }
-            // The log knew other operations of the actor. That a second one meets that too is no chance.
+            // The log knew other operations of the actor. A second actor that meets this too is no chance.
             if round.hasLostActor, isActorNew { break }
             isActorNew = isActorNew || round.hasLostActor
         }
@@ -162,7 +162,7 @@ extension WriteLane {
         }
     }
 
-    /// What a store needs to write these jobs, one after the other in one turn, which ends after a moment.
+    /// The data with which a store writes these jobs, one after the other in one turn, which ends after a moment.
     private func group(
         of jobs: [Job], under lease: ActorLease, _ sequence: SequenceNumber
     ) async -> GroupWrite {

@@ -28,7 +28,7 @@ extension PostgresOperationLog {
         }
     }
 
-    /// Figures of the server, for metrics. Those that the role may not read are missing.
+    /// Figures of the server, for metrics. Figures that the role may not read are missing.
     public func figures() async throws -> PostgresFigures {
         try await reading { connection in
             let rows = try connection.query(

@@ -1,4 +1,4 @@
-/// What a PostgreSQL server says about itself, for metrics.
+/// Figures that a PostgreSQL server tells of itself, for metrics.
 public struct PostgresFigures: Sendable {
     /// The size of the database that has the log.
     public var databaseBytes: Int64
@@ -8,6 +8,6 @@ public struct PostgresFigures: Sendable {
     public var writeAheadBytes: Int64?
     /// How many standbys follow; nil if the role may not read it.
     public var standbys: Int64?
-    /// What the slowest standby has not replayed yet; nil if the role may not read it.
+    /// Bytes that the slowest standby has not replayed yet; nil if the role may not read it.
     public var standbyLagBytes: Int64?
 }

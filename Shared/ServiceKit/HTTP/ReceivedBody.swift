@@ -10,7 +10,7 @@ public struct ReceivedBody: Sendable {
     /// The bytes, unpacked.
     public let bytes: ByteBuffer
     private let isCBOR: Bool
-    /// What it takes, as long as somebody has it.
+    /// The memory that it takes, as long as somebody has it.
     private let hold: ClientHold
 
     init(_ bytes: ByteBuffer, isCBOR: Bool, _ hold: ClientHold) {

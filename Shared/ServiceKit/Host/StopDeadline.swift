@@ -7,7 +7,7 @@ import UnixSignals
 /// signal ends it at once, with the code of a process that died of this signal. Neither loses anything: a
 /// write was acknowledged after it was synced to the log, and a fold goes on from the log at the next start.
 final class StopDeadline {
-    /// What a signal leads to.
+    /// The effect of a signal.
     enum Consequence: Equatable {
         case end(after: Duration, code: Int32)
         case endNow(code: Int32)

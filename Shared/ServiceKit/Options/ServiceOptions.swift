@@ -97,7 +97,7 @@ public struct ProviderOptions: ParsableArguments, Sendable {
     @Option(setting: "adminToken") public var adminToken: String?
     /// True if the development token is printed to a file or pipe too.
     @Flag(inversion: .prefixedNo, help: .setting("showToken")) public var showToken: Bool?
-    /// Whether logins with a development token are accepted.
+    /// True if logins with a development token are accepted.
     @Flag(inversion: .prefixedNo, help: .setting("developmentLogin")) public var developmentLogin: Bool?
     /// True if an operator accepts that the log was put back.
     @Flag(help: .setting("acceptRestore")) public var acceptRestore = false
@@ -135,7 +135,7 @@ public struct ServiceConfiguration: Sendable, Equatable {
     /// True if the development token is printed whatever the output is, false if never; nil for a terminal
     /// only.
     public var showToken: Bool?
-    /// Whether logins with a development token are accepted; nil where nobody has said.
+    /// True if logins with a development token are accepted; nil where nobody has said.
     public var developmentLogin: Bool?
     /// True if logins with a development token are accepted: beyond loopback only where somebody has said so.
     public var acceptsDevelopment: Bool { developmentLogin ?? listen.isLoopback }
