@@ -1,8 +1,8 @@
 """What one request over HTTP costs, beside FastAPI with sqlite3: `scripts/bench-http [--rounds N] [--scale PERCENT]`.
 
-Both servers have the same 20,000 documents, and `http.c` sends both the same requests, by turns. Latency is the least of
-all rounds for one connection; requests a second for eight connections, and the processor's time, are medians. The
-durable write syncs to the disk of the temporary folder in both.
+Both servers have the same 20,000 documents, and `http.c` sends both the same requests, by turns. The ratio of latency is
+that of the least of all rounds; those of requests a second and of the processor's time are of medians. A write is
+durable in both: it syncs to the disk of the temporary folder.
 """
 
 import argparse
@@ -70,7 +70,8 @@ def main():
     try:
         program = workspace.directory / "http"
         compiler = next(path for path in map(shutil.which, ("cc", "gcc", "clang")) if path)
-        subprocess.run([compiler, "-O2", "-o", program, ROOT / "Tests" / "Benchmarks" / "http.c", "-lpthread"], check=True)
+        source = ROOT / "Tests" / "Benchmarks" / "http.c"
+        subprocess.run([compiler, "-O2", "-o", program, source, "-lpthread"], check=True)
         port, token, pid = start_ours(workspace)
         servers = {"ours": (port, pid), "FastAPI": start_reference(workspace)}
 

@@ -1,5 +1,7 @@
-"""The reference of `http_cost.py`: what one would write with FastAPI and sqlite3 instead, for the same requests. It checks no
-token and knows one statement each: `uvicorn --app-dir Tests/Benchmarks http_floor:app`."""
+"""The reference of `http_cost.py`: what one would write with FastAPI and sqlite3 instead, for the same requests.
+
+It checks no token and knows one statement of each kind: `uvicorn --app-dir Tests/Benchmarks http_floor:app`.
+"""
 
 import json
 import os

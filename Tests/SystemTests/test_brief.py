@@ -1,7 +1,7 @@
 """What a short read costs the server, in counts and not in time: they are the same on a busy machine.
 
-A read of one document, or of one index range, is answered on the event loop of its connection. Nothing else tells whether
-it still is: the other way gives the same answers, at several times the cost.
+A read of one document, or of one index range, is answered on the event loop of its connection. Nothing else tells
+whether it still is: the other way gives the same answers, at several times the cost.
 """
 
 import json
