@@ -228,6 +228,11 @@ struct AccountTests {
             #expect(try await people.call("GET", "account", as: session).status == 401)
             let next = try await people.login("ann").accessToken
             #expect(try await people.call("GET", "account", as: next).text.contains(#""a":["true"]"#))
+            // A collection that the set no longer names is gone.
+            let other = #"{"permissions":{"read":{"queriesByCollection":{"b":["true"]}}}}"#
+            #expect(try await people.send("PUT", "sets/crew", other).status == 204)
+            let sets = try await people.get("sets").text
+            #expect(sets.contains(#""b":["true"]"#) && !sets.contains(#""a":["true"]"#))
             #expect(try await people.send("PATCH", "accounts/ann", #"{"set":null}"#).status == 200)
             #expect(try await people.send("DELETE", "sets/crew").status == 204)
             #expect(try await people.send("DELETE", "sets/crew").code == "AUTH-0411")

@@ -200,7 +200,8 @@ struct AccountBook: Sendable {
         try await state.system.write { writer in
             guard var account = try writer.get(id, as: AccountRecord.self) else { throw Self.unknown }
             try body(&account, writer)
-            try writer.put(account)
+            // A right or a second factor that was taken away must not stay.
+            try writer.replace(account)
         }
     }
 
@@ -212,9 +213,8 @@ struct AccountBook: Sendable {
             guard try writer.get(account.id, as: AccountRecord.self) != nil else { throw Self.unknown }
             try writer.remove(account.id, AccountRecord.self)
             let revocation = Revocation(database: database, subject: .user, value: name, sinceSeconds: now)
-            // Removed first, so that one that was lifted holds again.
-            try writer.remove(revocation.id, Revocation.self)
-            try writer.put(revocation)
+            // One that was lifted holds again.
+            try writer.replace(revocation)
             for key in directory.apiKeys.values
             where key.databaseID == database && key.device?.user.map({ utf8Equal($0, name) }) == true {
                 try writer.remove(key.id, APIKeyRecord.self)

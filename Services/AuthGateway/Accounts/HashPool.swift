@@ -32,11 +32,7 @@ final class HashPool: Sendable {
         }
         defer { end() }
         return await withCheckedContinuation { continuation in
-            WorkerThread.start("password") {
-                // Everything else comes first.
-                WorkerThread.lowerPriority()
-                continuation.resume(returning: body())
-            }
+            WorkerThread.start("password") { continuation.resume(returning: body()) }
         }
     }
 

@@ -300,9 +300,8 @@ extension AdminRoutes {
         let revocation = Revocation(
             database: database, subject: subject, value: value, sinceSeconds: now)
         try await state.system.write { writer in
-            // Removed first, so that a lifted revocation loses its `liftedAtSeconds` and holds again.
-            try writer.remove(revocation.id, Revocation.self)
-            try writer.put(revocation)
+            // A lifted revocation loses its `liftedAtSeconds` and holds again.
+            try writer.replace(revocation)
         }
         return Self.made(["id": .string(revocation.id)])
     }

@@ -286,7 +286,8 @@ extension AdminRoutes {
         guard directory.permissionSets[set.id] != nil || count < Limits.permissionSets else {
             throw AuthGatewayError(.notPossible, "a database has at most \(Limits.permissionSets) sets")
         }
-        try await state.system.write { try $0.put(set) }
+        // A collection that the set no longer names must not stay.
+        try await state.system.write { try $0.replace(set) }
         if endsSessions { try await endSessions(ofSet: name, database) }
         return Response(status: .noContent)
     }

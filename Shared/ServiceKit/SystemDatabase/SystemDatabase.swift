@@ -359,7 +359,14 @@ public struct SystemWriter {
         return found
     }
 
-    /// Writes a record, and replaces the one with the same id.
+    /// Writes a record whole: a member that it lacks is gone, also within its objects.
+    public func replace<Record: SystemRecord>(_ record: Record) throws {
+        try remove(record.id, Record.self)
+        try put(record)
+    }
+
+    /// Writes a record over the one with the same id. A member that it lacks stays as it was, also within
+    /// objects: see `replace`.
     public func put(_ record: some SystemRecord) throws {
         try execute(
             "INSERT INTO \(type(of: record).collection.rawValue) DOCUMENTS (:document) "
