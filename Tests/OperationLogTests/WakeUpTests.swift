@@ -9,20 +9,15 @@ struct WakeUpTests {
     @Test("an append in one opening wakes a waiter in another by the hint alone")
     func hint() async throws {
         var options = SQLiteOperationLog.Options()
-        // Without the hint a wait lasts seconds, and the test still ends.
-        options.pollInterval = .seconds(5)
+        // Nine waits without hints would last longer than the suite may.
+        options.pollInterval = .seconds(60)
         try await withTwoLogs(options) { writer, reader, _ in
-            var delays: [Duration] = []
             for sequence in 1...9 as ClosedRange<UInt64> {
-                async let woken = waitForHead(reader, Offset(sequence))
+                async let woken: Void = waitForHead(reader, Offset(sequence))
                 try await Task.sleep(for: .milliseconds(5))
                 _ = try await writer.append([request(1, SequenceNumber(sequence))], to: "db")
-                let acknowledged = ContinuousClock.now
-                delays.append(try await woken - acknowledged)
+                try await woken
             }
-            let sorted = delays.sorted()
-            print("wake-up after the acknowledgement: median \(sorted[4]), greatest \(sorted[8])")
-            #expect(sorted[4] < .milliseconds(500))
         }
     }
 
@@ -60,11 +55,11 @@ struct WakeUpTests {
         var options = SQLiteOperationLog.Options()
         options.pollInterval = .milliseconds(20)
         try await withTwoLogs(options, loseHints: true) { writer, reader, _ in
-            async let woken = waitForHead(reader, 1)
+            async let woken: Void = waitForHead(reader, 1)
             try await Task.sleep(for: .milliseconds(50))
-            let sent = ContinuousClock.now
             _ = try await writer.append([request(1, 1)], to: "db")
-            #expect(try await woken - sent < .seconds(10))
+            // It would not end without polling.
+            try await woken
         }
     }
 }
@@ -142,10 +137,9 @@ struct BroughtAlongTests {
     }
 }
 
-/// When the reader's wake-ups and reads have shown it this head.
-private func waitForHead(_ log: any OperationLog, _ offset: Offset) async throws -> ContinuousClock.Instant {
+/// Returns when the reader's wake-ups and reads have shown it this head.
+private func waitForHead(_ log: any OperationLog, _ offset: Offset) async throws {
     for await _ in log.changes(in: "db") where try await log.head(of: "db").offset >= offset { break }
-    return .now
 }
 
 /// Two openings of one log. If hints are lost, the two hold different wake files.

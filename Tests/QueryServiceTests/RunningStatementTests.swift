@@ -97,9 +97,7 @@ struct RunningStatementTests {
                 let task = Task { try await client.execute(statement) }
                 _ = try await Self.running(client, 1)
                 task.cancel()
-                let gone = ContinuousClock.now
                 _ = try await Self.running(client, 0)
-                #expect(ContinuousClock.now - gone < .seconds(5))
                 _ = await task.result
             }
         }

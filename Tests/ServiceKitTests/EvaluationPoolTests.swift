@@ -2,6 +2,7 @@ import DQL
 import Foundation
 import Machine
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import ServiceKit
@@ -178,7 +179,10 @@ struct EvaluationPoolTests {
 
     @Test("fifty statements that compute for ever let a short one of another credential through")
     func fairness() async throws {
-        let pool = pool { $0.statementsPerCredential = 100 }
+        let pool = pool {
+            $0.statementsPerCredential = 100
+            $0.statementTime = .seconds(3_600)
+        }
         try await withThrowingTaskGroup(of: Void.self) { group in
             var heavy: [Evaluation] = []
             for number in 0..<50 {
@@ -187,14 +191,13 @@ struct EvaluationPoolTests {
                 group.addTask { _ = try? await evaluation.run { try Self.spin(evaluation) } }
             }
             while pool.turns < 50 { try await Task.sleep(for: .milliseconds(5)) }
-            var waits: [Duration] = []
             for _ in 0..<10 {
                 let honest = try pool.statement("s", of: "honest", in: "cars")
-                waits.append(try await ContinuousClock().measure { try await honest.run {} })
+                try await honest.run {}
                 pool.finish(honest)
+                // None of them had to end for it.
+                #expect(pool.turns == 50)
             }
-            // A slice or two of each place; the rest is the machine's, which may be busy.
-            #expect(waits.sorted()[0] < .milliseconds(200), "\(waits)")
             for evaluation in heavy { evaluation.end(.cancelled) }
         }
         #expect(pool.turns == 0)
@@ -226,7 +229,7 @@ struct EvaluationPoolTests {
                 }
             }
         }
-        #expect(await wait(.milliseconds(300)) == nil && !evaluation.hasTurnExpired)
+        #expect(await wait(.milliseconds(150)) == nil && !evaluation.hasTurnExpired)
         #expect(evaluation.lastTurn < .milliseconds(100))
         #expect(await wait(.seconds(20)) == .timeout && evaluation.hasTurnExpired)
         // A server that computes for it is no different from its own thread.
@@ -238,7 +241,8 @@ struct EvaluationPoolTests {
                 }
             }
         }
-        #expect(served == .timeout && evaluation.hasTurnExpired && evaluation.lastTurn < .milliseconds(900))
+        #expect(served == .timeout && evaluation.hasTurnExpired)
+        #expect(Depth.isInTime(evaluation.lastTurn, .milliseconds(900)))
     }
 
     @Test("a credential has so many statements in a database, and each database its own")
@@ -295,7 +299,6 @@ struct EvaluationPoolTests {
             }
             let isOver = Atomic<Bool>(false)
             let paused = try pool.statement("s", of: "a", in: "cars")
-            let began = ContinuousClock.now
             async let first = code { try await paused.run { try Self.spin(paused) } }
             while pool.turns < 1 { try await Task.sleep(for: .milliseconds(5)) }
             // It takes the only place as soon as the first one gives way, and keeps it.
@@ -308,7 +311,6 @@ struct EvaluationPoolTests {
             while !took.load(ordering: .relaxed) { try await Task.sleep(for: .milliseconds(5)) }
             if isCancelled { paused.end(.cancelled) }
             #expect(await first == (isCancelled ? .cancelled : .timeout))
-            #expect(ContinuousClock.now - began < .seconds(30))
             #expect(pool.turns == 1)
             isOver.store(true, ordering: .relaxed)
             _ = await second

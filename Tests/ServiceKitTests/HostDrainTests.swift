@@ -6,7 +6,7 @@ import Testing
 
 @testable import ServiceKit
 
-@Suite("Draining a host")
+@Suite("Draining a host", .timeLimit(.minutes(5)))
 struct HostDrainTests {
     private static let quiet = Logger(label: "quiet") { _ in SwiftLogNoOpLogHandler() }
 
@@ -18,7 +18,8 @@ struct HostDrainTests {
         let (addresses, listening) = AsyncStream.makeStream(of: ListenAddress.self)
         let (ends, end) = AsyncStream.makeStream(of: Void.self)
         let host = ServiceHost(
-            parts: [part], listen: .anyLoopbackPort, stopping: .init(drain: .seconds(60)), logger: Self.quiet
+            parts: [part], listen: .anyLoopbackPort, stopping: .init(drain: .seconds(3_600)),
+            logger: Self.quiet
         ) { listening.yield($0) }
         let running = Task { try await host.run { _ in for await _ in ends { return } } }
         let first = await addresses.first { _ in true }
@@ -33,12 +34,9 @@ struct HostDrainTests {
             let during = try await ask(address, "/work", method: "POST")
             #expect(during.status == 200 && during.headers["connection"] == "close")
         }
-        // A cancelled host ends at once, in the middle of its drain.
-        let clock = ContinuousClock()
-        let cancelled = clock.now
+        // A cancelled host ends in the middle of its drain, which lasts longer than the suite may.
         running.cancel()
         _ = await running.result
-        #expect(clock.now - cancelled < .seconds(20))
         // Not through the client, which would try until its time is over.
         await #expect(throws: (any Error).self) {
             try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)

@@ -106,19 +106,18 @@ struct HostTests {
 
     @Test("idle connections do not hold up the end")
     func idleConnections() async throws {
-        let clock = ContinuousClock()
         let opened = Box<[any Channel]>([])
-        let began = Box(clock.now)
-        try await serving { _ in
-        } _: { address async throws in
+        // Requests under way would have longer than the suite may take.
+        let host = ServiceHost(
+            parts: [TestPart()], listen: .anyLoopbackPort, stopping: .init(grace: .seconds(3_600)),
+            logger: quiet)
+        try await host.run { address async throws in
             // One that has never sent anything, and AsyncHTTPClient's kept-alive one.
             let silent = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
                 .connect(host: address.host, port: address.port).get()
             opened.change { $0.append(silent) }
             _ = try await ask(address, "/health")
-            began.change { $0 = clock.now }
         }
-        #expect(clock.now - began.value < Limits.shutdownGrace)
         try await opened.value[0].closeFuture.get()
     }
 

@@ -52,6 +52,11 @@ struct SourceRuleTests {
         #expect(SourceTree.moduleFiles.flatMap(Rules.bareWaits).map(\.description) == [])
     }
 
+    @Test("no test of the fast tier fails because a measured time is long")
+    func measuredBounds() {
+        #expect(SourceTree.files.flatMap(Rules.measuredBounds).map(\.description) == [])
+    }
+
     @Test("no file holds leftover marks")
     func marks() {
         #expect(SourceTree.files.flatMap(Rules.leftoverMarks).map(\.description) == [])
@@ -103,6 +108,25 @@ struct SourceRuleTests {
         ])
     func findsBareWait(line: String, count: Int) {
         #expect(Rules.bareWaits(SourceFile(path: "Shared/Sync/A.swift", text: line)).count == count)
+    }
+
+    @Test(
+        "a bound of a measured time is found, and a bound of waiting or a virtual clock is none",
+        arguments: [
+            ("A.swift", "#expect(ContinuousClock.now - began < .seconds(5))", 1),
+            ("A.swift", "#expect(clock.now - start <= limit)", 1),
+            ("A.swift", "#expect(ContinuousClock.now - start >= .milliseconds(750))", 0),
+            ("A.swift", "while ContinuousClock.now < deadline {", 0),
+            ("A.swift", "#expect(side.now - lostAt < .seconds(1))", 0),
+            ("A.swift", "#expect(Depth.isInTime(ContinuousClock.now - before, .seconds(9)))", 0),
+            ("a.py", "        self.assertLess(time.monotonic() - began, 10)", 1),
+            ("a.py", "        self.assertLess(median, BOUND)", 1),
+            ("a.py", "        self.assertLess(time.monotonic(), end, problem)", 0),
+            ("a.py", "        self.assertLess(last, 10 * first)", 0),
+        ])
+    func findsMeasuredBound(name: String, line: String, count: Int) {
+        #expect(Rules.measuredBounds(SourceFile(path: "Tests/X/\(name)", text: line)).count == count)
+        #expect(Rules.measuredBounds(SourceFile(path: "Shared/X/\(name)", text: line)).isEmpty)
     }
 
     @Test("a service may look at the clock")

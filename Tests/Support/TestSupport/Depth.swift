@@ -24,6 +24,12 @@ public enum Depth: String, Sendable {
         current == .deep ? deep : fast
     }
 
+    /// Whether a measured time is short enough. Judged in the deep tier alone: in the fast one a machine that
+    /// does other work would fail the test.
+    public static func isInTime(_ measured: Duration, _ bound: Duration) -> Bool {
+        current == .fast || measured < bound
+    }
+
     /// The first seed of this run's cases: `MIMEO_SEED`, else one drawn for this process, below 2³⁰. Given
     /// seeds may be greater, since a failure names the seed of its case.
     public static let seed: UInt64 = {
