@@ -15,12 +15,12 @@ struct ImportSummaryTests {
             ],
         ]
         #expect(
-            ImportSummary(answer.objectValue ?? ObjectValue()).text == """
+            CommandReport(answer).text == """
                 3 documents imported into 'c', 2 updated, 1 skipped (csv, delimiter 'tab')
                   id     integer
                   price  decimal
-                warning CLI-W101: a name
-                warning CLI-W107: 1 record
+                warning: CLI-W101: a name
+                warning: CLI-W107: 1 record
                 """)
     }
 
@@ -30,10 +30,10 @@ struct ImportSummaryTests {
             "collection": "c", "format": "json", "dryRun": true, "documents": 1, "skipped": 0,
             "first": [["a": "x\u{1b}[2J"]], "warnings": [["code": "CLI-W103", "message": "\u{1b}[31m\nred"]],
         ]
-        let text = ImportSummary(answer.objectValue ?? ObjectValue()).text
+        let text = CommandReport(answer).text
         #expect(
             text.hasPrefix(
-                "1 document read, nothing written (json)\n{\"a\":\"x\\u001b[2J\"}\nwarning CLI-W103: "))
+                "1 document read, nothing written (json)\n{\"a\":\"x\\u001b[2J\"}\nwarning: CLI-W103: "))
         #expect(!text.unicodeScalars.contains("\u{1b}") && text.split(separator: "\n").count == 3)
     }
 

@@ -128,7 +128,7 @@ class Importing(SystemTest):
         self.assertEqual((code, errors), (0, ""))
         self.assertEqual(shown.splitlines()[:4], [
             "4 documents imported into 'c' (csv, delimiter ';')", "  id    text", "  area  text", "  city  text"])
-        self.assertRegex(shown, r"warning CLI-W102: .*shops\.csv: column 'area' \(line 3: n/a\).*--null n/a")
+        self.assertRegex(shown, r"warning: CLI-W102: .*shops\.csv: column 'area' \(line 3: n/a\).*--null n/a")
         shown = self.terminal(path, "--id", "id", "--null", "n/a", "--answer", "json")[0]
         answer = json.loads(shown)
         self.assertEqual((answer["updated"], answer["columns"]["area"], answer["warnings"]), (4, "decimal", []))

@@ -130,7 +130,7 @@ struct ImportCommand: AsyncParsableCommand {
         finish(&answer, open, notes, skips)
         switch AnswerForm.chosen(self.answer, isTerminal: isatty(STDOUT_FILENO) == 1) {
         case .json: LineWriter.standardOutput.write(.object(answer))
-        case .text: LineWriter.standardOutput.write(text: ImportSummary(answer).text)
+        case .text: LineWriter.standardOutput.write(text: CommandReport(answer).text)
         }
         if skips.count > 0 { throw ExitCode(1) }
     }
