@@ -124,21 +124,6 @@ struct HousekeepingTests {
         }
     }
 
-    /// A log whose leases are lost from the second renewal on: another process has its turn.
-    private final class FickleLog: PassingOnLog, @unchecked Sendable {
-        private let renewals = Mutex(0)
-
-        override func renew(_ lease: ActorLease, for duration: Duration, in database: DatabaseID) async throws
-            -> Bool
-        {
-            let count = renewals.withLock { count in
-                count += 1
-                return count
-            }
-            return count < 2
-        }
-    }
-
     @Test("a snapshot whose lease is lost while it is written is cut short, and nothing comes of it")
     func cutShort() async throws {
         try await withShop(.sqlite) { shop in
@@ -489,14 +474,6 @@ struct HousekeepingTests {
             #expect(late <= early + early / 4, "the log's file grew: \(sizes)")
             await whole.close()
         }
-    }
-}
-
-/// Stores every chunk of a snapshot with another last byte.
-private final class ForgetfulLog: PassingOnLog, @unchecked Sendable {
-    // Unchecked as its superclass; it has nothing of its own.
-    override func add(_ chunk: [UInt8], to draft: SnapshotDraft, in database: DatabaseID) async throws {
-        try await super.add(chunk.dropLast() + [(chunk.last ?? 0) ^ 1], to: draft, in: database)
     }
 }
 
