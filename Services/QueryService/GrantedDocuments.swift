@@ -64,6 +64,12 @@ struct GrantedPushing: PushingSource, ReadableDocuments {
         rules.allowsAll(of: collection) && base.decides(collection)
     }
 
+    /// The planner asks SQL for no more than the reader may have it decide: whole collections are bounded, put
+    /// in order and grouped. A statement that gets past that is refused.
+    private func require(_ isAllowed: Bool, _ collection: CollectionName) throws(QueryError) {
+        guard isAllowed else { throw QueryError(.readNotGranted, "the whole of \(collection)") }
+    }
+
     func showsAny(of collection: CollectionName) -> Bool {
         rules.allowsAny(of: collection) && base.showsAny(of: collection)
     }
@@ -71,7 +77,7 @@ struct GrantedPushing: PushingSource, ReadableDocuments {
     func documents(of statement: PushedStatement, _ visit: (DocumentRecord) throws -> Bool) throws {
         let collection = statement.collection
         guard !rules.allowsAll(of: collection) else { return try base.documents(of: statement, visit) }
-        precondition(statement.part == .filter, "only whole collections are bounded")
+        try require(statement.part == .filter, collection)
         guard rules.allowsAny(of: collection) else { return }
         try base.documents(of: statement) { record in
             try !rules.allows(collection, record.id) || visit(record)
@@ -81,7 +87,7 @@ struct GrantedPushing: PushingSource, ReadableDocuments {
     func documents(
         inOrderOf statement: PushedStatement, _ visit: (DocumentRecord, PushedPlace) throws -> Bool
     ) throws {
-        precondition(rules.allowsAll(of: statement.collection), "only whole collections are put in order")
+        try require(rules.allowsAll(of: statement.collection), statement.collection)
         try base.documents(inOrderOf: statement, visit)
     }
 
@@ -93,9 +99,9 @@ struct GrantedPushing: PushingSource, ReadableDocuments {
         if rules.allowsAll(of: left), rules.allowsAll(of: right) {
             return try base.pairs(of: statement, visit)
         }
-        precondition(statement.part == .join, "only whole collections are bounded")
+        try require(statement.part == .join, left)
         guard rules.allowsAny(of: left) else { return }
-        precondition(rules.allowsAny(of: right), "nothing is joined that may not be read")
+        try require(rules.allowsAny(of: right), right)
         try base.pairs(of: statement) { document, place, partner in
             guard rules.allows(left, document.id) else { return true }
             return try visit(document, place, partner.flatMap { rules.allows(right, $0.id) ? $0 : nil })
@@ -107,9 +113,9 @@ struct GrantedPushing: PushingSource, ReadableDocuments {
     }
 
     func rows(of statement: PushedStatement, _ visit: ([String?]) throws -> Bool) throws {
-        precondition(rules.allowsAll(of: statement.collection), "only whole collections are grouped")
-        precondition(
-            statement.joined.map { rules.allowsAll(of: $0) } ?? true, "only whole collections are grouped")
+        for collection in [statement.collection] + [statement.joined].compactMap(\.self) {
+            try require(rules.allowsAll(of: collection), collection)
+        }
         try base.rows(of: statement, visit)
     }
 
@@ -130,7 +136,7 @@ struct GrantedPushing: PushingSource, ReadableDocuments {
     func groups(
         of scan: IndexScan, needsFirst: Bool, _ visit: (IndexGroup) throws -> Bool
     ) throws {
-        precondition(rules.allowsAll(of: scan.index.collection), "only whole collections are grouped")
+        try require(rules.allowsAll(of: scan.index.collection), scan.index.collection)
         try base.groups(of: scan, needsFirst: needsFirst, visit)
     }
 }

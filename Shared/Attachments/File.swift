@@ -50,7 +50,7 @@ struct File: ~Copyable {
         var filled = 0
         while filled < buffer.count {
             let got = pread(
-                descriptor, buffer.baseAddress! + filled, buffer.count - filled,
+                descriptor, buffer.baseAddress.map { $0 + filled }, buffer.count - filled,
                 off_t(offset) + off_t(filled))
             if got < 0, errno == EINTR { continue }
             guard got >= 0 else { throw Self.failure("read", nil) }
@@ -70,7 +70,7 @@ struct File: ~Copyable {
         while written < bytes.count {
             let count = bytes.withUnsafeBytes { buffer in
                 pwrite(
-                    descriptor, buffer.baseAddress! + written, bytes.count - written,
+                    descriptor, buffer.baseAddress.map { $0 + written }, bytes.count - written,
                     off_t(offset) + off_t(written))
             }
             if count < 0, errno == EINTR { continue }

@@ -18,6 +18,16 @@ struct DocumentIDTests {
     }
 
     @Test(
+        "damaged bytes of a file end no process: they show as null, which is no id",
+        arguments: [[], [0xFF], [0x63, 0x61], [0x78, 0x20, 0x61], [0x1B, 0]] as [[UInt8]])
+    func damaged(_ bytes: [UInt8]) {
+        let id = DocumentID(trusted: bytes)
+        #expect(id.value == .null)
+        let error = #expect(throws: CRDTError.self) { try DocumentID(id.value) }
+        #expect(error?.code == .nullDocumentID)
+    }
+
+    @Test(
         "a float is refused with the original's message",
         arguments: [1.5, 1.0, [1.0], ["a": [2.5]]] as [Value])
     func floats(_ value: Value) {

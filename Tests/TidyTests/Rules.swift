@@ -207,6 +207,38 @@ enum Rules {
         }
     }
 
+    // MARK: what ends the process
+
+    /// Places that end the process, beyond those that the table has for the file.
+    static func traps(_ file: SourceFile) -> [Violation] {
+        let found = file.swift.lines.enumerated().flatMap { index, line in
+            Array(repeating: index + 1, count: traps(in: line))
+        }
+        let most = TrapTable.rows[file.path]?.most ?? 0
+        guard found.count > most else { return [] }
+        return found.map { line in
+            Violation(
+                path: file.path, line: line,
+                message: "one of \(found.count) places that end the process; TrapTable has \(most)")
+        }
+    }
+
+    private static let endings = ["precondition(", "preconditionFailure(", "fatalError(", "try!", "as!"]
+
+    private static func traps(in line: String) -> Int {
+        let words = endings.reduce(0) { $0 + occurrences(of: $1, in: line).count { !isNamePart($0) } }
+        let bytes = Array(line.utf8)
+        let unwraps = bytes.indices.dropFirst().count { place in
+            let before = bytes[place - 1]
+            guard bytes[place] == UInt8(ascii: "!"), isNamePart(before) || ")]}".utf8.contains(before),
+                place + 1 == bytes.count || bytes[place + 1] != UInt8(ascii: "=")
+            else { return false }
+            let word = bytes[..<place].reversed().prefix(while: isNamePart).reversed()
+            return !["try", "as"].contains { word.elementsEqual($0.utf8) }
+        }
+        return words + unwraps
+    }
+
     // MARK: leftovers
 
     // In pieces, so that this file does not break its own rule.

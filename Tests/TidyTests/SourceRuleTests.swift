@@ -14,6 +14,25 @@ struct SourceRuleTests {
         #expect(SourceTree.swiftFiles.flatMap(Rules.unexplainedPromises).map(\.description) == [])
     }
 
+    @Test("each place that ends the process is in the table, with why no client reaches it")
+    func traps() {
+        #expect(SourceTree.moduleFiles.flatMap(Rules.traps).map(\.description) == [])
+        let paths = Set(SourceTree.moduleFiles.map(\.path))
+        #expect(TrapTable.rows.keys.filter { !paths.contains($0) } == [])
+    }
+
+    @Test(
+        "a trap is found, and a comment, a text, a comparison and a negation are none",
+        arguments: [
+            ("precondition(a, b)", 1), ("guard let a else { preconditionFailure(\"\") }", 1),
+            ("fatalError(\"\")", 1), ("let a = try! b()", 1), ("let a = b as! C", 1), ("let a = b!", 1),
+            ("let a = b[0]!.c + d()!", 2), ("if a != b, !c, c! = d {", 1), ("let a: B! = nil", 1),
+            ("// precondition(a)", 0), ("let a = \"b!\"", 0), ("dispatchPrecondition(condition: a)", 0),
+        ])
+    func findsTrap(line: String, count: Int) {
+        #expect(Rules.traps(SourceFile(path: "Shared/CRDT/None.swift", text: line)).count == count, "\(line)")
+    }
+
     @Test("what strangers guess at is compared in constant time")
     func comparedSecrets() {
         #expect(SourceTree.swiftFiles.flatMap(Rules.comparedSecrets).map(\.description) == [])

@@ -102,7 +102,8 @@ private final class PlainFile: Sendable {
         let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
             while filled < count {
                 let got = pread(
-                    descriptor, buffer.baseAddress! + filled, count - filled, off_t(offset) + off_t(filled))
+                    descriptor, buffer.baseAddress.map { $0 + filled }, count - filled,
+                    off_t(offset) + off_t(filled))
                 if got < 0, errno == EINTR { continue }
                 if got < 0 { failed = true }
                 guard got > 0 else { break }

@@ -97,7 +97,7 @@ struct LogWriter: Sendable {
         } catch let error as DatabaseError {
             throw Self.judge(error, hasReachedCommit: false)
         } catch {
-            preconditionFailure("a checkpoint failed with a foreign error: \(error)")
+            throw Self.judge(foreign: error)
         }
     }
 
@@ -135,8 +135,15 @@ struct LogWriter: Sendable {
         } catch let error as OperationLogError {
             throw Failure(error: error, isPoisonous: false)
         } catch {
-            preconditionFailure("a write transaction failed with a foreign error: \(error)")
+            throw Self.judge(foreign: error)
         }
+    }
+
+    /// An error that is not the storage's: whether anything was written is not known.
+    private static func judge(foreign error: any Error) -> Failure {
+        Failure(
+            error: OperationLogError(.storageFailed, "the log cannot be written: \(error)"), isPoisonous: true
+        )
     }
 
     private static func judge(_ error: DatabaseError, hasReachedCommit: Bool) -> Failure {

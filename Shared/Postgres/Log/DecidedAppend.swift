@@ -72,7 +72,9 @@ enum DecidedAppend {
         }
     }
 
-    private static func outcome(_ rows: Rows, _ row: Int) -> AppendOutcome {
+    /// Nil for a row that is missing, or has a verdict of another version.
+    private static func outcome(_ rows: Rows, _ row: Int) -> AppendOutcome? {
+        guard row < rows.count else { return nil }
         let value = rows.bits(row, 1)
         switch rows.int8(row, 0) {
         case Verdict.appended: return .appended(offset: Offset(value))
@@ -82,7 +84,7 @@ enum DecidedAppend {
         case Verdict.differentContent: return .conflict(.differentContent(sequence: SequenceNumber(value)))
         case Verdict.condition: return .conflict(.condition(offset: Offset(value)))
         case Verdict.leaseLost: return .conflict(.leaseLost)
-        case let verdict: preconditionFailure("mimeo_log.append gave the verdict \(verdict)")
+        default: return nil
         }
     }
 
@@ -97,8 +99,16 @@ enum DecidedAppend {
                 outcome.results[number] = .failure(failure)
                 continue
             }
-            let outcomes = (row..<row + calls[number].operations.count).map { Self.outcome(rows, $0) }
-            row += outcomes.count
+            let count = calls[number].operations.count
+            let outcomes = (row..<row + count).compactMap { Self.outcome(rows, $0) }
+            row += count
+            guard outcomes.count == count else {
+                outcome.results[number] = .failure(
+                    OperationLogError(
+                        .storageFailed, "mimeo_log.append gave an answer that this version does not know",
+                        database: part.database))
+                continue
+            }
             for case .appended(let offset) in outcomes { outcome.grown[part.database] = offset }
             outcome.results[number] = .success(outcomes)
         }

@@ -281,7 +281,7 @@ final class PostgresLogWriter: @unchecked Sendable {
         case let error as PostgresError:
             if error.isConnectionLost { lose(error) }
             return Self.translated(error)
-        default: preconditionFailure("a group failed with a foreign error: \(error)")
+        default: return OperationLogError(.storageFailed, "the log cannot be written: \(error)")
         }
     }
 

@@ -32,9 +32,7 @@ extension ProjectionSnapshot: PushingSource {
         try read(statement, named: "ordered") { rows in
             for row in 0..<rows.count {
                 let id = rows.bytes(row, rows.isNull(row, 1) ? 0 : 1)
-                guard let place = PushedPlace(rawValue: rows.text(row, 3)) else {
-                    preconditionFailure("SQL says one of the places")
-                }
+                let place = try Self.place(rows.text(row, 3))
                 guard
                     try show(
                         rows, row, id: id, state: 2, in: statement.collection, { try visit($0, place) })
@@ -52,9 +50,7 @@ extension ProjectionSnapshot: PushingSource {
         guard let joined = statement.joined else { preconditionFailure("a join has two collections") }
         try read(statement, named: "pairs") { rows in
             for row in 0..<rows.count {
-                guard let place = PushedPlace(rawValue: rows.text(row, 3)) else {
-                    preconditionFailure("SQL says one of the places")
-                }
+                let place = try Self.place(rows.text(row, 3))
                 let id = rows.bytes(row, rows.isNull(row, 1) ? 0 : 1)
                 let goesOn = try show(rows, row, id: id, state: 2, in: statement.collection) { left in
                     guard !rows.isNull(row, 4) else { return try visit(left, place, nil) }
@@ -72,6 +68,13 @@ extension ProjectionSnapshot: PushingSource {
     /// See `PushingSource`.
     public func size(of collection: CollectionName) throws -> Int? {
         try table(collection) == nil ? 0 : try counted(collection)
+    }
+
+    private static func place(_ text: String) throws -> PushedPlace {
+        guard let place = PushedPlace(rawValue: text) else {
+            throw ProjectionError(.damaged, "a function of the projection gave the place \(text)")
+        }
+        return place
     }
 
     /// Shows a document whose state is in a column, or was left out there because it is large.

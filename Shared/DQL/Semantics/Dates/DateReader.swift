@@ -27,12 +27,10 @@ struct DateReader {
 
     /// Digits after a decimal point, as milliseconds; further digits are dropped.
     mutating func fraction() -> Int? {
-        let start = place
         guard let tenths = number(1...1) else { return nil }
         let hundredths = number(1...1)
         let thousandths = hundredths == nil ? nil : number(1...1)
         while number(1...1) != nil {}
-        precondition(place > start)
         return tenths * 100 + (hundredths ?? 0) * 10 + (thousandths ?? 0)
     }
 
