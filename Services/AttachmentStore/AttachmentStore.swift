@@ -117,7 +117,7 @@ public final class AttachmentStore: ServicePart {
                 throw IdentityError.notPermitted("read attachments")
             }
             return try await self.withReferences(identity.databaseID) { references in
-                try await ListRoute(references: references, rules: identity.rights.read).respond(to: request)
+                try await ListRoute(references: references, identity: identity).respond(to: request)
             }
         }
         guard let admin else { return }

@@ -25,14 +25,71 @@ final class BlobReferences: Sendable {
         var file: FileDescription
     }
 
+    /// The number and bytes of mentions.
+    struct Sum: Sendable {
+        var count = 0
+        var bytes: Int64 = 0
+
+        mutating func add(_ mention: Mention) {
+            count += 1
+            // The length is what a document says, and may be any.
+            let (sum, isTooLarge) = bytes.addingReportingOverflow(mention.length)
+            bytes = isTooLarge ? .max : sum
+        }
+    }
+
     private struct Table {
         /// True once all documents were read.
         var isWhole = false
         var documents: [String: Set<DocumentKey>] = [:]
         /// Each attachment of a document once.
         var mentions: [DocumentKey: [Mention]] = [:]
+        /// Nil until somebody asks for a list.
+        private var order: MentionOrder?
+        /// The sums of the lists that were asked for since the last change.
+        private var sums: [Asked: Sum] = [:]
+
+        mutating func page(
+            by rules: CompiledRules, for asked: Asked, after cursor: String, limit: Int
+        ) -> Page {
+            let order = order ?? MentionOrder(mentions)
+            self.order = order
+            var page = Page(sum: sum(by: rules, for: asked))
+            let beginning = asked.collection.map { MentionOrder.beginning(of: $0) } ?? ""
+            var place = max(order.first(after: cursor), order.first(from: beginning))
+            var last: String?
+            while place < order.entries.count {
+                let entry = order.entries[place]
+                guard entry.begins(with: beginning) else { break }
+                place += 1
+                guard (asked.collection ?? entry.key.collection) == entry.key.collection,
+                    rules.allows(entry.key), let mention = mentions[entry.key]?[entry.index]
+                else { continue }
+                guard page.rows.count < limit else {
+                    page.next = last
+                    break
+                }
+                page.rows.append((entry.key, mention))
+                last = entry.place
+            }
+            return page
+        }
+
+        private mutating func sum(by rules: CompiledRules, for asked: Asked) -> Sum {
+            if let known = sums[asked] { return known }
+            var sum = Sum()
+            for (key, all) in mentions
+            where (asked.collection ?? key.collection) == key.collection && rules.allows(key) {
+                for mention in all { sum.add(mention) }
+            }
+            if sums.count >= Limits.rememberedSums { sums = [:] }
+            sums[asked] = sum
+            return sum
+        }
 
         mutating func forget(_ key: DocumentKey) {
+            sums = [:]
+            order?.remove(key)
             for mention in mentions.removeValue(forKey: key) ?? [] {
                 documents[mention.id]?.remove(key)
                 if documents[mention.id]?.isEmpty == true { documents[mention.id] = nil }
@@ -55,6 +112,8 @@ final class BlobReferences: Sendable {
             }
             guard !found.isEmpty else { return }
             mentions[key] = found
+            order?.add(key, found)
+            sums = [:]
             for mention in found { documents[mention.id, default: []].insert(key) }
         }
     }
@@ -174,53 +233,31 @@ final class BlobReferences: Sendable {
         var rows: [(key: DocumentKey, mention: Mention)] = []
         /// The cursor after the last row; nil if it is the last one.
         var next: String?
-        /// The number and bytes of all mentions, of which the rows are a part.
-        var count = 0
-        var bytes: Int64 = 0
+        /// All mentions, of which the rows are a part.
+        var sum = Sum()
+    }
+
+    /// A list as a client asks for it: what the client may read, of one collection or of all.
+    struct Asked: Hashable, Sendable {
+        let grant: AccessRules
+        let collection: CollectionName?
     }
 
     /// The mentions in documents that the rules allow, as of the log's head now: so many after a cursor, in
     /// the order of collections, ids and attachments.
-    /// - Parameter cursor: `next` of an earlier page; empty for the beginning.
+    /// - Parameters:
+    ///   - rules: those of the grant that asks.
+    ///   - cursor: `next` of an earlier page; empty for the beginning.
     func page(
-        by rules: CompiledRules, of collection: CollectionName?, after cursor: String, limit: Int
+        by rules: CompiledRules, for asked: Asked, after cursor: String, limit: Int
     ) async throws -> Page {
         try await materializer.advance()
         return try await materializer.executor.run { [self] in
             try table.withLock { table in
                 try update(&table)
-                return Self.page(of: table, after: cursor, limit: limit) { key in
-                    (collection == nil || key.collection == collection) && rules.allows(key)
-                }
+                return table.page(by: rules, for: asked, after: cursor, limit: limit)
             }
         }
-    }
-
-    private static func page(
-        of table: Table, after cursor: String, limit: Int, _ isWanted: (DocumentKey) -> Bool
-    ) -> Page {
-        var page = Page()
-        var found: [(place: String, key: DocumentKey, mention: Mention)] = []
-        for (key, mentions) in table.mentions where isWanted(key) {
-            let document = "\(key.collection.text)\n\(JSONText.print(key.id.value))\n"
-            for mention in mentions {
-                page.count += 1
-                // The length is what a document says, and may be any.
-                let (sum, isTooLarge) = page.bytes.addingReportingOverflow(mention.length)
-                page.bytes = isTooLarge ? .max : sum
-                guard cursor.utf8.lexicographicallyPrecedes((document + mention.id).utf8) else { continue }
-                found.append((document + mention.id, key, mention))
-            }
-            // The first ones alone are kept, and one more to know of it.
-            if found.count > 4 * limit + 4 {
-                found.sort { $0.place.utf8.lexicographicallyPrecedes($1.place.utf8) }
-                found.removeLast(found.count - limit - 1)
-            }
-        }
-        found.sort { $0.place.utf8.lexicographicallyPrecedes($1.place.utf8) }
-        page.rows = found.prefix(limit).map { ($0.key, $0.mention) }
-        page.next = found.count > limit ? found[limit - 1].place : nil
-        return page
     }
 
     /// Returns whether any document refers to the attachment, as of the log's head now.

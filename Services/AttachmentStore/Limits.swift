@@ -4,6 +4,8 @@ enum Limits {
     static let scrubInterval: Duration = .seconds(7 * 24 * 3_600)
     /// Speed of that: 16 MB/s, which no disk feels, and a terabyte in less than a day.
     static let scrubBytesPerSecond = 16_000_000
+    /// Most sums of lists that are kept until a document changes: one for each grant that pages through.
+    static let rememberedSums = 256
     /// Most changed documents remembered until the next request for an attachment, about 100 bytes each.
     /// Beyond that, all documents are read again.
     static let rememberedChanges = 8_192
