@@ -112,6 +112,18 @@ class Backups(BackupTest):
         copied = self.run_mimeo(
             "restore", self.folder, "--data", server.data, "--database", server.database, "--as", "copy", "--to", point)
         self.assertEqual([part["documents"] for part in copied["databases"]], [1])
+        # The running server serves the copy without another word, to whoever has a key for it.
+        headers = {"Authorization": f"Bearer {(server.data / 'auth' / 'admin.token').read_text().strip()}", "Content-Type": "application/json"}
+        whole = {"read": {"everything": True}, "write": {"everything": False}}
+        keys = "/admin/auth/databases/copy/api-keys"
+        make = lambda: server.request("POST", keys, json.dumps({"name": "look", "permissions": whole}).encode(), headers)
+        made = until(lambda: next((answer.json for answer in [make()] if answer.status == 201), None), 20, "the copy is not served")
+        answer = server.request("POST", "/api/v5/store/execute", b'{"statement": "SELECT RAW _id FROM c"}', {"Authorization": f"Bearer {made['key']}", "Content-Type": "application/json"})
+        self.assertEqual(answer.json["items"], ["early"])
+        # The id of a deleted database is not used again, and nothing is written for it.
+        self.assertEqual(server.request("DELETE", "/admin/auth/databases/copy", None, headers).status, 202)
+        refused = self.run_mimeo("restore", self.folder, "--data", server.data, "--database", server.database, "--as", "copy", expected=2)
+        self.assertIn("which is never used again", refused)
         server.stop()
         self.run_mimeo("restore", self.folder, "--data", server.data, "--replace", "--dry-run")
         # In place: the key that the backup has is there already.

@@ -44,26 +44,16 @@ struct BackupNotes {
     private static func now() -> Int64 { Int64(Date().timeIntervalSince1970) }
 
     private func change(_ body: @escaping @Sendable (inout BackupRecord) -> Void) async {
-        let folder = "\(NSTemporaryDirectory())/mimeo-notes-\(UUID().uuidString)"
-        defer { try? FileManager.default.removeItem(atPath: folder) }
         do {
             // A log without a system database has no servers.
             guard try await log.databaseExists(SystemDatabase.id) else { return }
-            try FileManager.default.createDirectory(
-                atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-            let system = SystemDatabase(log: log, folder: "\(folder)/system", logger: logger)
-            try await system.open()
             let place = place
-            do {
+            try await SystemDatabase.once(of: log, logger: logger) { system in
                 try await system.write { writer in
                     var record = try writer.get(place) ?? BackupRecord(id: place)
                     body(&record)
                     try writer.put(record)
                 }
-                await system.close()
-            } catch {
-                await system.close()
-                throw error
             }
         } catch {
             logger.warning("the servers are not told of the backup", metadata: ["error": "\(error)"])

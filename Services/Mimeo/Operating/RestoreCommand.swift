@@ -95,8 +95,12 @@ struct RestoreCommand: AsyncParsableCommand {
                 }
             }
             guard !dryRun else { return try await restore(nil) }
-            return try await resolved.with(creates: true, name: "mimeo-restore", logger: logger) {
-                try await restore($0)
+            return try await resolved.with(creates: true, name: "mimeo-restore", logger: logger) { log in
+                let entry = chosen.newName.map { RestoredEntry(name: $0, log: log, logger: logger) }
+                try await entry?.check()
+                let report = try await restore(log)
+                try await entry?.make()
+                return report
             }
         }
         LineWriter.standardOutput.write(answer(report))
