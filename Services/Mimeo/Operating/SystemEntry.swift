@@ -47,8 +47,8 @@ struct RestoredEntry {
         }
     }
 
-    /// Enters the database, unless it is there. It has no development provider: whoever wants to read it makes
-    /// an API key, or a provider.
+    /// Enters the database, unless it is there. It has no development provider: whoever wants to read it
+    /// makes an API key, or a provider.
     func make() async throws {
         let (name, now) = (name.text, Int64(Date().timeIntervalSince1970))
         try await SystemDatabase.once(of: log, logger: logger) { system in
