@@ -9,6 +9,7 @@ import json
 import struct
 import time
 
+from console_pages import ConsolePages
 from mimeo_harness import OneProcess, Peer, binary, mimeo, until
 from system_test import SystemTest, report
 
@@ -254,3 +255,87 @@ class Attacks(PeopleTest):
         stored = b"".join(path.read_bytes() for path in self.server.data.rglob("*") if path.is_file())
         for hidden in (PASSWORD, made["link"].rsplit("_", 1)[1], secret):
             self.assertNotIn(hidden.encode(), stored)
+
+
+class TeamInBrowser(ConsolePages):
+    """The same five minutes, on the pages of the console."""
+
+    def invite(self, name):
+        """Invites somebody on the page People; returns the link."""
+        self.browser.click("Invite", "button")
+        self.browser.fill("Name", name)
+        self.browser.click("Make the link")
+        self.browser.await_text("It works once")
+        link = self.browser.run("document.querySelector('dialog[open] pre.secret').innerText")
+        self.browser.click("Done")
+        return link
+
+    def sign_out(self):
+        self.browser.click("Sign out")
+        self.browser.await_text("Name and password")
+
+    def test_a_team_of_three(self):
+        database = self.server.database
+        self.enter()
+        self.go("people")
+        self.browser.click("Let people have accounts")
+        self.browser.click("New set")
+        self.browser.fill("Name", "crew")
+        self.browser.click("Keep it")
+        self.browser.await_text("reads everything; writes nothing")
+        links = {name: self.invite(name) for name in ("ann", "bob")}
+        self.assert_accessible("people")
+        self.sign_out()
+
+        self.browser.open("about:blank")
+        self.browser.open(links["ann"])
+        self.browser.await_text("Welcome, ann")
+        self.browser.fill("A password", PASSWORD)
+        self.browser.fill("The same again", PASSWORD)
+        self.assert_accessible("welcome")
+        self.browser.click("Join", "button")
+        self.browser.await_text("Account")
+        self.go("account")
+        self.browser.await_text("this one")
+        self.assert_accessible("account")
+
+        asked = self.server.request("POST", "/_ditto/auth/join", {"databaseID": database, "name": "tablet"}).json
+        self.browser.run(f"location.hash = '#/join/{database}/{asked['userCode'].lower()}'")
+        self.browser.await_text("calls itself tablet")
+        self.assert_accessible("join")
+        self.browser.fill("Name", "Ann's tablet")
+        self.browser.click("Approve")
+        self.browser.await_text("Ann's tablet joins.")
+        key = self.server.request("POST", "/_ditto/auth/join/key", {"deviceCode": asked["deviceCode"]}).json["apiKey"]
+        read = {"statement": "SELECT * FROM reports"}
+        execute = lambda: self.server.request("POST", "/api/v5/store/execute", read, {"Authorization": f"Bearer {key}"}).status
+        self.assertEqual(execute(), 200)
+        self.go("account")
+        self.browser.await_text("Ann's tablet")
+        self.sign_out()
+        self.browser.fill("Name", "ann")
+        self.browser.fill("Password", "wrong password")
+        self.browser.click("Sign in")
+        self.browser.await_text("The name or the password is wrong")
+        self.browser.fill("Password", PASSWORD)
+        self.browser.click("Sign in")
+        self.browser.await_text("Sign out")
+        self.sign_out()
+
+        self.browser.click("Open this machine's server")
+        self.go("people")
+        self.browser.click("ann", "button.link")
+        self.browser.click("See what ann sees")
+        self.browser.await_text("sees what ann sees")
+        self.browser.click("End the look")
+        self.browser.await_true("!document.body.innerText.includes('sees what ann sees')")
+        self.go("people")
+        self.browser.click("ann", "button.link")
+        self.browser.click("Remove", "dialog button")
+        self.browser.click("Remove ann")
+        self.browser.await_true("!document.querySelector('.people table')?.innerText.includes('ann')")
+        self.assertEqual(execute(), 401)
+        self.browser.open("about:blank")
+        self.browser.open(links["ann"])
+        self.browser.await_text("A link works once")
+        self.assert_sound()

@@ -39,6 +39,9 @@ static const unsigned char file_main_js[] = {
 static const unsigned char file_pages_access_js[] = {
 #embed "../Web/pages/access.js"
 };
+static const unsigned char file_pages_account_js[] = {
+#embed "../Web/pages/account.js"
+};
 static const unsigned char file_pages_api_js[] = {
 #embed "../Web/pages/api.js"
 };
@@ -57,6 +60,9 @@ static const unsigned char file_pages_events_js[] = {
 static const unsigned char file_pages_health_js[] = {
 #embed "../Web/pages/health.js"
 };
+static const unsigned char file_pages_join_js[] = {
+#embed "../Web/pages/join.js"
+};
 static const unsigned char file_pages_live_js[] = {
 #embed "../Web/pages/live.js"
 };
@@ -68,6 +74,9 @@ static const unsigned char file_pages_operations_js[] = {
 };
 static const unsigned char file_pages_overview_js[] = {
 #embed "../Web/pages/overview.js"
+};
+static const unsigned char file_pages_people_js[] = {
+#embed "../Web/pages/people.js"
 };
 static const unsigned char file_pages_query_js[] = {
 #embed "../Web/pages/query.js"
@@ -83,6 +92,9 @@ static const unsigned char file_pages_storage_js[] = {
 };
 static const unsigned char file_pages_sync_js[] = {
 #embed "../Web/pages/sync.js"
+};
+static const unsigned char file_pages_welcome_js[] = {
+#embed "../Web/pages/welcome.js"
 };
 static const unsigned char file_parts_attachment_js[] = {
 #embed "../Web/parts/attachment.js"
@@ -116,6 +128,9 @@ static const unsigned char file_parts_filter_js[] = {
 };
 static const unsigned char file_parts_followed_js[] = {
 #embed "../Web/parts/followed.js"
+};
+static const unsigned char file_parts_forms_js[] = {
+#embed "../Web/parts/forms.js"
 };
 static const unsigned char file_parts_menu_js[] = {
 #embed "../Web/parts/menu.js"
@@ -206,21 +221,25 @@ static const struct mimeo_console_file files[] = {
     {"language.js", file_language_js, sizeof file_language_js},
     {"main.js", file_main_js, sizeof file_main_js},
     {"pages/access.js", file_pages_access_js, sizeof file_pages_access_js},
+    {"pages/account.js", file_pages_account_js, sizeof file_pages_account_js},
     {"pages/api.js", file_pages_api_js, sizeof file_pages_api_js},
     {"pages/attachments.js", file_pages_attachments_js, sizeof file_pages_attachments_js},
     {"pages/data.js", file_pages_data_js, sizeof file_pages_data_js},
     {"pages/document.js", file_pages_document_js, sizeof file_pages_document_js},
     {"pages/events.js", file_pages_events_js, sizeof file_pages_events_js},
     {"pages/health.js", file_pages_health_js, sizeof file_pages_health_js},
+    {"pages/join.js", file_pages_join_js, sizeof file_pages_join_js},
     {"pages/live.js", file_pages_live_js, sizeof file_pages_live_js},
     {"pages/log.js", file_pages_log_js, sizeof file_pages_log_js},
     {"pages/operations.js", file_pages_operations_js, sizeof file_pages_operations_js},
     {"pages/overview.js", file_pages_overview_js, sizeof file_pages_overview_js},
+    {"pages/people.js", file_pages_people_js, sizeof file_pages_people_js},
     {"pages/query.js", file_pages_query_js, sizeof file_pages_query_js},
     {"pages/settings.js", file_pages_settings_js, sizeof file_pages_settings_js},
     {"pages/statements.js", file_pages_statements_js, sizeof file_pages_statements_js},
     {"pages/storage.js", file_pages_storage_js, sizeof file_pages_storage_js},
     {"pages/sync.js", file_pages_sync_js, sizeof file_pages_sync_js},
+    {"pages/welcome.js", file_pages_welcome_js, sizeof file_pages_welcome_js},
     {"parts/attachment.js", file_parts_attachment_js, sizeof file_parts_attachment_js},
     {"parts/basics.js", file_parts_basics_js, sizeof file_parts_basics_js},
     {"parts/bundle.js", file_parts_bundle_js, sizeof file_parts_bundle_js},
@@ -232,6 +251,7 @@ static const struct mimeo_console_file files[] = {
     {"parts/field.js", file_parts_field_js, sizeof file_parts_field_js},
     {"parts/filter.js", file_parts_filter_js, sizeof file_parts_filter_js},
     {"parts/followed.js", file_parts_followed_js, sizeof file_parts_followed_js},
+    {"parts/forms.js", file_parts_forms_js, sizeof file_parts_forms_js},
     {"parts/menu.js", file_parts_menu_js, sizeof file_parts_menu_js},
     {"parts/palette.js", file_parts_palette_js, sizeof file_parts_palette_js},
     {"parts/plan.js", file_parts_plan_js, sizeof file_parts_plan_js},

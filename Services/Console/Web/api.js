@@ -27,6 +27,7 @@ export class CallError extends Error {
  * @property {string} [bearer] A credential that goes before the cookie.
  * @property {Record<string, string>} [headers]
  * @property {AbortSignal} [signal]
+ * @property {boolean} [asks] False for a call whose refusal is no end of the session.
  * @property {boolean} [quiet] True for a call that the page repeats by itself: it is not listed.
  */
 
@@ -110,7 +111,7 @@ export async function call(method, path, options = {}) {
     if (response.ok) throw new CallError("ANSWER", "the answer is no JSON", response.status);
   }
   if (response.ok) return answer;
-  if (response.status === 401 && !options.bearer) askAgain(path, options.database ?? null);
+  if (response.status === 401 && !options.bearer && options.asks !== false) askAgain(path, options.database ?? null);
   throw failure(answer, response);
 }
 
@@ -246,7 +247,7 @@ export async function signInLocally() {
 
 /** @param {string} database @param {string} provider @param {string} token */
 export async function logIn(database, provider, token) {
-  const answer = await call("POST", "/_ditto/auth/login", { body: { databaseID: database, provider, token } });
+  const answer = await call("POST", "/_ditto/auth/login", { asks: false, body: { databaseID: database, provider, token } });
   await signIn(answer.accessToken);
 }
 
@@ -264,6 +265,11 @@ export async function openDatabase(database) {
   const expiresAt = session.value.adminExpiresAt ?? Math.floor(Date.now() / 1000) + 3600;
   const key = await call("POST", path, { body: { name: "console", permissions: everything, expiresAt } });
   await signIn(key.key);
+}
+
+/** Ends the session of one database, and the look that an administrator takes as somebody else. @param {string} database */
+export async function leaveDatabase(database) {
+  session.set(await call("DELETE", `/admin/console/session?database=${encodeURIComponent(database)}`));
 }
 
 /** Ends the session: removes the keys that it has made, then the cookies. */

@@ -31,8 +31,14 @@ const PAGES = {
   overview: Overview, query: Query, live: Live, sync: Sync, attachments: Attachments,
   access: later(() => import("./pages/access.js").then(({ Access }) => ({ page: Access }))),
   operations: later(() => import("./pages/operations.js").then(({ Operations }) => ({ page: Operations }))),
+  people: later(() => import("./pages/people.js").then(({ People }) => ({ page: People }))),
+  account: later(() => import("./pages/account.js").then(({ Account }) => ({ page: Account }))),
   api: later(() => import("./pages/api.js").then(({ API }) => ({ page: API }))),
 };
+
+/** Pages without the frame: a link works for whoever has it, and a device is approved by whoever is signed in. */
+const Welcome = later(() => import("./pages/welcome.js").then(({ Welcome }) => ({ page: Welcome })));
+const Join = later(() => import("./pages/join.js").then(({ Join }) => ({ page: Join })));
 
 function Page() {
   const place = useShared(route);
@@ -53,8 +59,11 @@ function Page() {
 
 function Console() {
   const who = useShared(session);
+  const { page, database, rest } = useShared(route);
   if (!who) return null;
+  if (database === null && page === "welcome") return html`<${Welcome} key=${rest[0]} token=${rest[0] ?? ""} />`;
   const isIn = who.admin || who.databases.length > 0;
+  if (isIn && database === null && page === "join") return html`<${Join} key=${rest.join("/")} database=${rest[0] ?? null} code=${rest[1] ?? ""} /><${SignInAgain} />`;
   return html`${isIn ? html`<${Shell}><${Page} /></${Shell}>` : html`<${SignIn} />`}<${SignInAgain} />`;
 }
 

@@ -8,18 +8,10 @@ import { parse, print } from "../exact.js";
 import { address, go } from "../route.js";
 import { collectionNames, isSystem } from "../schema.js";
 import { grantText, mayAdmin, mayOpen, note } from "../store.js";
-import { copy, Dialog, Problem, Time, useLoaded } from "../parts/basics.js";
+import { copy, Dialog, Time, useLoaded } from "../parts/basics.js";
+import { FormDialog, Section } from "../parts/forms.js";
 import { Rights } from "../parts/rights.js";
 import { claimsOf, READING, Tester } from "../parts/tester.js";
-
-/** @param {{title: string, found: any, columns: [string, (row: any) => any][], rows: any[] | undefined, empty: string, children?: any}} props */
-function Section({ title, found, columns, rows, empty, children }) {
-  return html`<section class="card" aria-label=${title}><header><h2>${title}</h2><span class="end">${children}</span></header>
-    <${Problem} error=${found.error} retry=${found.again} />
-    ${!rows && !found.error && html`<p class="quiet">Looking …</p>`}
-    ${rows && (rows.length === 0 ? html`<p class="quiet">${empty}</p>` : html`<table class="plain-table"><thead><tr>${columns.map(([title], index) => html`<th key=${index} scope="col">${title || html`<span class="hidden">More</span>`}</th>`)}</tr></thead>
-      <tbody>${rows.map((row) => html`<tr key=${row.id ?? row.name}>${columns.map(([, cell], index) => html`<td key=${index}>${cell(row)}</td>`)}</tr>`)}</tbody></table>`)}</section>`;
-}
 
 /** @param {{database: string}} props */
 export function Access({ database }) {
@@ -66,18 +58,6 @@ export function Access({ database }) {
     ${open === "webhook" && html`<${NewWebhook} base=${base} close=${close} />`}
     ${open === "database" && html`<${NewDatabase} close=${() => setOpen(null)} />`}
   </div>`;
-}
-
-/** A form in a dialog, with its error at its place. @param {{title: string, close: () => void, send: (form: FormData) => Promise<any>, act: string, children?: any}} props */
-function FormDialog({ title, close, send, act, children }) {
-  const [problem, setProblem] = useState(/** @type {any} */ (null));
-  const submit = async (/** @type {any} */ event) => {
-    event.preventDefault();
-    setProblem(null);
-    try { await send(new FormData(event.currentTarget)); } catch (error) { setProblem(error); }
-  };
-  return html`<${Dialog} title=${title} close=${close}><form onSubmit=${submit}>${children}<${Problem} error=${problem} close=${() => setProblem(null)} />
-    <div class="actions"><button type="submit" class="main">${act}</button><button type="button" onClick=${close}>Cancel</button></div></form></${Dialog}>`;
 }
 
 /** @param {{base: string, database: string, close: () => void}} props */

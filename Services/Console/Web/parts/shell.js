@@ -2,7 +2,7 @@
 /** The frame around all pages: databases and pages at the left, state and settings above, keys for all. */
 
 import { html, useEffect, useState } from "../vendor/preact.js";
-import { call, curl, openDatabase, refreshSession, signOut } from "../api.js";
+import { call, curl, leaveDatabase, openDatabase, refreshSession, signOut } from "../api.js";
 import { address, go, route } from "../route.js";
 import { applyTheme, calls, isAway, keep, mayOpen, ownRights, session, signInAgain, theme, titleOf, titles, useShared } from "../store.js";
 import { copy, Dialog, Empty, Notes, Problem, Time, useLoaded, useRepeated } from "./basics.js";
@@ -16,14 +16,22 @@ export const PAGES = [
   { page: "live", title: "Live", key: "l", admin: false, opens: true },
   { page: "sync", title: "Sync", key: "s", admin: true, about: "the peers that are connected" },
   { page: "attachments", title: "Attachments", key: "t", admin: false, opens: true },
+  { page: "people", title: "People", key: "e", admin: true, about: "accounts, invitations, sets of permissions and devices" },
   { page: "access", title: "Access", key: "a", admin: true, about: "who may come in, and what each may do" },
   { page: "operations", title: "Operations", key: "p", admin: true, about: "how the server does, its log and its settings" },
+  { page: "account", title: "Account", key: "c", admin: false, opens: true, own: true },
   { page: "api", title: "API", key: "i", admin: false },
 ];
 
+/** The user that an administrator looks as; null for one who looks with all rights. @param {string | null} database */
+function seenAs(database) {
+  const user = session.value?.databases.find(({ id }) => id === database)?.userID;
+  return session.value?.admin && user && !user.startsWith("api-key:") && user !== "development" ? user : null;
+}
+
 /** The pages that are offered; contents of a database only to whoever may see them. @param {string | null} database */
 export function offered(database) {
-  return PAGES.filter((one) => (!one.admin || session.value?.admin) && (!one.opens || database === null || mayOpen(database)));
+  return PAGES.filter((one) => !(one.own && session.value?.admin) && (!one.admin || session.value?.admin) && (!one.opens || database === null || mayOpen(database)));
 }
 
 /** The databases that may be seen. */
@@ -84,6 +92,7 @@ export function Shell({ children }) {
       <label><span class="hidden">Theme</span><select value=${chosen} onChange=${(/** @type {any} */ event) => change(event.currentTarget.value)}>
         <option value="auto">Auto</option><option value="light">Light</option><option value="dark">Dark</option></select></label>
       <span class="who">${who?.admin ? `Administrator${who.adminRole && who.adminRole !== "own" ? `, ${who.adminRole} only` : ""}` : who?.databases.find(({ id }) => id === place.database)?.userID}</span>
+      ${seenAs(place.database) && html`<span class="badge">sees what ${seenAs(place.database)} sees</span><button type="button" onClick=${() => leaveDatabase(/** @type {string} */ (place.database)).then(enter)}>End the look</button>`}
       <button type="button" onClick=${() => signOut().catch(() => refreshSession())}>Sign out</button>
     </header>
     <main id="content" tabIndex="-1">

@@ -56,6 +56,7 @@ export function Tester({ database, apiKeys }) {
   /** Who it is, as the call wants it. */
   const identity = () => {
     if (form.who === "apiKey") return { apiKey: form.apiKey || apiKeys[0]?.id };
+    if (form.who === "account") return { account: form.user.trim() };
     if (form.who === "session") {
       if (!session.value) throw new Error(open.length ? "The session has ended: choose another one" : "No peer is connected");
       return { permissions: session.value.permissions, user: session.value.userID, ...(session.value.peerKey ? { peer: session.value.peerKey } : {}) };
@@ -89,8 +90,9 @@ export function Tester({ database, apiKeys }) {
   const { answer } = state;
   return html`<section class="card tester" aria-label="Rights tester"><header><h2>May this identity read and write this document, and does it get it?</h2></header><form onSubmit=${submit}>
     <div class="grid-form">
-      <label>Identity<select value=${form.who} onChange=${set("who")}><option value="permissions">Permissions</option>${knowsSessions.value && html`<option value="session">A connected user</option>`}<option value="apiKey">API key</option><option value="token">Access token</option></select></label>
+      <label>Identity<select value=${form.who} onChange=${set("who")}><option value="permissions">Permissions</option>${knowsSessions.value && html`<option value="session">A connected user</option>`}<option value="account">An account</option><option value="apiKey">API key</option><option value="token">Access token</option></select></label>
       ${form.who === "apiKey" && html`<label class="wide">Key<select value=${form.apiKey} onChange=${set("apiKey")}>${apiKeys.map((one) => html`<option key=${one.id} value=${one.id}>${one.name}</option>`)}</select></label>`}
+      ${form.who === "account" && html`<label class="wide">Name<input required value=${form.user} onInput=${set("user")} /></label>`}
       ${form.who === "session" && html`<label class="wide">Session<select value=${chosen} onChange=${(/** @type {any} */ event) => setForm({ ...form, session: event.currentTarget.value, subscription: "", args: "" })}>${open.length === 0 && html`<option value="">no peer is connected</option>`}${open.map((one) => html`<option key=${one.session} value=${one.session}>${one.userID}${one.peerKey ? ` on ${device(one.peerKey)}` : ""}</option>`)}</select></label>`}
       ${form.who === "permissions" && html`<label class="wide">Permissions as JSON<input class="code" spellcheck=${false} value=${form.permissions} onInput=${set("permissions")} /></label><label>User<input placeholder="any" value=${form.user} onInput=${set("user")} /></label>`}
       ${form.who === "token" && html`<label class="wide">Access token<input type="password" autocomplete="off" value=${form.token} onInput=${set("token")} /></label>`}
