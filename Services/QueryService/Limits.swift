@@ -113,7 +113,9 @@ public enum Limits {
     static let historyRows: UInt64 = 1_000
     /// Bytes of the states in one history, unless a single change has more: each is compared with the one
     /// before, and the values of both stand in the answer.
-    static let historyBytes = 16 << 20
+    static let historyBytes = 8 << 20
+    /// The memory of such a state with its values and their text, in times of its bytes.
+    static let historyWeight = 4
     /// Operations of the log that a history reads at a time.
     static let historyStep = 4_000
     /// Longest condition or list of collections in a request for changes, in bytes.

@@ -77,7 +77,7 @@ struct DocumentHistory: Sendable {
                 Entry(offset: entry.offset, stamp: operation.stamp, before: found.state, after: state))
             found.state = state
             found.bytes += state.count
-            evaluation.holds(rows: found.bytes)
+            evaluation.holds(rows: Limits.historyWeight * found.bytes)
         case .reaped(let rest): found.state = rest
         case .duplicate, .void: break
         }
