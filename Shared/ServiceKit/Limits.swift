@@ -61,8 +61,9 @@ public enum Limits {
     static let retoldAnswerBytes = 1 << 20
     /// Bytes of a request after whose end free memory is given back to the system.
     static let largeHoldBytes = 4 << 20
-    /// Time until then: what was read of it ends as well.
-    static let memoryPause: DispatchTimeInterval = .seconds(1)
+    /// Time until then, once for all requests that end meanwhile: giving back locks the heap, some hundred
+    /// milliseconds of a large one.
+    static let memoryPause: DispatchTimeInterval = .seconds(60)
     /// Longest `X-Request-ID` that is taken from a client: it stands in every line of the log.
     static let requestIDCharacters = 128
     /// Longest time that a stream waits for a client that reads nothing, which is cut off then: within it a

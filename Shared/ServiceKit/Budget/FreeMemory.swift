@@ -16,8 +16,7 @@ public enum FreeMemory {
         _ = unsafeBitCast(trim, to: Trim.self)(0)
     }
 
-    /// The same in a moment, once for all who ask meanwhile: something large was let go, and the rest of its
-    /// work ends now.
+    /// The same within a minute, once for all who ask meanwhile: something large was let go.
     static func giveBackSoon() {
         guard !isComing.exchange(true, ordering: .relaxed) else { return }
         queue.asyncAfter(deadline: .now() + Limits.memoryPause) {
