@@ -186,8 +186,9 @@ public final class Ditto: Sendable {
         store.owner.set(self)
         engine.setTransportInformation { [weak self] in
             guard let self else { return [] }
+            // The instance's own: a captured `links` would keep the engine, which keeps this closure.
             return TransportInformation(
-                config: transportConfig, server: auth.map { _ in sync.status }, links: links
+                config: transportConfig, server: auth.map { _ in self.sync.status }, links: self.links
             ).rows
         }
         sync.owner.set(self)
