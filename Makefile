@@ -4,7 +4,7 @@ LISTEN ?= 127.0.0.1:4000
 DATA ?= ./mimeo-data
 
 .DEFAULT_GOAL := help
-.PHONY: run demo test test-deep lint format bench fuzz simulate consistency system docs dist dist-check compose \
+.PHONY: run demo test test-deep lint format bench fuzz simulate consistency system native python docs dist dist-check compose \
 	compose-test clean help
 
 run: ## Build and start all four services in one process (LISTEN=HOST:PORT, DATA=DIRECTORY)
@@ -31,6 +31,7 @@ bench: ## Measure everything beside what one would use instead (Tests/Benchmarks
 	@scripts/bench-queries
 	@scripts/bench-sessions
 	@scripts/bench-sdk
+	@scripts/bench-native
 	@scripts/bench-tokens
 	@scripts/with-postgres scripts/bench-log
 	@scripts/bench-network
@@ -59,6 +60,14 @@ system: ## Only the system tests: real executables, killed, restarted and sent m
 	@scripts/setup build system
 	@scripts/build
 	@python3 Tests/SystemTests
+
+native: ## libmimeo for other languages, with its header, in .build/native
+	@scripts/setup build
+	@scripts/build-release --product MimeoC
+	@scripts/native .build-release/release
+
+python: native ## The Python package with libmimeo within, a wheel in .build/python
+	@scripts/python-wheel .build/native/libmimeo.so .build/python
 
 docs: ## The SDK's reference as a web page, in .build/docs
 	@scripts/setup build

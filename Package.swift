@@ -103,6 +103,9 @@ let shared: [Target] = [
     // Decision 0064: what only an application of 4.x or of Combine imports.
     module("DittoSwiftCombine", ["DittoSwift"] + openCombine),
     module("DittoObjC", ["DittoSwift"]),
+    // The library for other languages; `scripts/native` links it.
+    module("MimeoC", ["CMimeo", "CRDT", "DittoSwift"], exclude: ["exports.map", "include"]),
+    .systemLibrary(name: "CMimeo", path: "Shared/MimeoC/include"),
     module(
         "ServiceKit",
         [
@@ -350,6 +353,7 @@ let package = Package(
         .library(name: "DittoSwift", targets: ["DittoSwift"]),
         .library(name: "DittoSwiftCombine", targets: ["DittoSwiftCombine"]),
         .library(name: "DittoObjC", targets: ["DittoObjC"]),
+        .library(name: "MimeoC", type: .static, targets: ["MimeoC"]),
         .executable(name: "auth-gateway", targets: ["AuthGatewayMain"]),
         .executable(name: "replicator", targets: ["ReplicatorMain"]),
         .executable(name: "query-service", targets: ["QueryServiceMain"]),

@@ -94,6 +94,10 @@ struct ImportTable {
                 packages: ["OpenCombine", "OpenCombineDispatch", "OpenCombineFoundation"],
                 platform: ["Combine", "Foundation"]),
             "Shared/DittoObjC": Row(ours: ["DittoSwift"]),
+            // Decision 0178: one interface in C for all other languages.
+            "Shared/MimeoC": Row(
+                ours: ["CRDT", "DittoSwift"], packages: ["CMimeo"],
+                platform: foundation.union(["Dispatch", "Glibc"])),
             "Shared/ServiceKit": Row(
                 // Decision 0024: every service follows the system database, whose documents are read by DQL.
                 ours: [

@@ -44,7 +44,7 @@ enum SourceTree {
 
     private static let folders = [
         "Docs", "Shared", "Services", "Tests", "scripts", "compose", "deploy", "monitoring", "packaging",
-        ".ci",
+        "python", ".ci",
     ]
     private static let rootFiles = [
         "Package.swift", "Makefile", "README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md",

@@ -9,6 +9,8 @@ public final class DittoQueryResult: Sendable {
     /// commits have greater ids. Once the server has acknowledged one, it and all earlier ones are durable
     /// there.
     public var commitID: UInt64? { commit?.value }
+    /// True unless the statement was a SELECT.
+    package var isWrite: Bool { commit != nil }
     private let commit: CommitNumber?
     private let mutated: [DocumentID]
 

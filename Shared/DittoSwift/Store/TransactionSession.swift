@@ -65,10 +65,12 @@ final class TransactionSession: Sendable {
         }
     }
 
-    /// As `execute`, for the 4.x API: blocks the calling thread. Several statements take effect together or
-    /// not at all; the last one gives the result.
-    func executeBlocking(_ statements: [(text: String, arguments: ObjectValue)]) throws -> DittoQueryResult {
-        let requests = try statements.map { try request($0.text, $0.arguments, .legacy) }
+    /// As `execute`, but blocks the calling thread. Several statements take effect together or not at all; the
+    /// last one gives the result.
+    func executeBlocking(
+        _ statements: [(text: String, arguments: ObjectValue)], _ dialect: Dialect
+    ) throws -> DittoQueryResult {
+        let requests = try statements.map { try request($0.text, $0.arguments, dialect) }
         let answer = BlockingAnswer<DittoQueryResult>()
         put(requests) { answer.set($0) }
         return try answer.wait()

@@ -5,6 +5,7 @@
 //     sdk-probe latency DIRECTORY       from a write to the callback of one of 100 observers
 //     sdk-probe differ DIRECTORY        the differ on 10,000 items, 100 of them changed
 //     sdk-probe observers DIRECTORY [SECONDS]   200 observers on 50,000 documents, 2,000 writes a second
+//     sdk-probe border DIRECTORY        reads that the C interface and Python make too
 //     sdk-probe write DIRECTORY         transactions for ever, each acknowledged by a line
 //     sdk-probe check DIRECTORY         what is there of those
 //     sdk-probe hold DIRECTORY          opens and waits for the end of its input
@@ -38,6 +39,7 @@ case "rates": try await measureRates(directory)
 case "latency": try await measureLatency(directory)
 case "differ": try await measureDiffer(directory)
 case "observers": try await watch(directory, seconds: Double(arguments.dropFirst(3).first ?? "10") ?? 10)
+case "border": try await measureBorder(directory)
 case "write": try await writeForEver(directory)
 case "check": try await check(directory)
 case "hold":

@@ -35,7 +35,7 @@ final class LegacyTransaction: Sendable {
 
     /// Runs statements as one: all take effect or none. The last one gives the result.
     func run(_ statements: [(text: String, arguments: ObjectValue)]) throws -> DittoQueryResult {
-        try session.executeBlocking(statements)
+        try session.executeBlocking(statements, .legacy)
     }
 
     /// Notes an operation for the result of `store.write`.

@@ -1,0 +1,213 @@
+internal import CMimeo
+import CRDT
+import DittoSwift
+import Foundation
+import Synchronization
+
+// swift-format-ignore: AlwaysUseLowerCamelCase
+@c @implementation
+func mimeo_observe(
+    _ database: mimeo_handle, _ statement: UnsafePointer<CChar>!, _ statementSize: Int,
+    _ arguments: UnsafeRawPointer!, _ argumentsSize: Int, _ flags: UInt32, _ callback: mimeo_callback!,
+    _ context: UnsafeMutableRawPointer!, _ observer: UnsafeMutablePointer<mimeo_handle>!,
+    _ error: UnsafeMutablePointer<mimeo_error>!
+) -> mimeo_status {
+    call(error) {
+        let place = try Incoming.place(observer)
+        let format = try Format(flags: flags)
+        let database = try HandleTable.shared.object(database, as: Database.self)
+        let text = try Incoming.text(statement, statementSize, "statement")
+        let values = try Incoming.map(arguments, argumentsSize, "arguments")
+        let receiver = Receiver(callback, context)
+        place.pointee = try database.add(Running(database)) { handle, running in
+            let started = try database.ditto.store.observe(text, values, on: database.queue) {
+                [events = database.events] result, signalNext in
+                events.tell(
+                    Event(
+                        MIMEO_ROWS, from: handle, to: receiver, .array(result.items.map(\.row)), format,
+                        count: result.items.count, done: signalNext))
+            }
+            running.started(handle) { started.cancel() }
+        }
+        return MIMEO_OK
+    }
+}
+
+// swift-format-ignore: AlwaysUseLowerCamelCase
+@c @implementation
+func mimeo_watch(
+    _ database: mimeo_handle, _ kind: Int32, _ flags: UInt32, _ callback: mimeo_callback!,
+    _ context: UnsafeMutableRawPointer!, _ watcher: UnsafeMutablePointer<mimeo_handle>!,
+    _ error: UnsafeMutablePointer<mimeo_error>!
+) -> mimeo_status {
+    call(error) {
+        let place = try Incoming.place(watcher)
+        let format = try Format(flags: flags)
+        let database = try HandleTable.shared.object(database, as: Database.self)
+        let receiver = Receiver(callback, context)
+        place.pointee = try database.add(Running(database)) { handle, running in
+            switch kind {
+            case MIMEO_LOGIN: try watchLogins(database, handle, running, receiver, format)
+            case MIMEO_PRESENCE: watchPresence(database, handle, running, receiver, format)
+            default: throw BorderError(.choiceUnknown, "\(kind) is no kind of event to watch")
+            }
+        }
+        return MIMEO_OK
+    }
+}
+
+private func watchLogins(
+    _ database: Database, _ handle: mimeo_handle, _ running: Running, _ receiver: Receiver?, _ format: Format
+) throws {
+    guard let auth = database.ditto.auth else {
+        throw BorderError(.noServer, "the database has no server to log in to")
+    }
+    let events = database.events
+    auth.expirationHandler = { _, seconds in
+        // Resumed once the program has released the event, after its login.
+        await withCheckedContinuation { continuation in
+            events.tell(
+                Event(MIMEO_LOGIN, from: handle, to: receiver, .double(seconds), format) {
+                    continuation.resume()
+                })
+        }
+    }
+    running.started(handle) { [weak auth] in auth?.expirationHandler = nil }
+}
+
+private func watchPresence(
+    _ database: Database, _ handle: mimeo_handle, _ running: Running, _ receiver: Receiver?, _ format: Format
+) {
+    let events = database.events
+    let observer = database.ditto.presence.observe { graph in
+        events.tell(
+            Event(MIMEO_PRESENCE, from: handle, to: receiver, plain(graph), format), isLatest: true)
+    }
+    running.started(handle) { observer.stop() }
+}
+
+/// A value from an `Encodable` of the SDK; null for none.
+func plain(_ encodable: some Encodable) -> Value {
+    (try? JSONText.parse([UInt8](JSONEncoder().encode(encodable)))) ?? .null
+}
+
+// swift-format-ignore: AlwaysUseLowerCamelCase
+@c @implementation
+func mimeo_next_event(
+    _ source: mimeo_handle, _ milliseconds: Int32, _ event: UnsafeMutablePointer<mimeo_event>!,
+    _ error: UnsafeMutablePointer<mimeo_error>!
+) -> mimeo_status {
+    call(error) {
+        let place = try Incoming.place(event)
+        let found = try HandleTable.shared.object(source)
+        guard let next = try events(of: found, source).polled.next(within: milliseconds) else {
+            return MIMEO_EMPTY
+        }
+        // With its database an unread event ends too, and lets a login go on.
+        let handle = try (found as? Database)?.add(next) ?? HandleTable.shared.add(next)
+        (found as? Database).map { database in next.whenEnded { database.forget(handle) } }
+        place.pointee = next.told(handle)
+        return MIMEO_OK
+    }
+}
+
+// swift-format-ignore: AlwaysUseLowerCamelCase
+@c @implementation
+func mimeo_event_fd(
+    _ source: mimeo_handle, _ descriptor: UnsafeMutablePointer<Int32>!,
+    _ error: UnsafeMutablePointer<mimeo_error>!
+) -> mimeo_status {
+    call(error) {
+        let place = try Incoming.place(descriptor)
+        place.pointee = try events(of: HandleTable.shared.object(source), source).polled.descriptor()
+        return MIMEO_OK
+    }
+}
+
+// swift-format-ignore: AlwaysUseLowerCamelCase
+@c @implementation
+func mimeo_wake(_ source: mimeo_handle, _ error: UnsafeMutablePointer<mimeo_error>!) -> mimeo_status {
+    call(error) {
+        try events(of: HandleTable.shared.object(source), source).polled.wake()
+        return MIMEO_OK
+    }
+}
+
+private func events(of found: any Held, _ handle: mimeo_handle) throws -> Events {
+    switch found {
+    case let database as Database: return database.events
+    case let log as LogTap: return log.events
+    default:
+        throw BorderError(
+            .handleOfOtherKind, "handle \(handle) is \(type(of: found).kind), not a database or log")
+    }
+}
+
+/// The lines of the process's log for the program.
+final class LogTap: Held {
+    static let kind = "a log"
+    /// The most lines that wait to be read. More of them would be memory that nobody looks at.
+    private static let waitingLines = 1_000
+    let events = Events(limit: LogTap.waitingLines)
+    private let dropped = Mutex(0)
+
+    func end() {
+        DittoLogger.setCustomLogCallback(nil)
+        events.close()
+    }
+
+    func tell(_ level: DittoLogLevel, _ message: String, _ handle: UInt64, _ to: Receiver?, _ format: Format)
+    {
+        let lost = dropped.withLock { dropped in
+            defer { dropped = 0 }
+            return dropped
+        }
+        let line = ObjectValue(unique: [
+            (key: "level", value: .int(Int64(level.rawValue))), (key: "message", value: .string(message)),
+            (key: "dropped", value: .int(Int64(lost))),
+        ])
+        let more = events.tell(Event(MIMEO_LOG, from: handle, to: to, .object(line), format))
+        if more > 0 { dropped.withLock { $0 += more } }
+    }
+}
+
+// swift-format-ignore: AlwaysUseLowerCamelCase
+@c @implementation
+func mimeo_logs(
+    _ level: Int32, _ flags: UInt32, _ callback: mimeo_callback!, _ context: UnsafeMutableRawPointer!,
+    _ log: UnsafeMutablePointer<mimeo_handle>!, _ error: UnsafeMutablePointer<mimeo_error>!
+) -> mimeo_status {
+    call(error) {
+        let place = try Incoming.place(log)
+        let format = try Format(flags: flags)
+        guard let least = DittoLogLevel(rawValue: Int(level)) else {
+            throw BorderError(.choiceUnknown, "\(level) is no level of the log")
+        }
+        let receiver = Receiver(callback, context)
+        let tap = LogTap()
+        let handle = HandleTable.shared.add(tap)
+        DittoLogger.setCustomLogCallback { [weak tap] level, message in
+            guard level.rawValue <= least.rawValue else { return }
+            tap?.tell(level, message, handle, receiver, format)
+        }
+        place.pointee = handle
+        return MIMEO_OK
+    }
+}
+
+// swift-format-ignore: AlwaysUseLowerCamelCase
+@c @implementation
+func mimeo_log_level(_ level: Int32, _ error: UnsafeMutablePointer<mimeo_error>!) -> mimeo_status {
+    call(error) {
+        guard level != 0 else {
+            DittoLogger.isEnabled = false
+            return MIMEO_OK
+        }
+        guard let least = DittoLogLevel(rawValue: Int(level)) else {
+            throw BorderError(.choiceUnknown, "\(level) is no level of the log")
+        }
+        DittoLogger.isEnabled = true
+        DittoLogger.minimumLogLevel = least
+        return MIMEO_OK
+    }
+}

@@ -1,0 +1,114 @@
+internal import CMimeo
+import CRDT
+import DittoSwift
+
+// swift-format-ignore: AlwaysUseLowerCamelCase
+@c @implementation
+func mimeo_execute(
+    _ location: mimeo_handle, _ statement: UnsafePointer<CChar>!, _ statementSize: Int,
+    _ arguments: UnsafeRawPointer!, _ argumentsSize: Int, _ flags: UInt32,
+    _ result: UnsafeMutablePointer<mimeo_result>!, _ error: UnsafeMutablePointer<mimeo_error>!
+) -> mimeo_status {
+    call(error) {
+        let place = try Incoming.place(result)
+        let format = try Format(flags: flags)
+        let outcome = try run(
+            location, Incoming.text(statement, statementSize, "statement"),
+            Incoming.map(arguments, argumentsSize, "arguments"))
+        place.pointee = mimeo_result(outcome, format)
+        return MIMEO_OK
+    }
+}
+
+// swift-format-ignore: AlwaysUseLowerCamelCase
+@c @implementation
+func mimeo_query(
+    _ location: mimeo_handle, _ statement: UnsafePointer<CChar>!, _ statementSize: Int,
+    _ arguments: UnsafeRawPointer!, _ argumentsSize: Int, _ cursor: UnsafeMutablePointer<mimeo_handle>!,
+    _ error: UnsafeMutablePointer<mimeo_error>!
+) -> mimeo_status {
+    call(error) {
+        let place = try Incoming.place(cursor)
+        let outcome = try run(
+            location, Incoming.text(statement, statementSize, "statement"),
+            Incoming.map(arguments, argumentsSize, "arguments"))
+        place.pointee = HandleTable.shared.add(Cursor(outcome))
+        return MIMEO_OK
+    }
+}
+
+/// Executes a statement in a database or a transaction.
+private func run(
+    _ location: mimeo_handle, _ statement: String, _ arguments: ObjectValue
+) throws -> DittoQueryResult {
+    switch try HandleTable.shared.object(location) {
+    case let transaction as HeldTransaction: return try transaction.execute(statement, arguments)
+    case let database as Database:
+        return try database.ditto.store.executeBlocking(statement, arguments) {
+            try database.checkNotInside()
+        }
+    case let other:
+        throw BorderError(
+            .handleOfOtherKind, "handle \(location) is \(type(of: other).kind), not a database or transaction"
+        )
+    }
+}
+
+// swift-format-ignore: AlwaysUseLowerCamelCase
+@c @implementation
+func mimeo_next_rows(
+    _ cursor: mimeo_handle, _ limit: Int, _ flags: UInt32, _ result: UnsafeMutablePointer<mimeo_result>!,
+    _ error: UnsafeMutablePointer<mimeo_error>!
+) -> mimeo_status {
+    call(error) {
+        let place = try Incoming.place(result)
+        let format = try Format(flags: flags)
+        let cursor = try HandleTable.shared.object(cursor, as: Cursor.self)
+        place.pointee = mimeo_result(cursor.rows(atMost: limit), format)
+        return MIMEO_OK
+    }
+}
+
+// swift-format-ignore: AlwaysUseLowerCamelCase
+@c @implementation
+func mimeo_begin(
+    _ database: mimeo_handle, _ flags: UInt32, _ transaction: UnsafeMutablePointer<mimeo_handle>!,
+    _ error: UnsafeMutablePointer<mimeo_error>!
+) -> mimeo_status {
+    call(error) {
+        let place = try Incoming.place(transaction)
+        let database = try HandleTable.shared.object(database, as: Database.self)
+        guard flags & ~(MIMEO_READ_ONLY | MIMEO_ANY_THREAD) == 0 else {
+            throw BorderError(.choiceUnknown, "\(flags) is no flag of a transaction")
+        }
+        let isReadOnly = flags & MIMEO_READ_ONLY != 0
+        if !isReadOnly { try database.checkNotInside() }
+        let begun = try database.ditto.store.beginBlocking(isReadOnly: isReadOnly)
+        let isBound = !isReadOnly && flags & MIMEO_ANY_THREAD == 0
+        let held = HeldTransaction(database, begun, isBound: isBound)
+        do {
+            let handle = try database.add(held)
+            held.named(handle)
+            place.pointee = handle
+        } catch {
+            held.end()
+            throw error
+        }
+        return MIMEO_OK
+    }
+}
+
+// swift-format-ignore: AlwaysUseLowerCamelCase
+@c @implementation
+func mimeo_end(
+    _ transaction: mimeo_handle, _ commits: Int32, _ commit: UnsafeMutablePointer<UInt64>!,
+    _ error: UnsafeMutablePointer<mimeo_error>!
+) -> mimeo_status {
+    call(error) {
+        let held = try HandleTable.shared.object(transaction, as: HeldTransaction.self)
+        _ = try HandleTable.shared.remove(transaction)
+        let number = try held.end(commits: commits != 0)
+        commit?.pointee = number
+        return MIMEO_OK
+    }
+}

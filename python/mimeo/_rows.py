@@ -1,0 +1,87 @@
+"""The result of a statement."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar, cast, overload
+
+from . import _values
+from ._errors import StatementError
+
+Row = dict[str, Any]
+Kind = TypeVar("Kind")
+
+
+class Result(Sequence[Row]):
+    """The rows of a SELECT, each a dict; after a write the ids of the written documents and the number of the commit.
+
+    >>> result = db.execute("SELECT _id, n FROM numbers ORDER BY n")
+    >>> len(result), result[0], result.first()["n"]
+    (3, {'_id': 'one', 'n': 1}, 1)
+    """
+
+    def __init__(self, rows: list[Row], mutated: list[Any], commit: int | None) -> None:
+        self._rows = rows
+        self.mutated_ids = mutated
+        self.commit = commit
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Row]: ...
+    def __getitem__(self, index: int | slice) -> Row | list[Row]:
+        return self._rows[index]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._rows)
+
+    def __repr__(self) -> str:
+        return f"Result({self._rows!r})" if self.commit is None else f"Result(commit={self.commit})"
+
+    def __eq__(self, other: object) -> bool:
+        return self._rows == (other._rows if isinstance(other, Result) else other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def first(self) -> Row | None:
+        """The first row; None if there is none."""
+        return self._rows[0] if self._rows else None
+
+    def one(self) -> Row:
+        """The only row. Raises if there is none, or more."""
+        if len(self._rows) != 1:
+            raise StatementError("PYTHON-0103", f"the statement has {len(self._rows)} rows, not one")
+        return self._rows[0]
+
+    def scalar(self) -> Any:
+        """The only value of the only row.
+
+        >>> db.execute("SELECT COUNT(*) AS n FROM numbers").scalar()
+        3
+        """
+        return next(iter(self.one().values()))
+
+    def as_type(self, kind: type[Kind]) -> list[Kind]:
+        """The rows as instances of a dataclass. A field `id` reads `_id`; texts become datetimes, UUIDs and the like.
+
+        >>> import dataclasses
+        >>> @dataclasses.dataclass
+        ... class Number:
+        ...     id: str
+        ...     n: int
+        >>> db.execute("SELECT * FROM numbers WHERE n = 2").as_type(Number)
+        [Number(id='two', n=2)]
+        """
+        return [cast(Kind, _values.as_type(row, kind)) for row in self._rows]
+
+    def to_pandas(self) -> Any:
+        """The rows as a DataFrame of pandas, which has to be installed."""
+        return importlib.import_module("pandas").DataFrame(self._rows)
+
+    def to_arrow(self) -> Any:
+        """The rows as a table of Arrow; pyarrow has to be installed."""
+        return importlib.import_module("pyarrow").Table.from_pylist(self._rows)

@@ -1,0 +1,123 @@
+"""Values in documents: exact in both directions, or refused."""
+
+import dataclasses
+import datetime
+import decimal
+import enum
+import math
+import uuid
+
+import mimeo
+from mimeo import _values
+
+from .support import DatabaseTest
+
+
+class Color(enum.Enum):
+    BLUE = "blue"
+
+
+@dataclasses.dataclass
+class Part:
+    name: str
+    weight: float
+
+
+@dataclasses.dataclass
+class Car:
+    id: str
+    color: Color
+    built: datetime.datetime
+    key: uuid.UUID
+    price: decimal.Decimal
+    photo: bytes
+    parts: list[Part]
+    owner: "str | None" = None
+
+
+class Values(DatabaseTest):
+    def there_and_back(self, value):
+        db = self.open()
+        db.execute("INSERT INTO kept DOCUMENTS (:d)", d={"_id": 1, "v": value})
+        found = db.execute("SELECT v FROM kept").one()["v"]
+        db.close()
+        return found
+
+    def test_every_kind_of_value_comes_back_as_it_went(self):
+        values = [None, True, False, 0, -1, 2**63 - 1, -(2**63), 0.1, -0.0, 1e300, 5e-324, 1.0, "", "grün 🚗\x00\n\\\"",
+                  b"", bytes(range(256)), [], [1, [2, {"a": [b"x"]}]], {}, {"a": {"b": None}}, "x" * 70_000]
+        db = self.open()
+        db.execute("INSERT INTO kept DOCUMENTS (:d)", d={"_id": 1, "v": values})
+        found = db.execute("SELECT v FROM kept").one()["v"]
+        self.assertEqual(found, values)
+        self.assertEqual([type(value) for value in found], [type(value) for value in values])
+        self.assertEqual(math.copysign(1, found[8]), -1)
+
+    def test_nan_and_infinities_come_back(self):
+        found = self.there_and_back([math.nan, math.inf, -math.inf])
+        self.assertTrue(math.isnan(found[0]))
+        self.assertEqual(found[1:], [math.inf, -math.inf])
+
+    def test_json_and_cbor_of_the_same_arguments_are_the_same_document(self):
+        plain = {"a": 1, "b": [1.5, "x", None, True], "c": {"d": -5}, "e": 2**40, "f": -300, "g": "é" * 300}
+        out = bytearray()
+        _values._write(plain, out, 0)
+        self.assertEqual(_values.cbor(bytes(out)), plain)
+        self.assertEqual(_values.encoded(plain)[:1], b"{")
+        self.assertEqual(_values.cbor(_values.encoded({"z": b"x", **plain})), {"z": b"x", **plain})
+
+    def test_a_datetime_is_text_in_utc_with_milliseconds(self):
+        east = datetime.timezone(datetime.timedelta(hours=2))
+        moment = datetime.datetime(2026, 11, 28, 14, 0, 0, 250_999, tzinfo=east)
+        self.assertEqual(self.there_and_back(moment), "2026-11-28T12:00:00.250Z")
+
+    def test_refused_values_say_why(self):
+        db = self.open()
+        for code, value in [
+            ("SDK-0201", object()), ("SDK-0201", datetime.datetime(2026, 1, 1)), ("SDK-0201", 1j), ("SDK-0202", [2**63, b""]),
+            ("NATIVE-0104", "\ud800"), ("NATIVE-0104", {"\udfff": 1}), ("NATIVE-0104", ["\ud800", b""]),
+            ("SDK-0201", {(1, 2): 3}),
+        ]:
+            with self.subTest(value=repr(value)):
+                error = self.assert_code(code, db.execute, "SELECT :v FROM kept", v=value)
+                self.assertIsInstance(error, mimeo.ArgumentError)
+        self.assertRaises(mimeo.ArgumentError, db.execute, "SELECT :v FROM kept", v=2**63)
+        self.assert_code("NATIVE-0104", db.execute, "SELECT '\ud800' FROM kept")
+        self.assert_code("NATIVE-0105", db.execute, "SELECT * FROM kept", [1])
+        circle = []
+        circle.append(circle)
+        self.assertRaises(mimeo.ArgumentError, db.execute, "SELECT :v FROM kept", v=circle)
+        deep = [b""]
+        for _ in range(500):
+            deep = [deep]
+        self.assertRaises(mimeo.ArgumentError, db.execute, "SELECT :v FROM kept", v=deep)
+
+    def test_a_dataclass_goes_in_and_comes_back(self):
+        car = {
+            "_id": "a", "color": Color.BLUE, "built": datetime.datetime(2026, 1, 2, tzinfo=datetime.timezone.utc),
+            "key": uuid.UUID(int=7), "price": decimal.Decimal("12.50"), "photo": b"\x00\xff", "parts": [Part("wheel", 7)],
+        }
+        db = self.open()
+        db.execute("INSERT INTO cars DOCUMENTS (:car)", car=car)
+        [found] = db.execute("SELECT * FROM cars").as_type(Car)
+        self.assertEqual(found, Car("a", Color.BLUE, car["built"], car["key"], car["price"], b"\x00\xff", [Part("wheel", 7.0)]))
+        error = self.assert_code("SDK-0210", db.execute("SELECT color FROM cars").as_type, Car)
+        self.assertIn("Car", error.message)
+
+    def test_a_document_of_four_mebibytes_comes_back_and_one_of_six_is_refused(self):
+        text = "x" * (4 << 20)
+        self.assertEqual(self.there_and_back(text), text)
+        db = self.open()
+        self.assertRaises(mimeo.Error, db.execute, "INSERT INTO kept DOCUMENTS (:d)", d={"_id": 2, "v": "x" * (6 << 20)})
+        self.assertEqual(db.execute("SELECT COUNT(*) AS n FROM kept").scalar(), 1)
+
+    def test_pandas_and_arrow_read_rows_where_they_are_installed(self):
+        db = self.open()
+        db.execute("INSERT INTO kept DOCUMENTS ({'_id': 1, 'n': 1.5}), ({'_id': 2, 'n': 2.5})")
+        rows = db.execute("SELECT * FROM kept ORDER BY _id")
+        for name, count in [("pandas", lambda: len(rows.to_pandas())), ("pyarrow", lambda: rows.to_arrow().num_rows)]:
+            try:
+                __import__(name)
+            except ImportError:
+                continue
+            self.assertEqual(count(), 2, name)
