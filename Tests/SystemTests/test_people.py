@@ -214,7 +214,7 @@ class Attacks(PeopleTest):
     def test_an_unknown_name_is_answered_like_a_wrong_password(self):
         self.admin("accounts", "create", "--provider", "staff", "--name", "ann", "--password", PASSWORD)
         times, answers = {"ann": [], "nobody": []}, {}
-        for at in range(8):
+        for at in range(3):
             for name in times:
                 began = time.monotonic()
                 answer = self.log_in(name, "wrong password", f"10.2.{at}.1")
