@@ -2,6 +2,7 @@ import CRDT
 import DQL
 import Exchange
 import Logging
+import Machine
 import OperationLog
 import Replica
 import ServiceKit
@@ -90,6 +91,8 @@ struct EmbeddedStore: ProjectionStore {
     func write(_ group: GroupWrite) async throws -> GroupWritten {
         let (log, database) = (log, materializer.database)
         return try await materializer.write { replica, position in
+            let begin = WorkerThread.processorTime
+            defer { group.evaluation.charge(WorkerThread.processorTime - begin) }
             var written: GroupWritten?
             do {
                 let folded = try replica.write(

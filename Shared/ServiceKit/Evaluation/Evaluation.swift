@@ -111,6 +111,9 @@ public final class Evaluation: Sendable {
         state.withLock { $0.text = shown }
     }
 
+    /// Charges the credential for processor time that it took outside of the pool's turns.
+    public func charge(_ time: Duration) { pool.charge(time, to: purpose.credential) }
+
     /// Runs work in turns of the pool, on a thread that may block, and waits for it. One piece of work of an
     /// evaluation runs at a time.
     /// - Parameters:

@@ -106,6 +106,11 @@ public final class EvaluationPool: Sendable {
         return result
     }
 
+    func charge(_ time: Duration, to credential: String) {
+        let used = time.wholeNanoseconds
+        state.withLock { $0.schedule.charge(brief: credential, used) }
+    }
+
     private static func running(
         _ state: borrowing State, of credential: String, in database: DatabaseID
     ) -> Int {
