@@ -1,6 +1,7 @@
 import CRDT
 import HTTPTypes
 import Hummingbird
+import Identity
 import NIOCore
 import ServiceKit
 
@@ -136,6 +137,22 @@ struct ExecuteRequest: Sendable {
 }
 
 extension ReceivedBody {
+    /// The name under which the client may send the body again to a route; nil without one. A long body is
+    /// hashed in a turn.
+    /// - Throws: as `IdempotencyKey`.
+    func key(
+        _ request: Request, of identity: Identity, _ route: [UInt8], in evaluation: Evaluation
+    ) async throws -> IdempotencyKey? {
+        guard HTTPField.Name(IdempotencyKey.field).map({ request.headers.contains($0) }) ?? false else {
+            return nil
+        }
+        let (user, bytes) = (identity.userID, bytes)
+        let make: @Sendable () throws -> IdempotencyKey? = {
+            try IdempotencyKey(request, user: user, parts: [route, Array(bytes.readableBytesView)])
+        }
+        return bytes.readableBytes > Limits.plainStatementBytes ? try await evaluation.run(make) : try make()
+    }
+
     /// The members of a request's body.
     /// - Throws: `QUERY-0101` with the reason; as `object` for the rest.
     func members(known: [String], in evaluation: Evaluation) async throws -> ObjectValue {

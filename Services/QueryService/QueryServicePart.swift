@@ -287,9 +287,7 @@ public final class QueryServicePart: ServicePart {
         context.whenClientLeaves { evaluation.end(.abandoned) }
         do {
             var parsed = try await ExecuteRequest(body, takesTransactions: true, in: evaluation)
-            parsed.key = try IdempotencyKey(
-                request, user: identity.userID,
-                parts: [isStrict ? [4] : [5], Array(body.bytes.readableBytesView)])
+            parsed.key = try await body.key(request, of: identity, [isStrict ? 4 : 5], in: evaluation)
             if let text = try QueryValues(request).text("asOf") {
                 guard parsed.asOf == nil else {
                     throw QueryError(.malformedRequest, "\"asOf\" stands in the query and in the body")

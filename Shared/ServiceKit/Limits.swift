@@ -40,7 +40,7 @@ public enum Limits {
     /// Least memory for clients: some of the largest bodies.
     static let leastClientBytes = 64 << 20
     /// Most memory for clients: answers wait on disk, so more memory serves nobody.
-    static let mostClientBytes = 512 << 20
+    static let mostClientBytes = 256 << 20
     /// Room on disk for answers that wait: two of the largest at a time, of one credential one.
     static let spooledBytes = 8 << 30
     /// Share of a budget up to which an account holds little, and may still have the last quarter.
@@ -75,6 +75,11 @@ public enum Limits {
     static let packedAnswerBytes = 1_024
     /// Bytes that a packed or unpacked body takes at a time: what one request holds, and the largest step.
     static let gzipStepBytes = 64 * 1024
+    /// How many times its bytes a body may unpack to, beyond `unpackedBytes`: texts and tables have up to 50.
+    static let unpackedRatio = 200
+    static let unpackedBytes = 64 << 20
+    /// Longest piece that is packed where it is sent: some hundred microseconds.
+    static let plainPackedBytes = 8 * 1024
     /// Effort of gzip, from 1 to 9: 6 makes JSON 5 % smaller, and takes twice as long.
     static let gzipLevel: Int32 = 4
     /// Time for which a browser need not ask again before a request from another origin.

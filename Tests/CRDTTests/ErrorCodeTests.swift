@@ -21,7 +21,7 @@ struct ErrorCodeTests {
             _ = try JSONText.parseStrictly(Array("[1,2]".utf8), within: ParsingBounds(values: 2))
         case .interrupted:
             let long = CBOR.encode(.array(Array(repeating: 1, count: ParsingBounds.step)))
-            _ = try CBOR.decode(long, within: ParsingBounds(values: .max, goesOn: { false }))
+            _ = try CBOR.decode(long, within: ParsingBounds(values: .max, goesOn: { _ in false }))
         case .floatInDocumentID: _ = try DocumentID(1.5)
         case .nullDocumentID: _ = try DocumentID(.null)
         case .invalidDocumentID: _ = try DocumentID(canonical: [0x18, 0x01])

@@ -92,8 +92,8 @@ struct MachineMemoryTests {
 
     @Test("clients get an eighth, within bounds")
     func share() {
-        #expect(MachineMemory.clientBytes(of: 2 << 30) == 256 << 20)
-        #expect(MachineMemory.clientBytes(of: 64 << 30) == 512 << 20)
+        #expect(MachineMemory.clientBytes(of: 1 << 30) == 128 << 20)
+        #expect(MachineMemory.clientBytes(of: 64 << 30) == 256 << 20)
         #expect(MachineMemory.clientBytes(of: 128 << 20) == 64 << 20)
     }
 }

@@ -267,7 +267,7 @@ class Connections(HTTP):
     def test_a_head_that_is_too_large(self):
         long = "a" * 200_000
         many = [f"X-{number}: {'b' * 2000}" for number in range(100)]
-        for path, fields, expected in ((f"/{long}", [], 414), ("/health", [f"X-Long: {long}"], 431),
+        for path, fields, expected in ((f"/{long}", [], 414), (f"/{long[:70_000]}", [], 414), ("/health", [f"X-Long: {long}"], 431),
                                        ("/health", many, 431), ("/health", ["X-A: 1"] * 2000, 431)):
             answer, _ = self.exchange(head("GET", path, *fields))
             self.assertEqual(status(answer), expected)

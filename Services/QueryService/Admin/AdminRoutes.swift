@@ -278,13 +278,6 @@ private final class Surveys: Sendable {
     }
 }
 
-extension Evaluation {
-    /// Throws when it has ended.
-    func checkEnd() throws(DQLError) {
-        if let reason = interruption() { throw DQLError.interrupted(reason) }
-    }
-}
-
 extension Value {
     /// An offset as a number.
     static func offset(_ offset: Offset) -> Value { .int(Int64(clamping: offset.rawValue)) }

@@ -30,11 +30,10 @@ struct LegacyRoutes: Sendable {
             return try await evaluating(identity, context) { evaluation in
                 let members = try await body.members(known: ["commands"], in: evaluation)
                 let write = try await reporting {
-                    try await evaluation.run { try LegacyWrite(members) }
+                    try await evaluation.run { try evaluation.preparing { try LegacyWrite(members) } }
                 }
                 var commands = write.request
-                commands.key = try IdempotencyKey(
-                    request, user: identity.userID, parts: [[4], Array(body.bytes.readableBytesView)])
+                commands.key = try await body.key(request, of: identity, [4], in: evaluation)
                 let transaction = commands
                 let answer = try await reporting(transaction) {
                     try await execute(transaction, request, identity, evaluation)
@@ -87,7 +86,9 @@ struct LegacyRoutes: Sendable {
         let body = try await received(request, identity)
         return try await evaluating(identity, context) { evaluation in
             let object = try await body.members(known: ["collection"] + members, in: evaluation)
-            let made = try await reporting { try await evaluation.run { try make(try LegacyCall(object)) } }
+            let made = try await reporting {
+                try await evaluation.run { try evaluation.preparing { try make(try LegacyCall(object)) } }
+            }
             evaluation.name(made.request.text)
             let answer = try await reporting {
                 try await execute(made.request, request, identity, evaluation)

@@ -51,7 +51,9 @@ struct ObserveRoutes: Sendable {
             let (statements, text) = (statements, wanted.statement)
             statement =
                 text.utf8.count > Limits.plainStatementBytes
-                ? try await turns.run { _ in try statements.prepare(text) } : try statements.prepare(text)
+                ? try await turns.run { evaluation in
+                    try evaluation.preparing { try statements.prepare(text) }
+                } : try statements.prepare(text)
         } catch let error as DQLError {
             throw ReportedStatement(error: error)
         }

@@ -212,7 +212,9 @@ actor Projection {
     ) async throws -> PreparedStatement {
         guard text.utf8.count > Limits.plainStatementBytes else { return try statements.prepare(text) }
         let statements = statements
-        return try await evaluation.run { try statements.prepare(text) }
+        return try await evaluation.run {
+            try evaluation.preparing { try statements.prepare(text) }
+        }
     }
 
     /// - Throws: `QUERY-0202` or `QUERY-0203` if the statement names a collection of which its author may not
@@ -259,14 +261,16 @@ actor Projection {
                 ? documents : GrantedDocuments(base: documents, rules: query.rights.read)
             var rows: [KeptRow] = []
             var bytes = 0
-            try query.statement.forEachResult(
-                in: readable, arguments: query.arguments, options: options
-            ) { row in
-                let kept = row.kept
-                bytes += try kept.withDocument { $0.count + $1.count } ?? CBOR.encode(kept.value).count
-                guard bytes <= most else { throw QueryError(.resultTooLarge, "\(most)") }
-                rows.append(kept)
-                return true
+            _ = try evaluation.planning(query.statement) {
+                try query.statement.forEachResult(
+                    in: readable, arguments: query.arguments, options: options
+                ) { row in
+                    let kept = row.kept
+                    bytes += try kept.withDocument { $0.count + $1.count } ?? CBOR.encode(kept.value).count
+                    guard bytes <= most else { throw QueryError(.resultTooLarge, "\(most)") }
+                    rows.append(kept)
+                    return true
+                }
             }
             return Observation.Rows(rows: rows, offset: try documents.offset())
         }
@@ -324,11 +328,13 @@ actor Projection {
                 ? documents : GrantedDocuments(base: documents, rules: job.rights.read)
             var result = StatementResult()
             try rows.begin()
-            result.warnings = try step.statement.forEachResult(
-                in: readable, arguments: step.arguments, options: options
-            ) { found in
-                try rows.add(try job.form.told(found, in: readable))
-                return true
+            result.warnings = try job.evaluation.planning(step.statement) {
+                try step.statement.forEachResult(
+                    in: readable, arguments: step.arguments, options: options
+                ) { found in
+                    try rows.add(try job.form.told(found, in: readable))
+                    return true
+                }
             }
             result.rows = try rows.end()
             changed = changed ?? rows.unwritableNumber

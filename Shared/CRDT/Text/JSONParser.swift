@@ -132,6 +132,7 @@ struct JSONParser {
                 place += 1
                 raw.append(contentsOf: run)
                 raw.append(contentsOf: try escape())
+                try count.step()
             case nil: throw failure("a string does not end")
             default:
                 place += 1

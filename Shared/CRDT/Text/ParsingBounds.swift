@@ -3,11 +3,12 @@
 public struct ParsingBounds {
     /// Most values, members and elements at any depth.
     public let values: Int
-    /// Asked after each `Limits.valuesBetweenChecks` values whether to go on.
-    public let goesOn: () -> Bool
+    /// Asked after each `step` values, escapes and the like whether to go on, with the number of values among
+    /// them.
+    public let goesOn: (Int) -> Bool
 
     /// Bounds of so many values.
-    public init(values: Int, goesOn: @escaping () -> Bool = { true }) {
+    public init(values: Int, goesOn: @escaping (Int) -> Bool = { _ in true }) {
         self.values = values
         self.goesOn = goesOn
     }
@@ -16,22 +17,34 @@ public struct ParsingBounds {
     public static let step = Limits.valuesBetweenChecks
 }
 
-/// Counts the values of one text within its bounds; without bounds it counts nothing.
+/// Counts the values of one text within its bounds, and its steps; without bounds it counts nothing.
 struct ValueCount {
     private let bounds: ParsingBounds?
-    private var count = 0
+    private var values = 0
+    private var told = 0
+    private var steps = 0
 
     init(_ bounds: ParsingBounds?) { self.bounds = bounds }
 
     /// Counts a value.
-    /// - Throws: `tooManyValues`, and `interrupted` if the owner of the bounds does not go on.
+    /// - Throws: `tooManyValues`, and as `step`.
     mutating func add() throws(CRDTError) {
         guard let bounds else { return }
-        count += 1
-        guard count <= bounds.values else {
+        values += 1
+        guard values <= bounds.values else {
             throw CRDTError(.tooManyValues, "more than \(bounds.values) members and elements in one text")
         }
-        guard !count.isMultiple(of: Limits.valuesBetweenChecks) || bounds.goesOn() else {
+        try step()
+    }
+
+    /// Counts a step within a value, such as an escape.
+    /// - Throws: `interrupted` if the owner of the bounds does not go on.
+    mutating func step() throws(CRDTError) {
+        guard let bounds else { return }
+        steps += 1
+        guard steps.isMultiple(of: Limits.valuesBetweenChecks) else { return }
+        defer { told = values }
+        guard bounds.goesOn(values - told) else {
             throw CRDTError(.interrupted, "nobody wants the text's value any more")
         }
     }

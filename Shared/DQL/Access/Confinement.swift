@@ -20,6 +20,7 @@ indirect enum Confinement: Equatable, Sendable {
     /// The confinement under which a condition is true; with `wanted` false, the one under which it is false
     /// (and neither NULL nor MISSING).
     init(_ condition: BoundExpression, source: Int, wanted: Bool = true) {
+        Preparation.pass()
         func part(_ operand: BoundExpression, _ wanted: Bool) -> Confinement {
             Confinement(operand, source: source, wanted: wanted)
         }

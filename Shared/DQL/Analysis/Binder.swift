@@ -109,6 +109,7 @@ struct Binder {
     }
 
     mutating func bind(_ expression: ExpressionSyntax) throws(DQLError) -> BoundExpression {
+        try Preparation.check()
         if let slot = try groupKey(expression) { return .slot(slot) }
         switch expression.kind {
         case .literal(let value):

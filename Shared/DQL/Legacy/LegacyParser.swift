@@ -76,6 +76,7 @@ struct LegacyParser {
     }
 
     func node(_ kind: ExpressionSyntax.Kind, _ span: SourceSpan) throws(DQLError) -> ExpressionSyntax {
+        try Preparation.check()
         let node = ExpressionSyntax(kind, span)
         if node.depth > DQLLimits.nestingDepth { throw tooDeep(lastSpan) }
         return node

@@ -3,7 +3,8 @@ import CRDT
 extension BoundExpression {
     /// The same expression with its direct children replaced.
     func mapChildren(_ transform: (BoundExpression) -> BoundExpression) -> BoundExpression {
-        switch self {
+        Preparation.pass()
+        return switch self {
         case .constant, .parameter, .field, .documentID, .document, .slot, .local, .conflicts: self
         case .element(let base, let index): .element(transform(base), transform(index))
         case .negate(let operand): .negate(transform(operand))

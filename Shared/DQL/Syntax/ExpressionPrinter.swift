@@ -12,6 +12,7 @@ struct ExpressionPrinter {
     }
 
     mutating func write(_ expression: ExpressionSyntax) {
+        Preparation.pass()
         switch expression.kind {
         case .literal(let value): text += Self.literal(value)
         case .missing: text += "MISSING"

@@ -240,6 +240,7 @@ struct Parser {
     /// A node of the tree, unless the tree becomes too deep with it.
     @inline(never)
     func node(_ kind: ExpressionSyntax.Kind, _ span: SourceSpan) throws(DQLError) -> ExpressionSyntax {
+        try Preparation.check()
         let node = ExpressionSyntax(kind, span)
         if node.depth > DQLLimits.nestingDepth { throw tooDeep(at: lastSpan) }
         return node

@@ -1,5 +1,6 @@
 import HTTPTypes
 import Hummingbird
+import Machine
 import NIOCore
 
 extension Response {
@@ -58,9 +59,13 @@ extension HTTPFields {
     }
 }
 
-/// Packs what is written. A stream's pieces can each be unpacked when they arrive; a body that is there as a
-/// whole is packed in steps, so that no thread is busy with it for long.
+/// Packs what is written, in steps. A stream's pieces can each be unpacked when they arrive.
+///
+/// Long pieces of all answers take turns on one thread: packing takes as long as somebody wants, since the
+/// client chooses the answer, and the threads of all requests would be busy with it.
 private struct GzipWriter: ResponseBodyWriter {
+    private static let packer = BlockingExecutor(label: "gzip", isSerial: true)
+
     var inner: any ResponseBodyWriter
     let isStream: Bool
     let deflater = Deflater()
@@ -72,10 +77,13 @@ private struct GzipWriter: ResponseBodyWriter {
 
     mutating func write(_ buffer: ByteBuffer) async throws {
         var rest = buffer
+        let (deflater, isLong) = (deflater, buffer.readableBytes > Limits.plainPackedBytes)
         while let step = rest.readSlice(length: min(rest.readableBytes, Limits.gzipStepBytes)),
             step.readableBytes > 0
         {
-            let packed = deflater.pack(step, isStream && rest.readableBytes == 0 ? .flush : .none)
+            let end: Deflater.End = isStream && rest.readableBytes == 0 ? .flush : .none
+            let packed =
+                isLong ? try await Self.packer.run { deflater.pack(step, end) } : deflater.pack(step, end)
             if packed.readableBytes > 0 { try await inner.write(packed) }
         }
     }

@@ -27,10 +27,10 @@ public struct ReceivedBody: Sendable {
         }
         return try await evaluation.run {
             var refusal: (any Error)?
-            let bounds = ParsingBounds(values: Limits.bodyValues) {
+            let bounds = ParsingBounds(values: Limits.bodyValues) { values in
                 do {
                     if let reason = evaluation.interruption() { throw DQLError.interrupted(reason) }
-                    try evaluation.held.grow(by: ParsingBounds.step * Limits.valueBytes)
+                    try evaluation.held.grow(by: values * Limits.valueBytes)
                 } catch {
                     refusal = error
                 }

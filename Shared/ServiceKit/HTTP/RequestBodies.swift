@@ -47,7 +47,9 @@ private struct AwaitedBody: AsyncSequence, Sendable {
     func makeAsyncIterator() -> AsyncIterator { AsyncIterator(rest: body.makeAsyncIterator(), want: want) }
 }
 
-/// A gzip body, unpacked as it is read: never more in memory than one piece of it and one step.
+/// A gzip body, unpacked as it is read: never more in memory than one piece of it and one step. One that
+/// unpacks to many times its bytes was made to cost processor and disk: it is refused beyond a part that
+/// anybody may have.
 private struct UnpackedBody: AsyncSequence, Sendable {
     typealias Element = ByteBuffer
     let packed: RequestBody
@@ -55,8 +57,21 @@ private struct UnpackedBody: AsyncSequence, Sendable {
     struct AsyncIterator: AsyncIteratorProtocol {
         var rest: RequestBody.AsyncIterator
         let inflater = Inflater()
+        var packedBytes = 0
+        var plainBytes = 0
 
         mutating func next() async throws -> ByteBuffer? {
+            guard let piece = try await unpacked() else { return nil }
+            plainBytes += piece.readableBytes
+            guard plainBytes <= Swift.max(Limits.unpackedBytes, Limits.unpackedRatio * packedBytes) else {
+                throw ServiceError(
+                    .bodyTooLarge,
+                    "the body unpacks to more than \(Limits.unpackedRatio) times its bytes; send it as it is")
+            }
+            return piece
+        }
+
+        private mutating func unpacked() async throws -> ByteBuffer? {
             do {
                 while true {
                     if let piece = try inflater.next() { return piece }
@@ -64,6 +79,7 @@ private struct UnpackedBody: AsyncSequence, Sendable {
                         try inflater.finish()
                         return nil
                     }
+                    packedBytes += more.readableBytes
                     inflater.feed(more)
                 }
             } catch is Inflater.Malformed {

@@ -71,6 +71,8 @@ final class RequestGate: ChannelDuplexHandler, RemovableChannelHandler {
     private var context: ChannelHandlerContext?
     private var unanswered = CircularBuffer<Unanswered>()
     private var reading = Reading.nothing
+    /// Bytes of a head's first line that have arrived, while it has not ended.
+    private var lineBytes = 0
     private var phase = Phase.open
     /// True from the head of an answer to its end.
     private var isAnswering = false
@@ -131,11 +133,22 @@ extension RequestGate {
         case .nothing:
             // Some clients send a line break after a body.
             guard !bytes.readableBytesView.allSatisfy({ $0 == 0x0D || $0 == 0x0A }) else { return }
-            reading = .head(since: lastByteAt, hasLine: bytes.readableBytesView.contains(0x0A))
+            lineBytes = 0
+            reading = .head(since: lastByteAt, hasLine: endsLine(bytes))
         case .head(let since, false):
-            reading = .head(since: since, hasLine: bytes.readableBytesView.contains(0x0A))
+            reading = .head(since: since, hasLine: endsLine(bytes))
         default: break
         }
+    }
+
+    /// Returns whether the first line of a head ends in these bytes, and is as short as it must be.
+    private func endsLine(_ bytes: ByteBuffer) -> Bool {
+        let view = bytes.readableBytesView
+        guard let end = view.firstIndex(of: 0x0A) else {
+            lineBytes += view.count
+            return false
+        }
+        return lineBytes + view.distance(from: view.startIndex, to: end) <= Limits.headLineBytes
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {

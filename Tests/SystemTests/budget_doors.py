@@ -1,0 +1,210 @@
+"""The doors that `test_budget` tries: requests of a credential that may only read, or of nobody, that cost the server
+as much as somebody could think of. Each names the kind of its cost.
+"""
+
+import dataclasses
+import gzip
+import json
+from urllib.parse import quote
+
+EXECUTE = "/api/v5/store/execute"
+FIND = "/api/v4/store/find"
+OBSERVE = "/api/v5/store/observe"
+LOGIN = "/_ditto/auth/login"
+REGEX = "regexp_like(repeat(s, 2000), '(a|b|ab)*c(d?){30}[^x]{40}y')"
+PAIRS = "ANY p IN :l SATISFIES (ANY q IN :l SATISFIES p + q < 0 END) END"
+JSON_TYPE = {"Content-Type": "application/json"}
+CBOR_TYPE = {"Content-Type": "application/cbor"}
+
+
+@dataclasses.dataclass
+class Door:
+    """`count` connections send the request at once, again and again; with `reads` False they never read an answer."""
+
+    name: str
+    cost: str
+    count: int
+    request: tuple
+    reads: bool = True
+    anonymous: bool = False
+    is_known: bool = False
+    """True for those that were found open once."""
+    subscriptions: tuple = ()
+    """Of a session of sync instead of a request: statements with their arguments."""
+
+
+def post(path, body, headers=None):
+    return "POST", path, body if isinstance(body, bytes) else body.encode(), {**JSON_TYPE, **(headers or {})}
+
+
+def get(path, headers=None):
+    return "GET", path, b"", headers or {}
+
+
+def execute(statement, headers=None, **arguments):
+    return post(EXECUTE, json.dumps({"statement": statement, "args": arguments}), headers)
+
+
+def members(count):
+    return "{" + ",".join(f'"k{number}":1' for number in range(count)) + "}"
+
+
+def with_arguments(text):
+    return f'{{"statement":"SELECT 1 AS n FROM big LIMIT 1","args":{text}}}'
+
+
+def terms(word, operator, count):
+    return f" {word} ".join(f"n {operator} {number}" for number in range(count))
+
+
+def cbor_array(count, item=b"\xa0"):
+    """{"statement": "SELECT 1", "args": {"a": [item, …]}}."""
+    head = b"\xa2\x69statement\x68SELECT 1\x64args\xa1\x61a\x9a" + count.to_bytes(4, "big")
+    return head + item * count
+
+
+def known():
+    """The doors that stood open."""
+    many = with_arguments(members(400_000))
+    elements = with_arguments('{"a":[' + "{}," * 1_500_000 + "{}]}")
+    conjunction = f"SELECT COUNT(*) AS n FROM honest WHERE {terms('AND', '<>', 60_000)}"
+    wide = "SELECT repeat(s, 100) AS x FROM big LIMIT 18000"
+    yield Door("where of changes", "time", 2, get("/api/v5/changes?since=0&values=new&where=" + quote(REGEX)))
+    yield Door("members of a body", "time", 2, post(EXECUTE, many))
+    yield Door("members of a packed body", "time", 4,
+               post(EXECUTE, gzip.compress(many.encode(), 1), {"Content-Encoding": "gzip"}))
+    yield Door("elements of a body", "memory", 8, post(EXECUTE, elements))
+    yield Door("history", "memory", 4, get("/api/v5/history/large/x?limit=1000"))
+    yield Door("history that nobody reads", "memory", 12, get("/api/v5/history/large/x?limit=1000"), reads=False)
+    yield Door("a long conjunction", "time", 8, execute(conjunction))
+    yield Door("a long disjunction", "time", 8,
+               execute(f"SELECT COUNT(*) AS n FROM honest WHERE {terms('OR', '=', 60_000)}"))
+    yield Door("a long conjunction, explained", "time", 8, execute("EXPLAIN " + conjunction))
+    yield Door("a long conjunction, observed", "time", 8, post(OBSERVE, json.dumps({"statement": conjunction})))
+    yield Door("a long legacy query", "time", 8,
+               post(FIND, json.dumps({"collection": "honest", "query": terms("&&", "!=", 40_000)})))
+    yield Door("rows that nobody reads", "memory", 16, execute(wide), reads=False)
+    yield Door("lines that nobody reads", "disk", 8, execute(wide, {"Accept": "application/x-ndjson"}), reads=False)
+    yield Door("large values that nobody reads", "memory", 24,
+               execute("SELECT repeat(repeat(s, 100), 500) AS x FROM big LIMIT 400"), reads=False)
+    yield Door("made elements", "memory", 16,
+               execute("SELECT date_range('2000-01-01', '2700-01-01', 'day') AS d FROM big LIMIT 40"), reads=False)
+    yield Door("logins with many members", "time", 32, post(LOGIN, members(5_500)), anonymous=True)
+
+
+def of_text():
+    """Long statements and bodies in other shapes."""
+    deep = "(" * 120 + "n" + ")" * 120
+    yield Door("elements of a body in CBOR", "memory", 4, post(EXECUTE, cbor_array(6_000_000), CBOR_TYPE))
+    yield Door("small numbers of a body in CBOR", "memory", 4,
+               post(EXECUTE, cbor_array(11_000_000, b"\x01"), CBOR_TYPE))
+    yield Door("escapes of a body", "time", 8, post(EXECUTE, with_arguments('{"a":"' + "\\u0041" * 1_500_000 + '"}')))
+    yield Door("an endless depth", "time", 16, post(EXECUTE, with_arguments("[" * 8_000_000)))
+    yield Door("a body with one long key", "memory", 8, post(EXECUTE, with_arguments('{"' + "k" * 10_000_000 + '":1}')))
+    yield Door("lists of a statement", "time", 8, execute(
+        "SELECT COUNT(*) AS n FROM honest WHERE n IN (" + ",".join(map(str, range(65_000))) + ")"))
+    yield Door("parentheses", "time", 8, execute(
+        "SELECT COUNT(*) AS n FROM honest WHERE " + " AND ".join([f"{deep} = 1"] * 3_000)))
+    yield Door("a concatenation of texts", "time", 8, execute(
+        "SELECT COUNT(*) AS n FROM honest WHERE " + " || ".join(["'abcdefgh'"] * 60_000) + " = 'x'"))
+    yield Door("cases", "time", 8, execute(
+        "SELECT CASE " + " ".join(f"WHEN n = {number} THEN {number}" for number in range(25_000)) + " END FROM honest"))
+    yield Door("an object of many members", "time", 8, execute(
+        "SELECT {" + ",".join(f"'k{number}': n" for number in range(60_000)) + "} AS o FROM honest"))
+    yield Door("projections beyond the limit", "time", 8, execute(
+        "SELECT " + ",".join(f"n AS n{number}" for number in range(60_000)) + " FROM honest"))
+    yield Door("a statement of letters", "time", 16, post(EXECUTE, json.dumps({"statement": "x" * 10_000_000})))
+    yield Door("terms that differ by their case", "time", 8, execute(
+        "SELECT COUNT(*) AS n FROM honest WHERE " + " OR ".join(f"f{number} = 1" for number in range(50_000))))
+    yield Door("an id of many elements in a path", "time", 32,
+               get("/api/v5/history/large/" + quote("[" + ",".join("1" * 12_000) + "]")))
+    yield Door("arguments in an address", "time", 32,
+               get(OBSERVE + "?statement=" + quote("SELECT * FROM honest") + "&args=" + quote(members(3_000))))
+    yield Door("a sort of many properties", "time", 8, post(FIND, json.dumps(
+        {"collection": "honest", "query": "", "sort": [{"property": f"a{number}.b"} for number in range(60_000)]})))
+    yield Door("a key for sending again", "time", 8,
+               post(EXECUTE, with_arguments('{"a":"' + "x" * 11_000_000 + '"}'), {"Idempotency-Key": "k"}))
+
+
+def of_rows():
+    """Statements that compute or gather."""
+    wide = "SELECT repeat(s, 100) AS x FROM big LIMIT 18000"
+    yield Door("pairs", "time", 32, execute(f"SELECT * FROM big WHERE {PAIRS}", l=list(range(1_500))))
+    yield Door("a sort of large values", "disk", 8, execute(
+        "SELECT repeat(s, 60) AS x FROM big ORDER BY repeat(s, 60) || `_id` DESC LIMIT 15000"))
+    yield Door("groups of large values", "memory", 8, execute(
+        "SELECT COUNT(*) AS n FROM big GROUP BY repeat(s, 100) || `_id`"))
+    yield Door("distinct large values", "memory", 8, execute("SELECT DISTINCT repeat(s, 100) || `_id` AS x FROM big"))
+    yield Door("lists of lists", "memory", 8, execute(
+        "SELECT ARRAY (ARRAY p * q FOR q IN :l END) FOR p IN :l END AS x FROM big LIMIT 50", l=list(range(400))))
+    yield Door("a join without a key", "time", 8, execute("SELECT COUNT(*) AS n FROM big a JOIN big b ON a.n < b.n"))
+    yield Door("a text without end", "memory", 8, execute(
+        "SELECT COUNT(*) AS n FROM big WHERE repeat(repeat(s, 1000), 40) LIKE '%a%b%z'"))
+    yield Door("an answer in CBOR", "time", 4, execute(wide, {"Accept": "application/cbor"}))
+    yield Door("an answer in CBOR that nobody reads", "memory", 8, execute(wide, {"Accept": "application/cbor"}),
+               reads=False)
+    yield Door("a packed answer", "time", 8, execute(wide, {"Accept-Encoding": "gzip"}))
+    yield Door("a transaction of reads", "memory", 8, post(EXECUTE, json.dumps(
+        {"transaction": [{"statement": "SELECT repeat(s, 100) AS x FROM big LIMIT 200"}] * 100})))
+    yield Door("a transaction of costly reads", "time", 8, post(EXECUTE, json.dumps(
+        {"transaction": [{"statement": f"SELECT COUNT(*) AS n FROM big WHERE {REGEX}"}] * 1_000})))
+    yield Door("all documents of before DQL", "memory", 12,
+               post(FIND, json.dumps({"collection": "big", "query": ""})), reads=False)
+    yield Door("types of all documents of before DQL", "time", 8, post(FIND, json.dumps(
+        {"collection": "big", "query": "", "limit": 20_000, "serializedAs": "latestValuesAndTypes"})))
+    yield Door("a profile", "time", 8, execute(f"PROFILE SELECT * FROM big WHERE {REGEX}"))
+    yield Door("advice", "time", 8, execute(f"ADVISE SELECT * FROM big WHERE {terms('OR', '=', 3_000)}"))
+
+
+def of_streams():
+    """Streams, the past, and routes that are cheap each."""
+    yield Door("a where of many terms of changes", "time", 8,
+               get("/api/v5/changes?since=0&where=" + quote(terms("OR", "=", 900))))
+    yield Door("changes with both values", "time", 8, get("/api/v5/changes?since=0&values=both"))
+    yield Door("changes that nobody reads", "memory", 32, get("/api/v5/changes?since=0&values=both"), reads=False)
+    yield Door("a snapshot with a where", "time", 4,
+               get("/api/v5/changes?since=snapshot&where=" + quote(REGEX)))
+    yield Door("following with a where", "streams", 200,
+               get("/api/v5/changes?since=now&feed=continuous&where=" + quote(REGEX)), reads=False)
+    yield Door("a live query of all documents", "streams", 60,
+               post(OBSERVE, json.dumps({"statement": "SELECT * FROM big ORDER BY s"})), reads=False)
+    yield Door("costly live queries", "streams", 16, post(OBSERVE, json.dumps(
+        {"statement": f"SELECT * FROM big WHERE {REGEX}"})), reads=False)
+    yield Door("the past", "disk", 8, execute("SELECT COUNT(*) AS n FROM big") [:1] + (
+        EXECUTE, json.dumps({"statement": "SELECT COUNT(*) AS n FROM big", "asOf": 3}).encode(), JSON_TYPE))
+    yield Door("conflicts", "time", 16, get("/api/v5/conflicts/big?limit=1000"))
+    yield Door("the list of requests", "time", 32, get("/api/v5/requests"))
+    yield Door("a state that does not come", "threads", 200,
+               execute("SELECT * FROM honest", {"X-DITTO-TXN-ID": "99999999"}))
+    yield Door("metrics", "time", 32, get("/metrics"), anonymous=True)
+    yield Door("the description of the interface", "time", 32,
+               get("/openapi.json", {"Accept-Encoding": "gzip"}), anonymous=True)
+    yield Door("keys", "time", 32, get("/_ditto/auth/jwks.json"), anonymous=True)
+    yield Door("tokens that are none", "time", 32, get("/api/v5/requests", {"Authorization": "Bearer " + "e" * 16_000}),
+               anonymous=True)
+    yield Door("bodies of nobody", "memory", 32, post(EXECUTE, b"x" * 11_000_000), anonymous=True)
+    yield Door("packed logins", "memory", 32,
+               post(LOGIN, gzip.compress(b" " * 200_000_000, 9), {"Content-Encoding": "gzip"}), anonymous=True)
+    yield Door("certificates", "time", 16, post("/_ditto/auth/cert", json.dumps({"request": "A" * 60_000})))
+
+
+def of_frames():
+    """Sessions of sync, which subscribe to what is costly to read, to evaluate or to send."""
+    def session(name, cost, count, *subscriptions):
+        return Door(name, cost, count, (), reads=False, subscriptions=subscriptions)
+
+    yield session("long subscriptions", "time", 4, *(
+        (f"SELECT * FROM honest WHERE {terms('OR', '=', 40_000)} OR n = {-number}", {}) for number in range(4)))
+    yield session("subscriptions with many arguments", "memory", 4, *(
+        ("SELECT * FROM honest WHERE n IN :a", {"a": [number] * 400_000}) for number in range(4)))
+    yield session("costly subscriptions", "time", 8, *(
+        (f"SELECT * FROM big WHERE {REGEX} OR n = {-number}", {}) for number in range(20)))
+    yield session("subscriptions to everything", "streams", 24, *(
+        (f"SELECT * FROM big WHERE n >= {number}", {}) for number in range(4)))
+    yield session("subscriptions through pairs", "time", 8, *(
+        (f"SELECT * FROM big WHERE {PAIRS} OR n = {-number}", {"l": list(range(1_500))}) for number in range(8)))
+
+
+def doors():
+    found = [dataclasses.replace(door, is_known=True) for door in known()]
+    return found + [*of_text(), *of_rows(), *of_streams(), *of_frames()]
