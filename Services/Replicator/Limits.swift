@@ -64,6 +64,9 @@ public enum Limits {
     public static let documentBytes = 16 * 1_048_576 - 65_536
     /// Approximate bytes of full states in one operation; a single document may have more.
     public static let stateOperationBytes = 8 * 1_048_576
+    /// Documents that one entry deletes anew, and that one session may have deleted anew in a second: a page
+    /// of holdings.
+    static let deletedAnewDocuments = 1_024
     /// How often a replicator retries to append an operation of its own while others append at the same
     /// time.
     public static let appendAttempts = 16

@@ -25,7 +25,7 @@ public struct CatchUpPage: Sendable {
     public var head: LogPosition?
     /// The materialization's position in the page's snapshot.
     public var asOf: LogPosition?
-    /// Changed documents that reaping has reduced to the names of their seeds: the seeds are purged.
+    /// Changed documents that reaping has reduced to the names of their seeds: the seeds are to be forgotten.
     public var gone: [DocumentVersion] = []
 
     /// A page of these parts.
@@ -66,12 +66,16 @@ public struct HoldingsPage: Sendable {
 public struct HoldingsAnswer: Sendable {
     /// Full states of matching documents that the subscriber lacks or holds in an incomplete state.
     public var documents: [DocumentUpdate] = []
-    /// Held documents of which something was purged, with a vector that covers it.
+    /// Held documents that the subscriber is to forget, before it takes their states: they show what was
+    /// deleted and reaped, and it may not write them. With a vector that covers the copy.
     public var gone: [DocumentVersion] = []
     /// Held documents of which something is void: the subscriber asks for them.
     public var candidates: [DocumentVersion] = []
     /// Held documents that the subscriber may not read.
     public var hidden: [DocumentKey] = []
+    /// Held documents of which something was deleted and reaped here, with what is lost: the answer counts
+    /// once they are deleted anew (rule 14).
+    public var lost: [DocumentVersion] = []
     /// The id up to which this answer reaches; nil for the whole page.
     public var through: DocumentID?
     /// The materialization's position in the comparison's snapshot.

@@ -7,11 +7,8 @@ public struct DocumentVersion: Sendable, Equatable {
     /// Its encoded version vector.
     public var vector: [UInt8]
     /// In a subscriber's holdings: true if the document does not match the subscription there. Then the
-    /// subscriber gets only purges of the document, unless it matches at the server.
+    /// subscriber gets the document only if it matches at the server, or was deleted there.
     public var isUnmatched = false
-    /// Between small peers, in a candidate: the encoded vector of what is gone of the document at the sender
-    /// and has left no entry in its vector; nil for nothing.
-    public var note: [UInt8]?
     /// In a candidate, and in what is told to be gone: an encoded vector of the stamps of the document that
     /// are void, each actor's from behind its time on; nil for none.
     public var void: [UInt8]?

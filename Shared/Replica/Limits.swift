@@ -84,12 +84,14 @@ public enum ReplicaLimits {
     /// file was put back. The documents have all that they say.
     static let ownOperations = 4_096
     static let ownOperationBytes = 16 * 1_048_576
-    /// How long a note of what is gone of a document is kept. An older copy that comes later is asked about,
-    /// and goes again.
-    static let notePatience = Duration.seconds(30 * 86_400)
+    /// How long a store with links keeps a tombstone that its server has, and a note of void stamps. An older
+    /// copy that a link brings later is shown to the server, and deleted anew.
+    static let removalPatience = Duration.seconds(30 * 86_400)
     /// Actors of which a document's note takes void stamps from links, 16 bytes each. The server names
     /// further void stamps when it is asked.
     static let voidActors = 64
+    /// Tombstones that one transaction forgets: some tens of milliseconds.
+    static let forgottenTombstones = 2_000
     /// Notes that a store keeps, about 100 bytes each: the oldest go first.
     static let notes = 1_000_000
     /// How often a link is told the note of one document again in one session: often enough for a peer that

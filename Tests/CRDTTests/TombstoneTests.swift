@@ -2,7 +2,7 @@ import Testing
 
 @testable import CRDT
 
-@Suite("Tombstones, reaping and the return after it")
+@Suite("Tombstones, reaping and the deletion anew after it")
 struct TombstoneTests {
     private func start() throws -> Document {
         try edited(at: 10, by: 1) {
@@ -68,200 +68,58 @@ struct TombstoneTests {
         #expect(try Document(restOf: start().vector) == nil)
     }
 
-    // MARK: Return
+    // MARK: Deleted anew
 
-    @Test("what the frontier covers is dropped, a store's unseen writes survive as against a deletion")
-    func gone() throws {
-        let known = try start()
-        let frontier = VersionVector([.init(actor: ActorID(1), time: 10), .init(actor: ActorID(3), time: 99)])
-        let first = try delta(on: known, at: 20, by: 1) {
-            try $0.set(["b"], 2)
-            try $0.increment(["n"], by: 2)
+    @Test("what is deleted anew keeps what is here, and takes from every copy what it names, whatever merges")
+    func raised() throws {
+        let known = try edited(at: 10, by: 1) { try $0.set(["a"], 1) }
+        let deleted = try edited(known, at: 20, by: 2) { $0.delete() }
+        let anew = try edited(at: 40, by: 3) { try $0.set(["b"], 2) }
+        let lost = deleted.vector
+        let named = anew.raised(to: lost, by: Stamp(time: 41, actor: ActorID(9)))
+        #expect(named.value == anew.value)
+        #expect(
+            named.vector == lost.union(anew.vector).union(VersionVector([.init(actor: ActorID(9), time: 41)]))
+        )
+        #expect(try Document(decoding: named.encoded()) == named)
+        // Whoever holds a part has the same bytes behind the merge, in any order.
+        let more = try edited(known, at: 30, by: 4) { try $0.set(["c"], 3) }
+        for copy in [known, more] {
+            #expect(named.merged(copy) == copy.merged(named))
+            #expect(Value.object(named.merged(known).value) == ["b": 2])
         }
-        let second = try delta(on: known.applied(first), at: 30, by: 1) {
-            try $0.increment(["n"], by: 1)
-            try $0.set(["c", "d"], 3)
-        }
-        let mine = known.applied(first).applied(second)
-        let left = mine.gone(frontier: frontier, replaying: [first, second])
-        #expect(Value.object(left.value) == ["b": 2, "c": ["d": 3], "n": 3])
-        // The log, which has nothing of this document, makes the same of the deltas alone.
-        let empty = Document(vector: frontier, root: MapNode())
-        #expect(empty.applied(first).applied(second) == left)
-        #expect(try Document(decoding: left.encoded()) == left)
+        #expect(Value.object(named.merged(more).value) == ["b": 2, "c": 3])
+        #expect(named.merged(more).merged(known) == named.merged(known).merged(more))
+        // Nothing at all is left of a document that was not written again.
+        let empty = Document().raised(to: known.vector, by: Stamp(time: 41, actor: ActorID(9)))
+        #expect(empty.isTombstone && !empty.merged(known).isLive)
     }
 
-    @Test(
-        "a seed that was reaped elsewhere does not survive a return: reaping has left its part of the vector")
-    func goneSeed() throws {
-        let content = object(["a": 1])
-        let seeded = try edited(at: 10, by: 1) { _ = try $0.seed(content) }
-        let mine = try edited(seeded, at: 11, by: 1) { try $0.set(["b"], 2) }
-        let left = try #require(try edited(mine, at: 20, by: 2) { $0.delete() }.reaped())
-        let log = VersionVector([.init(actor: ActorID(1), time: 11), .init(actor: ActorID(2), time: 20)])
-        let returned = mine.gone(frontier: log.union(left.vector), replaying: [])
-        #expect(!returned.isLive)
-        #expect(try edited(returned, at: 30, by: 1) { _ = try $0.seed(content) } == returned)
+    @Test("a tombstone is forgotten whole if nothing of it is needed: no seed, and no remains of a counter")
+    func forgettable() throws {
+        let plain = try edited(at: 10, by: 1) { try $0.set(["a"], 1) }
+        #expect(!plain.isForgettable && !Document().isForgettable)
+        #expect(try edited(plain, at: 20, by: 2) { $0.delete() }.isForgettable)
+        #expect(try !edited(start(), at: 20, by: 2) { $0.delete() }.isForgettable, "remains of a counter")
+        let seeded = try edited(at: 10, by: 1) { _ = try $0.seed(object(["a": 1])) }
+        let unseeded = try edited(seeded, at: 20, by: 2) { $0.delete() }
+        #expect(!unseeded.isForgettable, "a seed")
+        let rest = try #require(unseeded.reaped())
+        #expect(rest.isRestOfSeeds && !unseeded.isRestOfSeeds && !rest.isForgettable)
     }
 
-    @Test("what somebody alone knows of a document is left without the rest, which may come back")
-    func only() throws {
-        let known = try start()
-        let own = try delta(on: known, at: 20, by: 3) {
-            try $0.set(["b"], 2)
-            try $0.increment(["n"], by: 2)
-        }
-        var left = known.applied(own).only(of: [ActorID(3)], replaying: [own])
-        #expect(left.vector == VersionVector([.init(actor: ActorID(3), time: 20)]))
-        #expect(Value.object(left.value) == ["b": 2, "n": 2])
-        left.merge(known)
-        #expect(left == known.applied(own))
-    }
-
-    @Test("what the frontier covers whole leaves an empty document, and a second time nothing changes")
-    func goneWhole() throws {
-        let mine = try start()
-        let left = mine.gone(frontier: mine.vector, replaying: [])
-        #expect(!left.isLive && left.root.isEmpty && left.vector == mine.vector)
-        #expect(left.gone(frontier: mine.vector, replaying: []) == left)
-    }
-
-    @Test("what was written again after a reaping stays, whatever a returning store knows of the time before")
-    func goneAround() throws {
-        let before = try edited(start(), at: 20, by: 3) { $0.delete() }
-        let anew = try edited(at: 40, by: 2) {
-            try $0.set(["b"], 2)
-            try $0.increment(["n"], by: 2)
-        }
-        var known = before
-        known.merge(anew)
-        let mine = try edited(known, at: 50, by: 4) {
-            try $0.set(["c"], 3)
-            try $0.increment(["n"], by: 1)
-        }
-        let left = mine.gone(
-            frontier: before.vector.union(anew.vector), replaying: [], keeping: anew)
-        var merged = anew
-        merged.merge(left)
-        #expect(Value.object(merged.value) == ["b": 2, "c": 3, "n": 3])
-        // A field goes that the returning store has removed since.
-        let removing = try edited(known, at: 60, by: 5) { try $0.unset(["b"]) }
-        merged.merge(
-            removing.gone(frontier: before.vector.union(anew.vector), replaying: [], keeping: anew))
-        #expect(Value.object(merged.value) == ["c": 3, "n": 3])
-        let uncounting = try edited(known, at: 60, by: 5) { try $0.unset(["n"]) }
-        let uncounted = anew.merged(
-            uncounting.gone(frontier: before.vector.union(anew.vector), replaying: [], keeping: anew))
-        #expect(Value.object(uncounted.value) == ["b": 2])
-    }
-
-    @Test("the removal of a counter stays with who has seen it, whatever the other side keeps")
-    func removedCounter() throws {
-        let here = try edited(at: 10, by: 1) { try $0.increment(["n"], by: 5) }
-        let removals: [(inout DocumentEditor) throws -> Void] = [
-            { try $0.unset(["n"]) }, { $0.delete() }, { try $0.restart(["n"], with: 1) },
-        ]
-        for remove in removals {
-            let there = try edited(here, at: 20, by: 2, remove)
-            #expect(there.without(VersionVector(), keeping: here) == there)
-            // The log has the increment, and not the removal.
-            #expect(here.merged(there.gone(frontier: here.vector, replaying: [], keeping: here)) == there)
-            // Counted on, without having seen that.
-            let more = try edited(here, at: 30, by: 1) { try $0.increment(["n"], by: 2) }
-            #expect(more.merged(there.without(VersionVector(), keeping: more)) == more.merged(there))
-        }
-    }
-
-    @Test("a baseline from before a reaping is not taken from a counter that began again, whatever is unseen")
-    func baselineOfAnotherSum() throws {
-        for amount in [5, -5] as [Int64] {
-            let counted = try edited(at: 10, by: 1) { try $0.increment(["n"], by: .int(amount)) }
-            let deleted = try edited(counted, at: 20, by: 2) { $0.delete() }
-            let first = try delta(on: Document(), at: 30, by: 1) { try $0.increment(["n"], by: 2) }
-            let second = try delta(on: Document().applied(first), at: 31, by: 1) {
-                try $0.increment(["n"], by: 2)
-            }
-            let anew = Document(vector: deleted.vector, root: MapNode()).applied(first).applied(second)
-            // With a field that only this side has, also where one of the new increments is here.
-            for known in [deleted, deleted.applied(first)] {
-                let mine = try edited(known, at: 40, by: 3) { try $0.set(["b"], 1) }
-                let taken = anew.merged(
-                    mine.gone(frontier: deleted.vector.union(anew.vector), replaying: [], keeping: anew))
-                #expect(Value.object(taken.value) == ["b": 1, "n": 4])
-                let dropped = anew.merged(mine.without(deleted.vector, keeping: anew))
-                #expect(Value.object(dropped.value) == ["b": 1, "n": 4])
-            }
-        }
-    }
-
-    @Test("a state shows more than a note leaves of it, not more than the other side has removed or counted")
+    @Test("a state shows more than another, not more than the other has removed or counted")
     func showsMore() throws {
         let base = try start()
         let changed = try edited(base, at: 20, by: 2) { try $0.set(["b"], 2) }
-        let gone = VersionVector([.init(actor: ActorID(2), time: 20)])
-        #expect(changed.shows(moreThan: changed.without(gone, keeping: base)))
-        #expect(!base.shows(moreThan: base.without(gone, keeping: changed)))
+        #expect(changed.shows(moreThan: base) && !base.shows(moreThan: changed))
         let counted = try edited(base, at: 30, by: 3) { try $0.increment(["n"], by: 1) }
-        #expect(!base.shows(moreThan: base.without(gone, keeping: counted)))
+        #expect(counted.shows(moreThan: base) && !base.shows(moreThan: counted))
         let uncounted = try edited(base, at: 40, by: 4) { try $0.unset(["n"]) }
-        #expect(!base.shows(moreThan: base.without(gone, keeping: uncounted)))
-        #expect(counted.shows(moreThan: counted.without(counted.vector, keeping: base)))
+        #expect(!base.shows(moreThan: uncounted))
         // An older state shows no more than one that has counted on.
         let more = try edited(base, at: 50, by: 1) { try $0.increment(["n"], by: 1) }
-        #expect(!base.shows(moreThan: base.without(gone, keeping: more)))
-    }
-
-    @Test("removals and RESTARTs among the unseen writes keep their effect on what is unseen")
-    func goneWithRemovals() throws {
-        let known = try start()
-        let frontier = VersionVector([.init(actor: ActorID(1), time: 10)])
-        var mine = known
-        var own: [Delta] = []
-        let steps: [(inout DocumentEditor) throws -> Void] = [
-            { try $0.increment(["n"], by: 7) }, { try $0.restart(["n"], with: 100) },
-            { try $0.increment(["n"], by: 1) }, { try $0.increment(["m", "k"], by: 1) },
-            { try $0.unset(["m"]) }, { try $0.increment(["m", "k"], by: 0.5) },
-        ]
-        for (number, step) in steps.enumerated() {
-            own.append(try delta(on: mine, at: 20 + UInt64(number), by: 1, step))
-            mine = mine.applied(own[number])
-        }
-        let left = mine.gone(frontier: frontier, replaying: own)
-        #expect(Value.object(left.value) == ["m": ["k": 0.5], "n": 101])
-        let empty = Document(vector: frontier, root: MapNode())
-        #expect(own.reduce(empty) { $0.applied($1) } == left)
-    }
-
-    @Test("what a third store wrote unseen survives too, and what it saw of this store's increments")
-    func goneWithThirdStore() throws {
-        let known = try start()
-        let frontier = VersionVector([.init(actor: ActorID(1), time: 10)])
-        let first = try delta(on: known, at: 20, by: 1) { try $0.increment(["n"], by: 7) }
-        let third = try delta(on: known.applied(first), at: 30, by: 3) {
-            try $0.set(["c"], 1)
-            try $0.restart(["n"], with: 50)
-        }
-        let last = try delta(on: known.applied(first).applied(third), at: 40, by: 1) {
-            try $0.increment(["n"], by: 1)
-        }
-        let mine = known.applied(first).applied(third).applied(last)
-        let left = mine.gone(frontier: frontier, replaying: [first, last])
-        #expect(Value.object(left.value) == ["c": 1, "n": 51])
-        #expect(left.vector == mine.vector)
-        #expect(left.root["n"]?.counter?[ActorID(1)]?.point.total == 8)
-        #expect(left.root["n"]?.counter?[ActorID(1)]?.baseline?.total == 7)
-    }
-
-    @Test("what was removed of a third store's counter is not taken from what it counts anew")
-    func goneWithBaseline() throws {
-        let removed = try edited(try start(), at: 20, by: 2) { $0.delete() }
-        // The log has reaped it; the third store begins anew, here the tombstone was kept.
-        let anew = try delta(on: Document(), at: 30, by: 1) { try $0.increment(["n"], by: 1) }
-        let more = try delta(on: Document().applied(anew), at: 31, by: 1) { try $0.increment(["n"], by: 1) }
-        let log = Document(vector: removed.vector, root: MapNode()).applied(anew)
-        let left = removed.applied(anew).gone(frontier: removed.vector, replaying: [])
-        #expect(left == log)
-        #expect(Value.object(left.merged(log.applied(more)).value) == ["n": 2])
+        #expect(!base.shows(moreThan: more))
     }
 
     /// As actor 1 it would read -3 in both: a total that began anew against a baseline of 5.

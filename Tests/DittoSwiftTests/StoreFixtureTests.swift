@@ -35,8 +35,8 @@ struct StoreFixtureTests {
     }
 
     @Test(
-        "a store of format 11 has its documents, index and parameters, and is written to",
-        arguments: ["store-11"])
+        "a store of format 11 or 12 has its documents, index and parameters, and is written to",
+        arguments: ["store-11", "store-12"])
     func opens(name: String) async throws {
         try await withFixture(name) { ditto in
             #expect(

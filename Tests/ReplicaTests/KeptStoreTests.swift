@@ -2,6 +2,7 @@ import CRDT
 import DQL
 import Exchange
 import Foundation
+import GRDB
 import TestSupport
 import Testing
 
@@ -15,8 +16,8 @@ import Testing
 /// written, changed, counted in, deleted and evicted; an index, and one whose keys are cut; two more
 /// documents, one of them evicted, and a server's cursor; a link with another small peer, and a document of
 /// each at the other; a void stamp of one document. `store-11-links` is the same before the void stamp, with
-/// the cursors at the other's feed. Builds before 0.2.0 wrote both in earlier formats, and the last of them
-/// opened them.
+/// the cursors at the other's feed. `store-12` and `store-12-links` are what format 12 makes of them. Builds
+/// before 0.2.0 wrote both in earlier formats, and the last of them opened them.
 @Suite("Stores of earlier versions, from within")
 struct KeptStoreTests {
     private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
@@ -48,7 +49,7 @@ struct KeptStoreTests {
 
     @Test(
         "operations that refer to documents are uploaded as what they were, before one changes and after",
-        arguments: ["store-11", "store-11-links"])
+        arguments: ["store-11", "store-11-links", "store-12", "store-12-links"])
     func uploads(name: String) throws {
         try withTemporaryDirectory { directory in
             let copy = directory.appendingPathComponent("store")
@@ -93,12 +94,12 @@ struct KeptStoreTests {
             let key = DocumentKey(collection: "l", id: try DocumentID(.int(1)))
             let void = VersionVector([.init(actor: ActorID(7), time: 1)])
             try replica.store.committing { database, _ in
-                try Notes.put(key, VersionVector(), void: VoidNote(void), position: 10, came: 1, database)
+                try Notes.put(key, void: VoidNote(void), position: 10, came: 1, database)
             }
             let found = try replica.read { transaction in
-                try transaction.withDatabase { (try Notes.find(key, $0), try Notes.void(key, $0)) }
+                try transaction.withDatabase { try Notes.void(key, $0) }
             }
-            #expect(found.0 == nil && found.1 == void)
+            #expect(found == void)
             try replica.close()
         }
     }
@@ -117,5 +118,58 @@ struct KeptStoreTests {
             #expect(try replica.rows("SELECT COUNT(*) AS n FROM l") == [#"{"n":2}"#])
             try replica.close()
         }
+    }
+
+    @Test(
+        "documents with a note of what was gone are forgotten whole with format 12, and void stamps are kept")
+    func notesOfFormat11() throws {
+        try withTemporaryDirectory { folder in
+            let environment = TestEnvironment(seed: 12)
+            var replica = try open(folder, environment)
+            for id in 1...3 { try replica.execute("INSERT INTO c DOCUMENTS ({'_id': \(id)})") }
+            let (cut, void) = (try key("c", 1), try key("c", 2))
+            let gone = VersionVector([.init(actor: ActorID(7), time: 5)])
+            let stamps = VersionVector([.init(actor: ActorID(8), time: 6)])
+            try replica.store.committing { database, _ in
+                try Self.writeNotesOfFormat11(database)
+                for (key, vector, words) in [(cut, gone, nil), (void, VersionVector(), VoidNote(stamps))] {
+                    let statement = try RawStatement(
+                        cached: "INSERT INTO note VALUES (?, ?, ?, 1, 2, ?)", database)
+                    statement.bind(1, key.collection.text)
+                    statement.bind(2, key.id.bytes)
+                    statement.bind(3, vector.encoded())
+                    if let words { statement.bind(4, words.encoded()) }
+                    try statement.run()
+                }
+                try Cursors.advance([1], to: TestLog().position(3), replaces: true, rights: [], database)
+            }
+            let (actor, sent) = (replica.actor, try uploads(replica))
+            try replica.close()
+            replica = try open(folder, environment)
+            #expect(try replica.rows("SELECT _id FROM c ORDER BY _id") == [#"{"_id":2}"#, #"{"_id":3}"#])
+            #expect(try uploads(replica) == sent, "what it wrote is uploaded still")
+            #expect(try replica.cursor(of: [1]) == nil, "everything is asked for again")
+            let found = try replica.read { try $0.withDatabase { try Notes.void(void, $0) } }
+            #expect(found == stamps)
+            #expect(replica.actor == actor)
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1})")
+            #expect(replica.actor != actor)
+            try replica.close()
+        }
+    }
+
+    private static func writeNotesOfFormat11(_ database: Database) throws {
+        try database.execute(
+            sql: """
+                DROP TABLE note;
+                CREATE TABLE note (
+                    collection TEXT NOT NULL, id BLOB NOT NULL, vector BLOB NOT NULL,
+                    position INTEGER NOT NULL, came INTEGER NOT NULL, void BLOB,
+                    PRIMARY KEY (collection, id)) WITHOUT ROWID;
+                CREATE INDEX note_at ON note (collection, position);
+                CREATE INDEX note_came ON note (came);
+                CREATE INDEX note_void ON note (collection, id) WHERE void IS NOT NULL;
+                PRAGMA user_version = 11;
+                """)
     }
 }

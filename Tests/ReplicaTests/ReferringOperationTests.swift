@@ -116,7 +116,8 @@ struct ReferringOperationTests {
                 try replica.acknowledge(replica.actor, through: 0)
                 let vector = try before.withUnsafeBytes { try DocumentReader($0).vector() }
                 let update = DocumentUpdate(key: key, content: .gone(vector.encoded()))
-                #expect(try replica.receive(Reception(updates: [update])) == .returning([key]))
+                let answer = Reception(updates: [update], settles: [key])
+                #expect(try replica.receive(answer) == .returning([key]))
                 try replica.execute("UPDATE c SET m.n = 0 WHERE _id = 7")
             case .move:
                 try replica.committing { database, _ in

@@ -18,16 +18,18 @@ struct ReturnTests {
         try Document(decoding: try #require(try replica.state(key))).vector
     }
 
-    @Test("what is gone at the server goes, its tombstone too, and the next write takes a new actor")
-    func goneDocument() throws {
+    @Test("what the server has forgotten is forgotten whole, and the next write takes a new actor")
+    func forgotten() throws {
         try withPeer { replica, _ in
-            let one = try key("c", 1)
+            let (one, two) = (try key("c", 1), try key("c", 2))
             try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1}), ({'_id': 2})")
             try replica.execute("DELETE FROM c WHERE _id = 2")
             let actor = replica.actor
             try replica.acknowledge(actor, through: 2)
-            let updates = try [one, try key("c", 2)].map { gone($0, try vector($0, replica)) }
-            #expect(try replica.receive(Reception(updates: updates)) == .stored)
+            let answer = gone(one, try vector(one, replica))
+            #expect(try replica.receive(Reception(updates: [answer], settles: [one])) == .stored)
+            let reaped = gone(two, try vector(two, replica))
+            #expect(try replica.receive(Reception(updates: [reaped])) == .stored)
             #expect(try replica.everything().isEmpty)
             try replica.execute("INSERT INTO d DOCUMENTS ({'_id': 1})")
             #expect(replica.actor == actor)
@@ -36,60 +38,65 @@ struct ReturnTests {
         }
     }
 
-    @Test("what somebody wrote concurrently stays when the rest is gone")
-    func concurrent() throws {
+    @Test("a reaping is told of a tombstone: nothing else is forgotten, and nothing that is still needed")
+    func reaped() throws {
         try withPeer { replica, _ in
-            let one = try key("c", 1)
-            var both = try document("a", 1, by: 5, at: 10)
-            both.merge(try document("b", 2, by: 6, at: 11))
-            _ = try replica.receive(
-                Reception(updates: [DocumentUpdate(key: one, content: .state(both.encoded()))]))
-            let seen = VersionVector([.init(actor: ActorID(5), time: 10)])
-            #expect(try replica.receive(Reception(updates: [gone(one, seen)])) == .stored)
-            #expect(try replica.rows("SELECT a, b FROM c") == ["{\"b\":2}"])
+            let (one, two, three) = (try key("c", 1), try key("c", 2), try key("c", 3))
+            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1}), ({'_id': 2})")
+            try replica.execute("INSERT INTO c INITIAL DOCUMENTS ({'_id': 3})")
+            try replica.execute("UPDATE c APPLY n PN_INCREMENT BY 1 WHERE _id = 2")
+            try replica.execute("DELETE FROM c WHERE _id > 1")
+            try replica.acknowledge(replica.actor, through: 4)
+            let before = try replica.everything()
+            for key in [one, two, three] {
+                let told = gone(key, try vector(key, replica))
+                #expect(try replica.receive(Reception(updates: [told])) == .stored)
+            }
+            #expect(try replica.everything() == before, "it lives, it has a counter, it has a seed")
+            // A tombstone that the server's does not cover stays.
+            try replica.execute("DELETE FROM c WHERE _id = 1")
+            try replica.acknowledge(replica.actor, through: 5)
+            let known = try vector(one, replica)
+            let less = VersionVector(known.entries.map { .init(actor: $0.actor, time: $0.time - 1) })
+            #expect(try replica.receive(Reception(updates: [gone(one, less)])) == .stored)
+            #expect(try vector(one, replica) == known)
         }
     }
 
-    @Test("what is told as gone and is not here leaves nothing: a vector names what was seen")
-    func withdrawn() throws {
+    @Test("a deletion that is written again takes what it names, and leaves what was written unseen")
+    func deletedAnew() throws {
         try withPeer { replica, _ in
             let one = try key("c", 1)
-            var both = try document("a", 1, by: 5, at: 10)
-            both.merge(try document("b", 2, by: 6, at: 11))
+            let old = try document("a", 1, by: 5, at: 10)
             _ = try replica.receive(
-                Reception(updates: [DocumentUpdate(key: one, content: .state(both.encoded()))]))
-            // A write of its own that it told of and that was refused and undone before the answer came.
-            let refused = VersionVector.Entry(actor: replica.actor, time: 99)
-            let seen = VersionVector([.init(actor: ActorID(5), time: 12), refused])
-            #expect(try replica.receive(Reception(updates: [gone(one, seen)])) == .stored)
-            #expect(try vector(one, replica) == both.vector)
+                Reception(updates: [DocumentUpdate(key: one, content: .state(old.encoded()))]))
+            try replica.execute("UPDATE c SET b = 2")
+            let written = try vector(one, replica)
+            let anew = Document().raised(to: old.vector, by: Stamp(time: 20, actor: ActorID(9)))
+            let state = DocumentUpdate(key: one, content: .state(anew.encoded()))
+            #expect(try replica.receive(Reception(updates: [state], settles: [one])) == .stored)
             #expect(try replica.rows("SELECT a, b FROM c") == ["{\"b\":2}"])
+            #expect(try vector(one, replica) == written.union(anew.vector))
         }
     }
 
     @Test(
-        "a state that comes with what is gone replaces what was told of, and nothing that came since",
+        "a state that comes with the word to forget takes the place of what was listed",
         arguments: [false, true])
-    func movedOn(_ isStillHere: Bool) throws {
+    func movedOn(_ hasMoved: Bool) throws {
         try withPeer { replica, _ in
             let one = try key("c", 1)
-            let listed = try document("a", 1, by: 5, at: 10)
-            let lost = try document("b", 2, by: 7, at: 99)
-            var latest = listed
-            latest.merge(try document("d", 3, by: 6, at: 11))
-            var here = latest
-            if isStillHere { here.merge(lost) }
+            let (listed, anew) = (try document("a", 1, by: 5, at: 10), try document("b", 2, by: 7, at: 99))
+            var here = listed
+            if hasMoved { here.merge(try document("d", 3, by: 6, at: 11)) }
             _ = try replica.receive(
                 Reception(updates: [DocumentUpdate(key: one, content: .state(here.encoded()))]))
-            try replica.stage(
-                [
-                    gone(one, listed.vector.union(lost.vector)),
-                    DocumentUpdate(key: one, content: .state(listed.encoded())),
-                ], for: [7])
+            let state = DocumentUpdate(key: one, content: .state(anew.encoded()))
+            try replica.stage([gone(one, listed.vector.union(anew.vector)), state], for: [7])
             #expect(try replica.receive(Reception(publishes: [7])) == .stored)
-            let expected = isStillHere ? listed : latest
-            #expect(try replica.state(one) == expected.encoded())
-            #expect(try replica.wanted(limit: 9) == (isStillHere ? [one] : []))
+            // What has come since the list is told by an answer only.
+            #expect(try replica.state(one) == (hasMoved ? joined(here, anew) : anew).encoded())
+            #expect(try replica.wanted(limit: 9) == [one])
         }
     }
 
@@ -107,11 +114,11 @@ struct ReturnTests {
             #expect(try replica.receive(Reception(publishes: [7])) == .stored)
             #expect(try replica.state(one) == latest.encoded())
             #expect(try replica.wanted(limit: 9) == [one])
-            // An answer is of the document as it is: what it tells goes, once and for all.
+            // An answer is of the document as it is.
             let answer = Reception(updates: [gone(one, listed.vector)], settles: [one])
             #expect(try replica.receive(answer) == .stored)
-            #expect(try replica.rows("SELECT a, d FROM c") == ["{\"d\":3}"])
-            #expect(try replica.wanted(limit: 9).isEmpty)
+            #expect(try replica.rows("SELECT a, d FROM c").isEmpty)
+            #expect(try replica.wanted(limit: 9) == [one], "it does not say all of what was here")
         }
     }
 
@@ -215,7 +222,7 @@ struct ReturnTests {
             try replica.acknowledge(replica.actor, through: 1)
             let old = try vector(one, replica)
             try replica.execute("UPDATE c SET b = 2")
-            let reception = Reception(updates: [gone(one, old)])
+            let reception = Reception(updates: [gone(one, old)], settles: [one])
             #expect(try replica.receive(reception) == .returning([one]))
             #expect(try replica.rows("SELECT a, b FROM c") == ["{\"a\":1,\"b\":2}"])
             #expect(try replica.wanted(limit: 9) == [one])
@@ -256,12 +263,12 @@ struct ReturnTests {
             #expect(try replica.wanted(limit: 9) == [one])
             // The answer that it is asked for once more.
             #expect(try replica.receive(Reception(updates: [gone], settles: [one])) == .stored)
-            #expect(try replica.rows("SELECT a, b FROM c") == ["{\"a\":1}"])
-            #expect(try replica.wanted(limit: 9).isEmpty)
+            #expect(try replica.rows("SELECT a, b FROM c").isEmpty)
+            #expect(try replica.wanted(limit: 9) == [one])
         }
     }
 
-    @Test("what is gone by one subscription's list is asked for where another one matches it, and only there")
+    @Test("what one subscription's list has forgotten is asked for, since another one may match it")
     func goneByAnotherList() throws {
         try withPeer { replica, _ in
             let queries = try ["SELECT * FROM c", "SELECT * FROM c WHERE a = 1"].map {
@@ -280,37 +287,12 @@ struct ReturnTests {
             defer { replica.removeListener(listener) }
             #expect(try replica.receive(Reception(publishes: queries[0].canonicalKey)) == .stored)
             #expect(try replica.rows("SELECT * FROM c").isEmpty)
-            #expect(told.withLock { $0 } == [keys[0]])
+            #expect(told.withLock { $0 } == keys)
             // What was asked for, and is gone, is not asked for again.
             _ = try replica.receive(Reception(updates: [states[0]]))
             let answer = Reception(updates: [gone(keys[0], documents[0].vector)], settles: [keys[0]])
             #expect(try replica.receive(answer) == .stored)
-            #expect(try replica.wanted(limit: 9).isEmpty)
-        }
-    }
-
-    @Test("a document of seeds that is gone does not come back with the next launch")
-    func goneSeeds() throws {
-        try withPeer { replica, _ in
-            let (one, launch) = (try key("c", 1), "INSERT INTO c INITIAL DOCUMENTS ({'_id': 1, 'a': 1})")
-            try replica.execute(launch)
-            let seeds = try vector(one, replica)
-            try replica.execute("UPDATE c SET a = 2")
-            try replica.acknowledge(replica.actor, through: 2)
-            let actor = replica.actor
-            let gone = gone(one, try vector(one, replica))
-            #expect(try replica.receive(Reception(updates: [gone])) == .stored)
-            #expect(try replica.rows("SELECT * FROM c").isEmpty)
-            #expect(try vector(one, replica) == seeds)
-            let head = try replica.read { try $0.head() }
-            #expect(try replica.receive(Reception(updates: [gone])) == .stored)
-            #expect(try replica.read { try $0.head() } == head)
-            try replica.execute(launch)
-            #expect(try replica.rows("SELECT * FROM c").isEmpty)
-            // Its actor is remembered: it does not write there again (rule 10).
-            try replica.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'b': 3})")
-            #expect(replica.actor != actor)
-            #expect(try replica.rows("SELECT a, b FROM c") == ["{\"b\":3}"])
+            #expect(try replica.wanted(limit: 9) == [keys[1]])
         }
     }
 
@@ -334,7 +316,7 @@ struct ReturnTests {
     }
 
     @Test(
-        "what is withheld from the server stays where the document it was written to is gone and there anew")
+        "what is withheld from the server stays where the document it was written to is deleted anew")
     func withheldOnGone() throws {
         try withPeer { replica, _ in
             let one = try key("c", 1)
@@ -351,13 +333,13 @@ struct ReturnTests {
             later.merge(try document("d", 3, by: 5, at: 11))
             _ = try replica.receive(Reception(updates: [state(later)]))
             #expect(try replica.wanted(limit: 9).isEmpty)
-            let answer = Reception(
-                updates: [gone(one, later.vector.union(anew.vector)), state(anew)], settles: [one])
+            let raised = anew.raised(to: later.vector, by: Stamp(time: 21, actor: ActorID(9)))
+            let answer = Reception(updates: [state(raised)], settles: [one])
             for _ in 0..<2 {
                 #expect(try replica.receive(answer) == .stored)
                 let shown = try replica.rows("SELECT a, b, mine, mine_too FROM c")
                 #expect(shown == ["{\"b\":2,\"mine\":3,\"mine_too\":4}"])
-                #expect(try replica.versions(of: [one]).map(\.known) == [anew.vector])
+                #expect(try replica.versions(of: [one]).map(\.known) == [raised.vector])
                 #expect(try replica.wanted(limit: 9).isEmpty)
             }
         }
@@ -567,11 +549,13 @@ struct HeldTests {
             let found = try transaction.compare(
                 page, of: query, bytes: 1_000_000, rows: rows, mayWrite: { _ in mayWrite },
                 mayRead: mayRead)
-            // Asked for one by one, the same is gone of them.
+            // Asked for one by one, the same is said of them.
             let readable = candidates.filter { mayRead($0.key) && $0.id <= found.through ?? $0.id }
-            let gone = try transaction.gone(of: readable) { _ in mayWrite }
-            #expect(gone.map(\.key.id).sorted() == found.gone.map(\.id))
-            #expect(gone.sorted { $0.key.id < $1.key.id }.map(\.vector) == found.gone.map(\.vector))
+            let single = try transaction.lost(of: readable, mayWrite: { _ in mayWrite })
+            for (one, all) in [(single.told, found.gone), (single.lost, found.lost)] {
+                let sorted = one.sorted { $0.key.id < $1.key.id }
+                #expect(sorted.map(\.id) == all.map(\.id) && sorted.map(\.vector) == all.map(\.vector))
+            }
             return found
         }
     }
@@ -600,7 +584,7 @@ struct HeldTests {
         }
     }
 
-    @Test("seeds that were reaped are gone for a subscriber that holds them alive, under the same vector")
+    @Test("seeds that were reaped are lost for a subscriber that holds them alive, under the same vector")
     func reapedSeeds() throws {
         try withTemporaryDirectory { folder in
             let writer = try open(folder.appendingPathComponent("writer"))
@@ -621,9 +605,9 @@ struct HeldTests {
             let fold = try openFold(folder.appendingPathComponent("fold"))
             _ = try fold.fold(log.items())
             let found = try compare(fold, [(.int(1), living)])
-            #expect(found.gone.map(\.id) == [try DocumentID(.int(1))])
-            #expect(found.gone.map(\.known) == [living])
-            #expect(found.documents.isEmpty)
+            #expect(found.lost.map(\.id) == [try DocumentID(.int(1))])
+            #expect(found.lost.map(\.known) == [living])
+            #expect(found.documents.isEmpty && found.gone.isEmpty)
             // A write onto living seeds makes what is left of them a document again, of an equal vector.
             let stamp = Stamp(time: 1 << 61, actor: ActorID(8))
             var editor = DocumentEditor(document: seeded, stamp: stamp)
@@ -680,7 +664,7 @@ struct HeldTests {
             #expect(try compare(fold, held).documents.map(\.id) == Array(ids[0..<3]))
             let found = try compare(fold, held, unmatched: [ids[0], ids[1], ids[3]])
             #expect(found.documents.map(\.id) == [ids[1], ids[2]])
-            #expect(found.gone.map(\.id) == [ids[3]])
+            #expect(found.lost.map(\.id) == [ids[3]])
             #expect(try compare(fold, held, unmatched: Set(ids)) { _ in false }.hidden.map(\.id) == ids)
             // Gone here, and anew: what takes its place is not the subscriber's concern.
             let other = VersionVector([
@@ -710,9 +694,9 @@ struct HeldTests {
             let first = VersionVector([.init(actor: writer.actor, time: vectors[0].entries[0].time)])
             let found = try compare(fold, [(1, vectors[0]), (3, first), (7, first)])
             #expect(found.documents.map(\.id) == [try DocumentID(2), try DocumentID(3), try DocumentID(5)])
-            #expect(found.gone.map(\.id) == [try DocumentID(7)])
-            #expect(found.gone.map { $0.known?.entries.count } == [1])
-            #expect(found.hidden.isEmpty)
+            #expect(found.lost.map(\.id) == [try DocumentID(7)])
+            #expect(found.lost.map { $0.known?.entries.count } == [1])
+            #expect(found.hidden.isEmpty && found.gone.isEmpty)
         }
     }
 
@@ -726,22 +710,31 @@ struct HeldTests {
             let foreign = VersionVector([.init(actor: ActorID(9), time: 1)])
             let found = try compare(fold, [(1, ours.union(foreign)), (2, unseen), (3, foreign)])
             #expect(found.documents.isEmpty)
-            #expect(found.gone.isEmpty)
+            #expect(found.gone.isEmpty && found.lost.isEmpty)
             // Of this writer's the fold has something later elsewhere, so what it held here was removed.
             _ = try fold.fold([])
             let again = try compare(fold, [(1, VersionVector([.init(actor: writer.actor, time: time - 1)]))])
             #expect(again.documents.map(\.id) == [try DocumentID(1)])
-            #expect(again.gone.isEmpty)
+            #expect(again.gone.isEmpty && again.lost.isEmpty)
         }
     }
 
-    @Test("nobody is told when an actor wrote last: only that what was named is gone")
-    func noLaterThanNamed() throws {
+    @Test(
+        "nothing counts as lost where a writer goes on: what its later write rests on says which stamps are")
+    func goesOn() throws {
         try withTemporaryDirectory { folder in
             let (fold, writer) = try fold(folder, ["INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 1})"])
-            let named = VersionVector([.init(actor: writer.actor, time: 7)])
-            let found = try compare(fold, [(.int(2), named)])
-            #expect(found.gone.map(\.known) == [named])
+            let lost = VersionVector([.init(actor: writer.actor, time: 1)])
+            let later = VersionVector([.init(actor: ActorID(7), time: 9)])
+            #expect(try compare(fold, [(.int(2), lost)]).lost.map(\.known) == [lost])
+            let both = try compare(fold, [(.int(2), lost.union(later))])
+            #expect(both.lost.isEmpty && both.gone.isEmpty && both.documents.count == 1)
+            try fold.read { transaction in
+                var parts = LostParts(transaction)
+                let most = try parts.most(of: lost.union(later), here: VersionVector())
+                let none = try parts.most(of: lost, here: lost)
+                #expect(most == lost && none.isEmpty)
+            }
         }
     }
 
@@ -765,18 +758,18 @@ struct HeldTests {
             let old = VersionVector([.init(actor: writer.actor, time: 1)])
             var held: [(Value, VersionVector)] = [(3, old), (20, old), (21, old)]
             var sent: [DocumentID] = []
-            var gone: [DocumentID] = []
+            var lost: [DocumentID] = []
             var after: Value?
             for _ in 0..<6 {
                 let found = try compare(fold, held, after: after, rows: 2)
                 sent += found.documents.map(\.id)
-                gone += found.gone.map(\.id)
+                lost += found.lost.map(\.id)
                 guard let through = found.through else { break }
                 after = through.value
                 held.removeAll { item in (try? DocumentID(item.0)).map { $0 <= through } ?? true }
             }
             #expect(try sent == (1...9).map { try DocumentID(.int($0)) })
-            #expect(try gone == [20, 21].map { try DocumentID(.int($0)) })
+            #expect(try lost == [20, 21].map { try DocumentID(.int($0)) })
         }
     }
 

@@ -192,7 +192,7 @@ struct HousekeepingTests {
             _ = try await shop.log.append(requests, to: Shop.database)
             #expect(try await shop.housekeeper(fold, daysAhead: 31).turn(reaps: true)?.reaped == 1)
             #expect(try everything(fold.replica).isEmpty)
-            #expect(try told().gone.map(\.key) == [key])
+            #expect(try told().lost.map(\.key) == [key])
             await fold.close()
         }
     }

@@ -75,13 +75,21 @@ struct WaitingBaseTests {
         #expect(try waiting(on: first.document, behind: [other]) == [ActorID(9)])
     }
 
-    @Test("does not wait for what the log has had, nor for a base of which only a part may come")
-    func never() throws {
+    @Test("what the log has had of a base is deleted anew, once the rest of it has come")
+    func lost() throws {
         let first = try edit(Document(), by: 1, 20)
         let later = try operation(by: 1, 1, "b", edit(Document(), by: 1, 21).delta)
-        #expect(try waiting(on: first.document, behind: [later]).isEmpty)
+        try withFold([later]) { replica in
+            let check = AdmissionCheck(
+                replica: replica, grant: .everything, wallMilliseconds: 1_000_000, unfolded: nil, term: 0)
+            let write = try operation(by: 9, 1, "a", edit(first.document, by: 9, 50).delta)
+            let judgement = try check.judge([write], authorKey: "k")
+            #expect(judgement.refusals.isEmpty && judgement.dependsOnFold)
+            #expect(judgement.lost.map(\.key) == [DocumentKey(collection: "c", id: try id("a"))])
+            #expect(judgement.lost.map(\.vector) == [first.document.vector.encoded()])
+        }
         let both = try edit(first.document, by: 2, 30)
-        #expect(try waiting(on: both.document, behind: [later]).isEmpty)
+        #expect(try waiting(on: both.document, behind: [later]) == [ActorID(9)])
         #expect(try waiting(on: both.document, behind: []) == [ActorID(9)])
     }
 

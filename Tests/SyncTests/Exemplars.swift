@@ -41,10 +41,6 @@ enum Exemplars {
                     position: position, updates: [delta],
                     candidates: [DocumentVersion(key: key(3), vector: vector)]))
         ),
-        (
-            "operations-noted",
-            .operations(Frame.Operations(position: position, updates: [], candidates: [noted]))
-        ),
         ("deferred", .deferred(Deferral(actor: actor, sequence: 7, documents: [key(1), key(4)]))),
         ("hello-mesh-record", .hello(recorded)),
         ("hello-presence", .hello(present)),
@@ -77,12 +73,6 @@ enum Exemplars {
         hello.mesh?.takesVoid = true
         return hello
     }
-
-    private static let noted: DocumentVersion = {
-        var version = DocumentVersion(key: key(3), vector: VersionVector().encoded())
-        version.note = vector
-        return version
-    }()
 
     private static let voided: DocumentVersion = {
         var version = DocumentVersion(key: key(3), vector: VersionVector().encoded())

@@ -78,6 +78,18 @@ struct FrameTests {
         }
     }
 
+    @Test("what a version before told as gone of a candidate is passed over: the server says so")
+    func noted() throws {
+        let bytes = Self.bytes(
+            hex: "a400060183500102030405060708090a0b0c0d0e0f1019012c480102030405060708028003818464"
+                + "63617273410341005101a1a2a3a4a5a6a7a80000000000000009")
+        let candidate = DocumentVersion(key: Exemplars.key(3), vector: VersionVector().encoded())
+        #expect(
+            try Frame(decoding: bytes)
+                == .operations(
+                    Frame.Operations(position: Exemplars.position, updates: [], candidates: [candidate])))
+    }
+
     @Test("an unknown field is ignored, whatever it holds")
     func unknownField() throws {
         let frame = try decode { writer in

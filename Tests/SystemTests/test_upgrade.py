@@ -115,13 +115,14 @@ class Upgrade(UpgradeTest):
         self.assertIn("STORE-0103", json.dumps(answer))
 
     def test_a_peers_store_a_missing_log_and_a_wrong_command_line(self):
-        store = self.workspace.directory / "peer"
-        shutil.copytree(FIXTURES / "store-11", store)
-        place = ["--data", self.workspace.directory / "none", "--peer-store", store]
-        before = self.digests(store)
-        answer, parts = self.check(*place)
-        self.assertEqual((parts["log"]["outcome"], parts["peer's store"]["outcome"]), ("new", "opened"))
-        self.assertEqual(self.digests(store), before)
+        for fixture, outcome in (("store-11", "migrated"), ("store-12", "opened")):
+            store = self.workspace.directory / fixture
+            shutil.copytree(FIXTURES / fixture, store)
+            place = ["--data", self.workspace.directory / "none", "--peer-store", store]
+            before = self.digests(store)
+            answer, parts = self.check(*place)
+            self.assertEqual((parts["log"]["outcome"], parts["peer's store"]["outcome"]), ("new", outcome))
+            self.assertEqual(self.digests(store), before)
         self.set_format(store / "replica.sqlite", 10)
         before = self.digests(store)
         answer, parts = self.check(*place, expected=1)

@@ -80,16 +80,15 @@ extension Admission {
     ) async throws -> LogPosition {
         var failures = 0
         while failures < Limits.appendAttempts {
-            try await materializer.advance()
-            let (changes, condition) = try await changes(of: states, identity, isReturn)
-            guard !changes.isEmpty else { return await materializer.position }
             let lease = try await writer.lease().lease
-            let actor = lease.actor
-            let known = try await log.frontier(of: [actor], in: database)[actor]
-            let now = environment.wallMilliseconds() << 16
+            try await materializer.advance()
+            let known = try await log.frontier(of: [lease.actor], in: database)[lease.actor]
+            let (changes, condition, time) = try await changes(
+                of: states, identity, isReturn, as: lease.actor, after: known?.timestamp ?? 0)
+            guard !changes.isEmpty else { return await materializer.position }
             let operation = Operation(
-                actor: actor, sequence: (known?.sequence ?? 0).next,
-                timestamp: max(now, (known?.timestamp ?? 0) + 1), changes: changes)
+                actor: lease.actor, sequence: (known?.sequence ?? 0).next, timestamp: time,
+                changes: changes)
             let request = AppendRequest(operation, under: lease, condition: condition)
             switch try await log.append([request], to: database).first {
             case .appended(let offset)?:
@@ -107,50 +106,77 @@ extension Admission {
     }
 
     /// The states to append, on condition that no tombstone we compared them with has been reaped: without
-    /// the tombstone the deletion would be undone.
+    /// the tombstone the deletion would be undone. A document of which something was deleted and reaped is
+    /// deleted anew in the same change, under the stamp of the operation (rule 14); on condition that nobody
+    /// has touched it.
     private func changes(
-        of states: [(key: DocumentKey, state: EncodedState)], _ identity: Identity, _ isReturn: Bool
-    ) async throws -> ([Operation.Change], AppendCondition?) {
+        of states: [(key: DocumentKey, state: EncodedState)], _ identity: Identity, _ isReturn: Bool,
+        as actor: ActorID, after last: Timestamp
+    ) async throws -> ([Operation.Change], AppendCondition?, Timestamp) {
         let replica = materializer.replica
         let now = environment.wallMilliseconds()
         let erased = erased()
         return try await materializer.executor.run {
             try replica.read { transaction in
                 let latest = try transaction.latestTimestamp()
-                var changes: [Operation.Change] = []
-                var tombstones: [Touch] = []
-                var size = 0
-                for item in states {
+                let held = states.compactMap { item -> (key: DocumentKey, document: Document)? in
                     guard identity.rights.write.allows(item.key),
                         erased?.contains(item.key.collection, item.key.id) != true,
-                        let held = try? Document(decoding: item.state),
-                        try Self.isClean(held.vector, of: item.key, transaction, isReturn)
-                    else { continue }
-                    let document = try Self.withoutReaped(held, item.key, transaction)
-                    let state = document == held ? item.state : document.encoded()
-                    guard
+                        let document = try? Document(decoding: item.state),
                         !HybridClock.isTooFarAhead(
-                            document.vector.greatestTime ?? 0, wallMilliseconds: now, admitted: latest),
-                        try !Self.vector(of: item.key, transaction).covers(document.vector),
-                        try Self.fits(document, item.key, transaction),
-                        size == 0 || size + state.count < Limits.stateOperationBytes
-                    else { continue }
-                    size += state.count
-                    if try Self.isTombstone(item.key, transaction) {
-                        tombstones.append(.document(item.key.collection, item.key.id))
+                            document.vector.greatestTime ?? 0, wallMilliseconds: now, admitted: latest)
+                    else { return nil }
+                    return (item.key, document)
+                }
+                let given = held.reduce(latest) { max($0, $1.document.vector.greatestTime ?? 0) }
+                let time = max(now << 16, max(last, given) + 1)
+                var changes: [Operation.Change] = []
+                var reads: [Touch] = []
+                var size = 0
+                for item in held
+                where try Self.isClean(
+                    item.document.vector, of: item.key, transaction, isReturn)
+                {
+                    let ours = try Self.document(item.key, transaction)
+                    let (state, isRaised) = try Self.given(
+                        item.document, onto: ours, by: Stamp(time: time, actor: actor), transaction)
+                    guard !ours.vector.covers(state.vector), Self.fits(state, onto: ours) else { continue }
+                    let bytes = state.encoded()
+                    guard size == 0 || size + bytes.count < Limits.stateOperationBytes else { continue }
+                    size += bytes.count
+                    if isRaised || ours.isTombstone {
+                        reads.append(.document(item.key.collection, item.key.id))
                     }
                     changes.append(
                         Operation.Change(
                             collection: item.key.collection, id: item.key.id,
-                            delta: StateChange.encode(state)))
+                            delta: StateChange.encode(bytes)))
                 }
                 let condition =
-                    tombstones.isEmpty
-                    ? nil : AppendCondition(readAt: try transaction.foldedThrough(), reads: tombstones)
+                    reads.isEmpty
+                    ? nil : AppendCondition(readAt: try transaction.foldedThrough(), reads: reads)
                 // An operation names each collection once in a row.
-                return (changes.sorted { $0.collection < $1.collection }, condition)
+                return (changes.sorted { $0.collection < $1.collection }, condition, time)
             }
         }
+    }
+
+    /// A document that is given, as it is appended. Where it shows something that was deleted and reaped
+    /// here, it is merged with the document deleted anew: what has reached the log of it counts as removed,
+    /// as far as the document here does not show it.
+    private static func given(
+        _ held: Document, onto ours: Document, by stamp: Stamp, _ transaction: ReadTransaction
+    ) throws -> (state: Document, isRaised: Bool) {
+        var parts = LostParts(transaction)
+        let most = try parts.most(of: held.vector, here: ours.vector)
+        guard held.isLive, !most.isEmpty else { return (held, false) }
+        var plain = ours
+        plain.merge(held)
+        var raised = ours.raised(to: most, by: stamp)
+        raised.merge(held)
+        // An entry is lost for certain if nothing of its actor is still to come, else if it shows.
+        let isAnyWhole = most.entries.contains { held.vector[$0.actor] == $0.time }
+        return isAnyWhole || plain.shows(moreThan: raised) ? (raised, true) : (held, false)
     }
 
     /// Returns whether a document with this vector may be taken: it holds no void stamp; or a restored log
@@ -167,9 +193,8 @@ extension Admission {
         return try state.withUnsafeBytes { try DocumentReader($0).vector() }
     }
 
-    private static func isTombstone(_ key: DocumentKey, _ transaction: ReadTransaction) throws -> Bool {
-        guard let state = try transaction.state(of: key) else { return false }
-        return try state.withUnsafeBytes { try !DocumentReader($0).isLive }
+    private static func document(_ key: DocumentKey, _ transaction: ReadTransaction) throws -> Document {
+        try transaction.state(of: key).map { try Document(decoding: $0) } ?? Document()
     }
 
     /// The part of a document that the log has seen, as far as a vector names its writers: the fold's state,
@@ -184,28 +209,10 @@ extension Admission {
         return seen
     }
 
-    /// A peer's document without the content that was removed and reaped here while it was away. Later writes
-    /// of this log stay, also where the peer has them too.
-    private static func withoutReaped(
-        _ held: Document, _ key: DocumentKey, _ transaction: ReadTransaction
-    ) throws -> Document {
-        let ours = try transaction.state(of: key).map { try Document(decoding: $0) } ?? Document()
-        let seen = try Self.seen(held.vector, of: key, transaction)
-        let extra = held.vector.entries.filter {
-            !ours.vector.covers(Stamp(time: $0.time, actor: $0.actor))
-        }
-        guard extra.contains(where: { seen.covers(Stamp(time: $0.time, actor: $0.actor)) }) else {
-            return held
-        }
-        return held.gone(frontier: seen, replaying: [], keeping: ours)
-    }
-
     /// Returns whether the merged document can still be passed on.
-    private static func fits(
-        _ document: Document, _ key: DocumentKey, _ transaction: ReadTransaction
-    ) throws -> Bool {
-        var merged = document
-        if let state = try transaction.state(of: key) { merged.merge(try Document(decoding: state)) }
+    private static func fits(_ document: Document, onto ours: Document) -> Bool {
+        var merged = ours
+        merged.merge(document)
         return merged.encoded().count <= Limits.documentBytes
     }
 }

@@ -91,7 +91,8 @@ extension Admission {
             }
             // Rights may have changed since the judgement: then the part is judged again.
             func mayStand() -> Bool {
-                !Task.isCancelled && judgement.refusals.isEmpty && identity().rights == judged.rights
+                !Task.isCancelled && judgement.refusals.isEmpty && judgement.lost.isEmpty
+                    && identity().rights == judged.rights
             }
             var next: PartUnderWay?
             if let before = underWay {
@@ -165,6 +166,10 @@ extension Admission {
             // The bases may be in the log already: fold up to the head and look again.
             try await materializer.advance()
             judgement = try await judge(uploads, identity, in: term, behind: nil)
+        }
+        guard judgement.lost.isEmpty else {
+            try await deleteAnew(judgement.lost)
+            return nil
         }
         guard let appended = try await append(judgement, from: session) else { return nil }
         var rejected = appended.rejected

@@ -33,6 +33,9 @@ struct AdmissionCheck {
         var dependsOnFold = false
         /// Actors whose first refused operation rests on a base that the log lacks, and may still get.
         var mayWait: Set<ActorID> = []
+        /// Documents that operations rest on and that were deleted and reaped: they are deleted anew, and
+        /// then all is judged again (rule 14).
+        var lost: [DocumentVersion] = []
         /// The documents behind what may be appended.
         var written: [UnfoldedKey: UnfoldedDocument] = [:]
         /// The bytes of that.
@@ -226,6 +229,11 @@ struct AdmissionCheck {
                 let reason = refusal(.documentTooLarge, "a document of \(change.collection) grows too large")
                 return isFolded ? .refused(reason) : .uncovered(reason, mayWait: false)
             }
+            if let lost = try lost(delta, document.vector, operation.stamp, transaction) {
+                judgement.lost.append(DocumentVersion(key: key.document, vector: lost.encoded()))
+                judgement.dependsOnFold = true
+                document.vector.formUnion(lost)
+            }
             // An honest base names the author's own last change of the document, unless the change only
             // seeds and rests on nothing (rule 7); a duplicate is covered already.
             let isOwnHistoryWhole =
@@ -245,17 +253,25 @@ struct AdmissionCheck {
         return .admitted
     }
 
-    /// Returns whether all that a base lacks may still come to the log. An operation in the log without an
-    /// effect in the document was reaped there: nothing brings that effect back.
+    /// The part of a delta's base that was deleted here and reaped; nil if there is none, or if the document
+    /// lacks more than that.
+    private func lost(
+        _ delta: DeltaReach, _ vector: VersionVector, _ stamp: Stamp, _ transaction: ReadTransaction
+    ) throws -> VersionVector? {
+        guard !vector.covers(delta.base), !vector.covers(stamp) else { return nil }
+        var parts = LostParts(transaction)
+        return try parts.of(base: delta.base, behind: vector)
+    }
+
+    /// Returns whether something that a base lacks may still come to the log: not what the frontier covers,
+    /// and no seed.
     private func mayCome(
         _ base: VersionVector, _ vector: VersionVector, _ transaction: ReadTransaction
     ) throws -> Bool {
         let missing = base.entries.filter { !vector.covers(Stamp(time: $0.time, actor: $0.actor)) }
-        guard !missing.isEmpty, missing.allSatisfy({ $0.time > 0 }) else { return false }
-        let known = Dictionary(
-            try transaction.frontier(of: missing.map(\.actor)).map { ($0.actor, $0.timestamp) }
-        ) { $1 }
-        return missing.allSatisfy { known[$0.actor] ?? 0 < $0.time }
+        guard missing.allSatisfy({ $0.time > 0 }) else { return false }
+        var parts = LostParts(transaction)
+        return try missing.contains { try parts.frontier(of: $0.actor) ?? 0 < $0.time }
     }
 
     private func request(

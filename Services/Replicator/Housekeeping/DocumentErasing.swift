@@ -31,7 +31,9 @@ extension Housekeeper {
         try await delete(erased)
         // A writer's clock may be ahead by what admission allows.
         let now = wallMilliseconds() + Limits.erasureClockMilliseconds
-        _ = try await reap(olderThan: .zero, at: now, lease) { erased.contains($0.collection, $0.id) }
+        _ = try await reap(olderThan: .zero, at: now, lease, withRemains: true) {
+            erased.contains($0.collection, $0.id)
+        }
         guard isLast else { return nil }
         let target = await materializer.position.offset
         guard target > 0 else { return 0 }

@@ -91,15 +91,18 @@ package struct Housekeeper {
         var readAt: Offset
     }
 
-    /// - Parameter now: Unix time in milliseconds, which tombstones' ages are measured by.
+    /// - Parameters:
+    ///   - now: Unix time in milliseconds, which tombstones' ages are measured by.
+    ///   - withRemains: true to reap also tombstones with seeds and remains of counters.
     func reap(
-        olderThan timeToLive: Duration, at now: UInt64, _ lease: ActorLease,
+        olderThan timeToLive: Duration, at now: UInt64, _ lease: ActorLease, withRemains: Bool = false,
         where isWanted: @escaping @Sendable (DocumentKey) -> Bool = { _ in true }
     ) async throws -> Int {
         var reaped = 0
         var place = ReadTransaction.TombstonePlace()
         while try await log.renew(lease, for: options.lease, in: database) {
-            let found = try await find(olderThan: timeToLive, at: now, from: place, where: isWanted)
+            let found = try await find(
+                olderThan: timeToLive, at: now, from: place, withRemains: withRemains, where: isWanted)
             guard let tombstones = found.tombstones else { break }
             if !tombstones.isEmpty, try await !append(tombstones, readAt: found.readAt, lease) {
                 // Somebody wrote one of them meanwhile: look again, from the same place.
@@ -115,7 +118,7 @@ package struct Housekeeper {
 
     private func find(
         olderThan timeToLive: Duration, at now: UInt64, from place: ReadTransaction.TombstonePlace,
-        where isWanted: @escaping @Sendable (DocumentKey) -> Bool
+        withRemains: Bool, where isWanted: @escaping @Sendable (DocumentKey) -> Bool
     ) async throws -> Find {
         let replica = materializer.replica
         return try await materializer.executor.run {
@@ -123,7 +126,7 @@ package struct Housekeeper {
                 var next = place
                 let tombstones = try transaction.outlivedTombstones(
                     from: &next, timeToLive: timeToLive, wallMilliseconds: now,
-                    limit: Limits.reapedDocuments, where: isWanted)
+                    limit: Limits.reapedDocuments, withRemains: withRemains, where: isWanted)
                 return Find(place: next, tombstones: tombstones, readAt: try transaction.foldedThrough())
             }
         }

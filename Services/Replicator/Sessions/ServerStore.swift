@@ -5,6 +5,7 @@ import Identity
 import OperationLog
 import Replica
 import Sync
+import Synchronization
 import Transport
 
 /// The server's side of one session: performs its actions on hub, log and materialization.
@@ -19,6 +20,7 @@ package struct ServerStore: SessionStore {
     private let evaluator: any SubscriptionEvaluator
     /// The identity of a token, nil while tokens cannot be checked; throws for one that is not valid.
     private let verify: @Sendable (String) async throws -> Identity?
+    private let pace = DeletionPace()
     /// Hears that the peer has greeted.
     private let greeted: @Sendable () -> Void
 
@@ -259,21 +261,23 @@ package struct ServerStore: SessionStore {
         return try await log.position(at: place.offset, in: database) == place
     }
 
-    /// Reads states, and what is gone of those that the asker holds.
+    /// Reads states, with what was reaped of those that the asker holds deleted anew.
     private func states(_ keys: [DocumentKey], _ held: [DocumentVersion]) async throws -> Event {
-        // The asker's own writes are in the log; a state without them would be its last word on them.
-        try await hub.materializer.advance()
         let replica = hub.materializer.replica
         let rules = identity.rights.write
         // Others may bring the documents that a peer with links may not write.
         let hasLinks = rights.hasLinks
-        return try await hub.materializer.executor.run {
-            try replica.read { transaction in
-                let gone = try transaction.gone(
-                    of: held, mayWrite: { hasLinks || rules.allows($0) }, tellsVoid: hasLinks)
-                return .states(
-                    try keys.map { ($0, try transaction.state(of: $0)) }, at: try transaction.logPosition(),
-                    gone: gone)
+        return try await whole {
+            // The asker's own writes are in the log; a state without them would be its last word on them.
+            try await hub.materializer.executor.run {
+                try replica.read { transaction in
+                    let found = try transaction.lost(
+                        of: held, mayWrite: { hasLinks || rules.allows($0) }, tellsVoid: hasLinks)
+                    let event = Event.states(
+                        try keys.map { ($0, try transaction.state(of: $0)) },
+                        at: try transaction.logPosition(), gone: found.told)
+                    return (event, found.lost)
+                }
             }
         }
     }
@@ -282,17 +286,37 @@ package struct ServerStore: SessionStore {
     private func compare(
         _ query: SubscriptionQuery, _ access: ReadAccess, _ page: HoldingsPage
     ) async throws -> HoldingsAnswer {
-        try await hub.materializer.advance()
         let replica = hub.materializer.replica
         let rules = identity.rights.write
         let hasLinks = rights.hasLinks
-        return try await evaluator.evaluate { interruption in
-            try replica.read { transaction in
-                try transaction.compare(
-                    page, of: query, bytes: Limits.pageBytes, rows: Limits.pageDocuments,
-                    mayWrite: { hasLinks || rules.allows($0) }, tellsVoid: hasLinks,
-                    interruption: interruption, mayRead: { access.allows($0) })
+        let raised = Mutex<Set<DocumentKey>>([])
+        return try await whole {
+            let concerns = raised.withLock { $0 }
+            let answer = try await evaluator.evaluate { interruption in
+                try replica.read { transaction in
+                    try transaction.compare(
+                        page, of: query, bytes: Limits.pageBytes, rows: Limits.pageDocuments,
+                        mayWrite: { hasLinks || rules.allows($0) }, concerns: concerns, tellsVoid: hasLinks,
+                        interruption: interruption, mayRead: { access.allows($0) })
+                }
             }
+            raised.withLock { $0.formUnion(answer.lost.map(\.key)) }
+            return (answer, answer.lost)
         }
+    }
+
+    /// Reads an answer about documents that the asker holds. Where something of them was deleted and reaped,
+    /// it is deleted anew, and the answer is read again (rule 14).
+    private func whole<Answer: Sendable>(
+        _ read: () async throws -> (Answer, lost: [DocumentVersion])
+    ) async throws -> Answer {
+        for _ in 0..<Limits.appendAttempts {
+            try await hub.materializer.advance()
+            let (answer, lost) = try await read()
+            if lost.isEmpty { return answer }
+            try await pace.wait(for: lost.count)
+            try await hub.admission.deleteAnew(lost)
+        }
+        throw SyncError(.unavailable, "the documents of a question change too fast to answer it")
     }
 }

@@ -1,5 +1,5 @@
 /// One store's news of one document for another store: a delta to apply where its base is covered, a full
-/// state to merge, or the notice that the document is gone.
+/// state to merge, or the word to forget the document.
 public struct DocumentUpdate: Sendable, Equatable {
     /// The forms of content.
     public enum Content: Sendable, Equatable {
@@ -7,8 +7,8 @@ public struct DocumentUpdate: Sendable, Equatable {
         case delta(Stamp, EncodedDelta)
         /// An encoded full state.
         case state(EncodedState)
-        /// The document is gone at the sender: everything that this encoded vector covers was removed, and
-        /// its tombstone reaped (rules 13 and 14).
+        /// To be forgotten. Live: the server has reaped the tombstone with this encoded vector. With a list
+        /// or an answer: the copy that was shown, whole (rules 14 and 15).
         case gone([UInt8])
         /// Stamps of the document are void: of each actor that this encoded vector names, all that are later
         /// than the time there. A server has refused them.

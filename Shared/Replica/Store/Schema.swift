@@ -2,14 +2,14 @@ import CRDT
 import GRDB
 import WriteAhead
 
-/// The store file's tables, format 11. `PRAGMA user_version` holds the format, `application_id` marks the
+/// The store file's tables, format 12. `PRAGMA user_version` holds the format, `application_id` marks the
 /// file as ours.
 ///
 /// A collection has a table of its own (`documents_N`): rowid scans are SQLite's fastest. `position` is the
 /// number of the commit, or in a materialization the log's offset, that last changed the document; it is
 /// indexed, because catch-up reads everything after a cursor (rule 23).
 enum Schema {
-    static let format: Int64 = 11
+    static let format: Int64 = 12
     /// The oldest format that is opened: 0.2.0's. Earlier ones were never released (decision 0170).
     static let oldestFormat: Int64 = 11
     /// "Mime" in ASCII.
@@ -51,11 +51,16 @@ enum Schema {
 
     /// Creates the tables in an empty file. A later format adds its step from the one before here.
     static func migrate(_ database: Database) throws {
-        guard try storedFormat(database) == 0 else { return }
-        for tables in [ownTables, foldTables, sessionTables, linkTables] {
-            try database.execute(sql: tables)
+        let found = try storedFormat(database)
+        guard found != format else { return }
+        if found == 0 {
+            for tables in [ownTables, foldTables, sessionTables, linkTables] {
+                try database.execute(sql: tables)
+            }
+            try database.execute(sql: "PRAGMA application_id = \(applicationID)")
+        } else {
+            try SchemaSteps.to12(database)
         }
-        try database.execute(sql: "PRAGMA application_id = \(applicationID)")
         try database.execute(sql: "PRAGMA user_version = \(format)")
     }
 
@@ -183,9 +188,8 @@ enum Schema {
         """
 
     /// A peer's feed for other small peers (`FeedIdentity`), and what it keeps of theirs (`LinkCursors`,
-    /// `MetDocuments`). Notes of documents that are gone and left no entry in their vectors, and the void
-    /// stamps of documents (`Notes`); documents of links whose stamps are ahead of the clock
-    /// (`AheadDocuments`). All of it is empty in a store that has no links.
+    /// `MetDocuments`). The void stamps of documents (`Notes`); documents of links whose stamps are ahead of
+    /// the clock (`AheadDocuments`). All of it is empty in a store that has no links.
     private static let linkTables = """
         CREATE TABLE feed (
             one INTEGER PRIMARY KEY CHECK (one = 1), id BLOB NOT NULL, starts INTEGER NOT NULL);
@@ -202,14 +206,29 @@ enum Schema {
         CREATE INDEX met_entered ON met (entered) WHERE entered > 0;
         CREATE INDEX met_meshed ON met (meshed) WHERE meshed > 0;
         CREATE TABLE note (
-            collection TEXT NOT NULL, id BLOB NOT NULL, vector BLOB NOT NULL, position INTEGER NOT NULL,
-            came INTEGER NOT NULL, void BLOB, PRIMARY KEY (collection, id)) WITHOUT ROWID;
+            collection TEXT NOT NULL, id BLOB NOT NULL, position INTEGER NOT NULL, came INTEGER NOT NULL,
+            void BLOB NOT NULL, PRIMARY KEY (collection, id)) WITHOUT ROWID;
         CREATE INDEX note_at ON note (collection, position);
         CREATE INDEX note_came ON note (came);
-        CREATE INDEX note_void ON note (collection, id) WHERE void IS NOT NULL;
         CREATE TABLE ahead (
             feed BLOB NOT NULL, collection TEXT NOT NULL, id BLOB NOT NULL, due INTEGER NOT NULL,
             PRIMARY KEY (feed, collection, id)) WITHOUT ROWID;
         CREATE INDEX ahead_due ON ahead (feed, due);
+        """
+
+    /// `note` of format 12 from that of format 11 (`SchemaSteps`).
+    static let noteStep = """
+        ALTER TABLE note RENAME TO note_11;
+        DROP INDEX note_at;
+        DROP INDEX note_came;
+        DROP INDEX note_void;
+        CREATE TABLE note (
+            collection TEXT NOT NULL, id BLOB NOT NULL, position INTEGER NOT NULL, came INTEGER NOT NULL,
+            void BLOB NOT NULL, PRIMARY KEY (collection, id)) WITHOUT ROWID;
+        CREATE INDEX note_at ON note (collection, position);
+        CREATE INDEX note_came ON note (came);
+        INSERT INTO note (collection, id, position, came, void)
+            SELECT collection, id, position, came, void FROM note_11 WHERE void IS NOT NULL;
+        DROP TABLE note_11;
         """
 }

@@ -17,7 +17,6 @@ extension Action {
             case .findOutdated(let candidates, _):
                 for candidate in candidates {
                     _ = try VersionVector(decoding: candidate.vector)
-                    if let note = candidate.note { _ = try VersionVector(decoding: note) }
                     if let void = candidate.void { _ = try VersionVector(decoding: void) }
                 }
             default: break

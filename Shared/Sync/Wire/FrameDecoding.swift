@@ -415,15 +415,14 @@ extension CBORDecoder {
             throw SyncError(.malformedFrame, "a candidate has the wrong length")
         }
         var candidate = DocumentVersion(key: try key(), vector: try binary())
-        if count == 4 { candidate.note = try binary() }
-        if count == 5 {
+        // Versions before 4 told there what was gone of the document: the server says so now.
+        if count > 3 {
             switch try value() {
-            case .null: break
-            case .binary(let note): candidate.note = note
-            default: throw SyncError(.malformedFrame, "a note is neither bytes nor null")
+            case .null, .binary: break
+            default: throw SyncError(.malformedFrame, "a candidate's fourth member is neither bytes nor null")
             }
-            candidate.void = try binary()
         }
+        if count == 5 { candidate.void = try binary() }
         return candidate
     }
 

@@ -224,11 +224,13 @@ extension CBORWriter {
     }
 
     fileprivate mutating func candidate(_ candidate: DocumentVersion) {
-        array(count: candidate.void != nil ? 5 : candidate.note == nil ? 3 : 4)
+        array(count: candidate.void == nil ? 3 : 5)
         key(candidate.key)
         binary(candidate.vector)
-        if let note = candidate.note { binary(note) } else if candidate.void != nil { null() }
-        if let void = candidate.void { binary(void) }
+        if let void = candidate.void {
+            null()
+            binary(void)
+        }
     }
 
     fileprivate mutating func update(_ update: DocumentUpdate) {

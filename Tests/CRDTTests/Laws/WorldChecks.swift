@@ -52,7 +52,7 @@ extension World {
             try require(
                 document.reaped() == (seeds.isEmpty ? nil : Document(seeds)), "reaping leaves something else")
         }
-        try checkReturn(&random)
+        try checkDeletedAnew(&random)
         try checkMove(&random)
     }
 

@@ -143,11 +143,6 @@ final class MeshPeer {
 
     func state(_ key: DocumentKey) throws -> EncodedState? { try replica.read { try $0.state(of: key) } }
 
-    /// What is gone of a document and has left no entry in its vector.
-    func note(_ key: DocumentKey) throws -> VersionVector {
-        try replica.read { try $0.withDatabase { try Notes.find(key, $0) } } ?? VersionVector()
-    }
-
     /// The void stamps of a document, as links are told them.
     func void(_ key: DocumentKey) throws -> VersionVector {
         try replica.read { try $0.withDatabase { try Notes.void(key, $0) } } ?? VersionVector()

@@ -13,7 +13,7 @@ extension MeshWorld {
 
     func fault(_ what: String) -> Fault { Fault(seed: seed, what: what) }
 
-    /// Invariant 1: equal vectors and notes have equal content, at every step.
+    /// Invariant 1: equal vectors have equal content, at every step.
     func checkVectors() async throws {
         for key in keys {
             var seen: [[UInt8]: (name: String, root: MapNode)] = [:]
@@ -21,23 +21,20 @@ extension MeshWorld {
                 guard try !peer.isTainted(key), let document = try content(try peer.state(key)) else {
                     continue
                 }
-                // An entry of a note counts beside a later stamp of its actor, which would speak for it.
-                let note = VersionVector(
-                    try peer.note(key).entries.filter { document.vector[$0.actor] ?? 0 > $0.time })
-                try compare(key, peer.name, document, note, &seen)
+                try compare(key, peer.name, document, &seen)
             }
             if let document = try content(try await server?.state(key)) {
-                try compare(key, "the server", document, VersionVector(), &seen)
+                try compare(key, "the server", document, &seen)
             }
         }
     }
 
     private func compare(
-        _ key: DocumentKey, _ name: String, _ document: Document, _ note: VersionVector,
+        _ key: DocumentKey, _ name: String, _ document: Document,
         _ seen: inout [[UInt8]: (name: String, root: MapNode)]
     ) throws {
         guard !document.vector.isEmpty else { return }
-        let mark = document.vector.encoded() + [0] + note.encoded()
+        let mark = document.vector.encoded()
         if let other = seen[mark], other.root != document.root {
             let contents = "\(other.root)\n\(document.root)"
             throw fault("\(other.name) and \(name): equal vectors of \(key.id), other content\n\(contents)")
@@ -118,15 +115,14 @@ extension MeshWorld {
 
     /// Everybody's copy of a document, for a failure's message.
     private func copies(of key: DocumentKey) async throws -> String {
-        func line(_ name: String, _ state: EncodedState?, _ note: VersionVector) throws -> String {
-            let document = try content(state)
-            return "\(name): \(document.map { "\($0.value) \($0.vector)" } ?? "nothing"), gone \(note)"
+        func line(_ name: String, _ state: EncodedState?) throws -> String {
+            "\(name): \(try content(state).map { "\($0.value) \($0.vector)" } ?? "nothing")"
         }
         var lines = try left.map { peer in
             let taint = try peer.isTainted(key) ? "tainted " : ""
-            return try line(taint + peer.name, try peer.state(key), try peer.note(key))
+            return try line(taint + peer.name, try peer.state(key))
         }
-        if let server { lines.append(try line("the server", try await server.state(key), VersionVector())) }
+        if let server { lines.append(try line("the server", try await server.state(key))) }
         return lines.joined(separator: "\n")
     }
 

@@ -4,23 +4,25 @@ import Exchange
 import GRDB
 
 extension ReadTransaction {
-    /// Compares a subscriber's holdings with this materialization. A document that is missing here counts
-    /// as empty with the frontier as its vector, and an existing one has seen the frontier too (rule 13):
-    /// any part of the subscriber's copy that the frontier covers and the state here lacks was purged. If
-    /// the subscriber may not write a document (`mayWrite`), every part that the state here does not cover
-    /// counts as purged, because it cannot reach the log from there.
+    /// Compares a subscriber's holdings with this materialization. Any part of the subscriber's copy that the
+    /// frontier covers and the state here lacks was deleted and reaped (rule 13): it is told as lost, and the
+    /// answer counts once those documents are deleted anew. If the subscriber may not write a document
+    /// (`mayWrite`), it is to forget every copy that the state here does not cover, because that part cannot
+    /// reach the log from there.
     ///
     /// - Parameters:
+    ///   - concerns: documents to be named whether they match or not, because they were deleted anew for it.
     ///   - bytes: approximate bytes of states read before the comparison stops.
     ///   - rows: approximate number of documents examined before it stops.
     public func compare(
         _ page: HoldingsPage, of query: SubscriptionQuery, bytes: Int, rows: Int,
-        mayWrite: @escaping (DocumentKey) -> Bool = { _ in true }, tellsVoid: Bool = false,
-        interruption: (@Sendable () -> Interruption?)? = nil,
+        mayWrite: @escaping (DocumentKey) -> Bool = { _ in true }, concerns: Set<DocumentKey> = [],
+        tellsVoid: Bool = false, interruption: (@Sendable () -> Interruption?)? = nil,
         mayRead: (DocumentKey) -> Bool
     ) throws -> HoldingsAnswer {
         var comparer = try HoldingsComparer(
             self, query, page, bytes: min(bytes, page.maxBytes), rows: rows, mayWrite: mayWrite, interruption)
+        comparer.concerns = concerns
         if tellsVoid {
             comparer.voids = { key, held in try self.void(of: key, held: held) }
         }
@@ -39,90 +41,44 @@ extension ReadTransaction {
         var comparer = try HoldingsComparer(
             self, query, page, bytes: min(bytes, page.maxBytes), rows: rows, mayWrite: { _ in true }, nil)
         comparer.hasAuthority = false
-        comparer.notes = try withDatabase { database -> [DocumentID: VersionVector] in
-            guard try Notes.holdsAny(database) else { return [:] }
-            return try page.candidates.reduce(into: [:]) { notes, item in
-                notes[item.key.id] = try Notes.find(item.key, database)
-            }
-        }
-        if try withDatabase({ try Notes.holdsVoid($0) }) {
+        if try withDatabase({ try Notes.holdsAny($0) }) {
             comparer.voids = { key, _ in try self.withDatabase { try Notes.void(key, $0) } }
         }
         try comparer.run(mayRead)
         return comparer.answer
     }
 
-    /// The purges for documents that a subscriber holds with these vectors: each document of which
-    /// something was purged, with a vector that covers it (see `compare`), or is void (`tellsVoid`).
-    public func gone(
+    /// The news of documents that a subscriber holds with these vectors, beside their states:
+    /// void stamps (`tellsVoid`), and those that it is to forget because it may not write them. And the lost
+    /// parts of the others, which are to be deleted anew before the answer counts.
+    public func lost(
         of held: [DocumentVersion], mayWrite: @escaping (DocumentKey) -> Bool, tellsVoid: Bool = false
-    ) throws -> [DocumentVersion] {
-        var removals = Removals(self, mayWrite)
-        return try held.compactMap { item in
-            let whole = try VersionVector(decoding: item.vector)
-            let void = tellsVoid ? try void(of: item.key, held: whole) : nil
-            let vector = void.map { whole.without(void: $0) } ?? whole
-            let gone: VersionVector?
-            if let state = try state(of: item.key) {
-                gone = try state.withUnsafeBytes {
-                    try removals.gone(of: item.key, vector, here: try DocumentReader($0))
+    ) throws -> (told: [DocumentVersion], lost: [DocumentVersion]) {
+        var parts = LostParts(self)
+        var told: [DocumentVersion] = []
+        var lost: [DocumentVersion] = []
+        for item in held {
+            let theirs = try VersionVector(decoding: item.vector)
+            if tellsVoid, let void = try void(of: item.key, held: theirs) {
+                var version = DocumentVersion(key: item.key, vector: VersionVector().encoded())
+                version.void = void.encoded()
+                told.append(version)
+                continue
+            }
+            let state = try state(of: item.key)
+            let ours = try state?.withUnsafeBytes { try DocumentReader($0).vector() } ?? VersionVector()
+            guard mayWrite(item.key) else {
+                if !ours.covers(theirs) {
+                    told.append(DocumentVersion(key: item.key, vector: theirs.union(ours).encoded()))
                 }
-            } else {
-                gone = try removals.gone(of: item.key, vector)
+                continue
             }
-            guard gone != nil || void != nil else { return nil }
-            var told = DocumentVersion(key: item.key, vector: (gone ?? VersionVector()).encoded())
-            told.void = void?.encoded()
-            return told
+            let found =
+                try state?.withUnsafeBytes { try parts.of(theirs, here: try DocumentReader($0)) }
+                ?? parts.of(theirs, here: ours)
+            if let found { lost.append(DocumentVersion(key: item.key, vector: found.encoded())) }
         }
-    }
-}
-
-/// Tells what of a subscriber's copy was removed, and its tombstone reaped.
-private struct Removals {
-    private let transaction: ReadTransaction
-    private let mayWrite: (DocumentKey) -> Bool
-    private var frontier: [ActorID: Timestamp?] = [:]
-
-    init(_ transaction: ReadTransaction, _ mayWrite: @escaping (DocumentKey) -> Bool) {
-        self.transaction = transaction
-        self.mayWrite = mayWrite
-    }
-
-    /// A vector that covers the purged parts of a document that is not here; nil where nothing is purged.
-    mutating func gone(of key: DocumentKey, _ theirs: VersionVector) throws -> VersionVector? {
-        let seen = mayWrite(key) ? try covered(theirs) : theirs
-        return theirs.coversAny(of: seen) ? seen : nil
-    }
-
-    /// The same for a document that is here. Their stamps beyond its state were reaped if the writers'
-    /// operations up to there are folded. (Or the log has lost them, and the holders may not give them back.)
-    mutating func gone(
-        of key: DocumentKey, _ theirs: VersionVector, here document: DocumentReader
-    ) throws -> VersionVector? {
-        let ours = try document.vector()
-        let extra = VersionVector(
-            theirs.entries.filter { !ours.covers(Stamp(time: $0.time, actor: $0.actor)) })
-        if let seen = try gone(of: key, extra) { return seen.union(ours) }
-        // They name what they show, so of these seeds they hold the living ones.
-        return try document.isRestOfSeeds() ? ours : nil
-    }
-
-    /// The frontier of a vector's actors, as far as the vector goes.
-    private mutating func covered(_ vector: VersionVector) throws -> VersionVector {
-        var result = VersionVector()
-        for entry in vector.entries {
-            // No actor wrote the seeds (rule 7); what is left of a reaped document tells of them.
-            if frontier[entry.actor] == nil {
-                let progress = try transaction.frontier(of: [entry.actor]).first
-                frontier[entry.actor] = .some(progress?.timestamp)
-            }
-            if let time = frontier[entry.actor] ?? nil {
-                // No later than named: when an actor wrote last, elsewhere, is nobody's concern here.
-                result.insert(Stamp(time: min(time, entry.time), actor: entry.actor))
-            }
-        }
-        return result
+        return (told, lost)
     }
 }
 
@@ -136,12 +92,13 @@ private struct HoldingsComparer {
     private let maxBytes: Int
     private let maxRows: Int
     private let interruption: (@Sendable () -> Interruption?)?
-    private var removals: Removals
+    private var parts: LostParts
+    private let mayWrite: (DocumentKey) -> Bool
     var answer = HoldingsAnswer()
-    /// False where there is no frontier: nothing counts as purged, and no right as revoked.
+    /// False where there is no frontier: nothing counts as lost, and no right as revoked.
     var hasAuthority = true
-    /// Notes of held documents, gone without an entry in their vectors: at a store without a frontier.
-    var notes: [DocumentID: VersionVector] = [:]
+    /// Documents to be named whether they match or not.
+    var concerns: Set<DocumentKey> = []
     /// Void stamps of a document that is held with a vector; nil where none are told.
     var voids: ((DocumentKey, _ held: VersionVector) throws -> VersionVector?)?
     private var next = 0
@@ -154,7 +111,8 @@ private struct HoldingsComparer {
         _ interruption: (@Sendable () -> Interruption?)?
     ) throws {
         self.interruption = interruption
-        removals = Removals(transaction, mayWrite)
+        parts = LostParts(transaction)
+        self.mayWrite = mayWrite
         self.transaction = transaction
         self.query = query
         self.page = page
@@ -190,15 +148,14 @@ private struct HoldingsComparer {
             next += 1
             let key = key(item.id)
             if mayRead(key), try tellVoid(of: key, held: item.vector, here: VersionVector()) { continue }
-            guard hasAuthority else {
-                if let note = notes[item.id], mayRead(key) { add(note, of: key) }
-                continue
-            }
-            guard mayRead(key) else {
+            guard hasAuthority else { continue }
+            if !mayRead(key) {
                 answer.hidden.append(key)
-                continue
+            } else if !mayWrite(key) {
+                add(forgotten: item.vector, of: key)
+            } else if let lost = try parts.of(item.vector, here: VersionVector()) {
+                add(lost: lost, of: key)
             }
-            if let gone = try removals.gone(of: key, item.vector) { add(gone, of: key) }
         }
     }
 
@@ -227,19 +184,22 @@ private struct HoldingsComparer {
             if isItsConcern { add(state, of: key) }
             return
         }
-        if hasAuthority, let gone = try removals.gone(of: key, theirs, here: document) {
-            add(gone, of: key)
-            // A document of seeds alone leaves nothing.
-            let isRest = try document.isRestOfSeeds() && ours.covers(theirs)
-            if isItsConcern, !isRest { add(state, of: key) }
+        if hasAuthority, !mayWrite(key) {
+            if !ours.covers(theirs) {
+                add(forgotten: theirs.union(ours), of: key)
+                if isItsConcern { add(state, of: key) }
+                return
+            }
+        } else if hasAuthority, let lost = try parts.of(theirs, here: document) {
+            return add(lost: lost, of: key)
+        }
+        guard isItsConcern else {
+            // A deletion concerns everybody who holds the document: it is named, and asked for.
+            if !document.isLive || concerns.contains(key), !theirs.covers(ours) {
+                answer.candidates.append(DocumentVersion(key: key, vector: ours.encoded()))
+            }
             return
         }
-        if let note = notes[id] {
-            // With the state that is left.
-            add(note, of: key)
-            return add(state, of: key)
-        }
-        guard isItsConcern else { return }
         if try !theirs.covers(ours) || ours.holdsSeed && Document(decoding: state).hasLostSeeds {
             add(state, of: key)
         }
@@ -265,14 +225,11 @@ private struct HoldingsComparer {
         bytes += state.count
     }
 
-    private mutating func add(_ gone: VersionVector, of key: DocumentKey) {
-        answer.gone.append(DocumentVersion(key: key, vector: gone.encoded()))
+    private mutating func add(forgotten vector: VersionVector, of key: DocumentKey) {
+        answer.gone.append(DocumentVersion(key: key, vector: vector.encoded()))
     }
-}
 
-extension VersionVector {
-    /// Returns whether the other covers one of the entries here.
-    fileprivate func coversAny(of other: VersionVector) -> Bool {
-        entries.contains { other.covers(Stamp(time: $0.time, actor: $0.actor)) }
+    private mutating func add(lost: VersionVector, of key: DocumentKey) {
+        answer.lost.append(DocumentVersion(key: key, vector: lost.encoded()))
     }
 }

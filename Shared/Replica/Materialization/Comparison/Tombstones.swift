@@ -11,15 +11,16 @@ extension ReadTransaction {
         public init() {}
     }
 
-    /// The next expired tombstones that reaping would shrink, at most `limit` of them after visiting at
-    /// most `ReplicaLimits.visitedTombstones`; nil after the last.
+    /// The next expired tombstones that may be reaped, at most `limit` of them after visiting at most
+    /// `ReplicaLimits.visitedTombstones`; nil after the last. Tombstones with seeds or remains of counters
+    /// stay (rule 15), but for an erasure (`withRemains`).
     ///
     /// Once a tombstone is reaped, only the frontier tells holders of the document that it existed (rule
     /// 13). So a tombstone that the frontier does not cover stays: a restored log got it back from a peer,
     /// and its writers' operations are lost (decision 0010).
     public func outlivedTombstones(
         from place: inout TombstonePlace, timeToLive: Duration, wallMilliseconds: UInt64, limit: Int,
-        where isWanted: (DocumentKey) -> Bool = { _ in true }
+        withRemains: Bool = false, where isWanted: (DocumentKey) -> Bool = { _ in true }
     ) throws -> [(key: DocumentKey, vector: VersionVector)]? {
         try withDatabase { database in
             var found: [(key: DocumentKey, vector: VersionVector)] = []
@@ -39,7 +40,7 @@ extension ReadTransaction {
                     let key = DocumentKey(collection: name, id: DocumentID(trusted: statement.bytes(1)))
                     guard isWanted(key) else { continue }
                     let document = try Document(decoding: EncodedState(statement.bytes(2)))
-                    if document.isReapable,
+                    if withRemains ? document.isReapable : document.isForgettable,
                         document.hasOutlived(timeToLive, wallMilliseconds: wallMilliseconds),
                         try frontier.covers(document.vector, database)
                     {

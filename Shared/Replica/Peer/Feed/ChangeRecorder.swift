@@ -16,8 +16,6 @@ final class ChangeRecorder: @unchecked Sendable {
     /// The commit after which nobody else may have a change; nil where there is a server to have it.
     let untakenAfter: UInt64?
     private(set) var items: [DocumentKey: Item] = [:]
-    /// Notes of what is gone, by document: the commit tells them to links.
-    private(set) var gone: [DocumentKey: VersionVector] = [:]
     /// Void stamps, by document: the commit tells them to links.
     private(set) var void: [DocumentKey: VersionVector] = [:]
     /// Documents that lost something without anybody's removal: every feed is asked about them.
@@ -36,11 +34,6 @@ final class ChangeRecorder: @unchecked Sendable {
     func replace(_ key: DocumentKey) { replaced.insert(key) }
 
     init(untakenAfter: UInt64? = nil) { self.untakenAfter = untakenAfter }
-
-    /// More is gone of a document, or links are told again what is; `note` is all of it.
-    func noteGone(_ key: DocumentKey, _ note: VersionVector) {
-        if gone[key] != nil || gone.count < ReplicaLimits.recordedDocuments { gone[key] = note }
-    }
 
     /// A document changes from a state, nil if it was not here, by a delta or by merging.
     func note(_ key: DocumentKey, before: EncodedState?, delta: (stamp: Stamp, bytes: EncodedDelta)? = nil) {

@@ -101,7 +101,6 @@ final class FeedRecording: Sendable {
         var done: Set<DocumentKey> = []
         for key in commit.documents where !evicted.contains(key) && done.insert(key).inserted {
             let item = recorder.items[key]
-            let note = recorder.gone[key]
             let void = recorder.void[key]
             let stored = try collections.number(of: key.collection, database).flatMap {
                 try DocumentRows.state($0, key.id, database)
@@ -122,12 +121,10 @@ final class FeedRecording: Sendable {
             }
             // The note stands for a document that is gone altogether, or that is not told any more.
             let isTold = try !Notes.isTainted(key, stored, database)
-            let isNoted = note != nil || void != nil
-            guard isWhole, let after = (isTold ? stored : nil) ?? (isNoted ? Document().encoded() : nil)
+            guard isWhole, let after = (isTold ? stored : nil) ?? (void != nil ? Document().encoded() : nil)
             else { continue }
             var change = FoldedOperation.Change(
-                key: key, delta: isNoted ? nil : item?.delta?.bytes, before: item?.before, after: after,
-                gone: note?.encoded())
+                key: key, delta: void == nil ? item?.delta?.bytes : nil, before: item?.before, after: after)
             change.void = void?.encoded()
             change.stamp = item?.delta?.stamp
             changes.append(change)

@@ -57,6 +57,16 @@ enum MetDocuments {
         try statement.run()
     }
 
+    /// Returns whether the server may not have seen everything that links have brought of a document.
+    static func isUnsettled(_ key: DocumentKey, _ database: Database) throws -> Bool {
+        let statement = try RawStatement(
+            cached: "SELECT 1 FROM met WHERE collection = ? AND id = ? AND meshed > ?", database)
+        statement.bind(1, key.collection.text)
+        statement.bind(2, key.id.bytes)
+        statement.bind(3, bits: try Settled.commit(database))
+        return try statement.hasRow()
+    }
+
     static func holdsOpen(_ database: Database) throws -> Bool {
         let statement = try RawStatement(
             cached: "SELECT 1 FROM met WHERE meshed > 0 AND meshed >= ? LIMIT 1", database)

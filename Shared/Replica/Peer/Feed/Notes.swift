@@ -2,20 +2,13 @@ import CRDT
 import GRDB
 import Synchronization
 
-/// Notes of what is gone of a document and has left no entry in its vector: the server had reaped it
-/// (decision 0100). Links are told, so that a neighbour's copy does not bring it back.
+/// Notes of the void stamps of documents, because a server has refused them (decision 0083). A document that
+/// holds one of those is *tainted*: it is shown, but neither told nor merged, until a clean state takes its
+/// place.
 ///
-/// A note is a vector. Incoming content covered by the note is dropped unless our own state still shows it. A
-/// note stands beside the document's row, or without one if nothing is left. Only a store that has a feed
-/// keeps notes. Bounds: `ReplicaLimits.notes` and `notePatience`.
-///
-/// A note also says which stamps of the document are void, because a server has refused them (decision 0083).
-/// A document that holds one of those is *tainted*: it is shown, but neither told nor merged, until a clean
-/// state takes its place.
+/// Only a store that has a feed keeps notes. Bounds: `ReplicaLimits.notes` and `removalPatience`.
 enum Notes {
     struct Note {
-        /// Everything that this covers is gone.
-        var gone = VersionVector()
         /// The stamps that are void, and who has said so.
         var words = VoidNote()
 
@@ -25,32 +18,19 @@ enum Notes {
 
     static func row(_ key: DocumentKey, _ database: Database) throws -> Note? {
         let statement = try RawStatement(
-            cached: "SELECT vector, void FROM note WHERE collection = ? AND id = ?", database)
+            cached: "SELECT void FROM note WHERE collection = ? AND id = ?", database)
         statement.bind(1, key.collection.text)
         statement.bind(2, key.id.bytes)
         guard try statement.step() else { return nil }
-        return Note(
-            gone: try VersionVector(decoding: statement.bytes(0)),
-            words: try VoidNote(decoding: statement.bytes(1)))
-    }
-
-    /// Everything that is gone of a document; nil for nothing.
-    static func find(_ key: DocumentKey, _ database: Database) throws -> VersionVector? {
-        guard let note = try row(key, database), !note.gone.isEmpty else { return nil }
-        return note.gone
+        return Note(words: try VoidNote(decoding: statement.bytes(0)))
     }
 
     /// Void stamps of a document, as links are told them; nil for none.
     static func void(_ key: DocumentKey, _ database: Database) throws -> VersionVector? {
-        guard try holdsVoid(database), let told = try row(key, database)?.words.told, !told.isEmpty else {
+        guard try holdsAny(database), let told = try row(key, database)?.words.told, !told.isEmpty else {
             return nil
         }
         return told
-    }
-
-    /// Returns whether anything of any document is void.
-    static func holdsVoid(_ database: Database) throws -> Bool {
-        try RawStatement(cached: "SELECT 1 FROM note WHERE void IS NOT NULL LIMIT 1", database).hasRow()
     }
 
     /// Returns whether a document holds a void stamp in this state.
@@ -61,25 +41,25 @@ enum Notes {
         return try state.withUnsafeBytes { try DocumentReader($0).vector() }.isTainted(by: void)
     }
 
+    /// Returns whether anything of any document is void.
     static func holdsAny(_ database: Database) throws -> Bool {
         try RawStatement(cached: "SELECT 1 FROM note LIMIT 1", database).hasRow()
     }
 
     static func put(
-        _ key: DocumentKey, _ vector: VersionVector, void: VoidNote = VoidNote(),
-        position: UInt64, came milliseconds: UInt64, _ database: Database
+        _ key: DocumentKey, void: VoidNote, position: UInt64, came milliseconds: UInt64,
+        _ database: Database
     ) throws {
+        guard !void.isEmpty else { return try remove(key, database) }
         let statement = try RawStatement(
             cached: """
-                INSERT OR REPLACE INTO note (collection, id, vector, position, came, void)
-                VALUES (?, ?, ?, ?, ?, ?)
+                INSERT OR REPLACE INTO note (collection, id, position, came, void) VALUES (?, ?, ?, ?, ?)
                 """, database)
         statement.bind(1, key.collection.text)
         statement.bind(2, key.id.bytes)
-        statement.bind(3, vector.encoded())
-        statement.bind(4, bits: position)
-        statement.bind(5, bits: milliseconds)
-        if !void.isEmpty { statement.bind(6, void.encoded()) }
+        statement.bind(3, bits: position)
+        statement.bind(4, bits: milliseconds)
+        statement.bind(5, void.encoded())
         try statement.run()
     }
 
@@ -94,9 +74,10 @@ enum Notes {
 
     /// The same stamps are void, by the word of somebody else: links are told nothing.
     static func set(_ key: DocumentKey, void: VoidNote, _ database: Database) throws {
+        guard !void.isEmpty else { return try remove(key, database) }
         let statement = try RawStatement(
             cached: "UPDATE note SET void = ? WHERE collection = ? AND id = ?", database)
-        if !void.isEmpty { statement.bind(1, void.encoded()) }
+        statement.bind(1, void.encoded())
         statement.bind(2, key.collection.text)
         statement.bind(3, key.id.bytes)
         try statement.run()
@@ -106,75 +87,55 @@ enum Notes {
     static func after(
         _ position: UInt64, through last: UInt64, of collection: CollectionName, limit: Int,
         _ database: Database
-    ) throws -> [(id: DocumentID, vector: [UInt8], void: [UInt8], position: UInt64)] {
+    ) throws -> [(id: DocumentID, void: [UInt8], position: UInt64)] {
         let statement = try RawStatement(
             cached: """
-                SELECT id, vector, position, void FROM note
+                SELECT id, position, void FROM note
                 WHERE collection = ?1 AND position > ?2 AND position <= ?3 ORDER BY position LIMIT ?4
                 """, database)
         statement.bind(1, collection.text)
         statement.bind(2, bits: position)
         statement.bind(3, bits: last)
         statement.bind(4, Int64(limit))
-        var found: [(id: DocumentID, vector: [UInt8], void: [UInt8], position: UInt64)] = []
+        var found: [(id: DocumentID, void: [UInt8], position: UInt64)] = []
         while try statement.step() {
-            let told = try VoidNote(decoding: statement.bytes(3)).told
+            let told = try VoidNote(decoding: statement.bytes(2)).told
             found.append(
                 (
-                    DocumentID(trusted: statement.bytes(0)), statement.bytes(1),
-                    told.isEmpty ? [] : told.encoded(), statement.bits(2)
+                    DocumentID(trusted: statement.bytes(0)), told.isEmpty ? [] : told.encoded(),
+                    statement.bits(1)
                 ))
         }
         return found
     }
 
-    /// Ends notes that came before a moment, and the oldest beyond `limit`. An entry stays where the document
-    /// has a later stamp of its actor, which would speak for what the note covers. The store's own actor does
-    /// not write such a document again (rule 10).
+    /// Ends notes that came before a moment, and the oldest beyond `limit`. A document that waits for a clean
+    /// state goes on waiting.
     /// - Returns: the number of notes that went.
     static func expire(
-        before milliseconds: UInt64, limit: Int = ReplicaLimits.notes, actor: ActorID, _ database: Database
+        before milliseconds: UInt64, limit: Int = ReplicaLimits.notes, _ database: Database
     ) throws -> Int {
         let statement = try RawStatement(
             fresh: """
-                SELECT collection, id, vector, void FROM note WHERE came < ?1
-                UNION SELECT collection, id, vector, void FROM (
-                    SELECT collection, id, vector, void FROM note ORDER BY came DESC LIMIT -1 OFFSET ?2)
+                SELECT collection, id, void FROM note WHERE came < ?1
+                UNION SELECT collection, id, void FROM (
+                    SELECT collection, id, void FROM note ORDER BY came DESC LIMIT -1 OFFSET ?2)
                 """, database)
         statement.bind(1, bits: milliseconds)
         statement.bind(2, Int64(limit))
-        var ended: [(key: DocumentKey, left: VersionVector, void: VoidNote)] = []
+        var ended: [DocumentKey] = []
         var collections = Collections()
         while try statement.step() {
             let key = DocumentKey(
                 collection: CollectionName(statement.text(0)), id: DocumentID(trusted: statement.bytes(1)))
-            let vector = try VersionVector(decoding: statement.bytes(2))
             let state = try collections.number(of: key.collection, database).flatMap {
                 try DocumentRows.state($0, key.id, database)
             }
             let held = try state?.withUnsafeBytes { try DocumentReader($0).vector() } ?? VersionVector()
-            let left = VersionVector(vector.entries.filter { held[$0.actor] ?? 0 > $0.time })
-            let void = try VoidNote(decoding: statement.bytes(3))
-            // A document that waits for a clean state goes on waiting.
-            let stillVoid = held.isTainted(by: void.times) ? void : VoidNote()
-            guard left != vector || stillVoid != void else { continue }
-            if vector[actor] != nil, left[actor] == nil { try Evicted.note(key, actor, database) }
-            ended.append((key, left, stillVoid))
+            if try !held.isTainted(by: VoidNote(decoding: statement.bytes(2)).times) { ended.append(key) }
         }
-        for item in ended {
-            if item.left.isEmpty, item.void.isEmpty {
-                try remove(item.key, database)
-                continue
-            }
-            let update = try RawStatement(
-                cached: "UPDATE note SET vector = ?3, void = ?4 WHERE collection = ?1 AND id = ?2", database)
-            update.bind(1, item.key.collection.text)
-            update.bind(2, item.key.id.bytes)
-            update.bind(3, item.left.encoded())
-            if !item.void.isEmpty { update.bind(4, item.void.encoded()) }
-            try update.run()
-        }
-        return ended.count { $0.left.isEmpty && $0.void.isEmpty }
+        for key in ended { try remove(key, database) }
+        return ended.count
     }
 }
 
@@ -199,7 +160,7 @@ struct NoteBook {
         self.milliseconds = milliseconds
     }
 
-    /// True in a store that tells links what is gone.
+    /// True in a store that tells links what is void.
     var isKept: Bool { recorder != nil }
 
     /// The note of a document.
@@ -214,19 +175,6 @@ struct NoteBook {
         return holdsAny == true
     }
 
-    /// Joins what is gone of a document to its note.
-    /// - Returns: whether that was news.
-    mutating func join(_ key: DocumentKey, _ gone: VersionVector, at position: UInt64) throws -> Bool {
-        let known = try note(of: key) ?? Notes.Note()
-        guard isKept, !known.gone.covers(gone) else { return false }
-        let joined = known.gone.union(gone)
-        try Notes.put(
-            key, joined, void: known.words, position: position, came: milliseconds, database)
-        holdsAny = true
-        recorder?.noteGone(key, joined)
-        return true
-    }
-
     /// Sets the void stamps of a document.
     /// - Returns: whether that was news.
     mutating func setVoid(_ key: DocumentKey, _ words: VoidNote, at position: UInt64) throws -> Bool {
@@ -236,7 +184,7 @@ struct NoteBook {
             try Notes.set(key, void: words, database)
             return false
         }
-        try Notes.put(key, known.gone, void: words, position: position, came: milliseconds, database)
+        try Notes.put(key, void: words, position: position, came: milliseconds, database)
         holdsAny = true
         recorder?.noteVoid(key, words.told)
         recorder?.replace(key)
@@ -246,19 +194,18 @@ struct NoteBook {
     /// A document holds nothing void any more: links are told again what is, now with what is left.
     mutating func tellVoidAgain(_ key: DocumentKey, at position: UInt64) throws {
         guard isKept, let known = try note(of: key), !known.words.told.isEmpty else { return }
-        try Notes.put(key, known.gone, void: known.words, position: position, came: milliseconds, database)
+        try Notes.put(key, void: known.words, position: position, came: milliseconds, database)
         recorder?.noteVoid(key, known.words.told)
         recorder?.replace(key)
     }
 
-    /// Tells all links a note again, after one of them has shown something that the note calls gone or void:
+    /// Tells all links a note again, after one of them has shown something that the note calls void:
     /// that peer has not heard of it, or has taken an old copy from elsewhere since.
     /// - Returns: false if there is no note, or that link has been told too often.
     mutating func tellAgain(_ key: DocumentKey, at position: UInt64) throws -> Bool {
         guard isKept, let known = try note(of: key), tellings?.mayTell(key) ?? true else { return false }
         toldAgain.insert(key)
-        try Notes.put(key, known.gone, void: known.words, position: position, came: milliseconds, database)
-        if !known.gone.isEmpty { recorder?.noteGone(key, known.gone) }
+        try Notes.put(key, void: known.words, position: position, came: milliseconds, database)
         if !known.words.told.isEmpty { recorder?.noteVoid(key, known.words.told) }
         return true
     }

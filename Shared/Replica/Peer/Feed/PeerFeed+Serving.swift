@@ -44,7 +44,6 @@ extension PeerFeed {
                 }
                 var candidate = DocumentVersion(
                     key: key, vector: (vector ?? VersionVector()).encoded())
-                candidate.note = item.vector
                 if !item.void.isEmpty { candidate.void = item.void }
                 return (candidate, item.position)
             }
@@ -64,7 +63,7 @@ extension PeerFeed {
         }
     }
 
-    /// The states of documents; nil where the asker has as much, or this store has nothing. And what is gone
+    /// The states of documents; nil where the asker has as much, or this store has nothing. And what is void
     /// of them: then with whatever is here.
     package func states(
         of keys: [DocumentKey], held: [DocumentVersion]
@@ -75,21 +74,20 @@ extension PeerFeed {
                 guard try Notes.holdsAny(database) else { return [] }
                 return try keys.compactMap { key in
                     guard let note = try Notes.row(key, database) else { return nil }
-                    var told = DocumentVersion(key: key, vector: note.gone.encoded())
+                    var told = DocumentVersion(key: key, vector: VersionVector().encoded())
                     let void = note.words.told
-                    if !void.isEmpty { told.void = void.encoded() }
-                    return note.gone.isEmpty && void.isEmpty ? nil : told
+                    told.void = void.encoded()
+                    return void.isEmpty ? nil : told
                 }
             }
-            let noted = Set(gone.map(\.key))
-            let voided = Set(gone.filter { $0.void != nil }.map(\.key))
+            let voided = Set(gone.map(\.key))
             let states = try keys.map { key -> (key: DocumentKey, state: EncodedState?) in
                 guard let state = try transaction.toldState(of: key) else {
                     // Where all of it was void, nothing is what is left.
                     let isAllVoid = try voided.contains(key) && transaction.state(of: key) == nil
                     return (key, isAllVoid ? Document().encoded() : nil)
                 }
-                if noted.contains(key) { return (key, state) }
+                if voided.contains(key) { return (key, state) }
                 guard let theirs = held[key] else { return (key, state) }
                 let ours = try state.withUnsafeBytes { try DocumentReader($0).vector() }
                 return (key, try VersionVector(decoding: theirs).covers(ours) ? nil : state)
@@ -152,7 +150,7 @@ extension PeerFeed {
 extension PeerFeed {
     /// The tainted ones of documents: links are not told their states.
     package func tainted(_ keys: [DocumentKey], _ transaction: ReadTransaction) throws -> Set<DocumentKey> {
-        guard try transaction.withDatabase({ try Notes.holdsVoid($0) }) else { return [] }
+        guard try transaction.withDatabase({ try Notes.holdsAny($0) }) else { return [] }
         return Set(try keys.filter { try transaction.toldState(of: $0) == nil })
     }
 }

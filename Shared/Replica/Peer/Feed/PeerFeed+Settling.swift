@@ -56,7 +56,7 @@ extension PeerFeed {
     /// - Returns: the documents to ask for.
     package func settleLinks(through commit: UInt64, limit: Int) throws -> [DocumentKey] {
         try store.committing { database, state in
-            try expireNotes(state, database)
+            try expire(state, database)
             let settled = try Settled.commit(database)
             guard settled < commit else { return }
             try MetDocuments.want(after: settled, through: commit, database)

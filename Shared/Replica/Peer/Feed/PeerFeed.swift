@@ -49,7 +49,7 @@ extension PeerFeed {
                 statement.bind(1, old)
                 try statement.run()
             }
-            try expireNotes(state, database)
+            try expire(state, database)
             try AheadDocuments.forgetUnknown(database)
             let feeds = try PeerFeeds.all(database)
             recording.serve(identity, met: feeds, hasServer: hasServer)
@@ -57,14 +57,17 @@ extension PeerFeed {
         }
     }
 
-    /// Ends notes that were kept long enough.
-    func expireNotes(_ state: StoreState, _ database: Database) throws {
-        let patience = UInt64(ReplicaLimits.notePatience.components.seconds) * 1_000
+    /// Forgets what was kept long enough: notes of void stamps, and tombstones.
+    func expire(_ state: StoreState, _ database: Database) throws {
+        let patience = UInt64(ReplicaLimits.removalPatience.components.seconds) * 1_000
         let now = store.environment.wallMilliseconds()
-        let ended = try Notes.expire(
-            before: now > patience ? now - patience : 0, actor: state.actor, database)
-        if ended > 0 {
-            store.logger.debug("notes of removed documents ended", metadata: ["count": "\(ended)"])
+        guard now > patience else { return }
+        let notes = try Notes.expire(before: now - patience, database)
+        let tombstones = try OldTombstones.forget(before: now - patience, actor: state.actor, database)
+        if notes + tombstones > 0 {
+            store.logger.debug(
+                "what was kept of removed documents has ended",
+                metadata: ["notes": "\(notes)", "tombstones": "\(tombstones)"])
         }
     }
 
@@ -177,11 +180,11 @@ extension PeerFeed {
             }
             try database.inPart {
                 if let key = reception.publishes { try merger.publish(LinkKey.of(key, at: feed)) }
-                // The note of a document comes first, then the state that is left of it.
+                // The void stamps of a document come first, then the state that is left of it.
                 for update in updates {
                     try merger.mergeAnswer(update, presumesHeld: reception.presumesHeld)
                 }
-                try merger.purgeNoticed()
+                try merger.conclude()
                 guard try missing().isEmpty else { return false }
                 for cursor in reception.cursors where isCurrent(cursor.key) {
                     if cursor.key == reception.publishes, let collection = collections[cursor.key] {

@@ -176,15 +176,14 @@ extension PeerReplica {
 
     /// Selects documents to fetch, out of changed ones that may have left a subscription. They are: visible
     /// documents whose vector does not cover the server's, or that have live seeds which may have been reaped
-    /// there; documents that are only staged for the subscription, in such a state or named with a note; and
-    /// wanted ones, because the state requested earlier may be older.
+    /// there; documents that are only staged for the subscription, in such a state or named with void stamps;
+    /// and wanted ones, because the state requested earlier may be older.
     public func outdated(
         _ candidates: [DocumentVersion], for subscription: [UInt8] = []
     ) throws -> [DocumentKey] {
         let candidates = try candidates.map { candidate in
             (
                 key: candidate.key, vector: try VersionVector(decoding: candidate.vector),
-                note: try candidate.note.map { try VersionVector(decoding: $0) },
                 void: try candidate.void.map { try VoidNote(VersionVector(decoding: $0)).told }
             )
         }
@@ -201,16 +200,12 @@ extension PeerReplica {
                         let own = try transaction.withDatabase { try StoreState.load($0)?.actor }
                         if let own, void[own] != nil { return true }
                     }
-                    if let note = candidate.note {
-                        let known = try transaction.withDatabase { try Notes.find(candidate.key, $0) }
-                        if !(known ?? VersionVector()).covers(note) { return true }
-                    }
                     return try candidate.vector.holdsSeed && !Document(decoding: bytes).hasLostSeeds
                 }
                 if let vector = try staged.vector(of: candidate.key) {
-                    // A note speaks against what its vector covers too.
-                    let isNoted = candidate.note != nil || candidate.void?.isEmpty == false
-                    if isNoted || !vector.covers(candidate.vector) { return true }
+                    // Void stamps speak against what the staged vector covers too.
+                    let isVoid = candidate.void?.isEmpty == false
+                    if isVoid || !vector.covers(candidate.vector) { return true }
                 }
                 return try transaction.withDatabase { try Wanted.holds(candidate.key, $0) }
             }.map(\.key)

@@ -6,13 +6,12 @@ import GRDB
 /// Takes what a server sent into the documents, within one transaction: each update goes to the part that
 /// decides about it.
 ///
-/// `StateMerge` merges states and deltas, and applies purges; `PurgeNotices` keeps purges until the states
-/// after them have come; `Refetch` names the documents to ask for. Merger decides on units and order: a
-/// message, the staged pages of a subscription, void stamps with the state after them.
+/// `StateMerge` merges states and deltas, and forgets; `Refetch` names the documents to ask for. Merger
+/// decides on units and order: a message, the staged pages of a subscription, void stamps with the state
+/// after them.
 struct Merger {
     private let database: Database
     private var merging: StateMerge
-    private var notices = PurgeNotices()
     /// The subscription whose catch-up is published.
     private var published: [UInt8]?
     /// False for what a link brings.
@@ -66,7 +65,8 @@ struct Merger {
     /// Takes an update of the stream or of a page.
     mutating func merge(_ update: DocumentUpdate, presumesHeld: Bool = false) throws {
         switch update.content {
-        case .gone(let vector): try merging.purge(update.key, vector, publishes: published)
+        case .gone(let vector) where published != nil: try merging.forget(update.key, vector, isListed: true)
+        case .gone(let vector): try merging.forget(update.key, reapedAt: vector)
         case .void(let vector): try void(update.key, vector)
         case .state(let bytes):
             try learnLate(update.key, bytes.withUnsafeBytes { try DocumentReader($0).vector() })
@@ -78,10 +78,10 @@ struct Merger {
         }
     }
 
-    /// Takes a part of an answer: a document's state comes after what is purged of it.
+    /// Takes a part of an answer: a document's state comes after the word to forget it.
     mutating func mergeAnswer(_ update: DocumentUpdate, presumesHeld: Bool) throws {
         switch update.content {
-        case .gone(let vector): notices.note(update.key, vector)
+        case .gone(let vector): try merging.forget(update.key, vector)
         case .void(let vector): try void(update.key, vector)
         case .state(let bytes):
             // A tainted document that the server does not confirm is not void.
@@ -90,27 +90,19 @@ struct Merger {
             if hasAuthority, !isConfirmed, try merging.isTainted(update.key) {
                 try merging.learn(VersionVector(), of: update.key, isAuthority: true)
             }
-            guard let purged = notices.take(update.key) else {
-                try merging.merge(bytes, of: update.key, StateMerge.Origin(isAnswer: true))
-                return try learnEarly(update.key)
-            }
-            try merging.replace(update.key, byAnswer: bytes, under: purged)
+            try merging.merge(bytes, of: update.key, StateMerge.Origin(isAnswer: true))
             try learnEarly(update.key)
         case .delta: try merge(update, presumesHeld: presumesHeld)
         }
     }
 
-    /// Applies the purges after which no state came. `isListed`: they answer a list of earlier holdings, not
-    /// the present ones.
-    mutating func purgeNoticed(isListed: Bool = false) throws {
+    /// All of a message has come: no state comes any more after void stamps that were told.
+    mutating func conclude() throws {
         // The server has nothing of these beside what is void.
         for key in voided where try merging.isTainted(key) { try merging.replace(key, by: Document()) }
         voided = []
         // (The server's word leads to a repair, which moves them.)
         if !hasAuthority { for key in Set(changed) { try merging.applyOwnAgain(to: key) } }
-        for notice in notices.takeRest() {
-            try merging.purge(notice.key, notice.vector, isListed: isListed, publishes: published)
-        }
     }
 
     /// Void stamps of a document are told, and maybe a clean state after them.
@@ -162,17 +154,14 @@ struct Merger {
             if entry.isVoid {
                 try void(entry.key, [UInt8](entry.content))
             } else if entry.isGone {
-                notices.note(entry.key, [UInt8](entry.content))
-            } else if voided.remove(entry.key) != nil, try merging.isTainted(entry.key) {
-                try merging.mergeStaged(entry.content, of: entry.key)
-            } else if let purged = notices.take(entry.key) {
-                try merging.replace(entry.key, by: entry.content, under: purged)
+                try merging.forget(entry.key, [UInt8](entry.content), isListed: true)
             } else {
+                voided.remove(entry.key)
                 try merging.mergeStaged(entry.content, of: entry.key)
             }
             if !entry.isVoid, !entry.isGone { try learnEarly(entry.key) }
         }
-        try purgeNoticed(isListed: true)
+        try conclude()
         try Staged.discard(subscription, database)
     }
 }

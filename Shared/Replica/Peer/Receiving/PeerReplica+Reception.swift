@@ -51,7 +51,7 @@ extension PeerReplica {
                     try merger.merge(update, presumesHeld: reception.presumesHeld)
                 }
             }
-            try merger.purgeNoticed()
+            try merger.conclude()
             guard merger.missing.isEmpty else { return false }
             if !reception.hides.isEmpty { try Cursors.forgetAll(but: liveKeys, database) }
             try merger.hide(reception.hides)

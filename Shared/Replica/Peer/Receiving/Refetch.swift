@@ -12,8 +12,9 @@ struct Refetch {
     /// Documents with a delta whose base is not covered, each once.
     private(set) var missing: [DocumentKey] = []
     private var isMissing: Set<DocumentKey> = []
-    /// Purged documents with own writes that the server does not have. They are asked for too: the writes may
-    /// be acknowledged before a repair begins, or in a later session, and then it has nothing to move.
+    /// Documents to be forgotten or replaced, with own writes that the server does not have. They are asked
+    /// for too: the writes may be acknowledged before a repair begins, or in a later session, and then it has
+    /// nothing to move.
     private(set) var returning: Set<DocumentKey> = []
     /// Documents of which the server's present state is asked for.
     private(set) var wanted: [DocumentKey] = []
@@ -41,7 +42,7 @@ struct Refetch {
         if isMissing.insert(key).inserted { missing.append(key) }
     }
 
-    /// Own writes to a purged document wait for the repair that moves them.
+    /// Own writes to a document that is to be forgotten wait for the repair that moves them.
     mutating func awaitRepair(_ key: DocumentKey) throws {
         guard returning.insert(key).inserted else { return }
         try askAgain(key)
@@ -87,25 +88,10 @@ struct Refetch {
         wanted.append(key)
     }
 
-    /// Returns whether a document as it is here matches another subscription than one.
-    func isOfAnother(than subscription: [UInt8], _ key: DocumentKey, _ document: DocumentReader) throws
-        -> Bool
-    {
-        try liveQueries.filter { $0.canonicalKey != subscription }.match(key, document)
-    }
-
     /// Returns whether own writes to a document are not acknowledged.
     mutating func hasPendingWrites(_ key: DocumentKey) throws -> Bool {
         if let pending { return pending.contains(key) }
-        var keys: Set<DocumentKey> = []
-        let statement = try RawStatement(
-            fresh: "SELECT \(StoredOperation.columns) FROM operation", database)
-        while try statement.step() {
-            let bytes = try StoredOperation(statement).whole(database)
-            for change in try Operation(decoding: bytes).changes {
-                keys.insert(DocumentKey(collection: change.collection, id: change.id))
-            }
-        }
+        let keys = try OwnOperations.documents(database)
         pending = keys
         return keys.contains(key)
     }

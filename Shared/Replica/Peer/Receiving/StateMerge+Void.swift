@@ -144,7 +144,7 @@ extension StateMerge {
         return refetch.asks
     }
 
-    /// Tells a document's note again: a link has shown something that it calls gone or void. The document is
+    /// Tells a document's note again: a link has shown something that it calls void. The document is
     /// not new here, so no other link is asked about it.
     mutating func tellAgain(_ key: DocumentKey) throws {
         guard try notes.tellAgain(key, at: documents.position) else { return }
@@ -160,7 +160,7 @@ extension StateMerge {
         guard let stored = try documents.stored(key), !clean.vector.isTainted(by: note.void) else { return }
         if let latest = clean.vector.greatestTime { try documents.observe(latest) }
         if refetch.asks, try refetch.hasPendingWrites(key) { return try refetch.awaitRepair(key) }
-        var document = clean.without(note.gone)
+        var document = clean
         _ = try applyOwn(to: &document, of: key, note)
         documents.record(key, before: stored.state)
         let before = try stored.state.withUnsafeBytes { try DocumentReader($0).vector() }
@@ -208,11 +208,11 @@ extension StateMerge {
 }
 
 extension Notes.Note {
-    /// A vector of everything that counts as known to a document below its own vector, for a delta's base:
-    /// what is gone, and the void stamps that the base names.
+    /// A vector of what counts as known to a document below its own vector, for a delta's base: the void
+    /// stamps that the base names.
     func known(to delta: Delta) -> VersionVector {
-        guard !void.isEmpty else { return gone }
-        let based = delta.base.entries.filter { entry in void[entry.actor].map { entry.time > $0 } ?? false }
-        return gone.union(VersionVector(based))
+        guard !void.isEmpty else { return VersionVector() }
+        return VersionVector(
+            delta.base.entries.filter { entry in void[entry.actor].map { entry.time > $0 } ?? false })
     }
 }

@@ -18,7 +18,7 @@ struct StateMerge {
     struct Origin {
         /// True if the sender presumes that the document is here: a delta onto nothing lacks its base.
         var presumesHeld = false
-        /// True if the server was asked for it, and has told what is purged.
+        /// True if the server was asked for it.
         var isAnswer = false
     }
 
@@ -27,7 +27,6 @@ struct StateMerge {
         let table = try documents.requireTable(of: key)
         if let note = try notes.note(of: key) {
             guard try takes(bytes, of: key, under: note.void) else { return }
-            return try merge(bytes, of: key, in: table, under: note.gone, origin)
         }
         // Mostly a state is of a document that is not here: then nothing is looked up before.
         if let stamp = Insertion.stamp(ofState: bytes), try documents.add(bytes, key, in: table) {
@@ -36,20 +35,6 @@ struct StateMerge {
         }
         guard let stored = try documents.stored(key)?.state else { return try insert(bytes, key, table) }
         try merge(try Document(decoding: bytes), of: key, onto: stored, in: table, origin)
-    }
-
-    /// Merges a state of a document of which something is gone here.
-    private mutating func merge(
-        _ bytes: EncodedState, of key: DocumentKey, in table: DocumentTable, under note: VersionVector,
-        _ origin: Origin
-    ) throws {
-        let incoming = try Document(decoding: bytes)
-        let stored = try documents.stored(key)?.state
-        let left = incoming.without(
-            note, keeping: try stored.map { try Document(decoding: $0) } ?? Document())
-        if isOfLink, incoming.shows(moreThan: left) { try tellAgain(key) }
-        if let stored { return try merge(left, of: key, onto: stored, in: table, origin) }
-        if !left.vector.isEmpty { try insert(left.encoded(), key, table) }
     }
 
     private mutating func merge(
@@ -113,39 +98,6 @@ struct StateMerge {
         guard try !document.vector().isEmpty else { return }
         try documents.put(bytes, key, in: table, isLive: document.isLive, isNew: true)
         try refetch.askIfEvicted(key, bytes)
-    }
-
-    /// Drops the part of a document that `gone` covers and the teller's state does not show, and merges that
-    /// state. Nothing of a document that is not here can be dropped.
-    /// - Parameter isAuthority: true for the server, which names what was named to it: what drops nothing
-    /// needs no note.
-    mutating func drop(
-        _ gone: VersionVector, of key: DocumentKey, keeping teller: Document, isAuthority: Bool
-    ) throws {
-        let table = try documents.requireTable(of: key)
-        let stored = try documents.stored(key)?.state
-        let before = try stored.map { try Document(decoding: $0) } ?? Document()
-        let known = try notes.note(of: key)?.gone
-        guard stored != nil || !teller.vector.isEmpty || known != nil && !isAuthority else { return }
-        if let latest = teller.vector.greatestTime { try documents.observe(latest) }
-        var document = before.without(gone, keeping: teller)
-        let isAnyDropped = document != before
-        var told = gone
-        if isAuthority {
-            told = VersionVector(gone.entries.filter { $0.time > teller.vector[$0.actor] ?? 0 })
-        }
-        document.merge(teller.without(known ?? VersionVector(), keeping: document))
-        var isNews = false
-        if !isAuthority || isAnyDropped { isNews = try notes.join(key, told, at: documents.position) }
-        guard document != before || isNews else { return }
-        documents.record(key, before: stored)
-        let left = before.vector.entries.filter { $0.time > document.vector[$0.actor] ?? 0 }
-        if !left.isEmpty { try documents.leave(key, VersionVector(left)) }
-        if document.vector.isEmpty {
-            try documents.remove(key, table, wasHere: stored != nil)
-        } else {
-            try documents.put(document.encoded(), key, in: table, isLive: document.isLive)
-        }
     }
 
     private mutating func put(_ document: Document, _ key: DocumentKey, _ table: DocumentTable) throws {

@@ -144,6 +144,19 @@ extension OwnOperations {
         return SequenceNumber(statement.bits(0))
     }
 
+    /// The documents of all operations that are not acknowledged.
+    static func documents(_ database: Database) throws -> Set<DocumentKey> {
+        var keys: Set<DocumentKey> = []
+        let statement = try RawStatement(fresh: "SELECT \(StoredOperation.columns) FROM operation", database)
+        while try statement.step() {
+            let bytes = try StoredOperation(statement).whole(database)
+            for change in try Operation(decoding: bytes).changes {
+                keys.insert(DocumentKey(collection: change.collection, id: change.id))
+            }
+        }
+        return keys
+    }
+
     /// The actors with unacknowledged operations, in the order in which the store took them: writes of a
     /// later one may rest on an earlier one's. Stamps tell, for a store's only grow; commits do not, since a
     /// moved operation keeps its commit.

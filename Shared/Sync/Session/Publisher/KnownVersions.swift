@@ -49,16 +49,16 @@ struct KnownVersions: Sendable {
             return state.vector.map { known.covers($0) } ?? false
         }
         page.candidates.removeAll { candidate in
-            guard candidate.note == nil, candidate.void == nil, let known = versions[candidate.key],
+            guard candidate.void == nil, let known = versions[candidate.key],
                 let vector = try? VersionVector(decoding: candidate.vector)
             else { return false }
             return known.covers(vector)
         }
     }
 
-    /// Something of a document is gone or void: its vector says less than before.
+    /// Something of a document is void: its vector says less than before.
     mutating func forget(_ change: FoldedOperation.Change) {
-        if change.isNoted { untrack(change.key) }
+        if change.void != nil { untrack(change.key) }
     }
 
     /// The other side may lose something of a document without a word: nothing is known of it for the rest of

@@ -20,7 +20,7 @@ struct LiveFilter {
     ) throws(SyncError) -> DocumentUpdate? {
         guard access.allows(change.key) else { return nil }
         let offset = operation.position.offset
-        if let gone = change.gone { return purge(of: change.key, gone, at: offset, to: subscriptions) }
+        if let gone = change.gone { return reaped(change.key, gone, at: offset, to: subscriptions) }
         if operation.origin == origin { return try answerToWriter(change, of: operation, to: subscriptions) }
         var matchedBefore = false
         var matchesAfter = false
@@ -67,14 +67,13 @@ struct LiveFilter {
             return nil
         }
         var candidate = DocumentVersion(key: change.key, vector: vector)
-        candidate.note = change.gone
         candidate.void = change.void
         return candidate
     }
 
-    /// A subscriber to anything in the collection may hold the tombstone: it is told to purge it too.
-    private func purge(
-        of key: DocumentKey, _ vector: [UInt8], at offset: Offset, to subscriptions: [ServedSubscription]
+    /// A subscriber to anything in the collection may hold the tombstone: it is told to forget it too.
+    private func reaped(
+        _ key: DocumentKey, _ vector: [UInt8], at offset: Offset, to subscriptions: [ServedSubscription]
     ) -> DocumentUpdate? {
         let mayHold = subscriptions.contains { subscription in
             subscription.liveFrom.map { $0 < offset } ?? false
@@ -150,20 +149,20 @@ extension DocumentUpdate.Content {
 }
 
 extension FoldedOperation.Change {
-    /// True if a small peer notes that something of the document is gone or void.
-    var isNoted: Bool { gone != nil || void != nil }
-
-    /// The change of a document of a small peer, without the note of what is gone of it.
-    var withoutNote: FoldedOperation.Change {
-        guard isNoted else { return self }
+    /// The change of a document of a small peer, without what is void of it.
+    var withoutVoid: FoldedOperation.Change {
+        guard void != nil else { return self }
         var change = FoldedOperation.Change(
             key: key, delta: delta, before: before, after: after, matches: matches)
         change.stamp = stamp
         return change
     }
 
-    /// True if the note is all that there is to tell: nothing is left of the document, or it has not changed.
-    var isNamedOnly: Bool { isNoted && (after == FoldedOperation.Change.nothing || after == before) }
+    /// True if void stamps are all that there is to tell: nothing is left of the document, or it has not
+    /// changed.
+    var isNamedOnly: Bool {
+        void != nil && (after == FoldedOperation.Change.nothing || after == before)
+    }
 
     private static let nothing = Document().encoded()
 }

@@ -60,7 +60,7 @@ extension FlowControl {
 
 extension DocumentVersion {
     /// About how many bytes it takes in a frame.
-    var size: Int { vector.count + (note?.count ?? 0) + (void?.count ?? 0) + key.size }
+    var size: Int { vector.count + (void?.count ?? 0) + key.size }
 }
 
 extension DocumentKey {

@@ -330,12 +330,12 @@ struct Publisher: Sendable {
             var own: [DocumentUpdate] = []
             var chosen: [(index: Int, form: UInt64)] = []
             for (index, change) in operation.changes.enumerated() {
-                if !change.isNoted, known?.holds(change) ?? false { continue }
-                let told = known == nil ? change : change.withoutNote
+                if change.void == nil, known?.holds(change) ?? false { continue }
+                let told = known == nil ? change : change.withoutVoid
                 let update = try filter.update(for: told, of: operation, to: subscriptions, costly: &costly)
                 while let id = costly.popLast() { refuseCostly(id, &flow) }
-                // The receiver, which holds the document, asks for the note and the state that is left.
-                if known != nil, update == nil || change.isNoted,
+                // The receiver, which holds the document, asks for what is void and the state that is left.
+                if known != nil, update == nil || change.void != nil,
                     let item = filter.candidate(change, of: operation, for: subscriptions)
                 {
                     known?.forget(change)
