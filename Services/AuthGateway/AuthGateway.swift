@@ -362,6 +362,6 @@ public struct AuthGateway: ServicePart {
 
     /// For whoever logs in, and for the log of a start.
     static let developmentOff =
-        "the server listens beyond loopback, so nobody logs in with a development token; make accounts, or "
-        + "turn it on: --development-login, or MIMEO_DEVELOPMENT_LOGIN=true"
+        "the server listens beyond loopback or behind a proxy, so nobody logs in with a development token; "
+        + "make accounts, or turn it on: --development-login, or MIMEO_DEVELOPMENT_LOGIN=true"
 }

@@ -260,6 +260,13 @@ struct JoinTests {
             ("[::]:1", false),
         ] {
             #expect(try ListenAddress(text).isLoopback == isLoopback, "\(text)")
+            for (arguments, isAccepted) in [
+                ([], isLoopback), (["--behind-proxy"], false), (["--no-behind-proxy"], isLoopback),
+            ] as [([String], Bool)] {
+                let options = try ServiceOptions.parse(["--listen", text] + arguments)
+                let configuration = try ServiceConfiguration(options, port: 1, environment: [:])
+                #expect(configuration.acceptsDevelopment == isAccepted, "\(text) \(arguments)")
+            }
         }
     }
 }

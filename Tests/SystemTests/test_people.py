@@ -193,7 +193,7 @@ class Team(PeopleTest):
 
 
 class Attacks(PeopleTest):
-    arguments = ("--behind-proxy",)
+    arguments = ("--behind-proxy", "--development-login")
 
     def test_who_floods_or_guesses_hinders_nobody_else(self):
         for name in ("ann", "bob"):

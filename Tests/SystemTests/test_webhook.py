@@ -122,7 +122,8 @@ class Webhook(SystemTest):
 
     def test_logins_that_make_a_webhook_fail_shut_out_nobody_else(self):
         server = OneProcess(
-            self.workspace, extra_arguments=["--providers", self.providers, "--behind-proxy"]).start()
+            self.workspace,
+            extra_arguments=["--providers", self.providers, "--behind-proxy", "--development-login"]).start()
 
         def login(token, address):
             body = {"databaseID": "shop", "provider": "my-auth", "token": token}

@@ -137,8 +137,9 @@ public struct ServiceConfiguration: Sendable, Equatable {
     public var showToken: Bool?
     /// True if logins with a development token are accepted; nil where nobody has said.
     public var developmentLogin: Bool?
-    /// True if logins with a development token are accepted: beyond loopback only where somebody has said so.
-    public var acceptsDevelopment: Bool { developmentLogin ?? listen.isLoopback }
+    /// True if logins with a development token are accepted: beyond loopback, as through a proxy on this
+    /// machine, only where somebody has said so.
+    public var acceptsDevelopment: Bool { developmentLogin ?? (listen.isLoopback && !behindProxy) }
     /// Environment and file, for flags that only one service has.
     public var sources: SettingSources
     /// The certificate chain and the key of the listener, if it speaks TLS.

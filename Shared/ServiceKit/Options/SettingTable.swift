@@ -122,7 +122,8 @@ extension Setting {
             default: "DATA/auth/secrets.key, which the auth-gateway creates",
             "File with the key that seals the system database's secrets."),
         Setting(
-            "developmentLogin", .flag, of: [.serve, .authGateway], default: "only if --listen is loopback",
+            "developmentLogin", .flag, of: [.serve, .authGateway],
+            default: "only if --listen is loopback, and not with --behind-proxy",
             "Accept logins with a development token, which may do everything."),
         Setting(
             "showToken", .flag, of: [.serve, .authGateway], default: "only to a terminal",

@@ -130,6 +130,8 @@ class FourProcesses(Client):
         port = self._ports.setdefault(label, free_port())
         arguments = ["--data", self.data, "--listen", f"127.0.0.1:{port}", "--behind-proxy",
                      "--drain-seconds", self.drain_seconds]
+        if service == "auth-gateway":
+            arguments.append("--development-login")
         arguments += ["--log", self.logs.get(label, self._log), *self.extra_arguments.get(label, [])]
         process = self._workspace.start(f"{self._name}-{label}", self.command(service, label, arguments))
         self.processes[label] = process
