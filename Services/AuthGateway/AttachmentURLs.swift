@@ -28,9 +28,12 @@ struct AttachmentURLs: Sendable {
         guard (1...Limits.longestURLSeconds).contains(seconds) else { throw AdminBody.missing("seconds") }
         let now = nowSeconds()
         let end = min(now + seconds, identity.expiresAtSeconds)
+        // An API key's own identity is signed by nobody, and has the key's id: the URL ends with the key.
+        let isKey = identity.signedBy == nil
         let signer = Identity(
             userID: identity.userID, databaseID: identity.databaseID, peerKey: identity.peerKey,
-            rights: identity.rights, expiresAtSeconds: end, tokenID: identity.tokenID)
+            rights: identity.rights, expiresAtSeconds: end,
+            tokenID: isKey ? identity.tokenID.map { AccessToken.newID(ofAPIKey: $0) } : identity.tokenID)
         let key = try await state.signingKey(of: identity.databaseID)
         // Not before the signer's own token, so that a lifted revocation does not end it.
         let issued = max(now, identity.issuedAtSeconds)

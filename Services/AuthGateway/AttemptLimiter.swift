@@ -58,9 +58,12 @@ final class AttemptLimiter: Sendable {
     init(now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) { self.now = now }
 
     /// The network that an address counts for. It is the first 64 bits of an IPv6 address, which belong to
-    /// one household or machine, or a whole IPv4 address, also if written as IPv6.
+    /// one household or machine, or a whole IPv4 address, also if written as IPv6. Some proxies name the port
+    /// too, which each connection chooses.
     static func network(of address: String) -> String {
-        let text = String(address.prefix { $0 != "%" })
+        let bracketed = address.hasPrefix("[") ? address.dropFirst().prefix { $0 != "]" } : address[...]
+        let colons = bracketed.utf8.count { $0 == UInt8(ascii: ":") }
+        let text = String(bracketed.prefix { $0 != "%" && (colons != 1 || $0 != ":") })
         var bytes = [UInt8](repeating: 0, count: 16)
         guard inet_pton(AF_INET6, text, &bytes) == 1 else { return text }
         let mapped = [UInt8](repeating: 0, count: 10) + [0xff, 0xff]

@@ -27,7 +27,8 @@ public enum AuthGatewayErrorCode: String, Sendable, CaseIterable {
     case recordUnknown = "AUTH-0411"
     /// 409: not possible now, or not through this API; the message has the reason.
     case notPossible = "AUTH-0412"
-    /// 503: more logins wait for the provider's webhook than it has answered in time.
+    /// 503: more logins wait for the provider's webhook, or for the hash of a password, than are answered in
+    /// time.
     case providerBusy = "AUTH-0413"
     /// 429: too many logins of this name have failed from this network; wait for the time in `Retry-After`.
     case accountLocked = "AUTH-0414"
@@ -49,7 +50,7 @@ public enum AuthGatewayErrorCode: String, Sendable, CaseIterable {
     case joinDenied = "AUTH-0422"
     /// 410: the code was used, has ended or was never made; the device asks for another.
     case joinEnded = "AUTH-0423"
-    /// 403: the development login is off, because the server listens beyond loopback.
+    /// 403: the development login is off, because the server listens beyond loopback or behind a proxy.
     case developmentOff = "AUTH-0424"
     /// The state folder cannot be read or written.
     case stateUnusable = "AUTH-0501"

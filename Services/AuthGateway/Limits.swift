@@ -110,8 +110,10 @@ public enum Limits {
     static let accountNetworks = 8
     /// Sessions of an account that have neither ended nor expired; the oldest one ends for another.
     static let accountSessions = 32
-    /// Sessions that an account keeps for its list, ended ones included.
-    static let keptSessions = 64
+    /// Ended sessions that an account keeps: their revocations are removed with them.
+    static let keptEndedSessions = 64
+    /// Time after its end for which the revocation of a session is kept: clocks are wrong by minutes.
+    static let endedSessionSeconds: Int64 = 60 * 60
     /// Default length of a session of an account: a working day and the night after it.
     static let accountSessionSeconds: Int64 = 24 * 60 * 60
     /// Length of a login with an API key; the peer renews it without asking anybody.

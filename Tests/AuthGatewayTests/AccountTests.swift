@@ -166,7 +166,7 @@ struct AccountTests {
             try await people.account("ann")
             let name = try #require(AccountName("ann"))
             let id = name.id(in: "fleet")
-            let weak = PasswordHash.make(
+            let weak = try PasswordHash.make(
                 Array(People.password.utf8), .init(logRounds: 10, blockSize: 8, parallelism: 1))
             try await people.gateway.systemDatabase.write { writer in
                 var account = try #require(try writer.get(id, as: AccountRecord.self))

@@ -164,6 +164,11 @@ struct AttemptTests {
         #expect(network("10.1.2.3") != network("10.1.2.4"))
         #expect(network("::1") != network("10.1.2.3"))
         #expect(network("unknown") == "unknown" && network("") == "")
+        // Some proxies name the port.
+        #expect(network("10.1.2.3:50123") == "10.1.2.3" && network("10.1.2.3:") == "10.1.2.3")
+        #expect(network("[2001:db8:1:2::1]:443") == network("2001:db8:1:2::9"))
+        #expect(
+            network("[::ffff:10.1.2.3]:443") == "10.1.2.3" && network("[fe80::1%a]") == network("fe80::2"))
     }
 
     @Test("many addresses push out the oldest of them, and neither a provider nor the admin's")

@@ -191,7 +191,7 @@ struct LinkTests {
             #expect(try await people.call("GET", "account", as: third).status == 401)
             #expect(try await people.call("GET", "account", as: second).status == 200)
             // The list forgets what is over.
-            people.clock.move(Limits.accountSessionSeconds)
+            people.clock.move(Limits.accountSessionSeconds + Limits.endedSessionSeconds)
             _ = try await people.login("ann")
             #expect(try await people.get("accounts/ann/sessions").items("sessions").count == 1)
             #expect(try await people.get("revocations").items("revocations").isEmpty)

@@ -44,10 +44,9 @@ struct AccountBook: Sendable {
         let rehashed = try await rehash(account, password, network)
         try await state.system.write { [account] writer in
             guard var current = try writer.get(account.id, as: AccountRecord.self),
-                current.passwordHash == account.passwordHash, step ?? .max > current.lastCodeStep
-            else {
-                throw AuthGatewayError(.loginRefused, "the account was changed meanwhile; try again")
-            }
+                current.passwordHash == account.passwordHash, step ?? .max > current.lastCodeStep,
+                step != nil || !current.hasSecondFactor
+            else { throw Self.changedMeanwhile }
             current.passwordHash = rehashed ?? current.passwordHash
             current.lastCodeStep = step ?? current.lastCodeStep
             current.networks = Array(
@@ -75,8 +74,8 @@ struct AccountBook: Sendable {
             id, from: network, isKnown: found?.networks.contains { utf8Equal($0, network) } ?? false)
         do {
             let hash = found?.passwordHash
-            let isRight = try await hashes.run(for: network) {
-                PasswordHash.verify(password, hash ?? PasswordHash.nobodys) && hash != nil
+            let isRight = try await hashes.run(for: network) { () throws(AuthGatewayError) in
+                try PasswordHash.verify(password, hash ?? PasswordHash.nobodys) && hash != nil
             }
             guard isRight, let found else {
                 limiter.end(id, from: network, failed: true)
@@ -124,23 +123,34 @@ struct AccountBook: Sendable {
         _ account: AccountRecord, _ password: [UInt8], _ network: String
     ) async throws -> String? {
         guard let hash = account.passwordHash, PasswordHash.isOutdated(hash) else { return nil }
-        return try await hashes.run(for: network) { PasswordHash.make(password) }
+        return try await hashes.run(for: network) { () throws(AuthGatewayError) in
+            try PasswordHash.make(password)
+        }
     }
 
     // MARK: Sessions
 
     /// Adds a session, forgets those that are over, and ends the oldest if there are too many.
-    private static func begin(
+    static func begin(
         _ session: AccountSession, of account: inout AccountRecord, _ now: Int64, _ writer: SystemWriter
     ) throws {
-        for old in account.sessions where old.expiresAtSeconds <= now && old.endedAtSeconds != nil {
+        // Another service's clock may be behind, and this one may be set back.
+        let past = now - Limits.endedSessionSeconds
+        for old in account.sessions where old.expiresAtSeconds <= past && old.endedAtSeconds != nil {
             try writer.remove(Revocation.id(account.databaseID, .token, old.id), Revocation.self)
         }
-        account.sessions.removeAll { $0.expiresAtSeconds <= now }
+        account.sessions.removeAll { $0.expiresAtSeconds <= ($0.endedAtSeconds == nil ? now : past) }
         let live = account.sessions.filter { $0.endedAtSeconds == nil }
         let surplus = Set(live.prefix(max(0, live.count - Limits.accountSessions + 1)).map(\.id))
         try end(of: &account, now, writer) { surplus.contains($0.id) }
-        account.sessions = Array((account.sessions + [session]).suffix(Limits.keptSessions))
+        account.sessions.append(session)
+        // One that goes on is never forgotten: nothing else could end it.
+        var ended = account.sessions.count { $0.endedAtSeconds != nil }
+        account.sessions.removeAll {
+            guard $0.endedAtSeconds != nil, ended > Limits.keptEndedSessions else { return false }
+            ended -= 1
+            return true
+        }
     }
 
     /// Ends sessions of an account at once, in every service.
@@ -222,6 +232,10 @@ struct AccountBook: Sendable {
             for link in directory.accountLinks.values where link.account == account.id {
                 try writer.remove(link.id, AccountLinkRecord.self)
             }
+            for join in directory.joins.values
+            where join.databaseID == database && join.answer?.user.map({ utf8Equal($0, name) }) == true {
+                try writer.remove(join.id, JoinRecord.self)
+            }
         }
     }
 
@@ -234,7 +248,9 @@ struct AccountBook: Sendable {
                 "a password has at least \(Limits.passwordCharacters) characters and at most "
                     + "\(Limits.passwordBytes) bytes")
         }
-        return try await hashes.run(for: network) { PasswordHash.make(bytes) }
+        return try await hashes.run(for: network) { () throws(AuthGatewayError) in
+            try PasswordHash.make(bytes)
+        }
     }
 
     /// A name that a person gives.
@@ -258,6 +274,9 @@ struct AccountBook: Sendable {
                 ? "an account has or had this name; choose another one"
                 : "an account has a name that looks like this one; choose another one")
     }
+
+    static let changedMeanwhile = AuthGatewayError(
+        .loginRefused, "the account was changed meanwhile; try again")
 
     static let unknown = AuthGatewayError(.recordUnknown, "the database has no account of this name")
 }

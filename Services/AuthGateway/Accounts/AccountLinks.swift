@@ -23,12 +23,13 @@ struct AccountLinks: Sendable {
     }
 
     /// Keeps a link, and forgets those of its database that are over.
+    /// - Parameter endsOthers: true if earlier links of the same account end.
     /// - Throws: `AUTH-0412` if there are too many.
-    func keep(_ link: AccountLinkRecord) async throws {
+    func keep(_ link: AccountLinkRecord, endsOthers: Bool) async throws {
         let (now, directory) = (nowSeconds(), book.directory)
         let all = directory.accountLinks.values.filter { $0.databaseID == link.databaseID }
         let over = all.filter {
-            $0.expiresAtSeconds <= now || $0.account != nil && $0.account == link.account
+            $0.expiresAtSeconds <= now || endsOthers && $0.account != nil && $0.account == link.account
         }
         guard all.count - over.count < Limits.accountLinks else {
             throw AuthGatewayError(
@@ -80,8 +81,11 @@ struct AccountLinks: Sendable {
             return name.text
         }
         let hash = try await book.hash(password, for: network)
+        let others = book.directory.accountLinks.values
+            .filter { $0.account == account && $0.id != link.id }.map(\.id)
         try await book.change(account) { account, writer in
             try take(link, writer)
+            for other in others { try writer.remove(other, AccountLinkRecord.self) }
             account.passwordHash = hash
             // Whoever has the old password may be the reason for the reset.
             try AccountBook.end(of: &account, now, writer) { _ in true }

@@ -58,9 +58,7 @@ final class AccountMail: Sendable {
             if state.lastAsked.count >= Limits.countedAccounts {
                 state.lastAsked = state.lastAsked.filter { now - $0.value < Limits.mailPauseSeconds }
             }
-            guard now - (state.lastAsked[account] ?? .min / 2) >= Limits.mailPauseSeconds else {
-                return false
-            }
+            if let last = state.lastAsked[account], 0..<Limits.mailPauseSeconds ~= now - last { return false }
             state.lastAsked[account] = now
             return true
         }

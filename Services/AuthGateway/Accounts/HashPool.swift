@@ -23,17 +23,20 @@ final class HashPool: Sendable {
     init(threads: Int = max(1, ProcessInfo.processInfo.activeProcessorCount / 2)) { self.threads = threads }
 
     /// Runs a body on a thread, when it is the network's turn.
-    /// - Throws: `AUTH-0413` if too many wait.
-    func run<Result: Sendable>(
-        for network: String, _ body: @escaping @Sendable () -> Result
-    ) async throws(AuthGatewayError) -> Result {
+    /// - Throws: `AUTH-0413` if too many wait, and as the body.
+    func run<Value: Sendable>(
+        for network: String, _ body: @escaping @Sendable () throws(AuthGatewayError) -> Value
+    ) async throws(AuthGatewayError) -> Value {
         guard await begin(network) else {
             throw AuthGatewayError(.providerBusy, "too many logins wait; try again shortly")
         }
         defer { end() }
-        return await withCheckedContinuation { continuation in
-            WorkerThread.start("password") { continuation.resume(returning: body()) }
+        let result = await withCheckedContinuation { continuation in
+            WorkerThread.start("password") {
+                continuation.resume(returning: Result { () throws(AuthGatewayError) in try body() })
+            }
         }
+        return try result.get()
     }
 
     /// Returns true when the caller has a thread; false at once if too many wait.

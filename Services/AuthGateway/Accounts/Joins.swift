@@ -98,10 +98,11 @@ final class Joins: Sendable {
                 .joinPending, "nobody has answered yet", retryAfterSeconds: interval(key.id))
         }
         let (made, now) = (APIKey(), nowSeconds())
+        let end = KeyLogin.accountEnd(of: answer.user, in: join.databaseID, state)
         let record = APIKeyRecord(
             id: made.id, database: join.databaseID, name: answer.name, secretHash: made.secretHash,
             permissions: answer.permissions, createdAtSeconds: now,
-            expiresAtSeconds: now + Limits.apiKeyLifeSeconds,
+            expiresAtSeconds: min(now + Limits.apiKeyLifeSeconds, end),
             device: DeviceFacts(approvedBy: answer.by, user: answer.user, peerKey: join.peerKey))
         try await state.system.write { writer in
             // The second of two questions at once finds the code used.

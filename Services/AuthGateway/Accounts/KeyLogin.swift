@@ -32,17 +32,31 @@ enum KeyLogin {
         {
             throw AuthGatewayError(.loginRevoked, "this API key was revoked; an administrator may lift that")
         }
-        try await note(login.peerKey, record, state, now)
+        let end = accountEnd(of: record.device?.user, in: record.databaseID, state)
+        guard now < end else {
+            throw AuthGatewayError(.accountExpired, "the account's time is over; ask an administrator")
+        }
+        try await note(login.peerKey, record, state, now, until: end)
         return .accepted(
             AcceptedLogin(
-                userID: record.user, seconds: min(Limits.keySessionSeconds, record.expiresAtSeconds - now),
+                userID: record.user,
+                seconds: min(Limits.keySessionSeconds, min(record.expiresAtSeconds, end) - now),
                 grant: record.permissions, clientInfo: ["name": .string(record.name)],
                 tokenID: AccessToken.newID(ofAPIKey: record.id)))
     }
 
+    /// The end of the account that a device acts for; the end of time for another user.
+    static func accountEnd(of user: String?, in database: DatabaseID, _ state: GatewayState) -> Int64 {
+        guard let user, let name = AccountName(user),
+            let account = state.system.directory.accounts[name.id(in: database)],
+            utf8Equal(account.name, user)
+        else { return .max }
+        return account.expiresAtSeconds ?? .max
+    }
+
     /// Notes the peer in the key's list, and keeps a device's key for another year; once a day.
     private static func note(
-        _ peerKey: String?, _ record: APIKeyRecord, _ state: GatewayState, _ now: Int64
+        _ peerKey: String?, _ record: APIKeyRecord, _ state: GatewayState, _ now: Int64, until end: Int64
     ) async throws {
         guard let peerKey else { return }
         let known = record.peers?.last { utf8Equal($0.peerKey, peerKey) }
@@ -52,7 +66,7 @@ enum KeyLogin {
             let others = (record.peers ?? []).filter { !utf8Equal($0.peerKey, peerKey) }
             record.peers = Array(
                 (others + [KeyPeer(peerKey: peerKey, lastAtSeconds: now)]).suffix(Limits.keyPeers))
-            if record.device != nil { record.expiresAtSeconds = now + Limits.apiKeyLifeSeconds }
+            if record.device != nil { record.expiresAtSeconds = min(now + Limits.apiKeyLifeSeconds, end) }
             try writer.put(record)
         }
     }

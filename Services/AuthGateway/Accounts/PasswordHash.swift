@@ -27,13 +27,13 @@ enum PasswordHash {
     }
 
     /// A new hash with a random salt. Takes as long as `Limits.passwordParameters` say.
-    static func make(_ password: [UInt8], _ parameters: Parameters = Limits.passwordParameters) -> String {
+    /// - Throws: `AUTH-0413` if there is no memory for it.
+    static func make(
+        _ password: [UInt8], _ parameters: Parameters = Limits.passwordParameters
+    ) throws(AuthGatewayError) -> String {
         var generator = SystemRandomNumberGenerator()
         let salt = (0..<saltBytes).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
-        guard let hash = derive(password, salt, parameters) else {
-            preconditionFailure("scrypt takes the parameters of Limits")
-        }
-        return text(parameters, salt, hash)
+        return text(parameters, salt, try derive(password, salt, parameters))
     }
 
     private static func text(_ parameters: Parameters, _ salt: [UInt8], _ hash: [UInt8]) -> String {
@@ -47,11 +47,10 @@ enum PasswordHash {
         [UInt8](repeating: 0, count: hashBytes))
 
     /// Compares a password with a hash, in constant time. False for a hash of another form.
-    static func verify(_ password: [UInt8], _ hash: String) -> Bool {
-        guard let kept = Parts(hash), let derived = derive(password, kept.salt, kept.parameters) else {
-            return false
-        }
-        return ConstantTime.equal(derived, kept.hash)
+    /// - Throws: `AUTH-0413` if there is no memory for it.
+    static func verify(_ password: [UInt8], _ hash: String) throws(AuthGatewayError) -> Bool {
+        guard let kept = Parts(hash) else { return false }
+        return ConstantTime.equal(try derive(password, kept.salt, kept.parameters), kept.hash)
     }
 
     /// Returns whether a hash has other parameters than new ones.
@@ -80,13 +79,19 @@ enum PasswordHash {
         }
     }
 
-    private static func derive(_ password: [UInt8], _ salt: [UInt8], _ parameters: Parameters) -> [UInt8]? {
+    private static func derive(
+        _ password: [UInt8], _ salt: [UInt8], _ parameters: Parameters
+    ) throws(AuthGatewayError) -> [UInt8] {
         let rounds = 1 << parameters.logRounds
         // Twice what the parameters need: the library counts its own buffers too.
         let memory = 2 * 128 * rounds * parameters.blockSize + (1 << 20)
         let key = try? KDF.Scrypt.deriveKey(
             from: password, salt: salt, outputByteCount: hashBytes, rounds: rounds,
             blockSize: parameters.blockSize, parallelism: parameters.parallelism, maxMemory: memory)
-        return key.map { $0.withUnsafeBytes { Array($0) } }
+        guard let key else {
+            throw AuthGatewayError(
+                .providerBusy, "the server has no memory for a password's hash; try again shortly")
+        }
+        return key.withUnsafeBytes { Array($0) }
     }
 }

@@ -178,7 +178,7 @@ extension AdminRoutes {
     private func keep(
         _ link: AccountLinkRecord, _ token: String, _ request: Request, _ provider: AccountsProvider
     ) async throws -> Response {
-        try await people.links.keep(link)
+        try await people.links.keep(link, endsOthers: true)
         let address = AccountLinks.address(
             token, origin: provider.origin ?? people.origin(of: request))
         let isMailed = people.book.mail.send(link, address, by: provider)

@@ -45,9 +45,9 @@ extension PeopleRoutes {
         let endsSessions = try body.flag("endSessions") ?? false
         let step = try await prove(account, body, request, context)
         let (hash, now) = (try await book.hash(new, for: network(request, context)), nowSeconds())
-        try await book.change(account.id) { account, writer in
+        try await book.change(account.id) { [proven = account] account, writer in
+            try Self.requireUnchanged(&account, since: proven, step)
             account.passwordHash = hash
-            account.lastCodeStep = step ?? account.lastCodeStep
             guard endsSessions else { return }
             try AccountBook.end(of: &account, now, writer) { $0.id != identity.tokenID }
         }
@@ -69,9 +69,9 @@ extension PeopleRoutes {
         }
         let step = try await prove(account, body, request, context)
         if isOff {
-            try await book.change(account.id) { account, _ in
+            try await book.change(account.id) { [proven = account] account, _ in
+                try Self.requireUnchanged(&account, since: proven, step)
                 (account.sealedSecondFactor, account.hasSecondFactor) = (nil, false)
-                account.lastCodeStep = step ?? account.lastCodeStep
             }
             return Response(status: .noContent)
         }
@@ -84,18 +84,34 @@ extension PeopleRoutes {
                 let step = OneTimeCode.step(
                     of: code, secret: secret, after: account.lastCodeStep, nowSeconds: nowSeconds())
             else { throw AuthGatewayError(.loginRefused, "the code is wrong, or was used") }
-            try await book.change(account.id) { account, _ in
-                (account.hasSecondFactor, account.lastCodeStep) = (true, step)
+            try await book.change(account.id) { [proven = account] account, _ in
+                try Self.requireUnchanged(&account, since: proven, step)
+                account.hasSecondFactor = true
             }
             return Response(status: .noContent)
         }
         let secret = OneTimeCode.newSecret()
-        try await book.change(account.id) { [book] account, _ in
+        try await book.change(account.id) { [book, proven = account] account, _ in
+            try Self.requireUnchanged(&account, since: proven, nil)
             account.sealedSecondFactor = try book.state.sealer.box().seal(
                 secret, at: Sealer.place(account.id))
+            // No code of a new secret has counted. The clock may have been ahead when one of another did.
+            account.lastCodeStep = 0
         }
         let uri = OneTimeCode.uri(secret, name: account.name, issuer: account.databaseID.text)
         return Self.answer(["secret": .string(secret), "uri": .string(uri)])
+    }
+
+    /// Refuses a change when password or second factor is another one than was proven, as after a reset
+    /// meanwhile, and when the code has counted meanwhile; counts it otherwise.
+    private static func requireUnchanged(
+        _ account: inout AccountRecord, since proven: AccountRecord, _ step: Int64?
+    ) throws(AuthGatewayError) {
+        guard account.passwordHash == proven.passwordHash,
+            account.hasSecondFactor == proven.hasSecondFactor,
+            account.sealedSecondFactor == proven.sealedSecondFactor, step ?? .max > account.lastCodeStep
+        else { throw AccountBook.changedMeanwhile }
+        account.lastCodeStep = step ?? account.lastCodeStep
     }
 
     /// Checks password and code of a request. With a second factor the code is needed.
@@ -136,15 +152,19 @@ extension PeopleRoutes {
         }.sorted { ($0.createdAtSeconds, $0.id) < ($1.createdAtSeconds, $1.id) }
     }
 
-    /// Whoever is signed in: a person, and no device.
-    /// - Throws: `AUTH-0404` for an API key, or a login with one.
+    /// Whoever is signed in: a person, and neither a device nor an administrator who looks at an account.
+    /// - Throws: `AUTH-0404` for an API key, a login with one, and the token of a look.
     private func person(_ request: Request) async throws -> Identity {
         let identity = try await authenticator.identity(for: request)
         let isKey = identity.tokenID.map { AccessToken.apiKey(ofID: $0) != nil } ?? true
         guard identity.signedBy != nil, !isKey else {
             throw AuthGatewayError(.loginRefused, "an API key answers for no device: sign in as a person")
         }
-        return identity
+        // Users of other providers have no account here, and no list of sessions.
+        guard let name = AccountName(identity.userID), utf8Equal(name.text, identity.userID),
+            book.account(name, in: identity.databaseID) != nil
+        else { return identity }
+        return try await own(request).identity
     }
 
     func removeOwn(

@@ -179,12 +179,13 @@ extension PeopleRoutes {
         _ = book.mail.send(link, AccountLinks.address(token, origin: origin), by: provider)
     }
 
-    /// Makes a link that resets the password of an account; an earlier one ends.
-    func reset(_ account: AccountRecord) async throws -> (AccountLinkRecord, token: String) {
+    /// Makes a link that resets the password of an account. Earlier ones go on until one is used, or a
+    /// stranger could end each link of a person.
+    private func reset(_ account: AccountRecord) async throws -> (AccountLinkRecord, token: String) {
         var (link, token) = links.made(
             in: account.databaseID, at: account.provider, seconds: Limits.resetSeconds)
         (link.account, link.name, link.mail) = (account.id, account.name, account.mail)
-        try await links.keep(link)
+        try await links.keep(link, endsOthers: false)
         return (link, token)
     }
 }

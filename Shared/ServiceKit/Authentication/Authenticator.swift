@@ -72,11 +72,6 @@ public final class Authenticator: Sendable {
                 try verifier.verifyURL(token, attachment: attachment, nowSeconds: now)
             }
             if let refusal = revocation(of: identity) { throw refusal }
-            if let system, identity.userID.hasPrefix("api-key:"),
-                identity.tokenID.map({ system.directory.apiKeys[$0] == nil }) ?? true
-            {
-                throw .apiKeyRefused
-            }
             try checkHost(request.head.authority, of: identity)
             return identity
         } catch {
