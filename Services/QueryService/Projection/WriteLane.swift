@@ -111,12 +111,14 @@ actor WriteLane {
     /// Waits in the line, until the statement's turn or its end.
     private func wait(_ job: Job) async -> FairLine.Outcome {
         let evaluation = job.evaluation
-        evaluation.whenEnded { Task { await self.giveUp(evaluation.number) } }
+        // An evaluation that kept itself would never give its memory back.
+        let number = evaluation.number
+        evaluation.whenEnded { Task { await self.giveUp(number) } }
         let deadline = Task { try await evaluation.endAtDeadline() }
         defer { deadline.cancel() }
         return await withCheckedContinuation {
-            line.wait(evaluation.purpose.credential, evaluation.number, isQuick ? job : nil, $0)
-            if evaluation.end != nil { line.giveUp(evaluation.number) }
+            line.wait(evaluation.purpose.credential, number, isQuick ? job : nil, $0)
+            if evaluation.end != nil { line.giveUp(number) }
         }
     }
 
