@@ -59,6 +59,12 @@ private final class Connection {
         channel.read()
     }
 
+    /// Whether the client reads what it is sent.
+    var isRead: Bool {
+        get { channel.isWritable }
+        set { channel.isWritable = newValue }
+    }
+
     func pass(_ time: TimeAmount) { loop.advanceTime(by: time) }
 
     func stop() { channel.pipeline.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent()) }
@@ -201,6 +207,20 @@ struct BriefLaneTests {
         connection.receive(Self.post("{}"))
         #expect(connection.passed == "GET /slow ;POST /brief {};")
         #expect(connection.sent.isEmpty)
+    }
+
+    @Test("a client that does not read its answers gets no more of them here, until it reads")
+    func unread() throws {
+        let connection = try Connection()
+        connection.receive(Self.post("{1}"))
+        connection.isRead = false
+        connection.receive(Self.post("{2}"))
+        #expect(connection.sent.hasSuffix("{1}"))
+        #expect(connection.passed == "POST /brief {2};")
+        connection.isRead = true
+        connection.answer()
+        connection.receive(Self.post("{3}"))
+        #expect(connection.sent.hasSuffix("{3}"))
     }
 
     @Test("a longer answer tells caches what it depends on, and a client that unpacks gets none here")

@@ -38,8 +38,9 @@ struct BriefRoutes: Sendable {
 ///
 /// A request is taken if its path is registered, its body is small and of known length, nothing of the
 /// connection is being answered, and no field asks for more (`BriefFields`). After one answer the further
-/// requests of the same read go the other way, so one connection holds the loop for one answer. One request
-/// in `Limits.briefRenewal` goes the other way too: the timer of idle connections there sees it.
+/// requests of the same read go the other way, so one connection holds the loop for one answer. So do those
+/// of a client that does not read its answers, whose further ones are waited with there. One request in
+/// `Limits.briefRenewal` goes the other way too: the timer of idle connections there sees it.
 ///
 /// All state belongs to the event loop. Invariant: while `taken` is set, the codec has not seen its request.
 final class BriefLane: ChannelDuplexHandler, RemovableChannelHandler {
@@ -128,7 +129,8 @@ final class BriefLane: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     private func take(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) -> Taken? {
-        guard outstanding == 0, !hasAnswered, head.method == .POST, head.version == .http1_1,
+        guard outstanding == 0, !hasAnswered, context.channel.isWritable, head.method == .POST,
+            head.version == .http1_1,
             let route = routes.routes[head.uri], routes.mayAnswer(head.uri, logger),
             let fields = BriefFields(head.headers, routes.cors),
             let answer = route(fields.authorization, fields.host)
