@@ -131,6 +131,43 @@ struct RunningStatementTests {
         }
     }
 
+    /// An evaluation, as long as anybody has it.
+    private struct Weak {
+        weak var evaluation: Evaluation?
+    }
+
+    /// Waits until so many statements run, and returns their evaluations.
+    private static func evaluations(_ pool: EvaluationPool, _ count: Int) async throws -> [Weak] {
+        func running() -> [Evaluation] { pool.statements(in: DatabaseID(QueryBench.database)) }
+        #expect(try await comes { running().count == count })
+        return running().map { Weak(evaluation: $0) }
+    }
+
+    private static func comes(_ condition: () -> Bool) async throws -> Bool {
+        for _ in 0..<6_000 where !condition() { try await Task.sleep(for: .milliseconds(10)) }
+        return condition()
+    }
+
+    @Test("writes that have waited in their lane leave nothing behind: what they held is given back")
+    func waited() async throws {
+        try await QueryBench.each { bench in
+            let (log, pool) = (MeddledLog(try await bench.openLog()), EvaluationPool())
+            try await bench.serving(log, pool: pool) { client async throws in
+                _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 0})")
+                let (gate, opening) = AsyncStream<Void>.makeStream()
+                log.meddle { for await _ in gate {} }
+                let writes = (1...9).map { number in
+                    Task { try await client.execute("INSERT INTO c DOCUMENTS ({'_id': \(number)})") }
+                }
+                let kept = try await Self.evaluations(pool, writes.count)
+                opening.finish()
+                for write in writes { #expect(try await write.value.status == 200) }
+                #expect(try await Self.comes { kept.allSatisfy { $0.evaluation == nil } })
+            }
+            await log.close()
+        }
+    }
+
     @Test("a write that is too slow for the quick lane is done in a slow one, once, beside the quick ones")
     func slowWriteDone() async throws {
         try await QueryBench.run { bench, client async throws in
