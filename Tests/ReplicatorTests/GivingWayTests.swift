@@ -2,6 +2,7 @@ import CRDT
 import Identity
 import OperationLog
 import Sync
+import Synchronization
 import TestSupport
 import Testing
 
@@ -97,6 +98,26 @@ struct GivingWayTests {
             try await bench.append(try uploads(6...7), isMore: true)
             try await bench.append(try uploads(8...8), isMore: false)
             #expect(try await eventually(within: .seconds(60)) { await bench.folded() == 8 })
+        }
+    }
+
+    @Test("a write of this process gets its turn behind a fold that gives way")
+    func writes() async throws {
+        try await withHub { bench in
+            try await bench.append(try uploads(1...3), isMore: true)
+            #expect(try await bench.stays(at: 0))
+            let seen = Mutex<Offset?>(nil)
+            let write = Task { [materializer = bench.hub.materializer] in
+                try await materializer.write { _, position in
+                    seen.withLock { $0 = position.offset }
+                    return ((), [])
+                }
+            }
+            #expect(try await eventually(within: .seconds(60)) { seen.withLock { $0 } == 3 })
+            // What comes after it is given way to again.
+            try await write.value
+            try await bench.append(try uploads(4...5), isMore: true)
+            #expect(try await bench.stays(at: 3))
         }
     }
 

@@ -14,7 +14,10 @@ extension Materializer {
     public func write<Result: Sendable>(
         _ body: @escaping @Sendable (Materialization, LogPosition) throws -> Written<Result>
     ) async throws -> Result {
-        try await withCheckedThrowingContinuation { continuation in
+        // A fold before it may be yielding to appends.
+        throttle.beginWait()
+        defer { throttle.endWait() }
+        return try await withCheckedThrowingContinuation { continuation in
             let previous = folding
             folding = Task {
                 _ = try? await previous?.value

@@ -44,7 +44,7 @@ public actor Materializer {
     private var queued: Queued?
     private var waiters: [(id: UInt64, offset: Offset, continuation: CheckedContinuation<Bool, Never>)] = []
     private var nextWaiter: UInt64 = 0
-    private nonisolated let throttle = FoldThrottle()
+    nonisolated let throttle = FoldThrottle()
     /// See `write`.
     var own = OwnPositions()
     private(set) var isClosed = false
