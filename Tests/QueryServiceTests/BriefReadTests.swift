@@ -71,10 +71,11 @@ struct BriefReadTests {
     }
 
     /// Returns whether a request can be answered without an evaluation of the pool. Now and then one goes the
-    /// other way without a reason of its own, so several are tried.
+    /// other way without a reason of its own, and a text whose index was not ready for ten seconds, so many
+    /// are tried.
     private static func isBrief(
         _ client: QueryClient, _ pool: EvaluationPool, _ body: Value, _ headers: [String: String] = [:],
-        version: String = "v5", tries: Int = 200
+        version: String = "v5", tries: Int = 20_000
     ) async throws -> Bool {
         for _ in 0..<tries {
             let before = pool.begun
@@ -148,7 +149,10 @@ struct BriefReadTests {
             // More bytes than are worth packing.
             let body: Value = ["statement": "SELECT * FROM ships WHERE tons BETWEEN 4 AND 11"]
             let expected = try await Self.ask(client, body, headers.merging(Self.other) { $1 })
-            #expect(try await !Self.isBrief(client, pool, body, headers, tries: 3))
+            // A refusal needs no evaluation.
+            if expected.status == 200 {
+                #expect(try await !Self.isBrief(client, pool, body, headers, tries: 3))
+            }
             #expect(try await Self.ask(client, body, headers) == expected)
         }
     }

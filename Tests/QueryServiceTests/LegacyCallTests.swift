@@ -326,16 +326,16 @@ struct LegacyCallTests {
             let select = try await post(CBOR.encode(["statement": "SELECT * FROM c"]))
             #expect(select.value["items"] == [["_id": 1, "x": 1.0]])
             let broken = try await post([0xFF])
-            #expect(broken.status == 400 && broken.value["error"]?["code"] == "SRV-0400")
+            #expect(broken.status == 400 && broken.value["error"]?["code"] == "QUERY-0101")
             let bytes = try await post(
                 CBOR.encode(["statement": "SELECT * FROM c", "args": ["b": .binary([1])]]))
-            #expect(bytes.status == 400 && bytes.value["error"]?["code"] == "SRV-0400")
+            #expect(bytes.status == 400 && bytes.value["error"]?["code"] == "QUERY-0101")
             let twice =
                 [0xA2] + CBOR.encode("statement") + CBOR.encode("SELECT * FROM c") + CBOR.encode("args")
                 + [0xA1] + CBOR.encode("deep") + [0x81, 0xA2] + CBOR.encode("same") + [0x01]
                 + CBOR.encode("same") + CBOR.encode([1.5, "x"])
             let refused = try await post(twice)
-            #expect(refused.status == 400 && refused.value["error"]?["code"] == "SRV-0400")
+            #expect(refused.status == 400 && refused.value["error"]?["code"] == "QUERY-0101")
             #expect(
                 refused.value["error"]?["message"]?.stringValue?.contains("\"same\" appears twice") == true)
             #expect(try await client.get("/openapi.json", headers: ["Accept": "image/png"]).status == 200)

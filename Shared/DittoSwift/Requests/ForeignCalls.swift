@@ -129,12 +129,14 @@ extension Failure {
             return
         }
         let text = made.errorDescription ?? "\(made)"
-        let head = text.prefix { $0 != ":" }
-        // `DQL-0105 at 1:8: message`: the place stays with the message.
-        let code = head.prefix { $0 != " " }
-        let isCode = code.contains("-") && head.count < text.count
-        self.init(
-            remote: isCode ? String(code) : SDKErrorCode.unexpected.rawValue,
-            isCode ? String(text.dropFirst(head.count + 2)) : text)
+        // `DQL-0105 at 1:8: message`
+        guard let gap = text.firstRange(of: ": "),
+            case let code = text[..<gap.lowerBound].prefix({ $0 != " " }),
+            code.contains("-")
+        else {
+            self.init(remote: SDKErrorCode.unexpected.rawValue, text)
+            return
+        }
+        self.init(remote: String(code), String(text[gap.upperBound...]))
     }
 }
