@@ -19,8 +19,10 @@ struct FoldersOfOthersTests {
         try manager.createDirectory(at: folder, withIntermediateDirectories: true)
         for file in files {
             let path = folder.appendingPathComponent(file)
-            try manager.createDirectory(
-                at: path.deletingLastPathComponent(), withIntermediateDirectories: true)
+            let parent = path.deletingLastPathComponent()
+            try manager.createDirectory(at: parent, withIntermediateDirectories: true)
+            // A server in this process has set the umask.
+            try manager.setAttributes([.posixPermissions: mode], ofItemAtPath: parent.path)
             try Data("theirs".utf8).write(to: path)
         }
         try manager.setAttributes([.posixPermissions: mode], ofItemAtPath: folder.path)
