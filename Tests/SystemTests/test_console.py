@@ -21,7 +21,7 @@ CONSOLE = {"X-Mimeo-Console": "-"}
 EVERYTHING = {"read": {"everything": True}, "write": {"everything": True}}
 FIRST_LOAD_BYTES = 150_000
 """Of a page and its files over the wire, before an editor is needed (decision 0126)."""
-WHOLE_BYTES = 250_000
+WHOLE_BYTES = 280_000
 PICTURE = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==")
 EXACT = '{"__proto__":{"x":1},"a":[1.0,1e3,9007199254740993,-0,0.1,18446744073709551616],"b":"\\"1.0"}'
 HOSTILE = "<img src=x onerror=\"document.title='hacked'\"><script>document.title='hacked'</script>"

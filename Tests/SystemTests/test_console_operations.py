@@ -186,7 +186,7 @@ class Troubles(ConsolePages):
             shown = self.browser.run("[...document.querySelectorAll('main button')].map((one) => one.innerText)")
             self.assertEqual([text for text in shown if text in ("Snapshot now", "Truncate")], buttons, role)
             offered = self.browser.run("[...document.querySelectorAll('nav[aria-label=Pages] li a')].map((one) => one.firstChild.data)")
-            self.assertEqual(offered, ["Overview", "Sync", "Access", "Operations", "API"], role)
+            self.assertEqual(offered, ["Overview", "Sync", "People", "Access", "Operations", "API"], role)
             self.go("access")
             self.browser.await_text("Nobody is revoked")
             self.assertNotIn("New API key", self.browser.text)
