@@ -160,7 +160,7 @@ enum AuthorizationMatrix {
     private static let everybody = "200 200 200 200 200 200 200 200 200"
     static let nobodyButAdmin = "401 401 401 401 401 401 401 401"
 
-    static let routes = general + people
+    static let routes = people + general
 
     private static let general: [RouteRow] = [
         .init(route: "GET /health", cells: everybody),

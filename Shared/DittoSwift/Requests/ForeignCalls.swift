@@ -131,7 +131,7 @@ extension Failure {
         let text = made.errorDescription ?? "\(made)"
         // `DQL-0105 at 1:8: message`
         guard let gap = text.firstRange(of: ": "),
-            case let code = text[..<gap.lowerBound].prefix({ $0 != " " }),
+            case let code = text[..<gap.lowerBound].prefix(while: { $0 != " " }),
             code.contains("-")
         else {
             self.init(remote: SDKErrorCode.unexpected.rawValue, text)
