@@ -64,8 +64,8 @@ struct GrantedPushing: PushingSource, ReadableDocuments {
         rules.allowsAll(of: collection) && base.decides(collection)
     }
 
-    /// The planner asks SQL for no more than the reader may have it decide: whole collections are bounded, put
-    /// in order and grouped. A statement that gets past that is refused.
+    /// The planner asks SQL for no more than the reader may have it decide: whole collections are bounded,
+    /// put in order and grouped. A statement that gets past that is refused.
     private func require(_ isAllowed: Bool, _ collection: CollectionName) throws(QueryError) {
         guard isAllowed else { throw QueryError(.readNotGranted, "the whole of \(collection)") }
     }

@@ -112,6 +112,8 @@ public enum Limits {
     static let erasureClockMilliseconds: UInt64 = 120_000
     /// Documents that one request erases: their digests are one document of the system database.
     static let erasedDocuments = 10_000
+    /// Members and elements of a request to erase: an id may be an object of several.
+    static let erasureValues = 16 * erasedDocuments
     /// Largest body of an admin request: so many ids of some hundred bytes.
     static let adminBodyBytes = 4 * 1_048_576
     /// Documents in one reaping: an operation of some hundred kilobytes.

@@ -33,8 +33,8 @@ public struct DocumentID: Hashable, Sendable {
     /// An id from bytes that this process checked before it stored them.
     public init(trusted bytes: [UInt8]) { self.bytes = bytes }
 
-    /// The id as a value. Null, which is no id, where a file with damaged bytes was read: whoever asks for the
-    /// document by it, or writes it, gets `nullDocumentID`, and all other documents are read.
+    /// The id as a value. Null, which is no id, where a file with damaged bytes was read: whoever asks for
+    /// the document by it, or writes it, gets `nullDocumentID`, and all other documents are read.
     public var value: Value { (try? CBOR.decode(bytes)) ?? .null }
 
     /// True if the bytes are a canonical id of one of the two commonest forms, an ASCII string or a small

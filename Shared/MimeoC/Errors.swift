@@ -2,8 +2,8 @@ internal import CMimeo
 import DittoSwift
 import Foundation
 
-/// Every code that the border itself raises; the raw value is stable and published. Errors of the modules below
-/// keep their own codes.
+/// Every code that the border itself raises; the raw value is stable and published. Errors of the modules
+/// below keep their own codes.
 enum BorderErrorCode: String, Sendable, CaseIterable {
     /// A handle was released before, or never given. Release each handle once, and not before its last use.
     case handleUnknown = "NATIVE-0101"

@@ -82,8 +82,8 @@ struct Receiver: @unchecked Sendable {
 
 /// Events in the order in which they came, for a thread that waits or a loop that polls.
 ///
-/// `permits` counts the events and the wakes; `state` guards the rest. The descriptor is readable exactly while
-/// there are events.
+/// `permits` counts the events and the wakes; `state` guards the rest. The descriptor is readable exactly
+/// while there are events.
 final class EventQueue: Sendable {
     private struct State {
         var events: [Event] = []
@@ -113,8 +113,8 @@ final class EventQueue: Sendable {
 
     init(limit: Int = .max) { self.limit = limit }
 
-    /// Adds an event. `isLatest` replaces an unread one of the same source. Returns the number that was dropped
-    /// for want of room, 0 or 1.
+    /// Adds an event. `isLatest` replaces an unread one of the same source. Returns the number that was
+    /// dropped for want of room, 0 or 1.
     @discardableResult
     func add(_ event: Event, isLatest: Bool = false) -> Int {
         var dropped: Event?

@@ -4,8 +4,8 @@ import Synchronization
 /// Knows whether this process is the child of a fork.
 ///
 /// A child has none of the threads, and locks stay as they were at the fork. So it has to be refused before
-/// anything is locked. The flag is set by the C library in the child itself: asking for the process's id would
-/// cost a system call each time.
+/// anything is locked. The flag is set by the C library in the child itself: asking for the process's id
+/// would cost a system call each time.
 enum Fork {
     private static let flag = Atomic<Bool>(false)
 

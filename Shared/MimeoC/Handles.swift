@@ -10,8 +10,9 @@ protocol Held: AnyObject, Sendable {
 
 /// The objects of all handles of the process.
 ///
-/// Invariant: a number is given once. So a handle that is released twice, or used after its release, is not in
-/// the table; nothing is freed that somebody else still uses, because the callers hold the objects themselves.
+/// Invariant: a number is given once. So a handle that is released twice, or used after its release, is not
+/// in the table; nothing is freed that somebody else still uses, because the callers hold the objects
+/// themselves.
 final class HandleTable: Sendable {
     private struct State {
         var last: UInt64 = 0

@@ -16,8 +16,8 @@ enum Incoming {
         return text
     }
 
-    /// A map in CBOR or JSON; an empty one for no pointer. JSON begins with `{` or white space, which no map in
-    /// CBOR does.
+    /// A map in CBOR or JSON; an empty one for no pointer. JSON begins with `{` or white space, which no map
+    /// in CBOR does.
     static func map(_ pointer: UnsafeRawPointer?, _ size: Int, _ name: String) throws -> ObjectValue {
         guard let pointer, size > 0 else { return ObjectValue() }
         let bytes = [UInt8](UnsafeRawBufferPointer(start: pointer, count: size))

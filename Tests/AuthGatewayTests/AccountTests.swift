@@ -216,7 +216,7 @@ struct AccountTests {
             for name in ["Crew", "a/b", "", String(repeating: "x", count: 65)] {
                 let answer = try await people.send(
                     "PUT", "sets/\(name.replacingOccurrences(of: "/", with: "%2F"))", #"{"permissions":{}}"#)
-                #expect(answer.status == 400 || answer.status == 404, "\(name)")
+                #expect([400, 404, 405].contains(answer.status), "\(name)")
             }
             try await people.account("ann", more: #","set":"crew""#)
             let session = try await people.login("ann").accessToken
@@ -257,8 +257,9 @@ struct AccountTests {
             }
             try await people.account("zoe")
             #expect(system.directory.accounts.count == 10_001)
-            let first = try await people.get("accounts?limit=1000")
-            #expect(first.object["total"] == "10001" && first.object["after"] == "person-0999")
+            // A client unpacks no answer that shrinks to a hundredth: accounts of a thousand names do.
+            let first = try await people.get("accounts?limit=20")
+            #expect(first.object["total"] == "10001" && first.object["after"] == "person-0019")
             let next = try await people.get("accounts?limit=2&after=person-0999")
             #expect(next.items("accounts").compactMap { $0["name"] } == ["person-1000", "person-1001"])
             #expect(try await people.get("accounts?match=-4242").items("accounts").count == 1)

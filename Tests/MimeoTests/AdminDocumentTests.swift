@@ -76,8 +76,10 @@ struct AdminDocumentTests {
                 let page = Self.root.appendingPathComponent("Services/\(service)/README.md")
                 documented.formUnion(Self.documented(try String(contentsOf: page, encoding: .utf8)))
             }
-            let page = Self.root.appendingPathComponent("Docs/admin.md")
-            documented.formUnion(Self.documented(try String(contentsOf: page, encoding: .utf8)))
+            for name in ["admin", "people"] {
+                let page = Self.root.appendingPathComponent("Docs/\(name).md")
+                documented.formUnion(Self.documented(try String(contentsOf: page, encoding: .utf8)))
+            }
             let admin = documented.filter { $0.path.hasPrefix("/admin/") || $0.path.hasPrefix("…") }
             #expect(admin.count > 20)
             for request in admin {

@@ -162,7 +162,8 @@ extension WriteLane {
         }
     }
 
-    /// The data with which a store writes these jobs, one after the other in one turn, which ends after a moment.
+    /// The data with which a store writes these jobs, one after the other in one turn, which ends after a
+    /// moment.
     private func group(
         of jobs: [Job], under lease: ActorLease, _ sequence: SequenceNumber
     ) async -> GroupWrite {

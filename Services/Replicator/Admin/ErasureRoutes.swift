@@ -80,7 +80,8 @@ private struct ErasureTarget: Sendable {
         let members: ObjectValue
         do {
             members = try RequestObject(
-                body.readableBytesView, known: ["collection", "ids", "where", "args"]
+                body.readableBytesView, known: ["collection", "ids", "where", "args"],
+                values: Limits.erasureValues
             ).members
         } catch {
             throw MalformedErasure(publicMessage: error.message)

@@ -65,8 +65,8 @@ final class TransactionSession: Sendable {
         }
     }
 
-    /// As `execute`, but blocks the calling thread. Several statements take effect together or not at all; the
-    /// last one gives the result.
+    /// As `execute`, but blocks the calling thread. Several statements take effect together or not at all;
+    /// the last one gives the result.
     func executeBlocking(
         _ statements: [(text: String, arguments: ObjectValue)], _ dialect: Dialect
     ) throws -> DittoQueryResult {

@@ -124,7 +124,7 @@ public struct MetricRow: Sendable {
             "Age of the oldest change that waits for its commit; 0 while none does."),
         MetricRow(
             "mimeo_log_refusing", .gauge,
-            "1 while the log refuses appends: a commit failed, one waited for too long, or its storage is full."
+            "1 while the log refuses appends: a commit failed, one waits for long, or its storage is full."
         ),
         MetricRow(
             "mimeo_log_recoveries_total", .counter,

@@ -1,8 +1,8 @@
 import DittoSwift
 import Foundation
 
-/// The reads that `Tests/Benchmarks/native.py` also makes by the C interface and in Python, on the store of the
-/// directory: microseconds, medians of rounds.
+/// The reads that `Tests/Benchmarks/native.py` also makes by the C interface and in Python, on the store of
+/// the directory: microseconds, medians of rounds.
 func measureBorder(_ directory: String) async throws {
     let ditto = try await Ditto.openAlone(config: config(directory))
     var point: [Double] = []
