@@ -95,7 +95,6 @@ struct BriefReadTests {
         ("SELECT name, tons * 2 AS t FROM ships WHERE _id = 9", [:]),
         ("SELECT * FROM ships WHERE _id IN (1, 5, 'none', 3)", [:]),
         ("SELECT * FROM ships WHERE tons = :t", ["t": 9]),
-        ("SELECT * FROM ships WHERE tons = :t", ["t": 99_999]),
         ("SELECT * FROM ships WHERE tons BETWEEN 4 AND 11", [:]),
         ("SELECT * FROM ships WHERE tons > 5 ORDER BY tons DESC LIMIT 3 OFFSET 2", [:]),
         ("SELECT * FROM ships WHERE flag = 'f333'", [:]),
@@ -122,6 +121,8 @@ struct BriefReadTests {
 
     private static let long: [(String, Value)] = [
         ("SELECT * FROM ships", [:]), ("SELECT * FROM ships WHERE flag = 'many'", [:]),
+        // A range without documents has their types looked at, for warnings.
+        ("SELECT * FROM ships WHERE tons = :t", ["t": 99_999]),
         ("SELECT * FROM ships WHERE name = 'x'", [:]), ("SELECT COUNT(*) AS n FROM ships", [:]),
         ("SELECT * FROM ships WHERE _id = 'large'", [:]), ("SELECT * FROM ships WHERE _id = :i", [:]),
         ("SELECT * FROM ships WHERE )", [:]), ("SELECT * FROM none WHERE a = 1", [:]),
