@@ -66,6 +66,7 @@ struct MeterRegisterTests {
         "POST /_ditto/auth/account/joins/:code": .brief,
         "POST /_ditto/auth/account/password": .brief,
         "POST /_ditto/auth/account/second-factor": .brief,
+        "POST /_ditto/auth/attachment-urls": .brief,
         "POST /_ditto/auth/cert": .brief,
         "POST /_ditto/auth/join": .brief,
         "POST /_ditto/auth/join/key": .brief,
