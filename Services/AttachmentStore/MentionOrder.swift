@@ -3,8 +3,9 @@ import CRDT
 /// The mentions of attachments in the order of a list: by collection, document and attachment, each compared
 /// by its bytes. It is kept up with each document that changes, so that a page costs its own rows.
 ///
-/// Invariant: `entries` ascend by `place`. Mentions of one document stand together, but for the odd collection
-/// whose name has a line feed and goes on as a document of another one: so keys tell entries apart.
+/// Invariant: `entries` ascend by `place`. Mentions of one document stand together, but for the odd
+/// collection whose name has a line feed and goes on as a document of another one: so keys tell entries
+/// apart.
 struct MentionOrder: Sendable {
     struct Entry: Sendable {
         /// `COLLECTION\nID\nATTACHMENT`: the cursor of a list.

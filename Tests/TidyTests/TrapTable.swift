@@ -95,6 +95,15 @@ enum TrapTable {
         "Shared/Identity/PeerCertificate.swift": (4, "P-256 always signs"),
         "Shared/Identity/PeerChallenge.swift": (1, "P-256 always signs"),
         "Shared/Identity/PresenceSignature.swift": (1, "P-256 always signs"),
+        "Shared/MimeoC/AttachmentCalls.swift": (
+            6, "pointers as the C header types them; the caller gives them"
+        ),
+        "Shared/MimeoC/EventCalls.swift": (7, "pointers as the C header types them; the caller gives them"),
+        "Shared/MimeoC/OpeningCalls.swift": (2, "pointers as the C header types them; the caller gives them"),
+        "Shared/MimeoC/StatementCalls.swift": (
+            2, "pointers as the C header types them; the caller gives them"
+        ),
+        "Shared/MimeoC/SyncCalls.swift": (1, "pointers as the C header types them; the caller gives them"),
         "Shared/OperationLog/LogEntry.swift": (1, "callers read one entry at least"),
         "Shared/OperationLog/LogPosition.swift": (1, "states of its own writer"),
         "Shared/OperationLog/RestorableLog.swift": (1, "states of its own writer"),
