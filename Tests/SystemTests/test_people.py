@@ -64,8 +64,8 @@ class PeopleTest(SystemTest):
     def admin(self, *words, code=0):
         """Runs `mimeo admin` and returns its answer."""
         done = mimeo(
-            "admin", "--url", self.server.origin, "--admin-credential-file", self.server.data / "auth" / "admin.token",
-            "--database", "fleet", "--format", "json", "--yes", *words)
+            "admin", *words, "--url", self.server.origin, "--admin-credential-file",
+            self.server.data / "auth" / "admin.token", "--database", "fleet", "--format", "json", "--yes")
         self.assertEqual(done.returncode, code, f"{words} {done.stdout} {done.stderr}")
         return json.loads(done.stdout)
 
