@@ -94,7 +94,7 @@ struct ReturnTests {
             let state = DocumentUpdate(key: one, content: .state(anew.encoded()))
             try replica.stage([gone(one, listed.vector.union(anew.vector)), state], for: [7])
             #expect(try replica.receive(Reception(publishes: [7])) == .stored)
-            // What has come since the list is told by an answer only.
+            // An answer alone tells of writes that came after the list.
             #expect(try replica.state(one) == (hasMoved ? joined(here, anew) : anew).encoded())
             #expect(try replica.wanted(limit: 9) == [one])
         }

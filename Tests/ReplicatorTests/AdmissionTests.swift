@@ -416,7 +416,7 @@ extension AdmissionTests {
             _ = try await hub.admission.admit(
                 [(dead, held), (living, held)], everything, isReturn: true)
             let conditions = log.conditions.withLock(\.self)
-            // Of the other one the log has had a part, so it is deleted anew under the same condition.
+            // The log has had a part of the other document, which is deleted anew under the same condition.
             #expect(
                 conditions.map(\.reads) == [[.document("c", dead.id), .document("c", living.id)]])
             #expect(conditions.map(\.readAt) == [2])

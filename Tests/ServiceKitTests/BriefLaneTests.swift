@@ -84,7 +84,7 @@ private final class Connection {
         return text
     }
 
-    /// What has gone the asynchronous way since the last call.
+    /// The requests that went the asynchronous way since the last call.
     var passed: String {
         defer { recorder.text = "" }
         return recorder.text

@@ -2,7 +2,7 @@ import TestSupport
 
 @testable import CRDT
 
-// What becomes of a store's writes when the document was reaped meanwhile (rules 13, 14), and when its actor
+// The fate of a store's writes when the document was reaped meanwhile (rules 13, 14), and when its actor
 // has to be closed (rules 9, 20, 21).
 
 extension World {

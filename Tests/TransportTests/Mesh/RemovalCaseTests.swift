@@ -193,7 +193,7 @@ struct RemovalCaseTests {
             try play.peers[0].execute(delete)
             try await play.meet(0)
             #expect(try await play.server.reap() == 1)
-            // What it writes meanwhile survives alone, whoever writes.
+            // Its writes meanwhile survive alone, whoever writes.
             try play.peers[writer].execute(
                 "INSERT INTO c DOCUMENTS ({'_id': 1, 'z': 3}) ON ID CONFLICT DO UPDATE")
             for place in [1, 0, 1] { try await play.meet(place) }
