@@ -25,8 +25,6 @@ public struct BlockingExecutor: Sendable {
     public func run<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result
     {
         guard let queue else { return try body() }
-        return try await withCheckedThrowingContinuation { continuation in
-            queue.async { continuation.resume(with: Swift.Result { try body() }) }
-        }
+        return try await PendingAnswer.of(queue, body)
     }
 }

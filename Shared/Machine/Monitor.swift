@@ -76,10 +76,18 @@ public final class Monitor<State: Sendable>: Sendable {
     /// Returns the first result of `look`, which may change the state where it has one. Only the state ends
     /// the wait: a cancelled task waits on.
     public func take<Found: Sendable>(_ look: @escaping @Sendable (inout State) -> Found?) async -> Found {
-        await withCheckedContinuation { continuation in
-            let look = Self.telling(look) { continuation.resume(returning: $0) }
-            begin(Waiter(number: 0, look: look, giveUp: nil), nil)
-        }
+        let answer = PendingAnswer<Found>()
+        begin(Waiter(number: 0, look: Self.telling(look) { answer.give($0) }, giveUp: nil), nil)
+        return await answer.value()
+    }
+
+    /// The same on a thread that may block; never on one that the change itself needs.
+    public func takeBlocking<Found: Sendable>(
+        _ look: @escaping @Sendable (inout State) -> Found?
+    ) -> Found {
+        let answer = PendingAnswer<Found>()
+        begin(Waiter(number: 0, look: Self.telling(look) { answer.give($0) }, giveUp: nil), nil)
+        return answer.wait()
     }
 
     /// Returns the first result of `look`, as above; nil when the task is cancelled, or after `patience`.
@@ -91,11 +99,11 @@ public final class Monitor<State: Sendable>: Sendable {
             guarded.last += 1
             return guarded.last
         }
+        let answer = PendingAnswer<Found?>()
         return await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let look = Self.telling(look) { continuation.resume(returning: $0) }
-                begin(Waiter(number: number, look: look) { continuation.resume(returning: nil) }, patience)
-            }
+            let look = Self.telling(look) { answer.give($0) }
+            begin(Waiter(number: number, look: look) { answer.give(nil) }, patience)
+            return await answer.value()
         } onCancel: {
             giveUp(number)
         }

@@ -1,10 +1,9 @@
 import Synchronization
-import TestSupport
 
 /// Runs tasks on the caller's thread, one step at a time and in an order drawn from a seed. A step ends where
 /// the task waits, so a task that was resumed runs after any number of steps of others: between its wake and
 /// its next look everything may have changed.
-final class ShuffledTasks: TaskExecutor {
+public final class ShuffledTasks: TaskExecutor {
     private struct State {
         var jobs: [UnownedJob] = []
         var paused: [CheckedContinuation<Void, Never>] = []
@@ -18,18 +17,20 @@ final class ShuffledTasks: TaskExecutor {
 
     private let state: Mutex<State>
 
-    init(seed: UInt64) { state = Mutex(State(generator: SplitMix64(seed: seed))) }
+    /// An order of steps.
+    public init(seed: UInt64) { state = Mutex(State(generator: SplitMix64(seed: seed))) }
 
-    func enqueue(_ job: consuming ExecutorJob) {
+    /// See `TaskExecutor`.
+    public func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         state.withLock { $0.jobs.append(job) }
     }
 
     /// A number from 0 up to and without `bound`.
-    func below(_ bound: Int) -> Int { state.withLock { $0.generator.below(bound) } }
+    public func below(_ bound: Int) -> Int { state.withLock { $0.generator.below(bound) } }
 
     /// Lets others go on, up to three times.
-    func pause() async {
+    public func pause() async {
         for _ in 0..<below(4) {
             await withCheckedContinuation { continuation in
                 state.withLock { $0.paused.append(continuation) }
@@ -38,12 +39,12 @@ final class ShuffledTasks: TaskExecutor {
     }
 
     /// Begins a task, which runs in `run`.
-    func begin(_ body: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
+    public func begin(_ body: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
         Task(executorPreference: self, operation: body)
     }
 
     /// Runs steps until there is none: each task has ended, or waits for nobody.
-    func run() {
+    public func run() {
         while let step = state.withLock({ Self.next(&$0) }) {
             switch step {
             case .job(let job): job.runSynchronously(on: asUnownedTaskExecutor())
