@@ -1,3 +1,5 @@
+import Synchronization
+import TestSupport
 import Testing
 
 @testable import OperationLog
@@ -91,5 +93,46 @@ struct BackPressureTests {
         gate.release(large)
         try await second.value
         #expect(gate.load.used == small)
+    }
+
+    @Test("in any order of steps each admitted call gives its room back, and each that waits has an end")
+    func orders() {
+        for seed in Depth.seeds(fast: 500, deep: 20_000) {
+            let tasks = ShuffledTasks(seed: seed)
+            let gate = AdmissionGate(limit: .init(operations: 3, bytes: 30), waiterLimit: 12)
+            let run = Mutex((operations: 0, most: 0, ended: 0))
+            let calls = (0..<10).map { _ in
+                let size = 1 + tasks.below(3)
+                return tasks.begin {
+                    await tasks.pause()
+                    let cost = AdmissionGate.Cost(operations: size, bytes: size * 10)
+                    if (try? await gate.acquire(cost)) != nil {
+                        run.withLock {
+                            $0.operations += size
+                            $0.most = max($0.most, $0.operations)
+                        }
+                        await tasks.pause()
+                        run.withLock { $0.operations -= size }
+                        gate.release(cost)
+                    }
+                    run.withLock { $0.ended += 1 }
+                }
+            }
+            _ = tasks.begin {
+                for call in calls.prefix(4) {
+                    await tasks.pause()
+                    call.cancel()
+                }
+            }
+            let isClosed = tasks.below(4) == 0
+            _ = tasks.begin {
+                await tasks.pause()
+                if isClosed { gate.close(OperationLogError(.closed, "closed")) }
+            }
+            tasks.run()
+            let (most, ended) = run.withLock { ($0.most, $0.ended) }
+            #expect(ended == 10 && gate.load.waiters == 0, "seed \(seed): a call waits for ever")
+            #expect(most <= 3 && gate.load.used == .init(operations: 0, bytes: 0), "seed \(seed)")
+        }
     }
 }

@@ -114,7 +114,6 @@ enum TrapTable {
             2, "requests beyond the head are refused before (LOG-0104)"
         ),
         "Shared/OperationLog/SQLite/LogTruncation.swift": (1, "states of its own writer"),
-        "Shared/OperationLog/Writing/BlockedCall.swift": (1, "set before it is signalled"),
         "Shared/OperationLog/Writing/GroupCommitter.swift": (2, "states of its own writer"),
         "Shared/Postgres/Connection/Connection.swift": (3, "states of its own connection"),
         "Shared/Postgres/Connection/ParameterBuffer.swift": (2, "states of its own connection"),

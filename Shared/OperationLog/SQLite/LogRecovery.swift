@@ -2,6 +2,7 @@ import CRDT
 import Dispatch
 import GRDB
 import Logging
+import Machine
 import Synchronization
 import WriteAhead
 
@@ -101,7 +102,7 @@ final class LogRecovery: Sendable {
     /// Ends the attempts; one that runs is waited for.
     func stop() async {
         state.withLock { $0.isStopped = true }
-        await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
+        await PendingAnswer.of(queue) {}
     }
 
     private func plan() {

@@ -236,12 +236,9 @@ public final class SQLiteOperationLog: OperationLog {
         _ body: @escaping @Sendable (LogWriter) throws(LogWriter.Failure) -> Result
     ) async throws -> Result {
         try committer.checkHealth()
-        let outcome = await withCheckedContinuation { continuation in
-            // Not on this thread: a commit blocks, and the cooperative pool must not.
-            DispatchQueue.global().async { [opening] in
-                continuation.resume(
-                    returning: Swift.Result { () throws(LogWriter.Failure) in try body(opening.writer) })
-            }
+        // Not on this thread: a commit blocks, and the cooperative pool must not.
+        let outcome = await PendingAnswer.of(DispatchQueue.global()) { [opening] in
+            Swift.Result { () throws(LogWriter.Failure) in try body(opening.writer) }
         }
         // A writer that was poisoned before has been reported, and may have been replaced since.
         if case .failure(let failure) = outcome, failure.isPoisonous, failure.error.code != .poisoned {

@@ -3,6 +3,7 @@ import Dispatch
 import GRDB
 import Glibc
 import Logging
+import Machine
 
 /// Sees the commits of other processes and announces them to the hub.
 ///
@@ -65,18 +66,18 @@ final class ChangeWatcher: @unchecked Sendable {
 
     /// Stops watching, and returns when the descriptors are closed.
     func stop() async {
-        await withCheckedContinuation { continuation in
-            queue.async {
-                self.isStopped = true
-                self.bell?.cancel()
-                self.timer.cancel()
-                self.cancelled.notify(queue: self.queue) {
-                    // It only fails for a connection in use, and the queue runs nothing else on it.
-                    try? self.connection.close()
-                    continuation.resume()
-                }
+        let stopped = PendingAnswer<Void>()
+        queue.async {
+            self.isStopped = true
+            self.bell?.cancel()
+            self.timer.cancel()
+            self.cancelled.notify(queue: self.queue) {
+                // It only fails for a connection in use, and the queue runs nothing else on it.
+                try? self.connection.close()
+                stopped.give(())
             }
         }
+        await stopped.value()
     }
 
     private func start(_ bell: any DispatchSourceRead, _ descriptor: Int32) {

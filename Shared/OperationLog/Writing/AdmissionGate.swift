@@ -1,3 +1,4 @@
+import Machine
 import Synchronization
 
 /// Back-pressure: admits calls while the admitted and not yet released cost stays within bounds.
@@ -5,9 +6,10 @@ import Synchronization
 /// Invariants
 /// - The sum of admitted costs exceeds a bound only while a single call does so alone.
 /// - First come, first admitted: no call overtakes a waiter, so small calls do not starve a large one.
-/// - A waiter is resumed exactly once: by room, by cancellation, or by `close`.
+/// - A waiter gets one answer: its room, which is taken for it, its cancellation, or the reason of `close`.
 ///
-/// `state` guards everything; continuations are resumed outside of it.
+/// `state` guards everything; answers are given outside of it. A `Monitor` would let each of the waiters look
+/// after each release, and there may be 20,000.
 package final class AdmissionGate: Sendable {
     /// A number of operations and their bytes.
     package struct Cost: Hashable, Sendable {
@@ -23,7 +25,7 @@ package final class AdmissionGate: Sendable {
     private struct Waiter {
         let id: UInt64
         let cost: Cost
-        let resume: @Sendable (Result<Void, any Error>) -> Void
+        let answer = PendingAnswer<Result<Void, any Error>>()
     }
 
     private struct State {
@@ -50,22 +52,21 @@ package final class AdmissionGate: Sendable {
     /// - Throws: `LOG-0305` if too many wait, the error given to `close`, or `CancellationError`.
     func acquire(_ cost: Cost) async throws {
         guard try !admitAtOnce(cost) else { return }
-        let id = nextID()
+        let waiter = Waiter(id: nextID(), cost: cost)
+        wait(waiter)
         try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                wait(Waiter(id: id, cost: cost) { continuation.resume(with: $0) })
-            }
+            try await waiter.answer.get()
         } onCancel: {
-            cancel(id)
+            cancel(waiter.id)
         }
     }
 
     /// The same on a thread that may block.
     func acquireBlocking(_ cost: Cost) throws {
         guard try !admitAtOnce(cost) else { return }
-        let call = BlockedCall<Void>()
-        wait(Waiter(id: nextID(), cost: cost) { call.end($0) })
-        try call.wait()
+        let waiter = Waiter(id: nextID(), cost: cost)
+        wait(waiter)
+        try waiter.answer.wait().get()
     }
 
     private func nextID() -> UInt64 {
@@ -82,7 +83,7 @@ package final class AdmissionGate: Sendable {
             state.used.bytes -= cost.bytes
             return state.waiters.isEmpty ? [] : admitWaiters(&state)
         }
-        for waiter in admitted { waiter.resume(.success(())) }
+        for waiter in admitted { waiter.answer.give(.success(())) }
     }
 
     /// Refuses all present and future waiters with this error. The first error stays.
@@ -92,7 +93,7 @@ package final class AdmissionGate: Sendable {
             defer { state.waiters = [] }
             return state.waiters
         }
-        for waiter in refused { waiter.resume(.failure(error)) }
+        for waiter in refused { waiter.answer.give(.failure(error)) }
     }
 
     /// Admits again after `close`.
@@ -107,12 +108,10 @@ package final class AdmissionGate: Sendable {
         }
     }
 
-    /// Cancellation sets the task's flag before it calls `cancel`. So either this method sees the flag
-    /// under the lock, or `cancel` comes after the lock was released and finds the waiter.
+    /// Lists a waiter, or answers it at once.
     private func wait(_ waiter: Waiter) {
         let outcome: Result<Void, any Error>? = state.withLock { state in
             if let refusal = state.refusal { return .failure(refusal) }
-            if Task.isCancelled { return .failure(CancellationError()) }
             if state.waiters.isEmpty, fits(waiter.cost, in: state) {
                 take(waiter.cost, in: &state)
                 return .success(())
@@ -124,7 +123,7 @@ package final class AdmissionGate: Sendable {
             state.waiters.append(waiter)
             return nil
         }
-        if let outcome { waiter.resume(outcome) }
+        if let outcome { waiter.answer.give(outcome) }
     }
 
     private func cancel(_ id: UInt64) {
@@ -133,8 +132,8 @@ package final class AdmissionGate: Sendable {
             let waiter = state.waiters.remove(at: index)
             return (waiter, admitWaiters(&state))
         }
-        cancelled?.resume(.failure(CancellationError()))
-        for waiter in admitted { waiter.resume(.success(())) }
+        cancelled?.answer.give(.failure(CancellationError()))
+        for waiter in admitted { waiter.answer.give(.success(())) }
     }
 
     private func admitWaiters(_ state: inout State) -> [Waiter] {

@@ -1,5 +1,6 @@
 import Dispatch
 import Glibc
+import Machine
 import Synchronization
 
 /// Gathers the appends of many tasks into groups, each one transaction with one fsync.
@@ -63,9 +64,11 @@ package final class GroupCommitter: Sendable {
         let commit: Commit
     }
 
+    private typealias CallAnswer = PendingAnswer<Result<[AppendOutcome], any Error>>
+
     private struct Pending {
         let call: AppendCall
-        let answer: @Sendable (Result<[AppendOutcome], any Error>) -> Void
+        let answer: CallAnswer
     }
 
     private struct State {
@@ -76,11 +79,7 @@ package final class GroupCommitter: Sendable {
         var refusal: OperationLogError?
         /// True once `close` was called: nothing takes calls again.
         var isClosed = false
-        /// Callers of `close` that wait for the last group.
-        var closers: Closers = []
     }
-
-    private typealias Closers = [CheckedContinuation<Void, Never>]
 
     private let gate: AdmissionGate
     /// The queue of the committing thread.
@@ -90,6 +89,8 @@ package final class GroupCommitter: Sendable {
     private let begin: Begin
     private let onPoison: @Sendable (OperationLogError) -> Void
     private let state = Mutex(State())
+    /// True once `close` was called and the last turn has ended. Callers of `close` wait for it.
+    private let isOver = Monitor(false)
     /// Copies of the state for readers without the lock, which enqueuing callers need: the number of
     /// pending calls, and whether calls are refused. Written under the lock.
     private let pendingCount = Atomic(0)
@@ -138,9 +139,9 @@ package final class GroupCommitter: Sendable {
         try await gate.acquire(call.cost)
         defer { gate.release(call.cost) }
         if takeTurn(for: call) { return try await commitHere(call) }
-        return try await withCheckedThrowingContinuation { continuation in
-            enqueue(Pending(call: call) { continuation.resume(with: $0) })
-        }
+        let answer = CallAnswer()
+        enqueue(Pending(call: call, answer: answer))
+        return try await answer.get()
     }
 
     /// The same on a thread that may block: it commits its call itself when it finds the turn free.
@@ -150,9 +151,9 @@ package final class GroupCommitter: Sendable {
         try gate.acquireBlocking(call.cost)
         defer { gate.release(call.cost) }
         if takeTurn() { return try finishHere(begin([call])) }
-        let blocked = BlockedCall<[AppendOutcome]>()
-        enqueue(Pending(call: call) { blocked.end($0) })
-        return try blocked.wait()
+        let answer = CallAnswer()
+        enqueue(Pending(call: call, answer: answer))
+        return try answer.wait().get()
     }
 
     /// Throws the reason if calls are refused.
@@ -163,7 +164,7 @@ package final class GroupCommitter: Sendable {
     /// Refuses all calls after a failure whose durability is unknown. The first reason stays, but for damage,
     /// after which nothing recovers.
     func poison(_ failure: OperationLogError) {
-        refuseAll(.poisoned(by: failure), alsoQueued: true)
+        refuseAll(.poisoned(by: failure), isClosing: false)
         onPoison(failure)
     }
 
@@ -180,28 +181,27 @@ package final class GroupCommitter: Sendable {
 
     /// Refuses new calls, and returns when the queued ones have been answered.
     package func close(_ refusal: OperationLogError) async {
-        state.withLock { $0.isClosed = true }
-        refuseAll(refusal, alsoQueued: false)
-        await withCheckedContinuation { continuation in
-            let isIdle = state.withLock { state in
-                if state.isTaken { state.closers.append(continuation) }
-                return !state.isTaken
-            }
-            if isIdle { continuation.resume() }
-        }
+        refuseAll(refusal, isClosing: true)
+        // Nobody takes a turn any more, so one that is free now stays free.
+        if state.withLock({ !$0.isTaken }) { isOver.change { $0 = true } }
+        await isOver.wait { $0 }
     }
 
-    private func refuseAll(_ refusal: OperationLogError, alsoQueued: Bool) {
+    /// Refuses new calls, and unless it is closing the queued ones too.
+    private func refuseAll(_ refusal: OperationLogError, isClosing: Bool) {
         let refused = state.withLock { state -> [Pending] in
             state.refusal = refusal.code == .corrupt ? refusal : state.refusal ?? refusal
             isRefusing.store(true, ordering: .relaxed)
-            guard alsoQueued else { return [] }
+            guard !isClosing else {
+                state.isClosed = true
+                return []
+            }
             defer { state.pending = [] }
             pendingCount.store(0, ordering: .relaxed)
             return state.pending
         }
         gate.close(refusal)
-        for pending in refused { pending.answer(.failure(refusal)) }
+        for pending in refused { pending.answer.give(.failure(refusal)) }
     }
 
     private func enqueue(_ pending: Pending) {
@@ -212,7 +212,7 @@ package final class GroupCommitter: Sendable {
             defer { state.isTaken = true }
             return (nil, !state.isTaken)
         }
-        if let refusal { pending.answer(.failure(refusal)) }
+        if let refusal { pending.answer.give(.failure(refusal)) }
         if mustStart { queue.async { self.drain() } }
     }
 
@@ -245,11 +245,11 @@ package final class GroupCommitter: Sendable {
         let start = ContinuousClock.now
         let commit = begin([call])
         guard commit.isDecided(LogLimits.callerPatience) else {
-            return try await withCheckedThrowingContinuation { continuation in
-                let group = [Pending(call: call) { continuation.resume(with: $0) }]
-                let begun = UnderWay(group: group, start: start, commit: commit)
-                queue.async { self.drain(goingOnWith: begun) }
-            }
+            let answer = CallAnswer()
+            let group = [Pending(call: call, answer: answer)]
+            let begun = UnderWay(group: group, start: start, commit: commit)
+            queue.async { self.drain(goingOnWith: begun) }
+            return try await answer.get()
         }
         return try finishHere(commit)
     }
@@ -266,11 +266,9 @@ package final class GroupCommitter: Sendable {
 
     /// Ends a turn; the committing thread takes the calls that came meanwhile.
     private func passTurn() {
-        let (isOver, closers) = state.withLock { state in
-            state.pending.isEmpty ? (true, endTurn(&state)) : (false, [])
-        }
-        for closer in closers { closer.resume() }
-        if !isOver { queue.async { self.drain() } }
+        let ending = state.withLock { state in state.pending.isEmpty ? endTurn(&state) : nil }
+        guard let ending else { return queue.async { self.drain() } }
+        if ending == .last { isOver.change { $0 = true } }
     }
 
     /// - Parameter first: a group already begun in this turn.
@@ -293,7 +291,7 @@ package final class GroupCommitter: Sendable {
             let waiting = pendingCount.load(ordering: .relaxed)
             callers = count + others + waiting
             for (pending, answer) in zip(current.group, answers(outcome, to: count)) {
-                pending.answer(answer)
+                pending.answer.give(answer)
             }
             announce()
             // Nobody polls for an only caller that will commit by itself.
@@ -368,19 +366,23 @@ package final class GroupCommitter: Sendable {
 
     /// The next group, of at most this many calls; nil when none waits, which ends the turn.
     private func nextGroup(calls: Int) -> [Pending]? {
-        let (group, closers) = state.withLock { state -> ([Pending]?, Closers) in
-            state.pending.isEmpty ? (nil, endTurn(&state)) : (takeGroup(&state, calls: calls), [])
+        let (group, ending) = state.withLock { state -> ([Pending]?, TurnEnd?) in
+            state.pending.isEmpty ? (nil, endTurn(&state)) : (takeGroup(&state, calls: calls), nil)
         }
-        for closer in closers { closer.resume() }
+        if ending == .last { isOver.change { $0 = true } }
         return group
     }
 
+    /// The end of a turn after which another one may follow, or none.
+    private enum TurnEnd {
+        case more
+        case last
+    }
+
     /// Gives the turn back.
-    /// - Returns: the callers of `close` that may continue now.
-    private func endTurn(_ state: inout State) -> Closers {
+    private func endTurn(_ state: inout State) -> TurnEnd {
         state.isTaken = false
-        defer { state.closers = [] }
-        return state.closers
+        return state.isClosed ? .last : .more
     }
 
     /// Takes a group of at most this many calls from the waiting ones.
