@@ -87,7 +87,7 @@ let shared: [Target] = [
     module(
         "Sync", ["CRDT", "DQL", "Exchange", "Identity"],
         exclude: ["Example.md", "Gaps.md", "Wire/wire.cddl"]),
-    module("WebSocket", [nioCore, nioPosix, nioHTTP, nioWebSocket, nioSSL, logging]),
+    module("WebSocket", ["Machine", nioCore, nioPosix, nioHTTP, nioWebSocket, nioSSL, logging]),
     module(
         "Transport",
         [
@@ -104,7 +104,7 @@ let shared: [Target] = [
     module("DittoSwiftCombine", ["DittoSwift"] + openCombine),
     module("DittoObjC", ["DittoSwift"]),
     // The library for other languages; `scripts/native` links it.
-    module("MimeoC", ["CMimeo", "CRDT", "DittoSwift"], exclude: ["exports.map", "include"]),
+    module("MimeoC", ["CMimeo", "CRDT", "DittoSwift", "Machine"], exclude: ["exports.map", "include"]),
     .systemLibrary(name: "CMimeo", path: "Shared/MimeoC/include"),
     module(
         "ServiceKit",
@@ -127,7 +127,8 @@ let shared: [Target] = [
         ], embedded: ["Client/mimeo.js"]),
     .systemLibrary(
         name: "CZlib", path: "Shared/ServiceKit/CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
-    module("Postgres", ["CRDT", "DQL", "OperationLog", "CLibPQ", logging], exclude: ["CLibPQ"]),
+    module(
+        "Postgres", ["CRDT", "DQL", "Machine", "OperationLog", "CLibPQ", logging], exclude: ["CLibPQ"]),
     module(
         "Backup",
         [
@@ -170,8 +171,8 @@ let services: [Target] =
         "Mimeo",
         [
             "ServiceKit", "AuthGateway", "Replicator", "QueryService", "AttachmentStore", "Backup", "Console",
-            "CRDT", "DQL", "DittoSwift", "OperationLog", "Postgres", "CLibEdit", hummingbird, httpClient,
-            arguments, logging,
+            "CRDT", "DQL", "DittoSwift", "Machine", "OperationLog", "Postgres", "CLibEdit", hummingbird,
+            httpClient, arguments, logging,
         ],
         exclude: ["CLibEdit", "Import.md"])
     + [
@@ -260,8 +261,8 @@ let checks: [Target] = [
     tests(
         "AuthGatewayTests",
         [
-            "AuthGateway", "ServiceKit", "OperationLog", "CRDT", "Identity", "LogFakes", hummingbird,
-            httpClient, crypto, nioCore, logging,
+            "AuthGateway", "ServiceKit", "OperationLog", "CRDT", "Identity", "Machine", "LogFakes",
+            hummingbird, httpClient, crypto, nioCore, logging,
         ]),
     tests(
         "AttachmentStoreTests",

@@ -101,6 +101,9 @@ public enum PostgresLimits {
     /// How long a leader may be idle although there is work, or leave a transaction open: many times the
     /// longest batch.
     public static let stallTimeout = Duration.seconds(10)
+    /// Failures to read the log beside a write of this process that cost no lead. With more of them others
+    /// write too, and wait for somebody who can read.
+    static let readsBesideWrites = 3
     /// Checks of a follower without progress before it asks whether the leader is stalled.
     static let stalledLooks = 3
     /// How long the worker and readers wait for a lock held by somebody's SQL, in whole seconds.

@@ -4,7 +4,6 @@ import Logging
 import OperationLog
 import QueryService
 import ServiceKit
-import Synchronization
 import Testing
 
 @Suite("A log that fails")
@@ -76,28 +75,16 @@ struct FailingLogTests {
 
     @Test("what is written through the service that folds stands there although the log cannot be read")
     func ownWrites() async throws {
-        // A wake-up from before the failure may still be under way, and meets it: then another try tells.
-        var stands = false
-        for _ in 0..<8 where !stands {
-            let found = Mutex<[Bool]>([])
-            try await withTampered { log, client async throws in
-                _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 1})")
-                log.failReads(.storageFailed)
-                var offsets: [Int64?] = []
-                for statement in [
-                    "INSERT INTO c DOCUMENTS ({'_id': 2, 'n': 1})", "UPDATE c SET n = n + 1",
-                    "DELETE FROM c WHERE _id = 1",
-                ] {
-                    offsets.append(try await client.execute(statement).transactionID)
-                }
-                let rows = try await client.execute("SELECT * FROM c").rows
-                let health = try await client.health()
-                let isThere = offsets == [2, 3, 4] && rows == [#"{"_id":2,"n":2}"#] && health == 200
-                found.withLock { $0.append(isThere) }
-            }
-            stands = found.withLock { !$0.isEmpty && !$0.contains(false) }
+        try await withTampered { log, client async throws in
+            _ = try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 1, 'n': 1})")
+            log.failReads(.storageFailed)
+            #expect(
+                try await client.execute("INSERT INTO c DOCUMENTS ({'_id': 2, 'n': 1})").transactionID == 2)
+            #expect(try await client.execute("UPDATE c SET n = n + 1").transactionID == 3)
+            #expect(try await client.execute("DELETE FROM c WHERE _id = 1").transactionID == 4)
+            #expect(try await client.execute("SELECT * FROM c").rows == [#"{"_id":2,"n":2}"#])
+            #expect(try await client.health() == 200)
         }
-        #expect(stands)
     }
 
     @Test("while the projection cannot follow what others write, statements say so at once")

@@ -229,8 +229,9 @@ struct FairLineTests {
 
             func pass(_ credential: String, _ id: UInt64) async {
                 if line.enter(credential) {
-                    let outcome = await withCheckedContinuation { line.wait(credential, id, nil, $0) }
-                    guard case .isIn = outcome else { return order.append("gone") }
+                    guard case .isIn = await line.wait(credential, id, nil).value() else {
+                        return order.append("gone")
+                    }
                 }
                 order.append(credential)
                 await Task.yield()

@@ -55,6 +55,7 @@ struct ImportTable {
             "Shared/Attachments": Row(packages: ["Crypto"], platform: foundation.union(cLibrary)),
             // Decision 0045.
             "Shared/WebSocket": Row(
+                ours: ["Machine"],
                 packages: ["NIOCore", "NIOHTTP1", "NIOPosix", "NIOSSL", "NIOWebSocket"],
                 platform: foundation),
             // Decision 0016: what the planner said of a prepared statement, which any thread executes.
@@ -66,7 +67,8 @@ struct ImportTable {
                 ours: ["CRDT", "DQL", "Exchange", "Machine", "WriteAhead"], packages: grdb,
                 platform: cLibrary.union(["Dispatch", "Synchronization"])),
             "Shared/Postgres": Row(
-                ours: ["CRDT", "DQL", "OperationLog"], packages: ["CLibPQ"],
+                // Decision 0189: tasks wait at types of Machine.
+                ours: ["CRDT", "DQL", "Machine", "OperationLog"], packages: ["CLibPQ"],
                 platform: ["Dispatch", "Glibc", "Synchronization"]),
             // Decision 0093: what it reads and writes is the log's, and what follows from it a fold.
             "Shared/Backup": Row(
@@ -96,7 +98,7 @@ struct ImportTable {
             "Shared/DittoObjC": Row(ours: ["DittoSwift"]),
             // Decision 0178: one interface in C for all other languages.
             "Shared/MimeoC": Row(
-                ours: ["CRDT", "DittoSwift"], packages: ["CMimeo"],
+                ours: ["CRDT", "DittoSwift", "Machine"], packages: ["CMimeo"],
                 platform: foundation.union(["Dispatch", "Glibc"])),
             "Shared/ServiceKit": Row(
                 // Decision 0024: every service follows the system database, whose documents are read by DQL.
@@ -149,7 +151,7 @@ struct ImportTable {
             "Services/Mimeo": Row(
                 ours: [
                     "AttachmentStore", "AuthGateway", "Backup", "CRDT", "Console", "DQL", "DittoSwift",
-                    "OperationLog", "Postgres", "QueryService", "Replicator", "ServiceKit",
+                    "Machine", "OperationLog", "Postgres", "QueryService", "Replicator", "ServiceKit",
                 ],
                 packages: ["ArgumentParser", "AsyncHTTPClient", "CLibEdit"],
                 platform: foundation),

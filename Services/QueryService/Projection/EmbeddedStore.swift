@@ -122,6 +122,19 @@ struct EmbeddedStore: ProjectionStore {
         }
     }
 
+    func append(_ requests: [AppendRequest]) async throws -> [AppendOutcome] {
+        let (log, database) = (log, materializer.database)
+        return try await materializer.write { replica, position in
+            let outcomes = try log.appendBlocking(requests, to: database)
+            let items = LogEntry.added(by: requests, outcomes, after: position).map {
+                Materialization.LogItem($0, of: position.logID)
+            }
+            // Appended operations are durable. The fold from the log meets a failure again, if it stays.
+            let folded = items.isEmpty ? [] : try? replica.fold(items)
+            return (outcomes, folded ?? [])
+        }
+    }
+
     func compact(through offset: Offset) async throws { try await materializer.compact(through: offset) }
 
     func report() async throws -> ProjectionReport {

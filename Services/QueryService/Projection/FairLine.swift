@@ -1,4 +1,5 @@
 import CRDT
+import Machine
 
 /// Lets one in at a time. The credentials of those who wait have their turns one after the other, so many
 /// statements of one credential delay another's by one.
@@ -19,7 +20,7 @@ struct FairLine {
         let credential: String
         /// The write, if another may do it.
         let job: WriteLane.Job?
-        fileprivate let continuation: CheckedContinuation<Outcome, Never>
+        fileprivate let outcome = PendingAnswer<Outcome>()
     }
 
     private var isTaken = false
@@ -41,17 +42,17 @@ struct FairLine {
         return false
     }
 
-    /// Waits behind the others of its credential.
+    /// Waits behind the others of its credential. Returns what will tell the end of the wait.
     mutating func wait(
-        _ credential: String, _ id: UInt64, _ job: WriteLane.Job?,
-        _ continuation: CheckedContinuation<Outcome, Never>
-    ) {
-        let waiter = Waiter(id: id, credential: credential, job: job, continuation: continuation)
+        _ credential: String, _ id: UInt64, _ job: WriteLane.Job?
+    ) -> PendingAnswer<Outcome> {
+        let waiter = Waiter(id: id, credential: credential, job: job)
         if let place = waiting.firstIndex(where: { utf8Equal($0.credential, credential) }) {
             waiting[place].waiters.append(waiter)
         } else {
             waiting.append((credential, [waiter]))
         }
+        return waiter.outcome
     }
 
     /// Takes those out of the line who would come next and whose writes another may do; each is to be
@@ -71,7 +72,7 @@ struct FairLine {
     /// Ends the wait of one that was taken.
     mutating func answer(_ waiter: Waiter, _ result: Result<ExecuteAnswer, any Error>) {
         forget(waiter.credential)
-        waiter.continuation.resume(returning: .done(result))
+        waiter.outcome.give(.done(result))
     }
 
     /// Lets one that still waits go.
@@ -82,7 +83,8 @@ struct FairLine {
             let credential = waiting[place].credential
             if waiting[place].waiters.isEmpty { waiting.remove(at: place) }
             forget(credential)
-            return waiter.continuation.resume(returning: .gone)
+            waiter.outcome.give(.gone)
+            return
         }
     }
 
@@ -96,7 +98,7 @@ struct FairLine {
         var next = waiting.removeFirst()
         let waiter = next.waiters.removeFirst()
         if !next.waiters.isEmpty { waiting.append(next) }
-        waiter.continuation.resume(returning: .isIn)
+        waiter.outcome.give(.isIn)
     }
 
     private mutating func forget(_ credential: String) {

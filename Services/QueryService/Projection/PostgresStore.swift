@@ -82,13 +82,16 @@ struct PostgresStore: ProjectionStore {
             })
         guard !plan.requests.isEmpty else { return GroupWritten(plan: plan, outcomes: .success([])) }
         do {
-            let position = await projection.position
-            let outcomes = try await log.append(plan.requests, to: database)
-            let entries = LogEntry.added(by: plan.requests, outcomes, after: position)
-            await projection.fold(entries, after: position)
-            return GroupWritten(plan: plan, outcomes: .success(outcomes))
+            return GroupWritten(plan: plan, outcomes: .success(try await append(plan.requests)))
         } catch {
             return GroupWritten(plan: plan, outcomes: .failure(error))
+        }
+    }
+
+    func append(_ requests: [AppendRequest]) async throws -> [AppendOutcome] {
+        try await projection.write { [log, database] position in
+            let outcomes = try await log.append(requests, to: database)
+            return (outcomes, LogEntry.added(by: requests, outcomes, after: position))
         }
     }
 

@@ -116,9 +116,12 @@ actor WriteLane {
         evaluation.whenEnded { Task { await self.giveUp(number) } }
         let deadline = Task { try await evaluation.endAtDeadline() }
         defer { deadline.cancel() }
-        return await withCheckedContinuation {
-            line.wait(evaluation.purpose.credential, number, isQuick ? job : nil, $0)
-            if evaluation.end != nil { line.giveUp(number) }
+        let outcome = line.wait(evaluation.purpose.credential, number, isQuick ? job : nil)
+        if evaluation.end != nil { line.giveUp(number) }
+        return await withTaskCancellationHandler {
+            await outcome.value()
+        } onCancel: {
+            evaluation.end(.abandoned)
         }
     }
 
@@ -127,7 +130,7 @@ actor WriteLane {
     /// Waits for the statement that runs, and gives up the actor.
     func close() async {
         let last = "\u{0}"
-        if line.enter(last) { _ = await withCheckedContinuation { line.wait(last, 0, nil, $0) } }
+        if line.enter(last) { _ = await line.wait(last, 0, nil).value() }
         line.leave(last)
         await writer.close()
     }
@@ -157,7 +160,7 @@ actor WriteLane {
             let request = AppendRequest(operation, under: lease, condition: condition)
             let outcomes: [AppendOutcome]
             do {
-                outcomes = try await log.append([request], to: database)
+                outcomes = try await store.append([request])
             } catch {
                 await noteAppend([request], .failure(error))
                 throw error

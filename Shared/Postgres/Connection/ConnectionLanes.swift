@@ -1,4 +1,5 @@
 import Dispatch
+import Machine
 import OperationLog
 import Synchronization
 
@@ -80,11 +81,7 @@ final class ConnectionLanes: Sendable {
         let number = try enter()
         defer { state.withLock { $0.waiting[number] -= 1 } }
         let lane = lanes[number]
-        return try await withCheckedThrowingContinuation { continuation in
-            lane.queue.async { [self] in
-                continuation.resume(with: Swift.Result { try attempt(lane, isRepeatable, body) })
-            }
-        }
+        return try await PendingAnswer.of(lane.queue) { [self] in try attempt(lane, isRepeatable, body) }
     }
 
     /// Like `run` with repeatable work, on the calling thread, which may block.
@@ -122,12 +119,7 @@ final class ConnectionLanes: Sendable {
     func close() async {
         state.withLock { $0.isClosed = true }
         for lane in lanes {
-            await withCheckedContinuation { continuation in
-                lane.queue.async {
-                    lane.connection = nil
-                    continuation.resume()
-                }
-            }
+            await PendingAnswer.of(lane.queue) { lane.connection = nil }
         }
     }
 

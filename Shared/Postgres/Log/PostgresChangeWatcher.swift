@@ -1,6 +1,7 @@
 import CRDT
 import Dispatch
 import Logging
+import Machine
 import OperationLog
 import Synchronization
 
@@ -74,13 +75,13 @@ final class PostgresChangeWatcher: @unchecked Sendable {
 
     /// Stops watching and returns when the connection is closed.
     func stop() async {
-        await withCheckedContinuation { continuation in
-            queue.async {
-                self.isStopped = true
-                self.notify()
-                self.disconnect { continuation.resume() }
-            }
+        let stopped = PendingAnswer<Void>()
+        queue.async {
+            self.isStopped = true
+            self.notify()
+            self.disconnect { stopped.give(()) }
         }
+        await stopped.value()
     }
 
     // MARK: on the queue

@@ -2,6 +2,7 @@ import CRDT
 import DQL
 import Dispatch
 import Logging
+import Machine
 import Synchronization
 
 /// The work that a generation's indexes need.
@@ -65,11 +66,7 @@ final class IndexBuilder: Sendable {
 
     /// Does the work, as far as it can be done now.
     func run(_ work: IndexWork) async -> Outcome {
-        await withCheckedContinuation { continuation in
-            queue.async {
-                continuation.resume(returning: self.perform(work))
-            }
-        }
+        await PendingAnswer.of(queue) { self.perform(work) }
     }
 
     /// The same on the caller's thread.

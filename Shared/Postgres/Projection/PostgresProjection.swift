@@ -143,10 +143,13 @@ public final class PostgresProjection: Sendable {
     /// Brings the projection towards the log's present head.
     public func advance() async throws { try await worker.advance() }
 
-    /// Folds entries that follow a position and stand in the log, if this process leads and is at that
-    /// position. Nothing is looked up for that. Else they are folded in their time, by whoever leads.
-    public func fold(_ entries: [LogEntry], after position: LogPosition) async {
-        await worker.fold(entries, after: position)
+    /// Runs an append to the log, and folds the entries that it has added after the position which it is
+    /// given, if this process leads and is still there. Nothing is looked up for that. Else they are folded
+    /// in their time, by whoever leads.
+    public func write<Result: Sendable>(
+        _ append: @Sendable (LogPosition) async throws -> (result: Result, entries: [LogEntry])
+    ) async throws -> Result {
+        try await worker.write(append)
     }
 
     /// Waits until the projection has reached `offset`; false when that takes longer than `timeout`.

@@ -1,5 +1,6 @@
 import CRDT
 import Logging
+import Machine
 import OperationLog
 
 /// Keeps one database's projection at the head of its log, or watches the worker that does.
@@ -18,11 +19,11 @@ import OperationLog
 actor ProjectionWorker {
     /// The position of the readers' projection, as far as this worker knows; the log's beginning while it
     /// shows another history.
-    private(set) var position: LogPosition
+    private(set) var position: LogPosition { didSet { reached.change { $0.offset = position.offset } } }
     /// The reason why the last advance failed; nil after a success.
     private(set) var failure: String?
     /// True if readers can be answered: not while the projection shows another history than the log's.
-    private(set) var isReady = true
+    private(set) var isReady = true { didSet { reached.change { $0.isReady = isReady } } }
 
     private let database: DatabaseID
     private let log: any OperationLog
@@ -55,8 +56,10 @@ actor ProjectionWorker {
     /// True while a new generation is complete but for its indexes.
     private var awaitsIndexes = false
     private var isClosed = false
-    private var waiters: [(id: UInt64, offset: Offset, continuation: CheckedContinuation<Bool, Never>)] = []
-    private var nextWaiter: UInt64 = 0
+    /// The number of `write`s under way, and of steps since the last success that met the log's failure then.
+    private var ownWrites = 0
+    private var readsBesideWrites = 0
+    private nonisolated let reached: Monitor<ProjectionReach>
 
     init(
         _ database: DatabaseID, log: any OperationLog, start: LogPosition, lane: WorkerLane,
@@ -68,6 +71,7 @@ actor ProjectionWorker {
         self.lane = lane
         self.logger = logger
         position = start
+        reached = Monitor(ProjectionReach(offset: start.offset))
     }
 
     // MARK: Following the log
@@ -140,9 +144,21 @@ actor ProjectionWorker {
         try await task.value
     }
 
-    /// Folds entries that follow a position and stand in the log, if this worker leads and is at that
-    /// position: they need no look at the log and at the catalog. A failure is met again by the next advance.
-    func fold(_ entries: [LogEntry], after start: LogPosition) async {
+    /// Runs an append to the log, and folds the entries that it has added after the position which it is
+    /// given, if this worker leads and is still there: they need no look at the log and at the catalog. A
+    /// failure of the fold is met again by the next advance.
+    func write<Result: Sendable>(
+        _ append: @Sendable (LogPosition) async throws -> (result: Result, entries: [LogEntry])
+    ) async throws -> Result {
+        ownWrites += 1
+        defer { ownWrites -= 1 }
+        let start = position
+        let (result, entries) = try await append(start)
+        await fold(entries, after: start)
+        return result
+    }
+
+    private func fold(_ entries: [LogEntry], after start: LogPosition) async {
         guard !entries.isEmpty, isLeading else { return }
         let previous = advancing
         let task = Task {
@@ -180,7 +196,7 @@ actor ProjectionWorker {
             isLeading = look.isLeading
             if isNew { (isChecked, isClean, building) = (false, false, look.building) }
             if look.isLeading { try await lead(look, head) } else { try await watch(look, head) }
-            failure = nil
+            (failure, readsBesideWrites) = (nil, 0)
         } catch {
             await fail(error)
             throw error
@@ -188,6 +204,11 @@ actor ProjectionWorker {
     }
 
     private func fail(_ error: any Error) async {
+        // The fold of an own write follows, and reads nothing: perhaps the log's failure hides nothing else.
+        let isOfLog = (error as? OperationLogError)?.code == .storageFailed
+        if isOfLog, ownWrites > 0, readsBesideWrites < PostgresLimits.readsBesideWrites {
+            return readsBesideWrites += 1
+        }
         // The log was truncated past this worker: the next look notices it, and builds from the snapshot.
         if let error = error as? OperationLogError, error.code == .truncated { isChecked = false }
         // Another worker that is able to may lead.
@@ -452,37 +473,12 @@ actor ProjectionWorker {
     private func reach(_ position: LogPosition) {
         self.position = position
         isReady = true
-        let reached = waiters.filter { $0.offset <= position.offset }
-        waiters.removeAll { $0.offset <= position.offset }
-        for waiter in reached { waiter.continuation.resume(returning: true) }
     }
 
     /// Waits until the projection has reached `offset`; false when that takes longer than `timeout`, or the
     /// projection is closed.
-    func wait(for offset: Offset, timeout: Duration) async -> Bool {
-        if isReady, position.offset >= offset { return true }
-        guard !isClosed else { return false }
-        nextWaiter += 1
-        let id = nextWaiter
-        let limit = lane.after(timeout) { Task { await self.giveUp(id) } }
-        defer { limit.cancel() }
-        return await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let isReached = isReady && position.offset >= offset
-                if isReached || Task.isCancelled {
-                    continuation.resume(returning: isReached)
-                } else {
-                    waiters.append((id, offset, continuation))
-                }
-            }
-        } onCancel: {
-            Task { await self.giveUp(id) }
-        }
-    }
-
-    private func giveUp(_ id: UInt64) {
-        guard let index = waiters.firstIndex(where: { $0.id == id }) else { return }
-        waiters.remove(at: index).continuation.resume(returning: false)
+    nonisolated func wait(for offset: Offset, timeout: Duration) async -> Bool {
+        await reached.take(within: timeout) { $0.answer(offset) } ?? false
     }
 
     /// Releases every waiter and gives up the lead.
@@ -491,8 +487,7 @@ actor ProjectionWorker {
         builder.close()
         _ = try? await advancing?.value
         await indexing?.value
-        for waiter in waiters { waiter.continuation.resume(returning: false) }
-        waiters = []
+        reached.change { $0.isClosed = true }
         await lane.drop()
     }
 }

@@ -1,6 +1,7 @@
 import CRDT
 import Dispatch
 import Logging
+import Machine
 import OperationLog
 
 /// The thread of one database's worker, with its session while there is one.
@@ -22,31 +23,21 @@ final class WorkerLane: @unchecked Sendable {
     func run<Result: Sendable>(
         _ body: @escaping @Sendable (ProjectionSession) throws -> Result
     ) async throws -> Result {
-        try await withCheckedThrowingContinuation { continuation in
-            queue.async {
-                continuation.resume(
-                    with: Swift.Result {
-                        let session = try self.session ?? self.open()
-                        self.session = session
-                        do {
-                            return try body(session)
-                        } catch {
-                            self.end()
-                            throw ProjectionError.translated(error)
-                        }
-                    })
+        try await PendingAnswer.of(queue) {
+            let session = try self.session ?? self.open()
+            self.session = session
+            do {
+                return try body(session)
+            } catch {
+                self.end()
+                throw ProjectionError.translated(error)
             }
         }
     }
 
     /// Closes the session, and with it the lead.
     func drop() async {
-        await withCheckedContinuation { continuation in
-            queue.async {
-                self.end()
-                continuation.resume()
-            }
-        }
+        await PendingAnswer.of(queue) { self.end() }
     }
 
     private func end() {
@@ -54,19 +45,14 @@ final class WorkerLane: @unchecked Sendable {
         session = nil
     }
 
-    /// Runs `body` after some time, unless the returned item is cancelled before.
-    func after(_ time: Duration, _ body: @escaping @Sendable () -> Void) -> DispatchWorkItem {
-        let item = DispatchWorkItem(block: body)
-        timers.asyncAfter(deadline: .now() + .microseconds(time.wholeMicroseconds), execute: item)
-        return item
-    }
-
-    /// Waits without blocking a thread.
+    /// Waits without blocking a thread. Ends at once when the task is cancelled.
     func pause(for time: Duration) async {
-        await withCheckedContinuation { continuation in
-            timers.asyncAfter(deadline: .now() + .microseconds(time.wholeMicroseconds)) {
-                continuation.resume()
-            }
+        let end = PendingAnswer<Void>()
+        timers.asyncAfter(deadline: .now() + .microseconds(time.wholeMicroseconds)) { end.give(()) }
+        await withTaskCancellationHandler {
+            await end.value()
+        } onCancel: {
+            end.give(())
         }
     }
 }
