@@ -51,6 +51,40 @@ struct EvaluationPoolTests {
         #expect(pool.turns == 0)
     }
 
+    /// Counts itself for as long as somebody keeps it.
+    private final class Kept: Sendable {
+        let count: Mutex<Int>
+        private let all: Kept?
+
+        init(in all: Kept? = nil) {
+            self.all = all
+            count = Mutex(0)
+            all?.count.withLock { $0 += 1 }
+        }
+
+        deinit { all?.count.withLock { $0 -= 1 } }
+    }
+
+    @Test("nothing keeps an evaluation that has ended, however soon its turn came")
+    func released() async throws {
+        let pool = pool { $0.places = 2 }
+        let all = Kept()
+        await withTaskGroup(of: Void.self) { group in
+            for caller in 0..<8 {
+                group.addTask {
+                    for _ in 0..<Depth.pick(fast: 300, deep: 20_000) {
+                        let kept = Kept(in: all)
+                        let evaluation = pool.subscription(of: "\(caller)", in: "cars", limit: nil)
+                        _ = try? await evaluation.run { kept.count.withLock { $0 += 1 } }
+                    }
+                }
+            }
+        }
+        let end = ContinuousClock.now + .seconds(60)
+        while all.count.withLock({ $0 }) > 0, ContinuousClock.now < end { await Task.yield() }
+        #expect(all.count.withLock { $0 } == 0)
+    }
+
     @Test("a brief statement runs on the caller's thread, unless its credential runs as many as it may")
     func brief() throws {
         let pool = pool { $0.statementsPerCredential = 2 }

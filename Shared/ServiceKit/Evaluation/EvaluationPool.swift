@@ -184,16 +184,16 @@ public final class EvaluationPool: Sendable {
         _ evaluation: Evaluation, seats: EvaluationSeats?, isUrgent: Bool,
         _ body: @escaping @Sendable () throws -> Result
     ) async throws -> Result {
-        try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                enter(evaluation, seats, isUrgent: isUrgent) { refusal in
-                    let outcome = Swift.Result {
-                        if let refusal { throw refusal }
-                        return try body()
-                    }
-                    return { continuation.resume(with: outcome) }
+        let answer = PendingAnswer<Swift.Result<Result, any Error>>()
+        return try await withTaskCancellationHandler {
+            enter(evaluation, seats, isUrgent: isUrgent) { refusal in
+                let outcome = Swift.Result {
+                    if let refusal { throw refusal }
+                    return try body()
                 }
+                return { answer.give(outcome) }
             }
+            return try await answer.get()
         } onCancel: {
             evaluation.end(.abandoned)
         }
@@ -203,25 +203,30 @@ public final class EvaluationPool: Sendable {
         _ evaluation: Evaluation, _ seats: EvaluationSeats?, isUrgent: Bool, _ work: @escaping Work
     ) {
         let needed = seats.map { [threads, $0] } ?? [threads]
-        let id = state.withLock { state in
+        typealias Arrival = (id: UInt64, withdraw: @Sendable () -> Void, hasEnded: Bool)
+        let (id, withdraw, hasEnded) = state.withLock { state -> Arrival in
             let id = state.schedule.arrive(
                 evaluation.purpose.credential, seats: needed, isUrgent: isUrgent)
             state.waiting[id] = .toBegin { [self] in perform(id, evaluation, isUrgent, $0, work) }
-            return id
+            let withdraw: @Sendable () -> Void = { [self] in self.withdraw(id, evaluation, work) }
+            // Under the lock: were it noted after the turn has ended, the evaluation would keep itself.
+            return (id, withdraw, !evaluation.wait(withdraw))
         }
-        let withdraw: @Sendable () -> Void = { [self] in
-            let isOut = state.withLock { state in
-                guard state.schedule.withdraw(id) else { return false }
-                state.waiting[id] = nil
-                return true
-            }
-            if isOut { work(.interrupted(evaluation.end == .timeout ? .timeout : .cancelled))() }
-        }
-        guard evaluation.wait(withdraw) else { return withdraw() }
+        if hasEnded { return withdraw() }
         dispatch()
         // Rare: who waits so long that he has not begun by now.
         guard state.withLock({ $0.waiting[id] != nil }) else { return }
         evaluation.watchDeadline()
+    }
+
+    /// Takes a turn that has not begun out of the queue, and tells its caller.
+    private func withdraw(_ id: UInt64, _ evaluation: Evaluation, _ work: Work) {
+        let isOut = state.withLock { state in
+            guard state.schedule.withdraw(id) else { return false }
+            state.waiting[id] = nil
+            return true
+        }
+        if isOut { work(.interrupted(evaluation.end == .timeout ? .timeout : .cancelled))() }
     }
 
     /// Lets those compute whose turn it is.
