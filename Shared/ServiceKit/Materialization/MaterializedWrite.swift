@@ -1,4 +1,5 @@
 import Exchange
+import Machine
 import OperationLog
 import Replica
 import Tracing
@@ -17,17 +18,17 @@ extension Materializer {
         // A fold before it may be yielding to appends.
         throttle.beginWait()
         defer { throttle.endWait() }
-        return try await withCheckedThrowingContinuation { continuation in
-            let previous = folding
-            folding = Task {
-                _ = try? await previous?.value
-                do {
-                    continuation.resume(returning: try await self.perform(body))
-                } catch {
-                    continuation.resume(throwing: error)
-                }
+        let answer = PendingAnswer<Swift.Result<Result, any Error>>()
+        let previous = folding
+        folding = Task {
+            _ = try? await previous?.value
+            do {
+                answer.give(.success(try await self.perform(body)))
+            } catch {
+                answer.give(.failure(error))
             }
         }
+        return try await answer.get()
     }
 
     private func perform<Result: Sendable>(

@@ -42,8 +42,17 @@ public actor Materializer {
     var folding: Task<Void, any Error>?
     /// The fold that has not begun yet.
     private var queued: Queued?
-    private var waiters: [(id: UInt64, offset: Offset, continuation: CheckedContinuation<Bool, Never>)] = []
-    private var nextWaiter: UInt64 = 0
+    /// Whatever tasks wait for: the offset up to which all listeners were told, and the end.
+    private struct Reach: Sendable {
+        var offset: Offset
+        var isClosed = false
+
+        func answer(_ wanted: Offset) -> Bool? {
+            if offset >= wanted { return true }
+            return isClosed ? false : nil
+        }
+    }
+    private nonisolated let reached: Monitor<Reach>
     nonisolated let throttle = FoldThrottle()
     /// See `write`.
     var own = OwnPositions()
@@ -196,6 +205,7 @@ public actor Materializer {
         self.folder = folder
         self.position = position
         published = Mutex(position)
+        reached = Monitor(Reach(offset: position.offset))
         self.executor = executor
         self.logger = logger
         listeners = [(0, onFold)]
@@ -272,15 +282,12 @@ public actor Materializer {
         throttle.beginWait()
         defer { throttle.endWait() }
         let fold = begin()
-        nextWaiter += 1
-        let id = nextWaiter
-        let end = Task {
+        let wait = Task { [reached] in await reached.take(within: nil) { $0.answer(offset) } ?? false }
+        Task {
             _ = try? await fold.value
-            self.giveUp(id)
+            wait.cancel()
         }
-        defer { end.cancel() }
-        let isReached = await withCheckedContinuation { waiters.append((id, offset, $0)) }
-        if !isReached { try await fold.value }
+        if await !wait.value { try await fold.value }
     }
 
     /// Folds through an offset, and rewrites the files without the free pages in which removed content may
@@ -339,24 +346,7 @@ public actor Materializer {
         guard !isClosed else { return false }
         throttle.beginWait()
         defer { throttle.endWait() }
-        nextWaiter += 1
-        let id = nextWaiter
-        let limit = Task {
-            try await Task.sleep(for: timeout)
-            self.giveUp(id)
-        }
-        defer { limit.cancel() }
-        return await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                if position.offset >= offset || Task.isCancelled {
-                    continuation.resume(returning: position.offset >= offset)
-                } else {
-                    waiters.append((id, offset, continuation))
-                }
-            }
-        } onCancel: {
-            Task { await self.giveUp(id) }
-        }
+        return await reached.take(within: timeout) { $0.answer(offset) } ?? false
     }
 
     /// Releases every waiter and closes the replica.
@@ -366,8 +356,7 @@ public actor Materializer {
         if discards { isHistoryLost = true }
         throttle.beginWait()
         _ = try? await folding?.value
-        for waiter in waiters { waiter.continuation.resume(returning: false) }
-        waiters = []
+        reached.change { $0.isClosed = true }
         let (replica, folder, mustGo) = (replica, folder, discards || damage.isThere)
         try? await executor.run {
             // Deleted while the directory is still locked: nobody can open files that are being deleted, and
@@ -375,11 +364,6 @@ public actor Materializer {
             if mustGo { try Materialization.discard(directory: folder) }
             try replica.close()
         }
-    }
-
-    private func giveUp(_ id: UInt64) {
-        guard let index = waiters.firstIndex(where: { $0.id == id }) else { return }
-        waiters.remove(at: index).continuation.resume(returning: false)
     }
 
     private func fold(_ brought: [LogEntry]) async throws {
@@ -483,8 +467,6 @@ public actor Materializer {
         let listeners = listeners
         position = last.position
         for listener in listeners { await listener.onFold(folded) }
-        let reached = waiters.filter { $0.offset <= last.position.offset }
-        waiters.removeAll { $0.offset <= last.position.offset }
-        for waiter in reached { waiter.continuation.resume(returning: true) }
+        reached.change { $0.offset = last.position.offset }
     }
 }
