@@ -1,5 +1,6 @@
 import DQL
 import Logging
+import Machine
 import Replica
 import ServiceKit
 import Synchronization
@@ -11,7 +12,7 @@ import Synchronization
 /// one is built, readers use their snapshots, and writers wait for one step of it at most.
 ///
 /// Invariant: at most one comparison runs (`task`), and a definition folded meanwhile causes another one
-/// (`isDirty`). Actor isolation guards all variables.
+/// (`isDirty`). Actor isolation guards all variables; `comparison` tells the state to tasks that wait.
 actor IndexKeeper {
     private var materializer: Materializer?
     private let logger: Logger
@@ -22,8 +23,14 @@ actor IndexKeeper {
     /// Returns at once whether `settleFirst` has nothing to wait for.
     nonisolated var isSettledFirst: Bool { !isNew.load(ordering: .acquiring) }
     private var task: Task<Void, Never>?
-    private var waiters: [(number: UInt64, continuation: CheckedContinuation<Bool, Never>)] = []
-    private var lastWaiter: UInt64 = 0
+
+    private struct Comparison: Sendable {
+        /// The comparisons that were asked for, and those of them that one has covered.
+        var asked: UInt64 = 0
+        var done: UInt64 = 0
+        var isClosed = false
+    }
+    private nonisolated let comparison = Monitor(Comparison())
 
     init(logger: Logger) { self.logger = logger }
 
@@ -39,14 +46,19 @@ actor IndexKeeper {
     func wake() {
         guard !isClosed, materializer != nil else { return }
         isDirty = true
+        comparison.change { $0.asked += 1 }
         if task == nil { task = Task { await run() } }
     }
 
     /// Waits until the indexes are as the definitions say that are folded now.
     /// - Returns: false when that takes longer than `timeout`, or the evaluation ends before.
     func settle(for evaluation: Evaluation, timeout: Duration) async -> Bool {
-        await settle(timeout: timeout) { number in
-            evaluation.whenEnded { Task { await self.giveUp(number) } }
+        let settling = Task { await settle(timeout: timeout) }
+        evaluation.whenEnded { settling.cancel() }
+        return await withTaskCancellationHandler {
+            await settling.value
+        } onCancel: {
+            settling.cancel()
         }
     }
 
@@ -54,47 +66,38 @@ actor IndexKeeper {
     /// - Returns: false when that takes longer than `timeout`.
     func settleFirst(timeout: Duration) async -> Bool {
         guard !isSettledFirst else { return true }
-        guard await settle(timeout: timeout, { _ in }) else { return false }
+        guard await settle(timeout: timeout) else { return false }
         isNew.store(false, ordering: .releasing)
         return true
     }
 
-    private func settle(timeout: Duration, _ whenWaiting: (_ number: UInt64) -> Void) async -> Bool {
+    private func settle(timeout: Duration) async -> Bool {
         wake()
         guard task != nil else { return !isClosed }
-        lastWaiter += 1
-        let number = lastWaiter
-        let alarm = Task {
-            try await Task.sleep(for: timeout)
-            self.giveUp(number)
+        let wanted = comparison.read { $0.asked }
+        let isSettled = await comparison.take(within: timeout) { state -> Bool? in
+            if state.isClosed { return false }
+            return state.done >= wanted ? true : nil
         }
-        defer { alarm.cancel() }
-        return await withCheckedContinuation { continuation in
-            waiters.append((number, continuation))
-            whenWaiting(number)
-        }
+        return isSettled ?? false
     }
 
     /// Ends the waits. An index that is being built is completed, or continued at the next opening.
     func close() {
         isClosed = true
-        for waiter in waiters { waiter.continuation.resume(returning: false) }
-        waiters = []
-    }
-
-    private func giveUp(_ number: UInt64) {
-        guard let place = waiters.firstIndex(where: { $0.number == number }) else { return }
-        waiters.remove(at: place).continuation.resume(returning: false)
+        comparison.change { $0.isClosed = true }
     }
 
     private func run() async {
         while isDirty, !isClosed, let materializer {
             isDirty = false
+            let asked = comparison.read { $0.asked }
             let replica = materializer.replica
             do {
                 try await materializer.executor.run { try Self.align(replica) }
+                comparison.change { $0.done = asked }
             } catch let error as ReplicaError where error.code == .closed {
-                isClosed = true
+                close()
             } catch {
                 logger.error(
                     "indexes cannot be built, retrying",
@@ -104,8 +107,6 @@ actor IndexKeeper {
             }
         }
         task = nil
-        for waiter in waiters { waiter.continuation.resume(returning: !isClosed) }
-        waiters = []
     }
 
     /// Drops the indexes that are not defined, and builds the others.
