@@ -1,5 +1,6 @@
 import CRDT
 import Logging
+import Machine
 import OperationLog
 import Replica
 import ServiceKit
@@ -30,8 +31,7 @@ actor PastFolds {
     private let logger: Logger
     private var kept: [Kept] = []
     private var openings: [Wanted: Task<Void, any Error>] = [:]
-    private var running = 0
-    private var waiting: [CheckedContinuation<Void, Never>] = []
+    private let turns = BoundedTurns(Limits.foldTurns, waiting: Limits.waitingFolds, for: nil)
     private var lent = 0
     private var lentFolds: [ObjectIdentifier: PastFold] = [:]
     /// Lent folds that are closed when they come back.
@@ -157,8 +157,11 @@ actor PastFolds {
 
     /// A fold that stands at the wanted offset: an idle one that was moved there, or a new one.
     private func fold(at wanted: Wanted, isExclusive: Bool) async throws -> PastFold {
-        try await beginTurn()
-        defer { endTurn() }
+        guard await turns.begin() else {
+            try Task.checkCancellation()
+            throw QueryError(.overloaded)
+        }
+        defer { turns.end() }
         guard !isClosed else { throw QueryError(.unavailable, "the service stops") }
         if !isSwept {
             isSwept = true
@@ -245,20 +248,6 @@ actor PastFolds {
         let all = kept
         kept = []
         for item in all { await item.fold.close() }
-    }
-
-    private func beginTurn() async throws {
-        if running < Limits.foldTurns {
-            running += 1
-            return
-        }
-        guard waiting.count < Limits.waitingFolds else { throw QueryError(.overloaded) }
-        // The turn is handed over: `running` stays.
-        await withCheckedContinuation { waiting.append($0) }
-    }
-
-    private func endTurn() {
-        if waiting.isEmpty { running -= 1 } else { waiting.removeFirst().resume() }
     }
 }
 
