@@ -1,3 +1,4 @@
+import Machine
 import NIOCore
 import NIOWebSocket
 import Synchronization
@@ -24,15 +25,15 @@ public final class WebSocketConnection: Sendable {
     /// The reader of messages.
     private enum Reader {
         /// `receive`, which waits for one message.
-        case once(CheckedContinuation<[UInt8]?, any Error>)
+        case once(PendingAnswer<Result<[UInt8]?, any Error>>)
         /// The callback of `handOver`.
         case line(@Sendable (WebSocketArrival) -> Void)
 
         /// Tells it that nothing comes any more.
         func end(_ end: End) {
             switch (self, end) {
-            case (.once(let continuation), .closed): continuation.resume(returning: nil)
-            case (.once(let continuation), .failed(let error)): continuation.resume(throwing: error)
+            case (.once(let answer), .closed): answer.give(.success(nil))
+            case (.once(let answer), .failed(let error)): answer.give(.failure(error))
             case (.line(let arrived), _): arrived(.ended)
             }
         }
@@ -164,12 +165,11 @@ public final class WebSocketConnection: Sendable {
     /// - Throws: `WS-0202` when the connection ended without a close frame; `WS-0203`, `WS-0204`, `WS-0205`
     ///   when the peer broke the protocol, after it was sent a close frame.
     public func receive() async throws -> [UInt8]? {
-        try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                state.withLock { $0.delivery.ask(.once(continuation)) }
-                deliver()
-                if Task.isCancelled { stopReceiving() }
-            }
+        let answer = PendingAnswer<Result<[UInt8]?, any Error>>()
+        state.withLock { $0.delivery.ask(.once(answer)) }
+        deliver()
+        return try await withTaskCancellationHandler {
+            try await answer.get()
         } onCancel: {
             stopReceiving()
         }
@@ -177,7 +177,7 @@ public final class WebSocketConnection: Sendable {
 
     private func stopReceiving() {
         let reader = state.withLock { $0.delivery.stopAsking() }
-        if case .once(let continuation)? = reader { continuation.resume(throwing: CancellationError()) }
+        if case .once(let answer)? = reader { answer.give(.failure(CancellationError())) }
     }
 
     /// Does what the delivery has to do, unless another thread does. A reader may ask for the next message
@@ -186,7 +186,7 @@ public final class WebSocketConnection: Sendable {
         guard state.withLock({ $0.delivery.beginDelivering() }) else { return }
         while let delivery = state.withLock({ $0.delivery.next() }) {
             switch delivery {
-            case .message(let message, .once(let continuation)): continuation.resume(returning: message)
+            case .message(let message, .once(let answer)): answer.give(.success(message))
             case .message(let message, .line(let arrived)): arrived(.message(message) { self.taken() })
             case .end(let end, let reader): reader.end(end)
             case .resumeReading: channel.read()
@@ -267,24 +267,11 @@ public final class WebSocketConnection: Sendable {
                 unwritten.subtract(message.count, ordering: .relaxed)
             }
         }
-        let sent = Mutex<CheckedContinuation<Void, any Error>?>(nil)
-        let promise = channel.eventLoop.makePromise(of: Void.self)
-        promise.futureResult.whenComplete { [closed] result in
-            let waiting = sent.withLock { $0.take() }
-            switch result {
-            case .success: waiting?.resume()
-            case .failure: waiting?.resume(throwing: closed)
-            }
+        let sent = PendingAnswer<Result<Void, any Error>>()
+        channel.writeAndFlush(frame(message)).whenComplete { [closed] result in
+            sent.give(result.mapError { _ in closed })
         }
-        try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                sent.withLock { $0 = continuation }
-                channel.writeAndFlush(frame(message), promise: promise)
-                if Task.isCancelled { sent.withLock { $0.take() }?.resume(throwing: CancellationError()) }
-            }
-        } onCancel: {
-            sent.withLock { $0.take() }?.resume(throwing: CancellationError())
-        }
+        try await sent.getUnlessCancelled()
     }
 
     private func check(_ message: [UInt8]) throws(WebSocketError) {
