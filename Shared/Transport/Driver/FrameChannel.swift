@@ -1,3 +1,4 @@
+import Machine
 import Synchronization
 
 /// A duplex channel of whole frames without a task of its own: it delivers arriving frames by a callback, and
@@ -63,9 +64,9 @@ public final class TaskedChannel: FrameChannel {
         let reader = Task { [receive] in
             // Why it ended is the session's to say.
             while let frame = try? await receive() {
-                await withCheckedContinuation { taken in
-                    arrived(.frame(frame) { taken.resume() })
-                }
+                let taken = PendingAnswer<Void>()
+                arrived(.frame(frame) { taken.give(()) })
+                await taken.value()
             }
             arrived(.ended)
         }

@@ -1,5 +1,6 @@
 import Exchange
 import Logging
+import Machine
 import Sync
 
 /// Holds a session on the heap: it is large, and would otherwise lie in the frame of every function that
@@ -78,10 +79,10 @@ public final class SessionPump: Sendable {
     /// Runs the session over an open channel to its end, and returns the reason. A cancelled session says
     /// that it is going away.
     public func run(_ session: Session, over channel: some FrameChannel) async -> SyncError {
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { ended in
-                begin(LiveSession(session), over: channel) { ended.resume(returning: $0) }
-            }
+        let ended = PendingAnswer<SyncError>()
+        return await withTaskCancellationHandler {
+            begin(LiveSession(session), over: channel) { ended.give($0) }
+            return await ended.value()
         } onCancel: {
             deliver(.finish(SyncError(.goingAway, "this side is stopping")))
         }

@@ -1,6 +1,7 @@
 import CRDT
 import Exchange
 import Identity
+import Machine
 import Sync
 import Synchronization
 
@@ -9,7 +10,7 @@ import Synchronization
 final class LinkSession: LinkTalk {
     private enum Decision {
         case pending
-        case asking(CheckedContinuation<SyncError?, Never>)
+        case asking(PendingAnswer<SyncError?>)
         case open
         case refused(SyncError)
     }
@@ -193,19 +194,16 @@ final class LinkSession: LinkTalk {
             LinkGreeting(
                 peerKey: peerKey, boot: LinkTable.Boot(count: greeting.starts, nonce: greeting.start),
                 record: greeting.record))
-        let refusal = await withCheckedContinuation {
-            (continuation: CheckedContinuation<SyncError?, Never>) in
-            let decision = state.withLock { state in
-                defer { if case .pending = state.decision { state.decision = .asking(continuation) } }
-                return state.decision
-            }
-            switch decision {
-            case .pending: break
-            case .open, .asking: continuation.resume(returning: nil)
-            case .refused(let reason): continuation.resume(returning: reason)
-            }
+        let answer = PendingAnswer<SyncError?>()
+        let decision = state.withLock { state in
+            defer { if case .pending = state.decision { state.decision = .asking(answer) } }
+            return state.decision
         }
-        if let refusal { throw refusal }
+        switch decision {
+        case .pending: if let refusal = await answer.value() { throw refusal }
+        case .open, .asking: break
+        case .refused(let reason): throw reason
+        }
     }
 
     func open() {
@@ -221,7 +219,10 @@ final class LinkSession: LinkTalk {
             defer { state.decision = refusal.map { .refused($0) } ?? .open }
             return (state.decision, state.pump)
         }
-        if case .asking(let continuation) = before { return continuation.resume(returning: refusal) }
+        if case .asking(let answer) = before {
+            answer.give(refusal)
+            return
+        }
         if let refusal { pump?.deliver(.finish(refusal)) }
     }
 }

@@ -116,7 +116,8 @@ public final class Mesh: Sendable {
         var failures: [MeshListener: String] = [:]
         var lastNumber = 0
         var timer: Scheduled<Void>?
-        var whenIdle: [CheckedContinuation<Void, Never>] = []
+        /// Callers of `stop`; the mesh answers each when nothing is open.
+        var whenIdle: [PendingAnswer<Void>] = []
         init(_ table: LinkTable) { self.table = table }
     }
 
@@ -148,13 +149,13 @@ public final class Mesh: Sendable {
 
     /// Ends all links and closes all ports; returns when they are closed.
     func stop() async {
-        await withCheckedContinuation { continuation in
-            onLoop { mesh, state in
-                state.isRunning = false
-                state.whenIdle.append(continuation)
-                mesh.apply(state)
-            }
+        let stopped = PendingAnswer<Void>()
+        onLoop { mesh, state in
+            state.isRunning = false
+            state.whenIdle.append(stopped)
+            mesh.apply(state)
         }
+        await stopped.value()
     }
 
     /// Takes other settings: at once, if it runs. Links and listeners that the new settings lack are closed.
@@ -246,7 +247,7 @@ public final class Mesh: Sendable {
         }
         if isNew { parts.changed() }
         guard !state.isRunning, state.table.links.isEmpty, state.live.isEmpty else { return }
-        for waiting in state.whenIdle { waiting.resume() }
+        for waiting in state.whenIdle { waiting.give(()) }
         state.whenIdle = []
     }
 

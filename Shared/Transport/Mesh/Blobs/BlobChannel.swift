@@ -157,9 +157,9 @@ final class BlobChannel: FrameChannel {
             while let (id, ask, peerKey) = next() {
                 let answer = await share?.answer(ask, to: peerKey, rights: rights) ?? .none(.missing)
                 await state.wait { $0.unsent == 0 || $0.isOver }
-                await withCheckedContinuation { continuation in
-                    inner.post(BlobFrame.answer(id, answer).encoded) { _ in continuation.resume() }
-                }
+                let sent = PendingAnswer<Void>()
+                inner.post(BlobFrame.answer(id, answer).encoded) { _ in sent.give(()) }
+                await sent.value()
             }
         }
     }
