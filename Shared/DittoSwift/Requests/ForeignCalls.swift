@@ -2,6 +2,7 @@ import CRDT
 import DQL
 import Dispatch
 import Foundation
+import Machine
 
 /// The calls of other languages (MimeoC): they block their thread, and pass values in place of dictionaries.
 extension DittoStore {
@@ -59,15 +60,15 @@ extension DittoStore {
     package static func waiting<Result: Sendable>(
         _ body: @escaping @Sendable () async throws -> Result
     ) throws -> Result {
-        let answer = BlockingAnswer<Result>()
+        let answer = PendingAnswer<Swift.Result<Result, any Error>>()
         Task.detached {
             do {
-                answer.set(.success(try await body()))
+                answer.give(.success(try await body()))
             } catch {
-                answer.set(.failure(error))
+                answer.give(.failure(error))
             }
         }
-        return try answer.wait()
+        return try answer.wait().get()
     }
 }
 

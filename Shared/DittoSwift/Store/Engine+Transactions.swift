@@ -3,6 +3,7 @@ import DQL
 import Dispatch
 import Foundation
 import Logging
+import Machine
 import Replica
 import Synchronization
 
@@ -12,9 +13,9 @@ extension Engine {
     func begin(_ info: DittoTransactionInfo) async throws -> TransactionSession {
         let replica = try replica()
         let session = TransactionSession(self, isReadOnly: info.isReadOnly)
-        try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-            begin(session, info, on: replica, Turn { continuation.resume(with: $0) })
-        }
+        let turn = Turn()
+        begin(session, info, on: replica, turn)
+        try await turn.get()
         return session
     }
 
@@ -22,9 +23,9 @@ extension Engine {
     func beginBlocking(_ info: DittoTransactionInfo) throws -> TransactionSession {
         let replica = try replica()
         let session = TransactionSession(self, isReadOnly: info.isReadOnly)
-        let answer = BlockingAnswer<Void>()
-        begin(session, info, on: replica, Turn { answer.set($0) })
-        try answer.wait()
+        let turn = Turn()
+        begin(session, info, on: replica, turn)
+        try turn.wait().get()
         return session
     }
 
@@ -41,79 +42,36 @@ extension Engine {
         let timeout = settings.parameters.transactionBeginTimeout
         guard timeout > .zero else { return }
         Self.clock.asyncAfter(deadline: .now() + timeout.dispatchInterval) {
-            turn.end(
-                throwing: SDKError(
-                    .transactionTimeout,
-                    "the transaction could not begin within \(timeout.components.seconds) s: another"
-                        + " one is open"))
+            turn.give(
+                .failure(
+                    SDKError(
+                        .transactionTimeout,
+                        "the transaction could not begin within \(timeout.components.seconds) s: another"
+                            + " one is open")))
         }
     }
 
     private func run(
         _ session: TransactionSession, _ info: DittoTransactionInfo, on replica: PeerReplica, _ turn: Turn
     ) {
-        guard turn.isWaiting else { return }
+        guard !turn.isGiven else { return }
         let watch = Watch(info, settings.parameters, logger)
         defer { watch.cancel() }
         do {
             try session.run(on: replica) {
                 // The waiting task has given up meanwhile, so nobody else will end the transaction.
-                if !turn.begin() { session.abandon() }
+                if !turn.give(.success(())) { session.abandon() }
             }
         } catch {
-            turn.end(throwing: error)
+            turn.give(.failure(error))
         }
     }
 
     static let clock = DispatchQueue(label: "ditto.transactions.clock")
 }
 
-/// A transaction's wait for the store, which ends once.
-private final class Turn: Sendable {
-    private typealias End = @Sendable (Result<Void, any Error>) -> Void
-    private let waiting: Mutex<End?>
-
-    init(_ end: @escaping @Sendable (Result<Void, any Error>) -> Void) { waiting = Mutex(end) }
-
-    var isWaiting: Bool { waiting.withLock { $0 != nil } }
-
-    /// Returns false when the wait had ended before.
-    func begin() -> Bool {
-        let end = take()
-        end?(.success(()))
-        return end != nil
-    }
-
-    func end(throwing error: any Error) { take()?(.failure(error)) }
-
-    private func take() -> End? {
-        waiting.withLock { waiting in
-            defer { waiting = nil }
-            return waiting
-        }
-    }
-}
-
-/// An answer that a thread waits for. Never wait on a thread that the answer itself needs.
-final class BlockingAnswer<Value: Sendable>: Sendable {
-    private let answer = Mutex<Result<Value, any Error>?>(nil)
-    private let arrived = DispatchSemaphore(value: 0)
-
-    /// Gives the answer, once.
-    func set(_ result: Result<Value, any Error>) {
-        answer.withLock { $0 = result }
-        arrived.signal()
-    }
-
-    /// Blocks until the answer is there.
-    func wait() throws -> Value {
-        arrived.wait()
-        guard let result = answer.withLock({ $0 }) else {
-            preconditionFailure("an answer is set before it is signalled")
-        }
-        return try result.get()
-    }
-}
+/// A transaction's wait for the store.
+private typealias Turn = PendingAnswer<Result<Void, any Error>>
 
 /// Warns in the log while a transaction is open for too long.
 private struct Watch {

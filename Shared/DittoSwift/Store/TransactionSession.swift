@@ -60,9 +60,9 @@ final class TransactionSession: Sendable {
     /// Runs one statement. Throws its errors, `DQL`'s read-only error, and `SDK-0206` after the end.
     func execute(_ text: String, _ arguments: ObjectValue) async throws -> DittoQueryResult {
         let request = try request(text, arguments, .configured)
-        return try await withCheckedThrowingContinuation { continuation in
-            put([request]) { continuation.resume(with: $0) }
-        }
+        let answer = PendingAnswer<Result<DittoQueryResult, any Error>>()
+        put([request]) { answer.give($0) }
+        return try await answer.get()
     }
 
     /// As `execute`, but blocks the calling thread. Several statements take effect together or not at all;
@@ -71,9 +71,9 @@ final class TransactionSession: Sendable {
         _ statements: [(text: String, arguments: ObjectValue)], _ dialect: Dialect
     ) throws -> DittoQueryResult {
         let requests = try statements.map { try request($0.text, $0.arguments, dialect) }
-        let answer = BlockingAnswer<DittoQueryResult>()
-        put(requests) { answer.set($0) }
-        return try answer.wait()
+        let answer = PendingAnswer<Result<DittoQueryResult, any Error>>()
+        put(requests) { answer.give($0) }
+        return try answer.wait().get()
     }
 
     private func request(
@@ -100,16 +100,16 @@ final class TransactionSession: Sendable {
 
     /// Ends the transaction; returns when a commit is durable.
     func end(_ action: DittoTransactionCompletionAction) async throws {
-        try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-            end(action) { continuation.resume(with: $0) }
-        }
+        let answer = PendingAnswer<Result<Void, any Error>>()
+        end(action) { answer.give($0) }
+        try await answer.get()
     }
 
     /// As `end`, but blocks the calling thread.
     func endBlocking(_ action: DittoTransactionCompletionAction) throws {
-        let answer = BlockingAnswer<Void>()
-        end(action) { answer.set($0) }
-        try answer.wait()
+        let answer = PendingAnswer<Result<Void, any Error>>()
+        end(action) { answer.give($0) }
+        try answer.wait().get()
     }
 
     private func end(_ action: DittoTransactionCompletionAction, _ ending: @escaping Ending) {
