@@ -2,6 +2,7 @@ internal import CMimeo
 import CRDT
 import DittoSwift
 import Foundation
+import Machine
 import Synchronization
 
 // swift-format-ignore: AlwaysUseLowerCamelCase
@@ -65,12 +66,10 @@ private func watchLogins(
     let events = database.events
     auth.expirationHandler = { _, seconds in
         // Resumed once the program has released the event, after its login.
-        await withCheckedContinuation { continuation in
-            events.tell(
-                Event(MIMEO_LOGIN, from: handle, to: receiver, .double(seconds), format) {
-                    continuation.resume()
-                })
-        }
+        let released = PendingAnswer<Void>()
+        events.tell(
+            Event(MIMEO_LOGIN, from: handle, to: receiver, .double(seconds), format) { released.give(()) })
+        await released.value()
     }
     running.started(handle) { [weak auth] in auth?.expirationHandler = nil }
 }
