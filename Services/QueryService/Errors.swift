@@ -38,6 +38,8 @@ public enum QueryErrorCode: String, Sendable, CaseIterable {
     case unavailable = "QUERY-0304"
     /// 500: the projection is damaged, and was again after it was rebuilt; see the service's log.
     case damaged = "QUERY-0306"
+    /// 409: an earlier request with this `undo/…` key has undone it; nothing was written.
+    case alreadyUndone = "QUERY-0307"
     /// 400: an offset lies beyond the log's head: a cursor of another database, or of a log that was put back
     /// to an earlier state.
     case futureOffset = "QUERY-0501"
@@ -88,6 +90,8 @@ public struct QueryError: Error, Equatable, Sendable {
                 "ALTER SYSTEM sets parameters of a small peer; the server's are flags of its services"
             case .idempotencyKeyReused:
                 "the Idempotency-Key was used for another request within a day; use a new key for each write"
+            case .alreadyUndone:
+                "it was undone before, by a request with the same Idempotency-Key; nothing was written"
             case .tooManyIdempotencyKeys:
                 "the user has used \(Limits.keptAnswersPerUser) idempotency keys within a day"
             case .unknownDatabase: "the token's database does not exist on this server"
@@ -180,7 +184,7 @@ extension QueryError: HTTPReportable {
         case .readNotGranted, .writeNotGranted: .forbidden
         case .erased: .gone
         case .transactionNotReached: .requestTimeout
-        case .conflict, .cancelled, .tooManyWebhooks, .noSecretsKey: .conflict
+        case .conflict, .alreadyUndone, .cancelled, .tooManyWebhooks, .noSecretsKey: .conflict
         case .idempotencyKeyReused: .unprocessableContent
         case .tooManyIdempotencyKeys: .tooManyRequests
         case .overloaded, .unavailable: .serviceUnavailable

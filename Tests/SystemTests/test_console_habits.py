@@ -172,6 +172,37 @@ class Statements(ConsolePages):
         self.assertEqual(shown()["n"], "closed")
         self.assert_sound()
 
+    def test_an_operation_is_undone_once_in_however_many_tabs_and_by_whoever(self):
+        self.server.execute("INSERT INTO COLLECTION sums (n COUNTER) DOCUMENTS ({'_id': 1, 'n': 5})")
+        self.enter()
+        self.go("query")
+        self.run_statement("UPDATE sums APPLY n INCREMENT BY 10")
+        self.browser.await_text("1 document changed")
+        offset = self.server.execute("SELECT _id FROM sums")["transactionId"]
+        elsewhere = MODULE.format("parts/undo.js") + f".then(({{ undo }}) => undo({json.dumps(self.server.database)}, {offset}))"
+        self.assertEqual(self.browser.run(elsewhere), {"done": 1, "left": 0, "before": 0})
+        self.undo("Undone: 0 documents; 1 undone before")
+        self.assertEqual(self.browser.run(elsewhere), {"done": 0, "left": 0, "before": 1})
+        self.assertEqual(self.server.query("SELECT n FROM sums"), [{"n": 5}])
+        # Others may undo it without the console: their key is the same.
+        undone = self.server.post_statement("UPDATE COLLECTION sums (n COUNTER) APPLY n INCREMENT BY -10", None, {"Idempotency-Key": f"undo/{offset}/0"})
+        self.assertEqual((undone.status, undone.json["error"]["code"]), (409, "QUERY-0307"))
+        self.assertEqual(self.server.query("SELECT n FROM sums"), [{"n": 5}])
+
+    def test_undo_of_an_insertion_deletes_only_documents_that_are_as_they_were_inserted(self):
+        self.enter()
+        self.go("query")
+        self.run_statement(
+            "INSERT INTO COLLECTION kept (n COUNTER) DOCUMENTS ({'_id': 'as it was', 'n': 1, 'kept': [1.5, null, {'a': 'é'}]}), ({'_id': 'counted', 'n': 1}),"
+            " ({'_id': 'more', 'a': 1}), ({'_id': 'less', 'a': 1, 'b': 2}), ({'_id': 'again', 'a': 1}), ({'_id': {'deep': 1}, 'a': null})")
+        self.browser.await_text("6 documents changed")
+        for change in ("UPDATE COLLECTION kept (n COUNTER) APPLY n INCREMENT BY 1 WHERE _id = 'counted'", "UPDATE kept SET b = null WHERE _id = 'more'",
+                       "UPDATE kept UNSET b WHERE _id = 'less'", "UPDATE kept SET a = 2 WHERE _id = 'again'", "UPDATE kept SET a = 1 WHERE _id = 'again'"):
+            self.server.execute(change)
+        self.undo("Undone: 3 documents; 3 changed by others meanwhile")
+        self.assertEqual(self.server.query("SELECT * FROM kept ORDER BY _id"), [{"_id": "counted", "n": 2}, {"_id": "less", "a": 1}, {"_id": "more", "a": 1, "b": None}])
+        self.assert_sound()
+
     def test_undo_leaves_a_document_whose_former_value_json_cannot_hold(self):
         self.server.execute("INSERT INTO wide DOCUMENTS ({'_id': 1, 'x': 1e308 * 10, 'y': 1})")
         self.enter()

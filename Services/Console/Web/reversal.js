@@ -140,8 +140,13 @@ export function insertingAgain(collection, id, changes) {
   };
 }
 
-/** A document as its insertion left it. @param {any} id @param {Change[]} changes */
-export function inserted(id, changes) { return { _id: id, ...whole(tree(changes), "new") }; }
+/** The statement that deletes an inserted document if it is still as its insertion left it. @param {string} collection @param {any} id @param {Change[]} changes */
+export function deletingInserted(collection, id, changes) {
+  return {
+    statement: `DELETE FROM ${name(collection)} WHERE _id = :id AND ${name(collection)} = :d`,
+    args: { id, d: { _id: id, ...whole(tree(changes), "new") } },
+  };
+}
 
 /**
  * The changes that lead from one state of a document to another, with the kinds that its history tells.

@@ -46,6 +46,7 @@ struct WriteWork: Sendable {
         found.kept = nil
         if let key = job.key {
             found.kept = try KeptAnswers.find(key, in: writer, since: since)
+            if found.kept != nil, key.isUndo { throw QueryError(.alreadyUndone) }
             if found.kept != nil { return StatementResult() }
             if isFull { throw QueryError(.tooManyIdempotencyKeys) }
         }

@@ -6,15 +6,22 @@ import Hummingbird
 /// `Idempotency-Key`: names a write, so that a client which did not get the answer may send it again and it
 /// is done once (decision 0060).
 ///
-/// A key belongs to its user in one database, and to the whole request that first carried it.
+/// A key belongs to its user in one database, and to the whole request that first carried it. A key that begins
+/// with `undo/` names what the write takes back. It belongs to the database: whoever comes second, with whatever
+/// request, is refused.
 public struct IdempotencyKey: Sendable, Equatable {
     /// The name of the field.
     public static let field = "Idempotency-Key"
     /// The field of an answer that was given before.
     public static let repeatedField = "Idempotency-Replayed"
 
-    /// A digest of the user: all keys of a user begin alike.
+    /// The beginning of keys that name what is undone.
+    public static let undoPrefix = "undo/"
+
+    /// A digest of the user, or of none: all keys of a user begin alike.
     public let user: String
+    /// True if the key names what the write undoes: it is done once for all, and not answered again.
+    public let isUndo: Bool
     /// A digest of the user and the key.
     public let name: String
     /// A digest of the request: another one under this key is an error.
@@ -37,7 +44,8 @@ public struct IdempotencyKey: Sendable, Equatable {
                 "\(Self.field) has 1 to \(Limits.idempotencyKeyCharacters) visible ASCII characters, once"
             )
         }
-        self.user = Self.digest([Array(user.utf8)], characters: 16)
+        isUndo = text.hasPrefix(Self.undoPrefix)
+        self.user = Self.digest(isUndo ? [] : [Array(user.utf8)], characters: 16)
         name = self.user + "-" + Self.digest([Array(text.utf8)], characters: 32)
         self.request = Self.digest(parts, characters: 32)
     }

@@ -39,7 +39,7 @@ extension Surface {
                     .json(.members([.always("txnId", .whole(from: 0)), .always("deleted", .whole(from: 0))])))
             ],
             failures: [
-                badStatement, notGranted, unknownDatabase, .init(409, "QUERY-0302"),
+                badStatement, notGranted, unknownDatabase, .init(409, "QUERY-0302", "QUERY-0307"),
                 .init(410, "QUERY-0204"), .init(422, "QUERY-0105"), .init(429, "QUERY-0305", "SRV-0429"),
                 unavailable, damaged,
             ]),
@@ -97,8 +97,8 @@ extension Surface {
         ],
         failures: [
             badStatement, notGranted, unknownDatabase, .init(408, "QUERY-0301"),
-            .init(409, "QUERY-0302", "QUERY-0402"), .init(410, "QUERY-0204"), .init(422, "QUERY-0105"),
-            .init(429, "QUERY-0305", "SRV-0429"), unavailable, damaged,
+            .init(409, "QUERY-0302", "QUERY-0307", "QUERY-0402"), .init(410, "QUERY-0204"),
+            .init(422, "QUERY-0105"), .init(429, "QUERY-0305", "SRV-0429"), unavailable, damaged,
         ])
 
     private static let serializedAs = Schema.Member.maybe(

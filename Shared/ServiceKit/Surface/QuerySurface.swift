@@ -266,8 +266,9 @@ extension Surface {
             ],
             failures: [
                 badStatement, notGranted, unknownDatabase, .init(408, "QUERY-0301"),
-                .init(409, "QUERY-0302", "QUERY-0402"), .init(410, "QUERY-0204", "QUERY-0503"),
-                .init(422, "QUERY-0105"), .init(429, "QUERY-0305", "SRV-0429"), unavailable, damaged,
+                .init(409, "QUERY-0302", "QUERY-0307", "QUERY-0402"),
+                .init(410, "QUERY-0204", "QUERY-0503"), .init(422, "QUERY-0105"),
+                .init(429, "QUERY-0305", "SRV-0429"), unavailable, damaged,
             ], errorShape: "Envelope")
     }
 

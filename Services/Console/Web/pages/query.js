@@ -185,8 +185,8 @@ function Undo({ database, offset }) {
   const act = async () => {
     setState("Undoing …");
     try {
-      const { done, left } = await undo(database, offset, (sent, all) => setState(`Undoing ${grouped(sent)} of ${grouped(all)} …`));
-      setState(`Undone: ${counted(done, "document")}${left > 0 ? `; ${grouped(left)} changed by others meanwhile` : ""}`);
+      const { done, left, before } = await undo(database, offset, (sent, all) => setState(`Undoing ${grouped(sent)} of ${grouped(all)} …`));
+      setState(`Undone: ${counted(done, "document")}${left > 0 ? `; ${grouped(left)} changed by others meanwhile` : ""}${before > 0 ? `; ${grouped(before)} undone before` : ""}`);
     } catch (error) { setState(`Not undone: ${/** @type {Error} */ (error).message}`); }
   };
   return state ? html`<b>${state}</b>` : html`<button type="button" onClick=${act}>Undo</button>`;

@@ -1,19 +1,15 @@
 // @ts-check
 /** Taking an operation back, by the changes that the log has of its documents. */
 
-import { breath, call, client, execute } from "../api.js";
-import { name } from "../dql.js";
-import { print, same } from "../exact.js";
-import { inserted, insertingAgain, takingBack } from "../reversal.js";
-import { idKey } from "./followed.js";
+import { breath, call, CallError, client } from "../api.js";
+import { print } from "../exact.js";
+import { deletingInserted, insertingAgain, takingBack } from "../reversal.js";
 
 /** Statements of one request, and characters of their arguments: each request is all or nothing. */
 const STATEMENTS = 200;
 const CHARACTERS = 2 << 20;
-/** Documents of one INSERT or DELETE. */
-const DOCUMENTS = 100;
 
-/** @typedef {{statement: string, args: any, documents: number}} Step */
+/** @typedef {{statement: string, args: any}} Step */
 
 /** The changes of an operation by collection and method. @param {string} database @param {number} offset */
 async function changesOf(database, offset) {
@@ -30,71 +26,68 @@ async function changesOf(database, offset) {
   return { found, count };
 }
 
-/** Those of the inserted documents that are as they were inserted. @param {string} database @param {string} collection @param {any[]} lines */
-async function untouched(database, collection, lines) {
-  const { items } = await execute(database, `SELECT * FROM ${name(collection)} WHERE _id IN :ids`, { ids: lines.map(({ id }) => id) }, { quiet: true });
-  const now = new Map(items.map((/** @type {any} */ one) => [idKey(one._id), one]));
-  return lines.filter(({ id, changes }) => same(now.get(idKey(id)), inserted(id, changes)));
-}
-
-/** Parts of a list, as many as one statement takes. @template T @param {T[]} all @returns {T[][]} */
-function inParts(all) {
-  const parts = [];
-  for (let at = 0; at < all.length; at += DOCUMENTS) parts.push(all.slice(at, at + DOCUMENTS));
-  return parts;
-}
-
 /**
- * The statements that lead back. A document with a value that JSON cannot hold stays as it is: its former value is not known.
- * @param {string} database @param {Map<string, Record<string, any[]>>} found @returns {AsyncGenerator<Step>}
+ * The statements that lead back, one a document. A document with a value that JSON cannot hold stays as it is: its former value is not known.
+ * @param {Map<string, Record<string, any[]>>} found @returns {Generator<Step>}
  */
-async function* steps(database, found) {
-  for (const [collection, { remove, insert, update: changed }] of found) {
+function* steps(found) {
+  for (const [collection, { remove, insert, update }] of found) {
     for (const { id, changes, warnings } of remove) {
-      if (!warnings) yield { ...insertingAgain(collection, id, changes), documents: 1 };
+      if (!warnings) yield insertingAgain(collection, id, changes);
     }
-    for (const part of inParts(insert)) {
-      const ids = (await untouched(database, collection, part)).map(({ id }) => id);
-      yield { statement: `DELETE FROM ${name(collection)} WHERE _id IN :ids`, args: { ids }, documents: part.length };
+    for (const { id, changes, warnings } of insert) {
+      if (!warnings) yield deletingInserted(collection, id, changes);
     }
-    for (const { id, changes, warnings } of changed) {
+    for (const { id, changes, warnings } of update) {
       const back = warnings ? null : takingBack(collection, id, changes);
-      if (back) yield { ...back, documents: 1 };
+      if (back) yield back;
     }
+  }
+}
+
+/** Sends statements unless another tab or user has sent the same part. Returns their number of documents; null if so. @param {string} database @param {string} key @param {Step[]} transaction @param {boolean} quiet */
+async function sendOnce(database, key, transaction, quiet) {
+  try {
+    const { results } = await call("POST", "/api/v5/store/execute", { database, headers: { "Idempotency-Key": key }, body: { transaction }, quiet });
+    return results.reduce((/** @type {number} */ sum, /** @type {any} */ one) => sum + one.mutatedDocumentIds.length, 0);
+  } catch (error) {
+    if (error instanceof CallError && error.code === "QUERY-0307") return null;
+    throw error;
   }
 }
 
 /**
  * Takes an operation back: what it removed is inserted, what it inserted is deleted, what it counted is counted back,
  * and each other field that it changed gets its old value. Documents and fields that others have changed since stay as
- * they are; counters that others have counted on keep what those have added.
+ * they are; counters that others have counted on keep what those have added. Each part is done once for all tabs and users.
  * @param {string} database @param {number} offset The operation's offset.
  * @param {(done: number, all: number) => void} [told]
- * @returns {Promise<{done: number, left: number}>} Documents that are as they were, and those that others have changed since.
+ * @returns {Promise<{done: number, left: number, before: number}>} Documents that are as they were, that others have changed since, and that were undone before.
  */
 export async function undo(database, offset, told = () => {}) {
   const { found, count } = await changesOf(database, offset);
-  let [sent, done, size] = [0, 0, 0];
+  let [part, sent, done, before, size] = [0, 0, 0, 0, 0];
   /** @type {Step[]} */
   let waiting = [];
   const send = async () => {
     if (waiting.length === 0) return;
-    const transaction = waiting.map(({ statement, args }) => ({ statement, args }));
-    const { results } = await call("POST", "/api/v5/store/execute", { database, body: { transaction }, quiet: sent > 0 });
-    sent += waiting.reduce((sum, step) => sum + step.documents, 0);
-    done += results.reduce((/** @type {number} */ sum, /** @type {any} */ one) => sum + one.mutatedDocumentIds.length, 0);
+    const undone = await sendOnce(database, `undo/${offset}/${part}`, waiting, part > 0);
+    if (undone === null) before += waiting.length;
+    else done += undone;
+    sent += waiting.length;
+    part += 1;
     [waiting, size] = [[], 0];
     told(sent, count);
   };
-  for await (const step of steps(database, found)) {
+  for (const step of steps(found)) {
     const length = print(step.args).length;
     if (waiting.length === STATEMENTS || size + length > CHARACTERS) await send();
     waiting.push(step);
     size += length;
   }
   await send();
-  const unknown = [...found.values()].flatMap(({ remove, update }) => [...remove, ...update]).filter(({ warnings }) => warnings).length;
-  return { done, left: sent - done + unknown };
+  const unknown = [...found.values()].flatMap((all) => Object.values(all).flat()).filter(({ warnings }) => warnings).length;
+  return { done, left: sent - done - before + unknown, before };
 }
 
 /**
@@ -102,6 +95,7 @@ export async function undo(database, offset, told = () => {}) {
  * @param {string} database @param {any} answer Of the operation.
  */
 export async function undoWhole(database, answer) {
-  const { left } = await undo(database, Number(answer.transactionId));
+  const { left, before } = await undo(database, Number(answer.transactionId));
+  if (before > 0) throw new Error("it was undone before");
   if (left > 0) throw new Error("it was changed again meanwhile, or is gone");
 }
